@@ -1,7 +1,7 @@
 -- The tables of a new database; sql/migrations upgrade an existing one. PostgreSQL 14 or later.
 --   1. Locks are taken in one order: counters, the user's row, then what belongs to the user.
 --   2. Sessions are inserted, and sessions and links ended for good, only with the user's row locked, by
---      VOLATILE functions: their queries see what was committed while the lock was awaited.
+--      VOLATILE functions, whose queries see what was committed while they waited for the lock.
 --   3. A restore that inserts users with triggers off (session_replication_role) must fill user_objects.
 
 CREATE TABLE schema_version (
@@ -24,7 +24,7 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 );
 
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
--- `converted_at` is when a user who was made `anonymous` became permanent.
+-- `converted_at` is when an anonymous user became permanent.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -58,7 +58,7 @@ CREATE TABLE users (
 CREATE INDEX users_created_at ON users (created_at, id);
 CREATE INDEX users_role ON users (role, created_at, id) WHERE role <> 'authenticated';
 CREATE INDEX users_email_domain ON users ((split_part(email, '@', 2) COLLATE "C"));
--- For the janitor. Without last_sign_in_at, or sign-ins would not be heap-only updates.
+-- For the janitor. Does not contain last_sign_in_at, or sign-ins would not be heap-only updates.
 CREATE INDEX users_unproved ON users (created_at)
   WHERE made_by IN ('signup', 'message') AND NOT email_proved AND NOT phone_proved;
 CREATE INDEX users_anonymous ON users (created_at, id) WHERE made_by = 'anonymous' AND converted_at IS NULL;
@@ -118,7 +118,7 @@ CREATE INDEX sessions_user_id ON sessions (user_id, created_at);
 CREATE INDEX sessions_ended_at ON sessions (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX sessions_created_at ON sessions (created_at) WHERE ended_at IS NULL;
 
--- Second factors, and passkeys, which sign in alone. Unverified ones expire. `secret` is encrypted;
+-- Second factors, and passkeys, which sign in on their own. Unverified ones expire. `secret` is encrypted;
 -- `last_step` is the newest time step whose code was used. The columns from credential_id on are WebAuthn's.
 CREATE TABLE factors (
   id              uuid PRIMARY KEY,
@@ -180,7 +180,7 @@ CREATE TABLE recovery_codes (
   used_at     timestamptz,
   PRIMARY KEY (user_id, code_mac)
 );
--- Browsers that are signed in on our pages, by the hash of their cookie.
+-- Browsers that are signed in on our pages, identified by the hash of their cookie.
 CREATE TABLE browser_sessions (
   token_hash  bytea PRIMARY KEY,
   user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -190,9 +190,9 @@ CREATE TABLE browser_sessions (
 );
 CREATE INDEX browser_sessions_user_id ON browser_sessions (user_id);
 
--- A link, a code or both, sent to `target`; see is_good_link and spend_code for which are valid. `restores`
--- is what an undo brings back: an identity, or a factor. Links of purpose `email_restore` are from 0.1.0.
--- Those of a sign-up carry what it asked for, because several people may sign up with one address.
+-- A link, a code or both, sent to `target`; is_good_link and spend_code decide which are valid. `restores` is
+-- the identity or factor that an undo brings back. Links of purpose `email_restore` are from 0.1.0. Those of
+-- a sign-up carry its password and data, because several people may sign up with one address.
 CREATE TABLE one_time_tokens (
   id               uuid PRIMARY KEY,
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -239,7 +239,7 @@ CREATE INDEX authorization_codes_user_id ON authorization_codes (user_id);
 CREATE INDEX authorization_codes_expires_at ON authorization_codes (expires_at);
 
 -- OAuth sign-ins in progress. `secrets` (nonce, PKCE verifier) is encrypted. A flow that links an identity to
--- `user_id` gets its browser when the user agrees on a page.
+-- `user_id` is bound to a browser when the user agrees on a page.
 CREATE TABLE oauth_flows (
   id              uuid PRIMARY KEY,
   state_hash      bytea NOT NULL CONSTRAINT oauth_flows_state_hash_key UNIQUE,
@@ -262,8 +262,8 @@ CREATE TABLE spent_id_tokens (
 );
 CREATE INDEX spent_id_tokens_expires_at ON spent_id_tokens (expires_at);
 
--- Messages, written in the transaction that they report. `secret` is encrypted. A message being sent is
--- leased until `next_attempt_at`. Kind `none` is never sent (see write_message).
+-- Messages, written in the transaction of the act that they report. `secret` is encrypted. A message being
+-- sent is leased until `next_attempt_at`. Kind `none` is never sent (see write_message).
 CREATE TABLE outbox (
   id                 uuid PRIMARY KEY,
   user_id            uuid,
@@ -329,7 +329,7 @@ CREATE TABLE webhooks (
     AND disabled_reason IN ('by_administrator', 'gone', 'failing')
   )
 );
--- No other index contains waiting events, so that those of other webhooks are not read.
+-- No other index contains waiting events, so that statements for one webhook do not read those of others.
 CREATE INDEX outbox_events_waiting ON outbox (recipient, next_attempt_at)
   WHERE channel = 'webhook' AND outcome IS NULL;
 CREATE INDEX outbox_events ON outbox (recipient, created_at, id) WHERE channel = 'webhook';
@@ -376,7 +376,8 @@ CREATE INDEX request_counts_expires_at ON request_counts (expires_at);
 CREATE INDEX failure_counts_expires_at ON failure_counts (expires_at);
 CREATE INDEX failure_counts_key ON failure_counts (key COLLATE "C");
 
--- Networks from which a user has signed in: wrong passwords from others do not lock the user out there.
+-- Networks from which a user has signed in. Wrong passwords from other networks do not lock the user out
+-- there.
 CREATE TABLE known_networks (
   user_id  uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   network  text NOT NULL,
@@ -393,7 +394,8 @@ CREATE TABLE key_fingerprints (
   PRIMARY KEY (setting, fingerprint)
 );
 
--- When the delivery process last ran, the last backup was made, and up to when there are hourly counts.
+-- When the delivery process last ran, when the last backup was made, and the time up to which hours are
+-- counted.
 CREATE TABLE last_done (
   task  text PRIMARY KEY,
   at    timestamptz NOT NULL DEFAULT now()

@@ -30,11 +30,11 @@ from sql.pool import SIZE, TYPES, Connection, Pool
 
 DIRECTORY = Path(__file__).parent
 _HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n(?:--.*\n)*", re.MULTILINE)
-# Parameters, and what only looks like one: strings, comments, casts.
+# Parameters, and text that only looks like one: strings, comments, casts.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
-# What a prepared statement fails with after a restore, which replaces types and results.
+# The errors of a prepared statement after a restore, which replaces types and results.
 _OUTDATED = (InvalidSqlStatementName, FeatureNotSupported, InternalError_)
-# json.dumps with an argument makes an encoder for each value.
+# json.dumps with arguments would create an encoder for each value.
 _JSON = json.JSONEncoder(ensure_ascii=False)
 _ROW_TYPES: dict[str, Any] = {}
 
@@ -142,12 +142,12 @@ class Transaction(_Runner):
 
 
 class Database(_Runner):
-    """Runs named statements on pooled connections, each in a transaction of its own.
+    """Runs named statements on pooled connections, each in its own transaction.
 
     Parameters with the name of a constant always have its value. The parameter `origin` is what `origin()`
     returns when the statement runs. Every method raises `psycopg2.Error`; `OperationalError` and
-    `InterfaceError` mean that the database is away. With `has_timeouts=False`, for long work, statements take
-    as long as they take.
+    `InterfaceError` mean that the database is away. With `has_timeouts=False`, for long work, statements have
+    no time limit.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Database(_Runner):
     def transaction(self) -> Iterator[Transaction]:
         """Run the block's statements as one transaction; an exception rolls it back.
 
-        A statement of the database itself would take a second connection from the pool.
+        A statement run by the database itself would take a second connection from the pool.
         """
         with self.pool.connection() as connection, connection.cursor() as cursor:
             # In a transaction a failed statement cannot be prepared again.
@@ -229,7 +229,7 @@ class Database(_Runner):
         if not self._prepares:
             parameters = {**parameters, **constants}
         elif name not in connection.prepared:
-            # When it is first run: preparing all statements takes Postgres 10 MB per connection.
+            # On first use, because preparing all statements takes Postgres 10 MB per connection.
             cursor.execute(statement.prepare(constants), constants)
             connection.prepared.add(name)
         cursor.execute(self._texts[name], parameters)

@@ -102,7 +102,7 @@ DELETE FROM users WHERE email = :email AND NOT email_proved
 RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}', '{"because": "created_again"}');
 
 -- name: make_administrator(email text, password_hash text)
--- No row if the email belongs to an administrator, or to a user who has not proved it.
+-- Returns no row if the email belongs to an administrator, or to a user who has not proved it.
 INSERT INTO users AS u (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
 VALUES (:email, now(), true, :password_hash, 'admin', now(), 'administrator')
 ON CONFLICT (email) DO UPDATE

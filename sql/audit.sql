@@ -35,7 +35,7 @@ SELECT coalesce(jsonb_agg(jsonb_build_object(
          LIMIT :page_size OFFSET :page_offset) AS entry;
 
 -- name: list_activity(user_id uuid, most integer)
--- The user's own copy of the log, newest first. It does not tell from where administrators work.
+-- The user's own copy of the log, newest first. It does not reveal the networks of administrators.
 SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
          'at', iso_8601(entry.at),
          'action', entry.action,
@@ -64,8 +64,8 @@ SELECT count(*) AS total
 -- name: search_audit(first_subject uuid, first_done_by text, first_action text, first_request_id text,
 --                    subject uuid, done_by text, action text, since timestamptz, until timestamptz,
 --                    before_at timestamptz, before_id uuid, reach integer, most integer)
--- One filter is also the `first`, which reads `reach` rows at most from its index: filters that rarely meet
--- would otherwise read all of them.
+-- One filter is also the `first`, which reads at most `reach` rows from its index. Otherwise filters that
+-- rarely match the same row would read all rows.
 SELECT entry.id, iso_8601(entry.at) AS at,
        CASE WHEN entry.reason IS NULL THEN 'act' ELSE 'refusal' END AS kind, entry.action AS name,
        entry.reason, entry.count, entry.user_id, entry.actor, entry.actor_id,
@@ -87,7 +87,7 @@ SELECT entry.id, iso_8601(entry.at) AS at,
 -- name: select_reach_of_audit(first_subject uuid, first_done_by text, first_action text,
 --                             first_request_id text, since timestamptz, until timestamptz,
 --                             before_at timestamptz, before_id uuid, reach integer)
--- The last row that search_audit read, if there may be more behind it.
+-- The last row that search_audit has read, if there may be more after it.
 SELECT iso_8601(a.at) AS at, a.id
   FROM audit_entries(:first_subject, :first_done_by, :first_action, :since, :until, :first_request_id,
                      :before_at, :before_id, :reach) AS a

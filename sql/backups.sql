@@ -1,4 +1,4 @@
--- Run by `latchkey backup` and `latchkey restore` alone.
+-- Run only by `latchkey backup` and `latchkey restore`.
 
 -- name: export_snapshot()
 SELECT pg_export_snapshot() AS snapshot,

@@ -1,6 +1,6 @@
 -- name: count_hours()
--- Counts anew from an hour before the last time, as a row's time is that of its transaction's beginning. At
--- most six hours at once, so that the first times take no long statement.
+-- Recounts from an hour before the last time, because a row has the time at which its transaction began.
+-- Counts at most six hours at once, to keep the first runs short.
 WITH past AS (
   SELECT date_trunc('hour', coalesce((SELECT at FROM last_done WHERE task = 'counts'),
                                      now() - interval '31 days') - interval '1 hour', 'UTC') AS since
@@ -45,7 +45,7 @@ SELECT to_char(day, 'YYYY-MM-DD') AS day,
  ORDER BY day;
 
 -- name: list_failures()
--- Of the last 24 hours and of the 24 before, the most frequent first.
+-- Of the last 24 hours and the 24 hours before, the most frequent first.
 SELECT name,
        coalesce(sum(count) FILTER (WHERE hour > now() - interval '24 hours'), 0)::bigint AS today,
        coalesce(sum(count) FILTER (WHERE hour <= now() - interval '24 hours'), 0)::bigint AS before
@@ -55,7 +55,7 @@ SELECT name,
  ORDER BY today DESC, before DESC, name;
 
 -- name: select_health(most integer)
--- Counts end at `most`. The number of users is the planner's.
+-- Counts stop at `most`. The number of users is the planner's estimate.
 SELECT current_setting('server_version') AS postgres,
        (SELECT max(version) FROM schema_version) AS schema_version,
        (SELECT iso_8601(at) FROM last_done WHERE task = 'delivery') AS delivered_at,

@@ -28,7 +28,7 @@ SELECT s.id::text, s.method, host(s.ip) AS ip, s.user_agent, s.aal, s.opened_by 
  LIMIT :most;
 
 -- name: select_any_session(user_id uuid, id uuid)
--- `opened` counts the sessions of applications that end with it.
+-- `opened` counts the application sessions that end with it.
 SELECT s.id::text, s.user_id::text, s.user_agent, iso_8601(s.refreshed_at) AS refreshed_at,
        (SELECT count(*) FROM sessions AS o WHERE o.user_id = s.user_id AND o.opened_by = s.id
                                              AND o.ended_at IS NULL) AS opened

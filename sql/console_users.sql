@@ -1,5 +1,5 @@
 -- name: bound_search()
--- For the rest of the transaction. A plan without the values would read a million users for a rare filter.
+-- For the rest of the transaction. A generic plan would read a million users for a rare filter.
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('statement_timeout', '1s', true);
 
@@ -47,7 +47,7 @@ SELECT u.id, u.id AS place
  LIMIT :page_size;
 
 -- name: few_users_of_provider(provider text, few integer)
--- These statements return null for more than a few.
+-- These statements return null if there are more than a few.
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
   FROM (SELECT user_id FROM identities WHERE provider = :provider LIMIT :few + 1) AS found;
 

@@ -11,7 +11,7 @@ SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS
  WHERE user_id = :user_id AND verified_at IS NOT NULL;
 
 -- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea)
--- No row if a verified factor has the name.
+-- Inserts nothing if a verified factor has the name.
 INSERT INTO factors (id, user_id, factor_type, friendly_name, secret)
 SELECT :id, :user_id, :factor_type, :friendly_name, :secret
  WHERE NOT EXISTS (SELECT
@@ -21,7 +21,7 @@ SELECT :id, :user_id, :factor_type, :friendly_name, :secret
 RETURNING id;
 
 -- name: select_factor(id uuid, user_id uuid, session_id uuid, with_expired boolean)
--- Only the session that has begun to enrol a factor, for which it gave a proof, may verify it the first time.
+-- Only the session that began to enrol a factor, with a proof, may verify it for the first time.
 SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, secret, last_step,
        extract(epoch FROM clock_timestamp())::float AS moment
   FROM factors AS f
@@ -49,7 +49,7 @@ RETURNING id;
 DELETE FROM factor_challenges WHERE id = :id;
 
 -- name: use_totp_step(id uuid, step bigint)
--- A code works once for all sessions, and no code of an earlier step works after it.
+-- A code works once over all sessions, and codes of earlier steps do not work after it.
 UPDATE factors
    SET last_step = :step, last_used_at = now()
  WHERE id = :id AND coalesce(last_step, -1) < :step
@@ -57,7 +57,7 @@ RETURNING id;
 
 -- name: activate_factor(id uuid, user_id uuid, credential_id bytea, public_key bytea, sign_count bigint,
 --                       transports text[], aaguid uuid, backup_eligible boolean, backed_up boolean)
--- The first factor of a user removes what others may have begun to enrol, and ends other sessions.
+-- The first factor of a user removes factors that others may have begun to enrol, and ends other sessions.
 WITH others AS (
   DELETE FROM factors WHERE user_id = :user_id AND id <> :id AND verified_at IS NULL
 )
@@ -68,7 +68,7 @@ UPDATE factors
  WHERE id = :id;
 
 -- name: select_may_remove_recent(user_id uuid, session_id uuid, caller_aal text)
--- Below `aal2` only while all factors are recent: they may be a thief's.
+-- Below `aal2` only while all factors are recent, because they may be a thief's.
 SELECT least(s.aal, :caller_aal) = 'aal2'
        OR NOT EXISTS (SELECT
                         FROM factors

@@ -47,7 +47,7 @@ DELETE FROM spent_id_tokens
                                 LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_old_sessions(batch integer)
--- For 30 days they tell support why a user was signed out.
+-- Kept for 30 days, so that support can see why a user was signed out.
 DELETE FROM sessions
  WHERE id = ANY (ARRAY(SELECT id FROM sessions
                         WHERE ended_at <= now() - interval '30 days' LIMIT :batch FOR UPDATE SKIP LOCKED));
@@ -88,7 +88,7 @@ DELETE FROM audit_log
 
 -- name: delete_anonymous_users(batch integer, unconfirmed_retention integer, refresh_token_lifetime integer,
 --                              session_timebox integer, origin jsonb)
--- Without a session or a pending address they cannot be reached again.
+-- Without a session or a pending address, there is no way to sign in as them.
 DELETE FROM users AS u
  WHERE u.id = ANY (ARRAY(
          SELECT lost.id
@@ -112,8 +112,8 @@ DELETE FROM users AS u
 RETURNING record_acts(:origin, u.id, NULL, '{user_deleted}', '{user.deleted}', '{"because": "abandoned"}');
 
 -- name: delete_unused_users(batch integer, unconfirmed_retention integer, origin jsonb)
--- Users that any stranger can make, and that were never used. Users from before version 6, the first that
--- deletes them, are kept for as long after the upgrade.
+-- Users that any stranger can create, and that were never used. For users from before version 6, the first
+-- that deletes them, the time starts at the upgrade.
 DELETE FROM users AS u
  WHERE u.id = ANY (ARRAY(
          SELECT unused.id

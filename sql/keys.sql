@@ -1,6 +1,6 @@
 -- name: count_needs_of_secret(key_ids bytea[], used_from double precision, used_until double precision,
 --                              refresh_token_lifetime integer, session_timebox integer)
--- What becomes invalid without a secret key. Rows that carry no key id count by the time at which the key was
+-- What becomes invalid without a secret key. Rows without a key id count by the time at which the key was
 -- used; refresh tokens are as old as the last refresh, and browser sessions have none.
 WITH used AS (
   SELECT to_timestamp(:used_from) AS start, to_timestamp(:used_until) AS stop
@@ -47,7 +47,7 @@ SELECT f.id::text, f.secret AS sealed
 UPDATE factors SET secret = :sealed WHERE id = :id AND secret = :old;
 
 -- name: list_sealed_removed_factors(newest bytea, after uuid, batch integer)
--- Those that the link in the notice of their removal brings back.
+-- Removed secrets that the link in the notice brings back.
 SELECT t.restores ->> 'id' AS id, removed_secret(t) AS sealed
   FROM one_time_tokens AS t
  WHERE substr(removed_secret(t), 1, 4) <> :newest AND ((t.restores ->> 'id')::uuid > :after) IS NOT FALSE

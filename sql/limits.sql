@@ -20,9 +20,9 @@ DELETE FROM request_counts;
 -- name: begin_password_attempt(email text, phone text, network text, limited boolean, failures integer,
 --                              failures_seconds integer, account_failures integer,
 --                              account_failures_seconds integer, origin jsonb)
--- Counts before the password is checked: for the address, then for its user; from networks new to the user
--- over all networks too. A user's count that is used up hides the hash: a refusal would reveal that an email
--- and a phone belong together.
+-- Counts before the password is checked: for the address, then for its user, and from networks new to the
+-- user over all networks too. A used-up count of a user hides the hash, because a refusal would reveal that
+-- an email and a phone belong together.
 WITH sent AS (
   SELECT given.address, u.id, u.password_hash,
          coalesce('user ' || u.id, 'nobody ' || given.address) AS owner,

@@ -25,7 +25,7 @@ SELECT invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash I
 
 -- name: take_over_unconfirmed(user_id uuid, password_hash text, user_metadata user_metadata,
 --                             is_invited boolean)
--- Drops the password that was set before: a stranger may know it.
+-- Drops the previous password, because a stranger may know it.
 UPDATE users
    SET password_hash = :password_hash,
        user_metadata = merge_metadata(user_metadata, :user_metadata),

@@ -8,7 +8,7 @@ SELECT EXISTS (SELECT FROM users WHERE phone = :phone AND phone_proved) AS is_pr
 --                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --                   code_challenge text, session_id uuid, password_hash text,
 --                   user_metadata user_metadata, user_agent text)
--- Does nothing for a null user, so that a request for an unknown address runs the same statements.
+-- Does nothing if the user is null, so that a request for an unknown address runs the same statements.
 INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, redirect_to, code_challenge,
                              session_id, password_hash, user_metadata, user_agent, code_expires_at,
                              expires_at)
@@ -20,7 +20,7 @@ SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect
 
 -- name: write_message(message_id uuid, user_id uuid, kind text, recipient text, message_variables jsonb,
 --                     message_secret bytea, token_id uuid, lifetime integer)
--- Kind `none` is not sent: a request for an unknown address takes as long as any other.
+-- Kind `none` is not sent; it makes a request for an unknown address take as long as any other.
 INSERT INTO outbox (id, user_id, kind, channel, recipient, variables, secret, one_time_token_id, expires_at,
                     outcome, finished_at)
 SELECT :message_id, :user_id, :kind,

@@ -13,7 +13,7 @@ from sql.pool import DEADLINE, Connection, connect
 class Notifications:
     """Waits for new messages, or for `interrupt`.
 
-    Without a URL it does not listen: PgBouncer would give the session that listens to another client.
+    Without a URL it does not listen, because PgBouncer would give the listening session to another client.
     """
 
     def __init__(self, url: str | None) -> None:
@@ -26,7 +26,7 @@ class Notifications:
     def wait(self, seconds: float) -> None:
         """Return when a message was written, `interrupt` was called or the time is up.
 
-        Returns at once when the connection was made or lost: messages may have been written meanwhile.
+        Returns at once when the connection is made or lost, because messages may have been written meanwhile.
         """
         before = self._connection
         connection = self._listening()

@@ -20,7 +20,7 @@ SELECT f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, 
  WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now();
 
 -- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea)
--- Only the browser in which the user agreed gets to know the new state.
+-- Only the browser in which the user agreed learns the new state.
 UPDATE oauth_flows AS f
    SET browser_hash = :browser_hash, state_hash = :new_state_hash
   FROM users AS u, sessions AS s
@@ -40,7 +40,7 @@ VALUES (:token_hash, to_timestamp(:expires_at))
 ON CONFLICT DO NOTHING;
 
 -- name: lock_user_by_identity(provider text, subject text)
--- The identity itself may be gone once the lock is held.
+-- The identity may be gone by the time the lock is held.
 SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
   FROM users AS u
   JOIN identities AS i ON i.user_id = u.id
@@ -57,7 +57,7 @@ WITH used AS (
 UPDATE users SET last_sign_in_at = now() FROM used WHERE id = used.user_id;
 
 -- name: insert_identity(user_id uuid, provider text, subject text, identity_data jsonb, signs_in boolean)
--- No row if the user has one of this provider; an identity of another user violates its constraint.
+-- Inserts nothing if the user has an identity of this provider; one of another user violates its constraint.
 INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at)
 VALUES (:user_id, :provider, :subject, :identity_data, CASE WHEN :signs_in THEN now() END)
 ON CONFLICT (user_id, provider) DO NOTHING;

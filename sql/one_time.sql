@@ -45,7 +45,7 @@ SELECT CASE t.purpose WHEN 'email_restore' THEN 'undo' ELSE t.purpose END AS pur
  WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes) AND is_good_link(t);
 
 -- name: decline_signup(token_hash bytea, origin jsonb)
--- A user for whom other people have signed up too has no password until one of them proves the address.
+-- If several people have signed up, the user has no password until one of them proves the address.
 WITH signed_up AS (
   SELECT u.id, t.id AS token_id, u.password_hash IS NOT NULL AS is_only_one
     FROM one_time_tokens AS t
@@ -126,7 +126,7 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: confirm_address(user_id uuid, provider text, password_hash text)
--- `password_hash` is what an administrator's recovery link sets.
+-- An administrator's recovery link may set `password_hash`.
 WITH used AS (
   UPDATE identities SET last_sign_in_at = now() WHERE user_id = :user_id AND provider = :provider
 )
@@ -166,7 +166,7 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: delete_unused_sign_up(address text, owner_id uuid, origin jsonb)
--- An unconfirmed sign-up must not keep an address from the user who has proved it.
+-- An unconfirmed sign-up must not block an address for the user who has proved it.
 DELETE FROM users AS u
  WHERE (u.email = :address OR u.phone = :address) AND u.id <> :owner_id AND is_unused_sign_up(u)
    AND NOT is_last_administrator(u)
@@ -196,7 +196,7 @@ SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
    FOR UPDATE OF u;
 
 -- name: select_authorization_code(code_hash bytea)
--- Run it with the owner locked: then a second use sees the session of the first.
+-- Run it with the owner locked, so that a second use sees the session of the first.
 -- Ending the session that issued the code voids it.
 SELECT code.code_challenge, code.method, code.session_id, code.opened_by
   FROM authorization_codes AS code

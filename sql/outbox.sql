@@ -1,5 +1,5 @@
 -- name: claim_message(channel text, lease integer, give_up integer, slow_targets text[], from_slow boolean)
--- Leases the message that has been due for longest, or finishes it if it must not be sent any more.
+-- Leases the message that has been due for longest, or finishes it if it must no longer be sent.
 WITH due AS (
   SELECT m.id,
          CASE
@@ -74,7 +74,7 @@ SELECT m.id::text, m.secret AS sealed
 UPDATE outbox SET secret = :sealed WHERE id = :id AND secret = :old;
 
 -- name: measure_outbox(most integer)
--- Two parts, for the two indexes of what waits.
+-- Two parts, for the two indexes on waiting rows.
 SELECT channel,
        count(*) AS waiting,
        extract(epoch FROM now() - min(created_at))::double precision AS oldest_seconds,

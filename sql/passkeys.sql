@@ -27,7 +27,7 @@ SELECT id, user_id, public_key, friendly_name
  WHERE credential_id = :credential_id AND factor_type = :factor_type AND verified_at IS NOT NULL;
 
 -- name: use_credential(id uuid, sign_count bigint, backed_up boolean)
--- A counter that does not rise is that of a copy, unless the authenticator has none.
+-- A counter that does not rise indicates a copy, unless the authenticator has none.
 UPDATE factors
    SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = now()
  WHERE id = :id AND (:sign_count > sign_count OR :sign_count = 0 AND sign_count = 0)
@@ -36,7 +36,7 @@ RETURNING id;
 -- name: write_passkey(user_id uuid, friendly_name text, credential_id bytea, public_key bytea,
 --                     sign_count bigint, transports text[], aaguid uuid, backup_eligible boolean,
 --                     backed_up boolean)
--- An anonymous user with a passkey can come back, and is permanent from now on.
+-- An anonymous user with a passkey can sign in again, and becomes permanent.
 WITH converted AS (
   UPDATE users AS u SET converted_at = clock_timestamp(), updated_at = now()
    WHERE u.id = :user_id AND is_anonymous(u)

@@ -17,13 +17,13 @@ from psycopg2.extensions import connection as PlainConnection
 
 from sql.waiting import is_ready
 
-# Seconds for which a connection is lent, with the wait for it. A little more than lock_timeout below, so that
-# Postgres can still say what it was waiting for; it matters when Postgres is frozen or the network silent.
+# Seconds for which a connection is lent, including the wait for it. A little more than lock_timeout below, so
+# that Postgres can still report what it waited for; it matters when Postgres is frozen or the network silent.
 DEADLINE = 2.4
 CHECKOUT_DEADLINE = 2.0
 # Without a deadline, seconds for each of several hosts.
 _PATIENCE = 10.0
-# Where a connection was given up, Postgres notices by the check and ends its statement.
+# When a client gives up a connection, Postgres notices by the check and ends the statement.
 _SESSION = "SET client_connection_check_interval = '1s'; SET jit = off; SET timezone = 'UTC'"
 _TIMEOUTS = """
 SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'
@@ -32,7 +32,7 @@ SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_s
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
 # Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
-# Seconds after its last use in which a connection is taken for open.
+# Seconds after its last use for which a connection is assumed to be open.
 _FRESH = 0.01
 # By URL; this host is tried first.
 _served_last: dict[str, str] = {}
@@ -44,7 +44,7 @@ class Connection(PlainConnection):
     def __init__(self, dsn: str, deadline: float | None) -> None:
         self.deadline = deadline
         self.used_at = time.monotonic()
-        # The statements that this connection knows by name.
+        # The statements prepared on this connection.
         self.prepared: set[str] = set()
         self.types: tuple | None = None
         super().__init__(dsn)
@@ -74,8 +74,8 @@ def connect(url: str, deadline: float | None = None, *, has_timeouts: bool = Tru
 
 
 def connect_patiently(url: str, deadline: float | None = None) -> Connection:
-    """Open a connection in which a statement takes as long as it takes. Of several hosts, each gets its share
-    of the time: libpq would spend all of it on one that hangs, and not reach the one that has taken over.
+    """Open a connection without a time limit for statements. Each of several hosts gets a share of the time:
+    libpq would spend all of it on one that hangs, and not reach the one that has taken over.
     """
     hosts = sorted(_hosts(url), key=lambda host: host != _served_last.get(url))
     last = deadline
@@ -120,16 +120,16 @@ def _hosts(url: str) -> list[str]:
 class Pool:
     """Lends at most `size` connections, the last returned first: its backend's caches are warm.
 
-    With `has_timeouts=False`, statements take as long as they take.
+    With `has_timeouts=False`, statements have no time limit.
     """
 
     def __init__(self, url: str, size: int, has_timeouts: bool = True) -> None:
         self.size = size
-        # Waits for a connection that were given up.
+        # How often a request gave up waiting for a connection.
         self.timeouts = 0
         self._url = url
         self._has_timeouts = has_timeouts
-        # None stands for a connection that is yet to be made.
+        # None stands for a connection that has not been opened yet.
         self._idle: queue.LifoQueue[Connection | None] = queue.LifoQueue()
         for _ in range(size):
             self._idle.put(None)
@@ -151,7 +151,7 @@ class Pool:
             connection.deadline = deadline
             yield connection
         except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.InternalError):
-            # Postgres may have turned read-only, or be in the middle of an answer.
+            # Postgres may have become read-only, or be in the middle of a response.
             if connection:
                 connection.close()
             raise
@@ -175,7 +175,7 @@ class Pool:
 
 
 def _has_been_closed(connection: Connection) -> bool:
-    """Whether Postgres has closed an idle connection: it has something to read then."""
+    """Whether Postgres has closed an idle connection, which is readable then."""
     # gevent's poll takes 6 % of GET /user.
     if time.monotonic() - connection.used_at < _FRESH:
         return False

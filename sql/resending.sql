@@ -1,5 +1,5 @@
 -- name: select_message(id uuid)
--- `has_link` tells whether the undo link of a notice still works.
+-- `has_link` is whether the undo link of a notice still works.
 SELECT m.id, m.user_id, m.channel, m.kind, m.recipient, m.variables, m.one_time_token_id, t.code_challenge,
        coalesce(m.outcome, 'waiting') AS outcome,
        u.id IS NOT NULL AS has_user,
@@ -11,7 +11,7 @@ SELECT m.id, m.user_id, m.channel, m.kind, m.recipient, m.variables, m.one_time_
  WHERE m.id = :id AND m.channel <> 'webhook';
 
 -- name: hurry_message(id uuid, origin jsonb)
--- Not one that is being sent for the first time.
+-- Not a message that is being sent for the first time.
 WITH hurried AS (
   UPDATE outbox
      SET next_attempt_at = now()
@@ -26,7 +26,7 @@ SELECT pg_notify('outbox', '') AS notified,
 UPDATE one_time_tokens AS t SET token_hash = :token_hash WHERE t.id = :id AND is_good_link(t);
 
 -- name: copy_notice(id uuid, new_id uuid, secret bytea)
--- The copy tells the time of what happened, not its own.
+-- The copy has the time of the event, not its own.
 INSERT INTO outbox (id, user_id, kind, channel, recipient, variables, secret, one_time_token_id, expires_at)
 SELECT :new_id, m.user_id, m.kind, m.channel, m.recipient,
        jsonb_build_object('requested_at', iso_8601(m.created_at)) || m.variables,

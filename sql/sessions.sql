@@ -105,7 +105,7 @@ SELECT CASE
 -- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                session_timebox integer, scope text, origin jsonb)
--- Locks the user, or a code being redeemed at the same time would start a session that outlives the log-out.
+-- Locks the user, or a code redeemed at the same time would start a session that outlives the log-out.
 WITH caller AS (
   SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                       :caller_aal, :caller_level, :mfa_required) AS state,
@@ -195,7 +195,7 @@ SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
                          :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
 
 -- name: raise_session(session_id uuid, method text, factor_id uuid, audience text)
--- Skips a counter, so that the refresh token from before is refused at once: it may be a thief's.
+-- Skips a counter, so that the previous refresh token, which may be a thief's, is refused at once.
 UPDATE sessions AS s
    SET aal = 'aal2',
        amr = jsonb_path_query_array(methods_of(s), '$[*] ? (@.method <> $method)',

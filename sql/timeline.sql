@@ -9,7 +9,7 @@ SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, i
 -- name: list_timeline_before(user_id uuid, refresh_token_lifetime integer, session_timebox integer,
 --                            kind text, before_at timestamptz, before_place integer, before_id uuid,
 --                            page_size bigint)
--- Without a cursor the newest; one row more than `page_size` tells that there are older ones.
+-- The newest if there is no cursor. One row more than `page_size` shows that there are older ones.
 SELECT iso_8601(item.at) AS at, place_in_moment(item.name) AS place, item.id::text, item.kind, item.name,
        item.reason, item.count, item.actor, item.actor_id, host(item.ip) AS ip, item.user_agent,
        item.request_id, item.details, :user_id AS user_id
@@ -51,7 +51,7 @@ SELECT iso_8601(coalesce(m.finished_at, m.created_at)) AS at, 'message' AS kind,
  LIMIT :most;
 
 -- name: select_last_message(user_id uuid, kinds text[])
--- One that is not sent within a minute has nothing that sends it.
+-- If a message is not sent within a minute, nothing delivers its channel.
 SELECT m.id::text, 'message' AS kind, m.kind AS name, message_details(m, m.recipient) AS details,
        coalesce(m.outcome IN ('failed', 'expired'),
                 m.last_error IS NOT NULL OR m.created_at < now() - interval '1 minute') AS is_stuck

@@ -1,5 +1,5 @@
 -- name: avoid_sequential_scans()
--- Plans that are made while the tables are still empty would scan them for each row, also those of triggers.
+-- Plans made while the tables are empty would scan them for each row, also in triggers.
 SELECT set_config('enable_seqscan', 'off', true);
 
 -- name: find_taken_keys(ids text[], addresses text[], providers text[], subjects text[],
@@ -20,7 +20,7 @@ SELECT 'credential \x' || encode(credential_id, 'hex')
  WHERE credential_id = ANY (:credential_ids::bytea[]);
 
 -- name: import_users(users jsonb, origin jsonb)
--- No row for a user whose id or address was taken meanwhile.
+-- Returns no row for a user whose id or address has been taken meanwhile.
 WITH wanted AS (
   SELECT r.*
     FROM jsonb_to_recordset(:users -> 'users') AS r (

@@ -1,7 +1,7 @@
 -- name: write_undo_token(token_id uuid, user_id uuid, target text, token_hash bytea, session_id uuid,
 --                        restored text, restored_factor uuid, lifetime integer)
--- Run it before the change, to keep what the change replaces or removes. What an undo would remove is not
--- kept: it may be the thief's. For the same reason no link outlives those to earlier addresses.
+-- Run it before the change, to keep what the change replaces or removes, except what an undo would remove,
+-- which may be the thief's. For the same reason, no link outlives those to earlier addresses.
 INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, session_id, restores, asks_for_factor,
                              expires_at)
 SELECT :token_id, :user_id, 'undo', :target, :token_hash, :session_id,
@@ -29,13 +29,13 @@ SELECT :token_id, :user_id, 'undo', :target, :token_hash, :session_id,
 RETURNING extract(epoch FROM expires_at - now())::integer AS lifetime;
 
 -- name: select_asked_factor(token_hash bytea, purposes text[])
--- For the undo of a change that was made with a second factor.
+-- For undoing a change that was made with a second factor.
 SELECT user_id, created_at, restores, extract(epoch FROM clock_timestamp())::float AS moment
   FROM one_time_tokens AS t
  WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes) AND t.asks_for_factor AND is_good_link(t);
 
 -- name: list_asked_credentials(token_hash bytea, purposes text[])
--- Those from before such a change, and the one that it removed.
+-- The factors from before such a change, and the one that it removed.
 SELECT known.id, known.user_id, known.friendly_name, known.credential_id, known.public_key, known.sign_count,
        known.transports, known.is_removed
   FROM one_time_tokens AS t
@@ -99,7 +99,7 @@ ON CONFLICT DO NOTHING;
 UPDATE users SET password_hash = NULL, updated_at = now() WHERE id = :user_id;
 
 -- name: void_undo_links(user_id uuid, moment timestamptz)
--- Those of later changes, whose addresses may be the thief's; without a moment, all.
+-- The links of later changes, whose addresses may be the thief's; without a moment, all links.
 DELETE FROM one_time_tokens
  WHERE user_id = :user_id AND purpose IN ('undo', 'email_restore')
    AND (:moment IS NULL OR created_at > :moment);

@@ -1,4 +1,4 @@
-"""How a connection waits for Postgres: a thread by `poll`, a greenlet by an event of its loop."""
+"""How a connection waits for Postgres: in a thread by `poll`, in a greenlet by an event of its loop."""
 
 import select
 import sys

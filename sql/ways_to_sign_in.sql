@@ -4,7 +4,7 @@ SELECT id::text, type, iso_8601(added_at) AS added_at, label
  ORDER BY added_at, id;
 
 -- name: list_undone(token_hash bytea, purposes text[])
--- The address that the link was sent to stays.
+-- The address that the link was sent to is kept.
 SELECT added.id, added.type, added.label
   FROM one_time_tokens AS t
  CROSS JOIN added_to(t.user_id, undone_since(t.session_id, t.created_at)) AS added

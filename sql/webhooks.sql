@@ -87,7 +87,7 @@ SELECT (SELECT count(*) FROM outbox WHERE channel = 'webhook' AND recipient = w.
  WHERE w.id = :id;
 
 -- name: redeliver_event(id uuid, delivery_id uuid, origin jsonb)
--- Keeps the event id: hurries a waiting delivery, and repeats a finished one in a new row.
+-- Keeps the event id. A waiting delivery is tried at once, a finished one is repeated in a new row.
 WITH webhook AS (
   SELECT w.id, w.url, w.disabled_at IS NOT NULL AS is_disabled FROM webhooks AS w WHERE w.id = :id
 ), known AS (
@@ -163,7 +163,7 @@ WITH picked AS (
    LIMIT 1
      FOR UPDATE OF m SKIP LOCKED
 ), probed AS (
-  -- Of two processes that try a failing webhook, the second waits here, and then finds it taken.
+  -- Of two processes that try a failing webhook, the second waits here, and then finds it claimed.
   UPDATE webhooks AS w
      SET retry_at = now() + make_interval(secs => :lease)
     FROM due
@@ -191,7 +191,7 @@ UPDATE webhooks SET failing_since = NULL, retry_at = NULL WHERE id = :id AND fai
 
 -- name: note_webhook_failure(id uuid, is_gone boolean, shortest integer, longest integer,
 --                            asked double precision, give_up integer, most_mails integer, origin jsonb)
--- The pause is as long as the webhook has been failing, within bounds, or as long as it `asked`.
+-- Pauses for as long as the webhook has been failing, within bounds, or for as long as it `asked`.
 WITH failed AS (
   UPDATE webhooks AS w
      SET failing_since = coalesce(w.failing_since, now()),

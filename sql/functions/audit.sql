@@ -18,7 +18,7 @@ CREATE OR REPLACE FUNCTION record_acts(
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-  -- A request that signs a user in has no access token yet: the actor is that user.
+  -- A request that signs a user in has no access token yet, so that user is the actor.
   signs_in CONSTANT boolean := origin ->> 'actor' = 'anonymous' AND 'signed_in' = ANY (acts);
 BEGIN
   INSERT INTO audit_log (action, user_id, actor, actor_id, ip, network, user_agent, request_id, details)
@@ -67,8 +67,8 @@ BEGIN
 END
 $$;
 
--- `done_by` is the id of a user who acted on another user or on the service, or an actor that has no id. What
--- users do to themselves is found by `subject`.
+-- `done_by` is the id of a user who acted on another user or on the service, or an actor that has no id. Find
+-- what users do to themselves by `subject`.
 CREATE OR REPLACE FUNCTION audit_entries(
   subject uuid, done_by text, wanted_action text, since timestamptz, until timestamptz,
   wanted_request_id text, before_at timestamptz, before_id uuid, most integer

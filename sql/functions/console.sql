@@ -1,5 +1,5 @@
--- The users that the filters of the console admit; an absent filter admits all. Inlined, and planned with the
--- filters' values (see bound_search), so that the conditions of absent filters vanish.
+-- The users that match the filters of the console; an absent filter matches all. Inlined, and planned with
+-- the filters' values (see bound_search), so that the conditions of absent filters vanish.
 CREATE OR REPLACE FUNCTION filtered_users(filters jsonb, among uuid[]) RETURNS SETOF users
   LANGUAGE sql STABLE
 AS $$

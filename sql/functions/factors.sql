@@ -1,12 +1,12 @@
--- What makes a user need `aal2` for sensitive operations.
+-- Whether a user needs `aal2` for sensitive operations.
 CREATE OR REPLACE FUNCTION has_verified_factor(owner uuid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT EXISTS (SELECT FROM factors WHERE user_id = owner AND verified_at IS NOT NULL)
 $$;
 
--- `aal` is the access token's: one from before the session was raised keeps its level. `level` is what the
--- operation asks for, see auth/web/levels.py; `required` is AUTH_MFA_REQUIRED.
+-- `aal` is the access token's, because a token from before the session was raised keeps its level. `level` is
+-- what the operation requires, see auth/web/levels.py; `required` is AUTH_MFA_REQUIRED.
 CREATE OR REPLACE FUNCTION lacks_level(u users, s sessions, aal text, level text, required text)
   RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE

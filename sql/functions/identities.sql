@@ -22,7 +22,7 @@ AS $$
    WHERE i.user_id = owner
 $$;
 
--- identities_of for a statement that has itself written one identity, or none (null), and does not see it.
+-- identities_of for a statement that has written one identity (or null) itself, which it cannot see yet.
 CREATE OR REPLACE FUNCTION identities_with(written identities, owner uuid)
   RETURNS TABLE (objects json, providers text[])
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1

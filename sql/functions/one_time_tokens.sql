@@ -1,5 +1,5 @@
--- A link that undoes a change stays: an attacker would void it first. A pending change goes with its link, or
--- POST /resend would send another.
+-- A link that undoes a change stays valid, because an attacker would void it first. A pending change is
+-- dropped with its link, or POST /resend would send another.
 CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$
@@ -23,7 +23,7 @@ AS $$
    WHERE t.purpose = 'undo' AND t.spent_at IS NULL AND t.restores ->> 'provider' = 'factor'
 $$;
 
--- A link that undoes a change stays good, or an attacker could void it by three more changes.
+-- A link that undoes a change stays valid, or an attacker could void it by three more changes.
 CREATE OR REPLACE FUNCTION is_good_link(t one_time_tokens) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -47,7 +47,7 @@ AS $$
   RETURNING t.*
 $$;
 
--- Tries are counted before the comparison: 5 void the code, 20 wrong ones a day all codes of the address.
+-- Attempts are counted before the comparison: 5 void the code, 20 wrong ones a day all codes of the address.
 -- Only the newest code to an address works, for all purposes; otherwise a guess could hit any of them.
 -- `macs` are those of the code under each key.
 CREATE OR REPLACE FUNCTION spend_code(address text, macs bytea[], purposes text[])
@@ -82,7 +82,7 @@ BEGIN
 END
 $$;
 
--- For nodes of the former release.
+-- For nodes of the previous release.
 CREATE OR REPLACE FUNCTION spend_code(address text, mac bytea, purposes text[]) RETURNS SETOF one_time_tokens
   LANGUAGE sql VOLATILE
 AS $$

@@ -1,4 +1,4 @@
--- What may be slow: the recipient's mail host, or the SMS provider.
+-- The target that may be slow: the recipient's mail host, or the SMS provider.
 CREATE OR REPLACE FUNCTION outbox_target(channel text, recipient text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -21,7 +21,7 @@ AS $$
   )
 $$;
 
--- Kind `none` notifies too: a request for an unknown address takes as long as any other.
+-- Kind `none` notifies too, so that a request for an unknown address takes as long as any other.
 CREATE OR REPLACE FUNCTION notify_of_message() RETURNS trigger
   LANGUAGE plpgsql
 AS $$

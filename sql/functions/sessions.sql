@@ -6,7 +6,7 @@ AS $$
       OR coalesce(s.created_at <= now() - make_interval(secs => timebox), false)
 $$;
 
--- The token before the newest is accepted for a while, because two requests of one client may cross.
+-- The previous token is accepted for a while, because two requests of one client may cross.
 CREATE OR REPLACE FUNCTION refresh_token_is_stolen(s sessions, token_counter bigint, reuse_interval integer)
   RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -36,7 +36,7 @@ AS $$
   END
 $$;
 
--- Every statement that serves an access token asks this. `expires_at` is the token's exp.
+-- Every statement that serves an access token calls this. `expires_at` is the token's exp.
 CREATE OR REPLACE FUNCTION caller_state(
   u users, s sessions, expires_at bigint, lifetime integer, timebox integer
 ) RETURNS text
@@ -52,7 +52,7 @@ AS $$
 $$;
 
 -- When the session's user last authenticated. An application's session is as old as the proof of the browser
--- that opened it, or a stolen cookie could make itself fresh sessions.
+-- that opened it, or a stolen cookie could open fresh sessions.
 CREATE OR REPLACE FUNCTION authenticated_at(s sessions) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -60,7 +60,7 @@ AS $$
               ELSE coalesce(s.reauthenticated_at, 'epoch') END
 $$;
 
--- Call it with the user's row locked: VOLATILE, it sees what the previous holder of the lock committed.
+-- Call it with the user's row locked. It is VOLATILE, to see what the previous holder of the lock committed.
 CREATE OR REPLACE FUNCTION locked_caller_state(
   user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer,
   reauthenticated boolean, age integer
@@ -86,7 +86,7 @@ AS $$
   SELECT CASE WHEN s.method = 'anonymous' THEN s.reauthenticated_at ELSE authenticated_at(s) END
 $$;
 
--- With the level that the route needs. The functions without it are also those of the release before.
+-- With the level that the route needs. Nodes of the previous release use the functions without it too.
 CREATE OR REPLACE FUNCTION caller_state(
   u users, s sessions, expires_at bigint, lifetime integer, timebox integer,
   aal text, level text, required text
@@ -134,7 +134,7 @@ AS $$
    WHERE user_id = owner AND ended_at IS NULL AND id IS DISTINCT FROM kept
 $$;
 
--- Ends a session with those that it opened for applications. Call it with the user's row locked.
+-- Ends a session and those that it opened for applications. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION end_session_and_opened(owner uuid, session uuid, reason text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$

@@ -1,11 +1,11 @@
--- Orders what one transaction did, which all has one timestamp.
+-- Orders the rows of one transaction, which share a timestamp.
 CREATE OR REPLACE FUNCTION place_in_moment(name text) RETURNS integer
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
   SELECT CASE name WHEN 'user_created' THEN 0 WHEN 'signed_in' THEN 2 WHEN 'ended' THEN 3 ELSE 1 END
 $$;
 
--- Leaves out what the audit log has too: one transaction writes both, with one timestamp.
+-- Leaves out what the audit log has too; one transaction writes both, with one timestamp.
 CREATE OR REPLACE FUNCTION timeline_of_sessions(owner uuid, lifetime integer, timebox integer)
   RETURNS TABLE (at timestamptz, id uuid, name text, reason text, count bigint, ip inet,
                  user_agent text, details jsonb)
@@ -36,8 +36,8 @@ AS $$
    WHERE s.user_id = owner AND s.ended_at IS NULL AND session_expired(s, lifetime, timebox)
 $$;
 
--- Of the audit log the `most` newest entries of the `wanted` kind, or any, that stand before the cursor
--- (`before`, `place`, `last_id`); of the rest all that do.
+-- The `most` newest entries of the audit log, of the `wanted` kind or any, before the cursor (`before`,
+-- `place`, `last_id`), and all other entries before it.
 CREATE OR REPLACE FUNCTION timeline_of(
   owner uuid, lifetime integer, timebox integer, most bigint, wanted text, before timestamptz, place integer,
   last_id uuid

@@ -70,8 +70,8 @@ AS $$
                   WHERE user_id = u.id AND provider = 'phone' AND created_at = u.created_at)
 $$;
 
--- Two administrators who leave at once must not both count the other. Call it with the user's row locked:
--- VOLATILE, it sees what the holder of this lock before committed.
+-- Two administrators who leave at once must not both count the other. Call it with the user's row locked. It
+-- is VOLATILE, to see what the previous holder of its lock committed.
 CREATE OR REPLACE FUNCTION lock_administrators() RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
@@ -93,7 +93,7 @@ BEGIN
 END
 $$;
 
--- In collation C a prefix is a range, which an index finds, and a % in it is a letter.
+-- In collation C a prefix is a range of an index, and a % in it has no special meaning.
 CREATE OR REPLACE FUNCTION is_listed(u users, wanted_email text, wanted_role text, prefix text)
   RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -134,7 +134,7 @@ BEGIN
 END
 $$;
 
--- For nodes of the release before.
+-- For nodes of the previous release.
 CREATE OR REPLACE FUNCTION page_of_users(
   wanted_email text, wanted_role text, prefix text, sort text, descending boolean, page_size integer,
   page_offset bigint
@@ -144,7 +144,7 @@ AS $$
   SELECT page_of_users(wanted_email, wanted_role, prefix, sort, descending, page_size, page_offset, NULL)
 $$;
 
--- Call it with the user's row locked: VOLATILE, it sees what the transactions before committed.
+-- Call it with the user's row locked. It is VOLATILE, to see what earlier transactions committed.
 CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
@@ -158,8 +158,8 @@ AS $$
      SET object = excluded.object, last_sign_in_at = excluded.last_sign_in_at
 $$;
 
--- Whoever confirms the address: the user, an administrator, AUTH_AUTOCONFIRM. Not now(), which is from before
--- the row was locked: what an anonymous user has begun must be older.
+-- However the address is confirmed: by the user, an administrator or AUTH_AUTOCONFIRM. Not now(), which is
+-- before the row was locked: flows that the anonymous user began must be older.
 CREATE OR REPLACE FUNCTION user_is_confirmed() RETURNS trigger
   LANGUAGE plpgsql
 AS $$
@@ -196,7 +196,7 @@ $$;
 CREATE OR REPLACE TRIGGER identities_object
   AFTER INSERT OR UPDATE OR DELETE ON identities FOR EACH ROW EXECUTE FUNCTION identity_has_changed();
 
--- After an upgrade: the copies that are missing or outdated. Locks nothing that a refresh needs.
+-- After an upgrade: writes missing and outdated copies. Locks nothing that a refresh needs.
 INSERT INTO user_objects (user_id, object, last_sign_in_at)
 SELECT u.id, user_object(u, linked.objects, linked.providers)::text, coalesce(u.last_sign_in_at, '-infinity')
   FROM users AS u

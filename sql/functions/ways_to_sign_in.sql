@@ -1,6 +1,6 @@
--- What was added to a user since: all that can sign in later belongs in this list. The identity of an address
--- is as old as the address. What the user was created with was not added; an OAuth sign-up writes the email
--- a microsecond later.
+-- What was added to a user since a moment. Everything that can sign in belongs in this list. The identity of
+-- an address is as old as the address. What the user was created with does not count; an OAuth sign-up writes
+-- the email a microsecond later.
 CREATE OR REPLACE FUNCTION added_to(owner uuid, since timestamptz)
   RETURNS TABLE (id uuid, type text, added_at timestamptz, label text)
   LANGUAGE sql STABLE ROWS 1
@@ -27,7 +27,7 @@ AS $$
 $$;
 
 -- `usable`: the configured providers, and email, phone and passkey if they are enabled. Neither a password
--- alone nor a second factor is a way.
+-- alone nor a second factor is a way to sign in.
 CREATE OR REPLACE FUNCTION can_sign_in(owner uuid, usable text[]) RETURNS boolean
   LANGUAGE sql STABLE
 AS $$

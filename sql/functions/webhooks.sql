@@ -1,4 +1,4 @@
--- What administrators without the service role key may see: paths and queries often contain secrets.
+-- What administrators without the service role key may see of a URL: paths and queries often contain secrets.
 CREATE OR REPLACE FUNCTION origin_of(webhook_url text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
