@@ -25,7 +25,7 @@ def _form(problem: Problem | None = None) -> Response:
     ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id())
     if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
-        return to_own("account/two-step")
+        return to_own(destination().path("account/two-step"))
     # A thief may have added all of them.
     offers = {"may_remove": removal.may_remove_recent(latchkey.db, guard.caller_id())}
     return form_page("second_step.html", "second-step", problem=problem, **own_factors(ways), **offers)

@@ -1,6 +1,7 @@
 """Two-step verification in the account: authenticator apps and recovery codes."""
 
 from dataclasses import replace
+from typing import Any
 
 from flask import Blueprint, Response, g, request
 from markupsafe import Markup
@@ -10,21 +11,39 @@ from auth.flows.browser_sessions import signed_in
 from auth.pages.confirm import require_proof
 from auth.pages.page import page, to_own
 from auth.pages.problems import Problem, shows
+from auth.pages.sign_in import destination
 from auth.web import form_schemas, guard
+from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
+from auth.web.levels import Level
 from auth.web.limits import limited
 
 blueprint = Blueprint("two_step", __name__)
 
 
+def _page(template: str, **values: Any) -> Response:
+    """Render a page that remembers the application which a required second factor has interrupted."""
+    return page(template, script=True, to=destination(), **values)
+
+
+def _is_required() -> bool:
+    """Whether the account opens only with a second factor."""
+    guard.require(Level.AAL2)
+    try:
+        guard.live_caller()
+    except ApiError as error:
+        return error.error_code == "insufficient_aal"
+    return False
+
+
 def _intro() -> Response:
-    return page("two_step.html", script=True, here="/account/two-step")
+    return _page("two_step.html", here="/account/two-step", is_required=_is_required())
 
 
 def _code_form(problem: Problem | None = None) -> Response:
     factor_id = request.form.get("factor_id", "")
-    return page("two_step_code.html", script=True, here=None, problem=problem, factor_id=factor_id, totp=None)
+    return _page("two_step_code.html", here=None, problem=problem, factor_id=factor_id, totp=None)
 
 
 @blueprint.get("/account/two-step")
@@ -50,7 +69,7 @@ def begin_two_step() -> Response:
         "uri": enrolled["totp"]["uri"],
     }
     factor_id = enrolled["id"]
-    return page("two_step_code.html", script=True, here=None, problem=None, factor_id=factor_id, totp=totp)
+    return _page("two_step_code.html", here=None, problem=None, factor_id=factor_id, totp=totp)
 
 
 @blueprint.post("/account/two-step/verify")
@@ -91,4 +110,4 @@ def new_recovery_codes() -> Response:
 
 def _new_codes() -> Response:
     codes, _moment = recovery_codes.create({})
-    return page("recovery_codes.html", here=None, codes=codes)
+    return _page("recovery_codes.html", here=None, codes=codes)

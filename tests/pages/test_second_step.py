@@ -1,8 +1,9 @@
 """Second factors and passkeys on the pages: at the sign-in, and in the account."""
 
+import html
 import json
 import re
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, urlencode, urljoin
 
 import pytest
 
@@ -11,7 +12,8 @@ from tests.support.authenticator import Authenticator
 from tests.support.cast import PASSWORD
 from tests.support.factors import App, set_up
 from tests.support.links import CHALLENGE, SITE, VERIFIER
-from tests.support.pages import Visitor
+from tests.support.pages import Visitor, words
+from tests.support.user_agent import Page
 
 
 @pytest.fixture
@@ -28,6 +30,12 @@ def authenticator_app(alice) -> App:
 def sign_in(visitor: Visitor, query: str = "") -> None:
     visitor.visit(f"/sign-in{query}")
     visitor.press("sign-in", email="alice@example.com", password=PASSWORD)
+
+
+def shown_app(page: Page) -> App:
+    """Return an app with the secret that the page shows."""
+    secret = page.text.partition('<code translate="no">')[2].partition("</code>")[0]
+    return App("", secret.replace(" ", ""))
 
 
 class TestAuthenticatorApp:
@@ -96,8 +104,7 @@ class TestAuthenticatorApp:
     def test_user_sets_it_up_and_removes_it(self, visitor, alice, database):
         visitor.signed_in_as(alice).visit("/account/two-step")
         page = visitor.press("account/two-step")
-        secret = re.sub(r"\s", "", page.text.partition('<code translate="no">')[2].partition("</code>")[0])
-        app = App("", secret)
+        app = shown_app(page)
         assert "That code is wrong." in visitor.press("verify", code=app.wrong_code()).text
         assert "Keep these recovery codes" in visitor.press("verify", code=app.code(-1)).text
         assert len(re.findall(r"<li><code>", visitor.page.text)) == 10
@@ -108,10 +115,24 @@ class TestAuthenticatorApp:
     def test_required_factor_is_set_up_first(self, make_app, alice):
         visitor = Visitor(make_app(AUTH_MFA_REQUIRED="all"))
         sign_in(visitor)
-        assert visitor.visit("/account").url == f"{SITE}/account/two-step"
+        page = visitor.visit("/account")
+        assert (page.url, "asks for a second step" in page.text) == (f"{SITE}/account/two-step", True)
+        assert visitor.press("sign-out").url.endswith("/sign-out")
+
+    def test_required_factor_leads_back_to_the_application(self, make_app, alice):
+        target = "https://app.example.com/signed-in"
+        visitor = Visitor(make_app(AUTH_MFA_REQUIRED="all", AUTH_REDIRECT_ALLOW_LIST=target))
+        sign_in(visitor, f"?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}")
         visitor.press("account/two-step")
         assert "data:" not in visitor.page.headers["Content-Security-Policy"]
-        assert "Connect your app" in visitor.page.text
+        app = shown_app(visitor.page)
+        visitor.press("verify", code=app.wrong_code())
+        visitor.press("verify", code=app.code(-1))
+        onward = re.search(r'class="button" href="([^"]+)"', visitor.page.text)
+        assert onward
+        visitor.visit(urljoin(visitor.page.url, html.unescape(onward[1])))
+        assert f"Continue as {alice.email}" in words(visitor.page)
+        assert visitor.press("sign-in/continue").url.startswith(f"{target}?code=")
 
 
 class TestPasskeys:
