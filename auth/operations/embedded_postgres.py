@@ -10,6 +10,7 @@ import fcntl
 import importlib.util
 import os
 import pwd
+import re
 import shutil
 import signal
 import subprocess
@@ -45,6 +46,8 @@ _OPTIONS = {
     "log_checkpoints": "off",
     "logging_collector": "off",
 }
+# The lines of initdb that say what failed, among those about its steps.
+_INITDB_REASON = re.compile(r"(?:error: |FATAL: +|child process ).*")
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -168,8 +171,10 @@ class EmbeddedPostgres:
             **self._as_account(),
         )
         if done.returncode != 0:
+            shutil.rmtree(draft, ignore_errors=True)
+            reasons = _INITDB_REASON.findall(done.stdout) or [done.stdout.strip()]
             raise EmbeddedPostgresError(
-                f"Postgres can't make a database in {self._data}:\n{done.stdout.strip()}"
+                f"Postgres can't make a database in {self._data}: {'; '.join(reasons)}"
             )
         draft.rename(self._data)
 

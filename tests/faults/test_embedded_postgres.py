@@ -1,6 +1,8 @@
 """The embedded Postgres starts and ends with its parent process, and starts again after any crash."""
 
 import os
+import re
+import resource
 import shutil
 import signal
 import stat
@@ -277,6 +279,20 @@ def test_error_has_the_reason_from_the_log_of_postgres(state_dir):
         EmbeddedPostgresError, match=r'did not start.*\n.*invalid value for parameter "shared_buffers"'
     ):
         postgres.start()
+
+
+def test_database_that_cannot_be_made_is_one_line_and_leaves_nothing(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, hard))  # as a disk that is full
+    try:
+        with pytest.raises(EmbeddedPostgresError) as raised:
+            EmbeddedPostgres(tmp_path / "var").start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    beginning = f"Postgres can't make a database in {tmp_path / 'var' / 'postgres'}: "
+    assert re.fullmatch(f"{re.escape(beginning)}[^\n]+", str(raised.value))
+    assert not list((tmp_path / "var").glob("postgres*"))
 
 
 def test_death_of_the_server_is_noticed(start, state_dir):
