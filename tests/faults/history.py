@@ -140,11 +140,6 @@ class History:
             if self.spent[token] > 1:
                 self.violations.append(f"a single-use secret worked {self.spent[token]} times")
 
-    def forget_times(self) -> None:
-        """Restart the measurement of the slowest answer."""
-        with self._lock:
-            self.slowest = (0.0, "")
-
     def answered(self) -> int:
         return sum(count for status, count in self.statuses.items() if status not in (None, 503))
 

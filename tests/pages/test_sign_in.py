@@ -15,11 +15,6 @@ WITH_APPLICATION = urlencode({"redirect_to": APPLICATION, "code_challenge": CHAL
 
 
 @pytest.fixture
-def app_client(make_app):
-    return make_app(**APP).test_client()
-
-
-@pytest.fixture
 def visitor(make_app) -> Visitor:
     return Visitor(make_app(**APP))
 

@@ -67,11 +67,6 @@ def children_of(pid: int) -> list[int]:
         return []  # gone
 
 
-def descriptors_of(pid: int) -> int:
-    """Return the number of open descriptors of a process. Linux only."""
-    return len(os.listdir(f"/proc/{pid}/fd"))
-
-
 def is_running(pid: int) -> bool:
     """Return whether a process exists and is not a zombie. Linux only."""
     try:

@@ -38,7 +38,6 @@ EFFECTS = (
     "known_networks",
     "one_time_tokens",
 )
-SIGNS_IN = [type for type in BY_LINK if type != "email_change"]
 CHANGED = {"message": "The new email address is confirmed", "type": "email_change"}
 # User agents of programs that preview, check or prefetch links in chats and mails.
 PREVIEWS = [
