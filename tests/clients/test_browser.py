@@ -4,9 +4,8 @@ Needs Chromium, and the packages of package.json, which `make test-browser` inst
 """
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from tests.support.browser import Browser
 from tests.support.cast import PASSWORD
 from tests.support.fake_provider import FakeProvider
+from tests.support.local_server import Handler, LocalServer
 from tests.support.processes import CHECKOUT, free_port, wait_until
 from tests.support.rows import Rows
 
@@ -31,7 +31,7 @@ pytestmark = [
 DAVE = "dave@example.com"
 
 
-class Application(SimpleHTTPRequestHandler):
+class Application(Handler, SimpleHTTPRequestHandler):
     """Serves the example, with the packages of this directory and the URL of the service under test."""
 
     service = ""
@@ -54,17 +54,12 @@ class Application(SimpleHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(script.encode())
 
-    def log_message(self, *_: Any) -> None:
-        pass
-
 
 @pytest.fixture(scope="module")
 def origin() -> Iterator[str]:
     """The origin of the example, which is another site than that of the service."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Application) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"http://localhost:{server.server_address[1]}"
-        server.shutdown()
+    with LocalServer(Application) as server:
+        yield server.url.replace("127.0.0.1", "localhost")
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,8 @@
 Needs Chromium, and the packages of package.json, which `make test-browser` installs; skipped without them.
 """
 
-import threading
 from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -15,6 +14,7 @@ import pytest
 from tests.support.browser import Browser
 from tests.support.cast import PASSWORD
 from tests.support.links import path
+from tests.support.local_server import Handler, LocalServer
 
 HERE = Path(__file__).parent
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -42,7 +42,7 @@ globalThis.auth = createBrowserClient(`http://127.0.0.1:${{location.pathname.sli
 </script>"""
 
 
-class Application(SimpleHTTPRequestHandler):
+class Application(Handler, SimpleHTTPRequestHandler):
     """Serves a page at any path, which is the port of the service, and the packages of this directory."""
 
     def __init__(self, *args: Any) -> None:
@@ -72,16 +72,11 @@ class Application(SimpleHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body.encode())
 
-    def log_message(self, *_: Any) -> None:
-        pass
-
 
 @pytest.fixture(scope="module")
 def origin() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Application) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"http://localhost:{server.server_address[1]}"
-        server.shutdown()
+    with LocalServer(Application) as server:
+        yield server.url.replace("127.0.0.1", "localhost")
 
 
 @pytest.fixture(scope="module")

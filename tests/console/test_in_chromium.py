@@ -4,7 +4,7 @@ import pytest
 
 from tests.console.test_console_routes import Console
 from tests.pages.test_accessibility import AXE, SCREENS, problems
-from tests.pages.test_stories import signed_in
+from tests.pages.test_stories import signed_in_with_new_passkey
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -18,13 +18,7 @@ def host() -> str:
 @pytest.fixture
 def operator(page, here, carol, authenticator) -> None:
     """Carol's passkey, with which she is signed in."""
-    signed_in(page, here, carol)
-    page.click("Add Passkey")
-    page.wait_for("Add a passkey")
-    page.click("Create a passkey")
-    page.wait_for("One more step")
-    page.click("Sign in with a passkey")
-    page.wait_for("Your account")
+    signed_in_with_new_passkey(page, here, carol)
 
 
 def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, operator, app, ids, database):

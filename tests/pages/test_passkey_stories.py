@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.pages.test_accessibility import AXE, problems
-from tests.pages.test_stories import fill, signed_in
+from tests.pages.test_stories import fill, signed_in, signed_in_with_new_passkey
 from tests.support import security_keys
 from tests.support.cast import PASSWORD
 
@@ -22,13 +22,7 @@ def host() -> str:
 @pytest.fixture
 def passkey(page, here, alice, authenticator) -> None:
     """A passkey of Alice, who has added it on her account and signed out."""
-    signed_in(page, here, alice)
-    page.click("Add Passkey")
-    page.wait_for("Add a passkey")
-    page.click("Create a passkey")
-    page.wait_for("One more step")
-    page.click("Sign in with a passkey")
-    page.wait_for("Your account")
+    signed_in_with_new_passkey(page, here, alice)
     page.forget()
 
 

@@ -34,6 +34,17 @@ def signed_in(page: Browser, here: str, person, password: str = PASSWORD) -> Non
     page.wait_for("Your account")
 
 
+def signed_in_with_new_passkey(page: Browser, here: str, person) -> None:
+    """Let a person add a passkey of the browser's authenticator on their account, and sign in with it."""
+    signed_in(page, here, person)
+    page.click("Add Passkey")
+    page.wait_for("Add a passkey")
+    page.click("Create a passkey")
+    page.wait_for("One more step")
+    page.click("Sign in with a passkey")
+    page.wait_for("Your account")
+
+
 def traded(site, page: Browser, application: str) -> dict:
     """Wait until the browser is back at the application, and trade its code."""
     page.wait(lambda: page.url.startswith(f"{application}?code="))

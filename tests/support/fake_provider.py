@@ -14,12 +14,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
 from uuid import uuid4
 
 from joserfc import jwk, jws, jwt
+
+from tests.support.local_server import Handler, LocalServer
 
 # Keys are generated once: each costs some hundredths of a second.
 _KEYS = [jwk.RSAKey.generate_key(2048, private=True) for _ in range(2)]
@@ -65,7 +66,7 @@ class Grant:
     used: bool = False
 
 
-class FakeProvider:
+class FakeProvider(LocalServer):
     """An OpenID provider. `person` holds the claims of the user who is signed in there; `reset` restores all
     attributes.
     """
@@ -77,20 +78,13 @@ class FakeProvider:
     def __init__(self, name: str) -> None:
         self.name = name
         self.client_id, self.client_secret = f"client-at-{name}", f"secret-at-{name}"
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        super().__init__(_handler(self))
         self._over = threading.Event()
         self.reset()
 
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._server.shutdown()
-        self._server.server_close()
+        super().__exit__()
 
     def reset(self) -> None:
         """Restore the initial state."""
@@ -491,15 +485,8 @@ def _json(document: Any, status: int = 200) -> Answer:
     return Answer(status, json.dumps(document).encode(), {"Content-Type": "application/json"})
 
 
-class _Server(ThreadingHTTPServer):
-    request_queue_size = 64
-
-    def handle_error(self, *_: Any) -> None:
-        """Ignore clients that close the connection."""
-
-
-def _handler(provider: FakeProvider) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+def _handler(provider: FakeProvider) -> type[Handler]:
+    class Answers(Handler):
         protocol_version = "HTTP/1.1"
         # Send a response in one packet: otherwise the body waits for the delayed acknowledgement of the head.
         wbufsize = -1
@@ -536,7 +523,4 @@ def _handler(provider: FakeProvider) -> type[BaseHTTPRequestHandler]:
 
         do_POST = do_GET
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    return Handler
+    return Answers

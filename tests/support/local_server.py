@@ -13,7 +13,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class LocalServer:
-    def __init__(self, handler: type[Handler], tls: Certificate | None = None) -> None:
+    def __init__(self, handler: type[BaseHTTPRequestHandler], tls: Certificate | None = None) -> None:
         self._server = _Server(("127.0.0.1", 0), handler)
         if tls:
             self._server.socket = tls.server_context.wrap_socket(
@@ -22,7 +22,7 @@ class LocalServer:
         self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -32,6 +32,7 @@ class LocalServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 64
 
     def handle_error(self, *_: Any) -> None:
         """Ignore clients that close the connection or refuse the certificate."""
