@@ -94,7 +94,7 @@ def to_own(path: str) -> Response:
 def masked(address: str) -> str:
     """Shorten an address so that only its owner recognises it: `a…@x.org` or `…123`."""
     name, at, domain = address.rpartition("@")
-    return f"{name[0]}…@{domain}" if at else f"…{address[-3:]}"
+    return f"{name[:1]}…@{domain}" if at else f"…{address[-3:]}"
 
 
 def text(table: str, name: str, /, **variables: Any) -> Markup:

@@ -129,7 +129,7 @@ class Settings:
     cors_origins: tuple[str, ...] = kinds.list_of(("*",), checks.origin)
     pages: bool = kinds.flag(True)
     console: bool = kinds.flag(None)
-    brand_name: str = kinds.text("", Length(max=60, error="Must be at most 60 characters."))
+    brand_name: str = kinds.text("", brand.check_name)
     brand_logo: str | None = kinds.text(None, brand.check_logo)
     brand_color: str = kinds.text(brand.DEFAULT_COLOR, brand.check_color)
     smtp_url: str | None = kinds.secret_url(kinds.text(None, checks.smtp_url))

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from auth.settings import targets
 
@@ -19,6 +20,9 @@ LOGO_TYPES = {
     ".webp": "image/webp",
 }
 _LARGEST_LOGO = 256 * 1024
+# The host stands in the Content-Security-Policy, and the name in the headers of mails.
+_HOST = re.compile(r"[a-z0-9.-]+(:\d+)?", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,15 @@ def check_color(value: str) -> None:
         raise ValueError("must be a colour such as #2f5bd7")
 
 
+def check_name(value: str) -> None:
+    if len(value) > 60 or _CONTROL.search(value):
+        raise ValueError("must be at most 60 characters, without line breaks")
+
+
 def check_logo(value: str) -> None:
     if value.startswith("https://"):
-        targets.http_url(value)
+        if not _HOST.fullmatch(urlsplit(targets.http_url(value)).netloc):
+            raise ValueError("must have a host name in ASCII")
         return
     path = Path(value)
     if path.suffix.lower() not in LOGO_TYPES or not path.is_file():

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.cast import PASSWORD
-from tests.support.links import SITE, path
+from tests.support.links import OTHER_PHONE, PHONE, SITE, path
 from tests.support.pages import Visitor
 
 NOBODY = "anne@example.com"
@@ -27,17 +27,20 @@ class TestEnumeration:
             ("/forgot-password", "forgot-password", {}),
         ],
     )
+    @pytest.mark.parametrize("known", ["alice@example.com", PHONE])
     def test_known_and_unknown_addresses_get_one_page_for_the_same_work(
-        self, app, parts, hashes, alice, where, action, fields
+        self, app, parts, hashes, alice, database, known, where, action, fields
     ):
+        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
         told = []
-        for email in (alice.email, NOBODY):
+        for address in (known, NOBODY if "@" in known else OTHER_PHONE):
             visitor = Visitor(app)
             visitor.visit(where)
             statements, before = parts.db.statements_run, hashes.count
-            page = visitor.press(action, email=email, **fields)
+            page = visitor.press(action, email=address, **fields)
             work = (parts.db.statements_run - statements, hashes.count - before)
-            text = re.sub(r'(form_token" value=)"\w+"', "", page.text.replace(alice.email, NOBODY))
+            shown = page.text.replace(address, "").replace(f"…{address[-3:]}", "").replace("a…@", "")
+            text = re.sub(r'(form_token" value=)"\w+"', "", shown)
             told.append((page.status, work, text))
         assert told[0] == told[1]
 
@@ -50,6 +53,13 @@ class TestEnumeration:
             page = visitor.send(f"/{action}", email=email, code="123456")
             told.append((page.status, parts.db.statements_run - before, page.text.replace(email, "")))
         assert told[0] == told[1]
+
+    @pytest.mark.parametrize("action", ["sign-in/verify", "sign-up/code", "forgot-password"])
+    @pytest.mark.parametrize("address", ["@", "@x", "a@", "+", "\0", "x" * 5000])
+    def test_address_that_is_none_is_refused_on_each_page_of_a_code(self, visitor, action, address):
+        visitor.visit("/sign-in")
+        page = visitor.send(f"/{action}", email=address, code="123456", again="yes")
+        assert (page.status, "Check your" in page.text) == (400, True)
 
 
 class TestRedirects:

@@ -28,7 +28,19 @@ def test_logo_must_be_a_small_image_or_an_https_url(tmp_path):
         with pytest.raises(ValueError, match="must be"):
             brand.check_logo(str(value))
     brand.check_logo(str(small))
-    brand.check_logo("https://example.com/logo.png")
+    brand.check_logo("https://example.com:8443/logo.png")
+
+
+@pytest.mark.parametrize("host", ["example.com;script-src", "example.com,*", "*", "a'b", "example.com;"])
+def test_logo_adds_no_directive_or_other_host_to_the_policy(host):
+    with pytest.raises(ValueError, match="host name"):
+        brand.check_logo(f"https://{host}/logo.png")
+
+
+@pytest.mark.parametrize("name", ["Acme\r\nBcc: all@example.com", "Acme\n", "Ac\u2028me", "x" * 61])
+def test_name_that_does_not_fit_the_header_of_a_mail_is_refused(name):
+    with pytest.raises(ValueError, match="at most 60 characters"):
+        brand.check_name(name)
 
 
 def test_logo_file_is_served_without_scripts(make_app, tmp_path):
