@@ -23,9 +23,10 @@ run:
 	@$(PYTHON) make_venv.py
 	@exec .venv/bin/gunicorn wsgi:app
 
+# With bytecode, in which pytest keeps the rewritten assertions: to rewrite them takes each worker ten seconds.
 test:
 	@$(PYTHON) make_venv.py test
-	@exec .venv/bin/pytest -n auto -m 'not browser and not javascript' $(ARGS)
+	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n auto -m 'not browser and not javascript' $(ARGS)
 
 test-browser:
 	@$(PYTHON) make_venv.py test
