@@ -72,7 +72,7 @@ def test_no_secret_is_listed(load):  # noqa: F811
     assert _CANARY not in text
     assert json.loads(secrets["AUTH_JWT_KEYS"])["keys"][0]["d"] not in text
     assert found["AUTH_SECRET_KEY"].value == "hidden: 2 secrets"
-    assert found["DATABASE_URL"].value == "postgresql://db.example.com:5432"
+    assert found["DATABASE_URL"].value == "host=db.example.com port=5432 dbname=auth"
     assert found["AUTH_RATE_LIMIT_STORAGE"].value == "rediss://redis.example.com"
     assert found["AUTH_SMTP_URL"].value == "smtp://mail.example.com:587"
     assert found["AUTH_SMS_WEBHOOK_URL"].value == "https://sms.example.com"
@@ -87,7 +87,7 @@ def test_no_secret_is_listed(load):  # noqa: F811
 @pytest.mark.parametrize("owner", [Settings, ProviderSettings])
 def test_every_field_that_sounds_secret_is_declared_so(owner):
     sounds = re.compile("secret|password|token|key|storage|database|smtp_url")
-    url = f"https://user:{_CANARY}@host/{_CANARY}"
+    url = f"postgresql://user:{_CANARY}@host/name?password={_CANARY}"
     shows = {field.name for field in dataclasses.fields(owner) if _CANARY in kinds.shown(field, url)}
 
     assert {name for name in shows if sounds.search(name)} <= _PUBLIC
