@@ -1,6 +1,7 @@
 """The keys of access tokens, and their JWK Set (RFC 7517)."""
 
 import base64
+import functools
 import hashlib
 import json
 import secrets
@@ -67,6 +68,12 @@ def parse_jwk_set(text: str) -> list[Key]:
     """Parse JSON or the file at a path. Raises `OSError`, and `ValueError` that does not quote keys."""
     if not text.lstrip().startswith(("{", "[")):
         text = Path(text).read_text()
+    return list(_parse_jwk_set(text))
+
+
+# OpenSSL checks an RSA key for 40 ms, and the key ring parses its file several times every two seconds.
+@functools.lru_cache(maxsize=4)
+def _parse_jwk_set(text: str) -> tuple[Key, ...]:
     try:
         parsed = json.loads(text)
         jwks = parsed if isinstance(parsed, list) else parsed["keys"]
@@ -77,7 +84,7 @@ def parse_jwk_set(text: str) -> list[Key]:
         raise ValueError(message) from None
     if not keys or len({key.kid for key in keys}) < len(keys):
         raise ValueError("it has no key, or one kid twice")
-    return keys
+    return tuple(keys)
 
 
 def can_sign(jwk_set: str) -> bool:

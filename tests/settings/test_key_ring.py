@@ -163,6 +163,12 @@ class TestSecretKeys:
 
 
 class TestFiles:
+    def test_unchanged_keys_are_not_checked_again(self, directory):
+        """OpenSSL takes 40 ms for an RSA key, and a process rereads its keys every two seconds."""
+        text = (directory / "jwt_keys.json").read_text()
+        (first,), (second,) = signing_keys.parse_jwk_set(text), signing_keys.parse_jwk_set(text)
+        assert first is second
+
     def test_verified_tokens_stay_cached_while_the_keys_are_the_same(self, parts, alice):
         session = alice.sign_in()
         for hits in (0, 1):
