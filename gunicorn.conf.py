@@ -6,9 +6,14 @@ from gevent import monkey as _monkey
 
 _monkey.patch_all(os=False, subprocess=False, signal=False)
 
+# Collect rarely, also in workers: imports leave little garbage, and few requests leave cycles. Saves 10 % of
+# a start, and 4 % of GET /user.
+import gc
+
+gc.set_threshold(50_000, 20, 20)
+
 import atexit
 import errno
-import gc
 import os
 import signal
 import socket
@@ -118,9 +123,7 @@ def post_fork(server, worker) -> None:
 
 
 def post_worker_init(worker) -> None:
-    # What is loaded stays, and few requests leave cycles: saves 4 % of GET /user.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.freeze()  # what is loaded stays
     # A terminal sends these to every process; the master decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

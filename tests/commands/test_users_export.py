@@ -6,9 +6,15 @@ import stat
 
 import pytest
 
+from auth.operations import age
 from auth.transfer import exporting
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.commands import run_command
+
+
+@pytest.fixture(autouse=True)
+def _cheap(monkeypatch):
+    monkeypatch.setattr(age, "_WORK_FACTOR", 10)
 
 
 @pytest.fixture
