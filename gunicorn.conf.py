@@ -103,7 +103,7 @@ def when_ready(server) -> None:
     signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
     signal.setitimer(signal.ITIMER_REAL, 1, 1)
     kept = "secrets and signing keys" + (", database" if server.embedded_postgres else "")
-    _say(f"State: {_loaded.state_dir} ({kept}). A backup needs all of it.")
+    _say(f"State: {_loaded.state_dir} ({kept}). Back it up.")
     if passkey_notice := _relying_party.notice(_loaded):
         _say(passkey_notice)
     for notice in channels.notices(_loaded):

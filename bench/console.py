@@ -12,8 +12,8 @@ from bench.load import Load
 from bench.service import BenchService
 
 _SECONDS = 1
-# Users of every kind that the filters tell apart: beside the ordinary ones, 40,000 who are not confirmed, are
-# anonymous, have a provider or a factor; 1,000 of them are banned. One of them is busy.
+# Users of every kind that the filters distinguish: in addition to the ordinary ones, 40,000 who are
+# unconfirmed, are anonymous, or have a provider or a factor; 1,000 of them are banned. One user is busy.
 _OTHERS = """
 INSERT INTO users (id, email, phone, email_confirmed_at, made_by, created_at, last_sign_in_at, banned_until)
 SELECT md5('other' || n)::uuid, CASE WHEN n % 4 <> 1 THEN 'other' || n || '@elsewhere.example' END,

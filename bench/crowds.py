@@ -1,4 +1,4 @@
-"""Latency of other requests beside slow clients, idle connections and more log-ins than the cores can hash,
+"""Latency of other requests during slow clients, idle connections and more log-ins than the cores can hash,
 with gunicorn alone and behind nginx.
 """
 
@@ -83,7 +83,7 @@ def _overload(service: BenchService, tokens: list[str]) -> Iterator[Figure]:
         before.append(reader(2).p99)
         with flood(service.port, TOO_MANY) as result, ThreadPoolExecutor(1) as threads:
             reading = threads.submit(reader, _OVERLOAD_SECONDS)
-            # Adding up the memory takes milliseconds of a core, so do it rarely.
+            # Summing up the memory takes milliseconds of a core, so do it rarely.
             while wait([reading], 0.5).not_done:
                 peak = max(peak, proportional_mebibytes(service.process.pid))
         during.append(reading.result().p99)

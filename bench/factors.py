@@ -51,7 +51,7 @@ class Apps:
         with self._people.service.database() as connection, connection.cursor() as cursor:
             cursor.execute(_FORGET_STEPS)
             execute_values(cursor, _CHALLENGES, rows, template, page_size=1000)
-        # Made last: a code is good for half a minute at least.
+        # Created last, because a code is good for half a minute at least.
         code = pyotp.TOTP(self._secret).now()
         return [
             f"{factor_id} {token} {json.dumps({'challenge_id': str(challenge_id), 'code': code})}"

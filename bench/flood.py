@@ -26,7 +26,7 @@ _RIGHTFUL = 4
 _TRIES = 3
 # The longest that a log-in takes without load, in seconds, and how long to wait for that.
 _CALM, _LONGEST_WAIT = 0.3, 60
-# So few addresses that the flood uses up their default limits within seconds.
+# Few enough addresses that the flood uses up their default limits within seconds.
 _ADDRESSES = 8
 
 

@@ -37,7 +37,7 @@ class Passkeys:
             execute_values(cursor, _PASSKEYS, rows, template)
 
     def sign_ins(self, number: int) -> list[str]:
-        """Return the bodies of sign-ins, each with a challenge of its own."""
+        """Return the bodies of sign-ins, each with its own challenge."""
         challenges = [(uuid.uuid4(), secrets.token_bytes(64)) for _ in range(number)]
         template = "(%s, 'passkey_authentication', %s, now() + interval '1 hour')"
         with self._people.service.database() as connection, connection.cursor() as cursor:

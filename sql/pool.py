@@ -57,7 +57,7 @@ def _wait(connection: PlainConnection) -> None:
         if not is_ready(
             connection, state, None if deadline is None else max(0.0, deadline - time.monotonic())
         ):
-            raise psycopg2.OperationalError("Postgres has not answered in time")
+            raise psycopg2.OperationalError("Postgres has not responded in time")
 
 
 psycopg2.extensions.set_wait_callback(_wait)

@@ -109,6 +109,6 @@ def _installed(cursor: Cursor) -> tuple[int | None, str | None]:
         return 0, None
     if users:
         raise psycopg2.ProgrammingError(
-            "this database has a table users of another application; give the service one of its own"
+            "this database has a table users of another application; give the service its own database"
         )
     return None, None

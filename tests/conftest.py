@@ -52,7 +52,7 @@ from tests.support.server import ServerClient
 
 BASE_URL = "http://localhost:8000"
 SERVICE_ROLE_KEY = "the-service-role-key-of-these-tests"
-# Settings of all tests: the cheapest hashes, no limits, and no delivery besides the mailbox.
+# Settings of all tests: the cheapest hashes, no limits, and no delivery except to the mailbox.
 ENVIRONMENT = {
     "AUTH_BASE_URL": BASE_URL,
     "AUTH_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
@@ -113,7 +113,7 @@ def _patient_pool() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def database_url(state_dir: Path) -> Iterator[str]:
-    """A database for this xdist worker: beside that of `TEST_DATABASE_URL`, or in an embedded Postgres."""
+    """A database for this xdist worker: next to that of `TEST_DATABASE_URL`, or in an embedded Postgres."""
     if url := os.environ.get("TEST_DATABASE_URL"):
         url = _emptied(url, os.environ.get("PYTEST_XDIST_WORKER"))
         schema.apply(url)
@@ -127,7 +127,7 @@ def database_url(state_dir: Path) -> Iterator[str]:
 
 
 def _emptied(url: str, worker: str | None) -> str:
-    """Return the URL of an empty database: the given one, or for an xdist worker `NAME_gw0` beside it."""
+    """Return the URL of an empty database: the given one, or `NAME_gw0` next to it for an xdist worker."""
     connection = psycopg2.connect(url)
     connection.autocommit = True
     with contextlib.closing(connection), connection.cursor() as cursor:

@@ -12,7 +12,7 @@ FILES += sorted((ROOT / "auth").rglob("*.py")) + sorted((ROOT / "sql").rglob("*.
 
 # Modules at the top of auth/ that every package may import.
 SHARED = {"addresses", "logs", "metrics"}
-# Packages that each package may import besides itself and SHARED.
+# Packages that each package may import, in addition to itself and SHARED.
 BELOW_CONTEXT = {"delivery", "providers", "factors", "passwords", "settings", "tokens", "net", "sql"}
 MAY_IMPORT = {
     "sql": set(),

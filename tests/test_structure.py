@@ -1,4 +1,4 @@
-"""Rules of the source code that no request would show to be broken."""
+"""Rules of the source code whose violation no request would show."""
 
 import ast
 import functools
@@ -207,7 +207,7 @@ def test_no_sub_select_after_in_limits_or_locks_rows():
     assert found == []
 
 
-def test_each_advisory_lock_has_a_number_of_its_own():
+def test_each_advisory_lock_has_its_own_number():
     taken = re.findall(r"\b7239\d{6}\b", SQL + Path(schema.__file__).read_text())
     listed = re.findall(r"^\| (\d{10}) \|", (ROOT / "docs" / "architecture.md").read_text(), re.M)
     assert sorted(taken) == listed

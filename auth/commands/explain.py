@@ -67,7 +67,7 @@ class _Search:
         if acts := self._db.all("list_request_acts", request_id=subject, most=_MAX_LINES):
             return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
         raise _NothingKnown(
-            f"Nothing is known of {subject}: it is not the id of a user or of a recorded request."
+            f"Nothing is known about {subject}: it is not the id of a user or of a recorded request."
         )
 
     def _user(self, user: Any) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class _Search:
         limits = counts.against(self._settings, self._db, [address])
         if not (pending or limits or messages):
             raise _NothingKnown(
-                f"Nothing is known of {address}: no user has it, and no message to it was sent in 30 days."
+                f"Nothing is known about {address}: no user has it, and no message to it was sent in 30 days."
             )
         return {
             "kind": "address",
@@ -161,7 +161,7 @@ def _lines_of_address(found: dict[str, Any]) -> Iterator[str]:
     yield from (f"  - {count['text']}" for count in found["limits"])
     messages = found["events"]
     yield ""
-    yield "Messages to it:" if messages else "No message to it is known; they are kept for 30 days."
+    yield "Messages to it:" if messages else "There is no message to it; messages are kept for 30 days."
     for message in reversed(messages):
         yield _line(message) + (f" (user {message['user_id']})" if message["user_id"] else "")
 

@@ -67,7 +67,7 @@ def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
     Example: latchkey keys rotate signing
     """
     if algorithm and kind != "signing":
-        raise click.UsageError("--algorithm is of signing keys.")
+        raise click.UsageError("--algorithm is only for signing keys.")
     parts = open_parts()
     settings = parts.key_ring.settings
     with _failures(settings):
@@ -99,7 +99,7 @@ def add(kind: str, file: TextIO, as_json: bool) -> None:
 
 @command.command("remove")
 @click.argument("id")
-@click.option("--force", is_flag=True, help="Remove it even if it is needed: a key that has leaked.")
+@click.option("--force", is_flag=True, help="Remove it even if it is needed, because it has leaked.")
 @json_option
 def remove(id: str, force: bool, as_json: bool) -> None:
     """Stop accepting a key. Refuses if a session, code, message, webhook or access token still needs it.
@@ -182,7 +182,7 @@ def _report(key: Key, value: str, text: str, deadline: str, as_json: bool) -> No
         click.echo(f"Set this on all nodes, and restart them one after the other{deadline}:", err=True)
         click.echo(line)
     else:
-        click.echo(f"{text} Running services know it in two seconds.")
+        click.echo(f"{text} Running services pick it up in two seconds.")
 
 
 def _state(key: Key) -> str:

@@ -60,7 +60,7 @@ def command(
     rows = f"users: {manifest.tables['users']:,}, rows: {sum(manifest.tables.values()):,}"
     click.echo(f"Restored the backup of {manifest.created_at} ({rows}) in {outcome['seconds']} s.")
     if former:
-        click.echo(f"The database before is now called {former}. The next restore deletes it.")
+        click.echo(f"The former database is now called {former}. The next restore deletes it.")
     if secrets.environment_file:
         click.echo(f"{secrets.environment_file} has the settings of the service that was backed up.")
     for variable in secrets.kept_variables:

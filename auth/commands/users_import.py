@@ -25,11 +25,14 @@ _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|
 @click.command("import", short_help="Create users from a file or an export of another product.")
 @existing_file
 @click.option(
-    "--format", "product", type=click.Choice(list(PRODUCTS)), help="Who wrote FILE. Otherwise detected."
+    "--format",
+    "product",
+    type=click.Choice(list(PRODUCTS)),
+    help="The product that wrote FILE, if not detected.",
 )
 @click.option("--dry-run", is_flag=True, help="Change nothing; report what would happen to each row.")
 @click.option("--trust-addresses", is_flag=True, help="The addresses are proved, unless FILE says otherwise.")
-@click.option("--allow-admins", is_flag=True, help="Import administrators, which are refused otherwise.")
+@click.option("--allow-admins", is_flag=True, help="Import administrators too, who are refused otherwise.")
 @click.option("--without-passwords", is_flag=True, help="Leave out the password hashes.")
 @click.option("--without-factors", is_flag=True, help="Leave out second factors and passkeys.")
 @click.option(

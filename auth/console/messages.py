@@ -86,8 +86,8 @@ def _effects(subject: Subject) -> Sequence[str]:
     message: Any = subject.row
     what = f"the {'mail' if message.channel == 'email' else 'SMS'} {message.kind} to {message.recipient}"
     if message.outcome == "waiting":
-        return [f"Tries now to send {what}, which waits."]
-    effects = [f"Sends 1 message: {what} again, which counts in the limits of this address."]
+        return [f"Tries to send {what} now; it is waiting."]
+    effects = [f"Sends 1 message: {what} again, which counts against the limits of this address."]
     if message.kind in REQUESTED or message.kind == "invite":
         effects.append("It has a new link or code. You do not see it.")
     return effects

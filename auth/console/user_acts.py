@@ -91,7 +91,7 @@ def _deleted(user: Subject) -> Iterator[str]:
 def _removed(factor: Subject) -> Iterator[str]:
     name, kind = factor.row.friendly_name, KINDS[factor.row.factor_type]
     yield f"Removes 1 {kind}" + (f": {name}." if name else ".")
-    yield "Sessions that it raised to two steps fall back to one. The user is told by mail."
+    yield "Sessions that it raised to two steps fall back to one. The user is notified by mail."
 
 
 def _one_ended(session: Subject) -> Iterator[str]:
@@ -188,7 +188,7 @@ USER_ACTS = {
         ],
         undo="The audit log does not keep the old ones: copy them if you may need them.",
         do=_replace_metadata,
-        done="The metadata are saved.",
+        done="The metadata is saved.",
         form=_MetadataForm,
         template="act_metadata.html",
     ),
@@ -240,7 +240,7 @@ _FACTOR_ACTS = {
 _INVITING = {
     "invite": Act(
         title="Invite a user",
-        effects=lambda _users: ["Makes 1 user, and sends 1 mail with a link that is good for seven days."],
+        effects=lambda _users: ["Creates 1 user, and sends 1 mail with a link that is valid for seven days."],
         undo="A sent mail cannot be taken back; deleting the user voids its link.",
         do=_invite,
         done="The invitation is on its way.",

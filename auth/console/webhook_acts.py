@@ -65,7 +65,7 @@ def _delivery(webhook_id: str, delivery_id: str) -> Subject:
 
 
 def _made(_subject: Subject) -> Iterator[str]:
-    yield f"Makes 1 webhook. There are {len(webhooks())} of at most {MAX_WEBHOOKS}."
+    yield f"Creates 1 webhook. There are {len(webhooks())} of at most {MAX_WEBHOOKS}."
     yield "Its secret is shown once, after this."
 
 
@@ -130,7 +130,7 @@ _MAKING = {
         effects=_made,
         undo="A webhook can be deleted at any time; what it has received cannot be taken back.",
         do=_make,
-        done="The webhook is made.",
+        done="The webhook has been created.",
         needs_factor=True,
         form=_WebhookForm,
         check=lambda _subject, form: check(schemas.NewWebhook(), _body(form)),
@@ -153,21 +153,21 @@ WEBHOOK_ACTS = {
         effects=_changed,
         undo="It can be changed back. Events that went to the new URL cannot be taken back.",
         do=_change,
-        done="The webhook is changed.",
+        done="The webhook has been changed.",
         needs_factor=True,
         form=_WebhookForm,
         check=lambda _subject, form: check(schemas.WebhookChange(), _body(form)),
         template="act_webhook.html",
     ),
     "new-secret": Act(
-        title="Make a new secret",
+        title="Create a new secret",
         effects=lambda _subject: [
-            "Makes 1 secret, which is shown once.",
+            "Creates 1 secret, which is shown once.",
             "The old one also signs for a day.",
         ],
         undo="The old secret cannot be brought back.",
         do=_rotate,
-        done="The secret is new.",
+        done="The webhook has a new secret.",
         needs_factor=True,
     ),
     "disable": Act(
@@ -207,7 +207,7 @@ DELIVERY_ACTS = {
     "redeliver": Act(
         title="Send again",
         effects=_sent_again,
-        undo="It cannot be taken back. Receivers know a repeated event by its id.",
+        undo="It cannot be taken back. Receivers recognise a repeated event by its id.",
         do=_redeliver,
         done="The event will be sent within seconds.",
     ),

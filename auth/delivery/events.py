@@ -52,7 +52,7 @@ class EventSender(Sender):
         """Post an event to the webhook with this id and return its reply. Raises `psycopg2.Error` too."""
         endpoint = self._db.one("select_endpoint", id=recipient)
         if endpoint is None:
-            raise Refused("there is no such webhook any more")
+            raise Refused("the webhook no longer exists")
         try:
             secrets = self._secrets(endpoint, recipient)
         except CannotOpen as error:

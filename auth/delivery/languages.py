@@ -65,5 +65,5 @@ def _read(path: Path) -> dict[str, str]:
     except AttributeError:
         strings = {"": None}
     if not all(isinstance(text, str) for text in strings.values()):
-        raise ValueError(f"{path.name}: must hold strings in tables [channel.kind]")
+        raise ValueError(f"{path.name}: must contain strings in tables [channel.kind]")
     return strings

@@ -220,6 +220,6 @@ def load_templates(settings: Settings) -> Templates:
             templates.check()
         except (ValueError, CannotRender) as error:
             raise SettingsError(
-                f"AUTH_MAIL_TEMPLATES: Must hold templates that can be rendered ({error})."
+                f"AUTH_MAIL_TEMPLATES: Must contain templates that can be rendered ({error})."
             ) from None
     return templates

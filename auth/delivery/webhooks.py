@@ -32,7 +32,7 @@ def check_url(url: str, private_networks: bool) -> None:
     if not _URL.fullmatch(url) or parts.scheme not in ("http", "https") or not host or port == 0:
         raise InvalidUrl("must be an http or https URL")
     if "@" in parts.netloc or "%" in parts.netloc or parts.fragment:
-        raise InvalidUrl("must have no user, zone and fragment")
+        raise InvalidUrl("must not have a user, zone or fragment")
     try:
         found = socket.getaddrinfo(host, port or parts.scheme, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

@@ -74,9 +74,9 @@ def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
     yield from _address_obstacles(settings, user)
     if user.is_anonymous:
         advice = "They confirm an address in the application to sign in again later."
-        yield Obstacle("anonymous: only a session that it has lets this user in", advice)
+        yield Obstacle("anonymous: this user can only use an existing session", advice)
     elif not user.has_password:
-        text = "has no password: only a link, a code, a provider or a passkey lets this user in"
+        text = "has no password: sign-in works only by a link, a code, a provider or a passkey"
         yield Obstacle(text, "Send a recovery: its page asks for a new password.", "recover")
 
 
@@ -103,5 +103,5 @@ def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
 def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
     message = db.one("select_last_message", user_id=user.id, kinds=_NEEDED)
     if message and message.is_stuck:
-        advice = "Mend this, then send it again."
+        advice = "Fix this, then send it again."
         yield Obstacle(timeline.sentence(message), advice, "resend", message.id)

@@ -36,7 +36,7 @@ class BoundedSession(requests.Session):
             body += chunk
             if len(body) > _MAX_BODY:
                 response.close()
-                raise requests.exceptions.ContentDecodingError("the answer is too large")
+                raise requests.exceptions.ContentDecodingError("the response is too large")
         # A head or body cut off by the deadline may look complete.
         if deadline.has_passed:
             response.close()

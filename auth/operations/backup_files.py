@@ -137,8 +137,8 @@ def verify(path: Path, passphrase: str, progress: Progress) -> Manifest:
     with reading(path, passphrase, progress) as (manifest, pieces):
         if manifest.schema_version > schema.NEWEST:
             raise UnusableFileError(
-                f"its schema has version {manifest.schema_version}, but this release knows {schema.NEWEST}:"
-                f" install Latchkey {manifest.release} or newer"
+                f"its schema has version {manifest.schema_version}, but this release supports"
+                f" {schema.NEWEST}: install Latchkey {manifest.release} or newer"
             )
         for _ in pieces:
             pass

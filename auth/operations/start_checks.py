@@ -31,4 +31,4 @@ def redis_problem(settings: Settings) -> str | None:
     timeouts = {"socket_timeout": _REDIS_TIMEOUT, "socket_connect_timeout": _REDIS_TIMEOUT}
     if storage_from_string(uri, **timeouts).check():
         return None
-    return "AUTH_RATE_LIMIT_STORAGE: Redis does not answer. Requests are not limited until it does."
+    return "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does."

@@ -125,7 +125,7 @@ class Provider:
             url = self._endpoint("token_url", "token_endpoint")
             token = session.fetch_token(url, grant_type="authorization_code", code=code, **verifier)
             if not token.get("access_token"):
-                raise ProviderError("the token endpoint answered no access token")
+                raise ProviderError("the token endpoint returned no access token")
             if self._id_tokens:
                 return self._by_claims(self._claims(self._id_tokens, session, token, nonce), user)
             return self._by_userinfo(session)

@@ -92,7 +92,9 @@ def postgres_url(value: str) -> None:
     # If the password has an @, a slash or a question mark, its end is taken for the host or the database.
     misread = "@" in parts.get("host", "") + parts.get("dbname", "")
     if misread or not re.fullmatch(r"[0-9,]*", parts.get("port", "")):
-        raise ValueError(f"{example}; percent-encode what is special in the password: %40 for @, %2F for /")
+        raise ValueError(
+            f"{example}; percent-encode special characters in the password: %40 for @, %2F for /"
+        )
 
 
 def public_url(value: str) -> None:

@@ -32,7 +32,7 @@ class SmtpServer:
 def smtp_server(url: str) -> SmtpServer:
     problem = ValueError(
         "must be a URL such as smtp://user:password@host:587, smtps://user:password@host:465, or console;"
-        " percent-encode what is special in the password"
+        " percent-encode special characters in the password"
     )
     try:
         parts = urlsplit(url)
@@ -46,7 +46,7 @@ def smtp_server(url: str) -> SmtpServer:
     starttls = options.pop("starttls", "offered")
     is_known = starttls in ("offered", "required", "never") and not options
     if not is_known or (parts.scheme == "smtps" and parts.query):
-        raise ValueError("knows one option: ?starttls=required or ?starttls=never, for smtp://")
+        raise ValueError("accepts one option: ?starttls=required or ?starttls=never, for smtp://")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if bool(user) != bool(password):
         raise ValueError("must have both a user and a password, or neither")

@@ -36,7 +36,7 @@ def health() -> Response:
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
     if _health.is_healthy(latchkey.db):
         return jsonify(body | {"status": "healthy"})
-    error = {"code": 503, "msg": "The database does not answer", "error_code": "service_unavailable"}
+    error = {"code": 503, "msg": "The database does not respond", "error_code": "service_unavailable"}
     response = jsonify(body | {"status": "unhealthy"} | error)
     response.status_code = 503
     response.headers["Retry-After"] = "2"

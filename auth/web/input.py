@@ -102,7 +102,7 @@ def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str
         if len(values.getlist(name)) > 1:
             raise ApiError("validation_failed", f"{name}: must be given once")
         if "\0" in values.get(name, ""):
-            raise ApiError("validation_failed", f"{name}: must not hold NUL characters")
+            raise ApiError("validation_failed", f"{name}: must not contain NUL characters")
     return values.to_dict()
 
 

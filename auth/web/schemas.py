@@ -230,7 +230,7 @@ class NewUser(AnyUser):
     @validates_schema
     def has_one_password(self, data: dict[str, Any], **_kwargs: Any) -> None:
         if "password" in data and "password_hash" in data:
-            raise ValidationError("must be absent beside a password", "password_hash")
+            raise ValidationError("must be absent if there is a password", "password_hash")
 
 
 class AnyUserChange(AnyUser):

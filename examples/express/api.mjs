@@ -39,7 +39,7 @@ app.post("/payments", verify, requireSession, ({ claims }, response) => {
   response.json({ paid_by: claims.sub });
 });
 
-// Without keys jose throws a plain JOSEError or a timeout: the token may be good.
+// If jose cannot fetch the keys, it throws a plain JOSEError or a timeout: the token may be valid.
 const unavailable = ["ERR_JOSE_GENERIC", errors.JWKSTimeout.code];
 app.use((error, request, response, next) => {
   if (!(error instanceof errors.JOSEError) || unavailable.includes(error.code)) {

@@ -18,7 +18,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 @pytest.fixture(params=["sync", "async"])
 def connect(request: Any, server: Any, loop: asyncio.AbstractEventLoop) -> Any:
-    """Make a client of a server, by default the running one."""
+    """Create a client of a server, by default the running one."""
     made: list[Any] = []
 
     def make(key: str = "an-anon-key-that-is-ignored", of: Any = server, **options: Any) -> Any:

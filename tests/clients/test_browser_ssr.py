@@ -112,7 +112,7 @@ def test_session_lives_in_cookies_until_the_sign_out(page, application, alice, d
     assert database.count("sessions", "ended_at IS NULL") == 0
 
 
-def test_link_of_a_mail_comes_back_with_a_code_that_only_this_browser_redeems(
+def test_mailed_link_returns_with_a_code_that_only_this_browser_can_redeem(
     page, here, application, alice, outbox
 ):
     options = "{ emailRedirectTo: location.href }"

@@ -32,7 +32,7 @@ TIMEOUT = 300.0
 SECRET = "a-secret-of-these-tests-for-HS256-tokens"
 WAYS = {
     "default": {},
-    # As in the place of another service behind the same gateway.
+    # As if it replaced another service behind the same gateway.
     "autoconfirm": {
         "AUTH_AUTOCONFIRM": "true",
         "AUTH_ANONYMOUS_ENABLED": "true",

@@ -73,7 +73,7 @@ class TestAnonymousUser:
         other = connect(of=world.client).auth
         assert other.sign_in_with_password({"email": EMAIL, "password": PASSWORD}).user.id == user_id
 
-    def test_becomes_permanent_by_a_link_that_signs_nobody_in(self, visitor, connect, world, outbox):
+    def test_user_becomes_permanent_by_a_link_that_does_not_sign_in(self, visitor, connect, world, outbox):
         visitor.update_user({"email": EMAIL})
         link = {"type": "email_change", "token_hash": outbox.last(EMAIL, "email_change").token}
         stranger = connect(of=world.client).auth

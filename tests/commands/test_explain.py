@@ -84,7 +84,7 @@ class TestObstacles:
     def test_missing_password_is_an_obstacle(self, explain, alice, database):
         database.run("UPDATE users SET password_hash = NULL")
         assert obstacles(explain(alice.email)) == [
-            "has no password: only a link, a code, a provider or a passkey lets this user in"
+            "has no password: sign-in works only by a link, a code, a provider or a passkey"
         ]
 
     def test_message_that_did_not_arrive_is_an_obstacle(self, explain, alice, client, database):
@@ -106,10 +106,10 @@ class TestObstacles:
         user_id = database.value("INSERT INTO users (made_by) VALUES ('anonymous') RETURNING id::text")
         assert explain(user_id)[:2] == [
             f"{user_id}: sign-in may fail:",
-            "  - anonymous: only a session that it has lets this user in",
+            "  - anonymous: this user can only use an existing session",
         ]
 
-    def test_user_without_any_way_to_sign_in_is_told_apart(self, explain, alice, database):
+    def test_user_without_any_way_to_sign_in_is_recognised(self, explain, alice, database):
         database.run("UPDATE users SET email = NULL")
         assert explain(alice.id)[:2] == [
             f"{alice.id}: sign-in may fail:",
@@ -159,7 +159,7 @@ class TestObstacles:
         assert obstacle.startswith("20 of 20 wrong codes of authenticator apps, until ")
         assert obstacle.endswith(": more are refused")
 
-    def test_exceeded_limit_of_messages_is_shown_but_no_obstacle(self, explain, alice, make_app):
+    def test_exceeded_limit_of_messages_is_shown_but_is_not_an_obstacle(self, explain, alice, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         app.test_client().post("/recover", json={"email": alice.email})
         lines = explain(alice.email, on=app)
@@ -170,7 +170,7 @@ class TestObstacles:
             told,
         )
 
-    def test_exceeded_total_of_sms_is_shown_but_no_obstacle(self, explain, alice, make_app):
+    def test_exceeded_total_of_sms_is_shown_but_is_not_an_obstacle(self, explain, alice, make_app):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_SMS_TOTAL="1 per day")
         app.test_client().post("/otp", json={"phone": PHONE})
         lines = explain(alice.email, on=app)
@@ -180,7 +180,7 @@ class TestObstacles:
             r"counted       1 of 1 SMS in all, until [-\d]+ \d\d:\d\d: more are not sent", told
         )
 
-    def test_expired_ban_and_limit_are_no_obstacles(self, explain, alice, make_app, database):
+    def test_expired_ban_and_limit_are_not_obstacles(self, explain, alice, make_app, database):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         for _ in range(11):
             alice.try_to_sign_in("wrong", app.test_client())
@@ -336,7 +336,7 @@ class TestSubject:
         assert lines[1].startswith("  - 1 of 100 wrong passwords") or lines[2].startswith(
             "  - 1 of 10 wrong passwords"
         )
-        assert lines[-1] == "No message to it is known; they are kept for 30 days."
+        assert lines[-1] == "There is no message to it; messages are kept for 30 days."
 
     @pytest.mark.parametrize("request_id", [REQUEST_ID, "a.request_of-mine.1"])
     def test_request_id_shows_acts_and_their_users(self, explain, alice, bob, database, request_id):
@@ -359,7 +359,7 @@ class TestSubject:
     def test_unknown_subject_is_reported(self, app, subject):
         result = run_command(app, "explain", subject)
         assert result.exit_code == 3
-        assert f"Nothing is known of {subject}" in result.output
+        assert f"Nothing is known about {subject}" in result.output
 
     @pytest.mark.parametrize("subject", ["alice@", "+4917", "@"])
     def test_malformed_address_is_refused(self, app, subject):

@@ -22,7 +22,7 @@ OTHER = secret("other")
 
 
 class Deployment:
-    """An application whose keys are files of a state directory of its own."""
+    """An application whose keys are files of its own state directory."""
 
     def __init__(self, app, directory):
         self.app = app
@@ -44,7 +44,7 @@ class Deployment:
         return [key["state"] for key in self.keys(kind)]
 
     def move_time(self, seconds):
-        """Let the keys of the files be so much older."""
+        """Make the keys of the files older."""
         for name in ("secret_key", "jwt_keys.json"):
             path = self.directory / name
             text = path.read_text()
@@ -203,7 +203,7 @@ class TestRemoval:
         database.run("UPDATE one_time_tokens SET code_expires_at = now()")
         deployment.run("remove", old)
 
-    def test_message_and_webhook_are_sealed_anew_instead_of_keeping_the_key(
+    def test_message_and_webhook_are_resealed_instead_of_keeping_the_key(
         self, deployment, person, rotated, database
     ):
         key = {"apikey": (deployment.directory / "service_role_key").read_text().strip()}
@@ -220,7 +220,7 @@ class TestRemoval:
         message = database.one("SELECT id, secret FROM outbox WHERE secret IS NOT NULL")
         assert json.loads(sealer.open(bytes(message.secret), message.id))["token"]
 
-    def test_totp_secret_is_sealed_anew_and_recovery_code_needs_the_key_until_it_is_used(
+    def test_totp_secret_is_resealed_and_recovery_code_needs_the_key_until_it_is_used(
         self, deployment, person, rotated, database
     ):
         id = "0190a5b4-6d7e-7c3a-9f00-0123456789ab"
@@ -240,11 +240,11 @@ class TestRemoval:
         row = database.one("SELECT id, secret FROM factors")
         assert deployment.parts.sealer.open(bytes(row.secret), row.id) == "JBSWY3DPEHPK3PXP"
 
-    def test_removed_totp_secret_is_sealed_anew_for_the_link_that_brings_it_back(
+    def test_removed_totp_secret_is_resealed_for_the_link_that_restores_it(
         self, deployment, person, rotated, database
     ):
         app, session = set_up(signed_in(deployment, person))
-        # What a session has added, and all of the last week, is not brought back.
+        # Additions of the session, and of the last week, are not restored.
         database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
         assert session.delete(f"/factors/{app.id}").status_code == 200
         database.run("UPDATE sessions SET ended_at = now(), end_reason = 'logout'")

@@ -60,7 +60,7 @@ def test_passphrase_of_a_plaintext_export_is_refused(app, tmp_path):
     assert (result.exit_code, path.exists()) == (2, False)
 
 
-def test_file_that_cannot_be_made_is_named_itself(app, tmp_path):
+def test_file_that_cannot_be_created_is_named(app, tmp_path):
     path = tmp_path / "missing" / "users.jsonl"
     result = run_command(app, "users", "export", str(path), "--plaintext")
     assert (result.exit_code, result.stderr) == (1, f"Error: {path}: No such file or directory\n")
@@ -151,7 +151,7 @@ def test_export_is_encrypted_and_imported_with_the_passphrase(app, client, alice
     assert sign_in(client, alice.email).status_code == 200
 
 
-def test_truncated_export_imports_nobody(app, alice, database, tmp_path):
+def test_truncated_export_imports_no_users(app, alice, database, tmp_path):
     path = tmp_path / "users.age"
     environment = {"AUTH_BACKUP_PASSPHRASE": "a passphrase of this test"}
     assert run_command(app, "users", "export", str(path), env=environment).exit_code == 0

@@ -1,4 +1,4 @@
-"""`latchkey users import`: whom it creates, what it refuses, and what it leaves alone."""
+"""`latchkey users import`: the users that it creates, refuses, or leaves alone."""
 
 import json
 
@@ -194,7 +194,9 @@ class TestRefusals:
             "frank@example.com",
         ]
 
-    def test_what_postgres_alone_refuses_is_reported_with_its_line(self, import_users, database, monkeypatch):
+    def test_row_that_only_postgres_refuses_is_reported_with_its_line(
+        self, import_users, database, monkeypatch
+    ):
         monkeypatch.setattr("auth.transfer.importing._MOST_METADATA", 10_000)
         rows = [{"email": f"user{number}@example.com"} for number in range(6)]
         large = {"email": "large@example.com", "user_metadata": {"a": "x" * 9000}}

@@ -1,4 +1,4 @@
-"""Who may see the console, and what else its routes ask for."""
+"""Who may see the console, and what else its routes require."""
 
 from urllib.parse import quote
 
@@ -43,7 +43,7 @@ def test_sign_in_leads_to_no_other_page(app, carol, page):
     assert visitor.submit(email=carol.email, password=PASSWORD).url == f"{SITE}/account"
 
 
-def test_user_is_told_no_more_than_that_the_console_is_not_for_them(app, alice):
+def test_user_learns_only_that_the_console_is_not_for_them(app, alice):
     page = Visitor(app).signed_in_as(alice).visit("/console")
     assert (page.status, "Not for you" in page.text) == (403, True)
     assert "Overview" not in page.text

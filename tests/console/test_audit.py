@@ -27,7 +27,7 @@ def look(operator, database):
     return look
 
 
-def test_empty_log_says_what_will_stand_there(look):
+def test_empty_log_explains_what_it_will_show(look):
     assert "Nothing has happened yet" in look()
 
 

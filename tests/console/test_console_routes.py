@@ -1,4 +1,4 @@
-"""Every route of the console, from the URL map, as each kind of caller: the answer, and that nothing changes."""
+"""Every route of the console, from the URL map, for each kind of caller: the response, and no changes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
 
 
 class Console:
-    """The routes of one application with ids that exist, asked without following redirects."""
+    """The routes of one application with ids that exist, requested without following redirects."""
 
     def __init__(self, app: Any, ids: Mapping[str, str], database: Any) -> None:
         self.app, self._database = app, database
@@ -110,7 +110,7 @@ def test_routes_have_the_guard_and_forms_the_token_and_the_proof(app):
         assert method == "get" or names.index("own_form") < names.index("act"), path
 
 
-def test_nobody_is_sent_to_sign_in_and_back(console):
+def test_browser_is_not_redirected_between_sign_in_and_console(console):
     for method, path, answer in console.walk(None):
         up = "../" * (path.count("/") - 1)
         assert (answer.status, answer.location) == (303, f"{up}sign-in?next={quote(path[1:], safe='')}"), (
@@ -239,7 +239,7 @@ def test_right_form_acts_once_for_one_code(console, carol, app_of_carol, databas
     assert database.count("factors") == 1
 
 
-def test_wrong_field_costs_no_code(console, carol, app_of_carol, ids):
+def test_wrong_field_does_not_cost_a_code(console, carol, app_of_carol, ids):
     cookie = signed_in(console, carol, app_of_carol)
     token = {"form_token": forms.token_of(cookie), "factor_code": app_of_carol.code(1)}
     for path, wrong in (
@@ -276,12 +276,12 @@ def test_challenges_of_confirmations_are_limited_per_administrator(
     assert database.count("users", "email = 'alice@example.com'") == 1
 
 
-def test_without_the_console_no_route_answers(console, make_app, carol, app_of_carol):
+def test_disabled_console_has_no_routes(console, make_app, carol, app_of_carol):
     cookie = signed_in(console, carol, app_of_carol)
     for name in ("AUTH_CONSOLE", "AUTH_PAGES"):
         without = make_app(AUTH_BASE_URL=PUBLIC_URL, **{name: "false"})
         assert not list(console_routes(without))
         console.app = without
         for method, path, answer in console.walk(cookie):
-            # A form is refused before it is known that there is no such path.
+            # A form is refused before the path is looked up.
             assert answer.status == (415 if method == "post" else 404), path

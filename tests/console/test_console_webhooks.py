@@ -33,10 +33,10 @@ def redeliver(operator, webhook, delivery):
 
 
 class TestList:
-    def test_empty_list_says_what_will_stand_there(self, operator):
+    def test_empty_list_explains_what_it_will_show(self, operator):
         assert "No webhooks yet" in words(operator.visit("/console/webhooks"))
 
-    def test_states_are_told_and_paths_of_urls_are_not(self, operator, hooks, target, database):
+    def test_states_are_shown_and_paths_of_urls_are_not(self, operator, hooks, target, database):
         made = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret", description="Billing")
         gone = hooks.register(f"{target.url}/gone")
         hooks.emit()
@@ -163,7 +163,7 @@ class TestActs:
     def test_change_keeps_a_url_that_is_left_empty(self, act, hooks, target):
         made = hooks.register(f"{target.url}/hooks?key=s3cret", description="Billing")
         page = act(f"{made['id']}/change", url="", description="", auth_login="yes")
-        assert "The webhook is changed." in words(page)
+        assert "The webhook has been changed." in words(page)
         now = hooks.show(made)
         assert (now["url"], now["events"], now["description"]) == (made["url"], ["auth.login"], None)
 

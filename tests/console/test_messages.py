@@ -1,4 +1,4 @@
-"""/console/messages: what became of mails and SMS, and sending them again."""
+"""/console/messages: the outcomes of mails and SMS, and sending them again."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def deliver(parts, server):
 
 
 def ask(client, person, path="/recover", **options):
-    """Ask for a message, and return its id."""
+    """Request a message, and return its id."""
     response = client.post(path, json={"email": person.email, **options}, headers=GERMAN)
     assert_ok(response, ON_ITS_WAY)
     return response.json["message_id"]
@@ -50,7 +50,7 @@ def rows(page):
 
 
 class TestList:
-    def test_empty_list_says_what_will_stand_there(self, operator):
+    def test_empty_list_explains_what_it_will_show(self, operator):
         assert "Mails and SMS to users will stand here" in operator.visit("/console/messages").text
 
     def test_failed_mail_shows_why_and_neither_link_nor_code(self, operator, client, alice, deliver, outbox):
@@ -199,9 +199,9 @@ class TestRefusals:
 
     def test_message_of_an_administrator_is_not(self, refused, client, carol, deliver):
         id = ask(client, carol)
-        assert "Only the service role key may touch" in refused(id, 403)
+        assert "Only the service role key may change" in refused(id, 403)
         deliver("550 No")
-        assert "Only the service role key may touch" in refused(id, 403)
+        assert "Only the service role key may change" in refused(id, 403)
 
     @pytest.mark.parametrize("kind", ["waiting", "recovery", "invite", "notice"])
     def test_lock_decides_whether_a_message_is_for_an_administrator(

@@ -34,7 +34,7 @@ def counts(database) -> dict[str, int]:
     return dict(rows)
 
 
-def test_overview_without_counts_says_what_will_stand_there(operator):
+def test_overview_without_counts_explains_what_it_will_show(operator):
     page = operator.visit("/console")
     assert "The delivery process counts them every minute" in page.text
     assert "does not run" in page.text
@@ -47,7 +47,7 @@ def test_first_count_takes_in_the_month_before(count, database):
     assert counts(database) == {"signed_in": 3}
 
 
-def test_counting_again_counts_nothing_twice_and_what_was_committed_late(count, database):
+def test_recounting_includes_late_commits_and_counts_nothing_twice(count, database):
     act(database, "signed_in", "70 minutes")
     count()
     act(database, "signed_in", "50 minutes")

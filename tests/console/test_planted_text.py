@@ -28,7 +28,7 @@ CORPUS = " ".join(
         "<!--",
     )
 )
-# A link to a value would run it.
+# As the target of a link, a value would run.
 LINK = "javascript:planted=1//"
 FIELDS = [
     "email",
@@ -72,7 +72,7 @@ VALUES (gen_random_uuid(), %(id)s, 'email', %(kind)s, %(recipient)s, 'failed', n
 INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, last_error)
 SELECT gen_random_uuid(), %(id)s, 'webhook', 'user.updated', id, 'failed', now(), 3, %(last_error)s FROM webhooks;
 """
-# What the page contains, where people see or hear it.
+# The text of the page that people see or hear.
 _SAID = """
 [document.documentElement.textContent,
  ...[...document.querySelectorAll("input, textarea")].map((field) => field.value),
@@ -116,7 +116,7 @@ def victims(client, service_role, database):
 
 
 def look(page) -> str:
-    """Check that nothing on the page has been executed, and return all that it says."""
+    """Check that nothing on the page has been executed, and return its text."""
     assert page.run(_ESCAPED.replace("\n", " ")) == []
     assert page.run("typeof planted") == "undefined"
     # Violations of the policy; a page may be a refusal.
@@ -136,7 +136,7 @@ def test_users_page_shows_all_that_is_planted(console, here, victims):  # noqa: 
         assert values["action"].replace("_", " ") in said
 
 
-def test_no_page_of_the_console_executes_what_is_planted(console, here, victims):  # noqa: F811
+def test_pages_of_the_console_do_not_execute_planted_text(console, here, victims):  # noqa: F811
     start = [
         f"{here}/console",
         f"{here}/console/users?q={quote(CORPUS)}",

@@ -40,7 +40,7 @@ def test_failed_event_is_found_and_sent_again(console, here, hooks, target, part
     console.wait_for("200 OK")
 
 
-def test_webhook_is_made_with_a_code_without_javascript(page, here, site, carol, hooks, target):
+def test_webhook_is_created_with_a_code_without_javascript(page, here, site, carol, hooks, target):
     codes = set_up(carol.sign_in(client=site))[0]
     page.without_script()
     page.open(f"{here}/console/webhooks/new")
@@ -59,7 +59,7 @@ def test_webhook_is_made_with_a_code_without_javascript(page, here, site, carol,
     assert verified(target.requests[0], secret)
 
 
-def test_who_did_what_is_read_from_the_audit_log(console: Browser, here, site, carol, alice, service_role):  # noqa: F811
+def test_audit_log_shows_who_did_what(console: Browser, here, site, carol, alice, service_role):  # noqa: F811
     site.put(f"/admin/users/{alice.id}", json={"ban_duration": "24h"}, headers=service_role)
     console.open(f"{here}/console/users/{alice.id}/unban")
     console.click("Lift the ban")

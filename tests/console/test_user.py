@@ -14,7 +14,7 @@ NOBODY = "11111111-1111-1111-1111-111111111111"
 
 @pytest.fixture
 def look(operator):
-    """Return what a user's page says."""
+    """Return the text of a user's page."""
 
     def look(user_id, query=""):
         page = operator.visit(f"/console/users/{user_id}{query}")
@@ -33,7 +33,7 @@ def test_confirmed_user_can_sign_in(look, alice):
     assert "Can sign in with the password or a link or code by mail. Facts" in look(alice.id)
 
 
-def test_page_names_what_is_in_the_way_and_what_to_do(look, alice, database, client):
+def test_page_shows_obstacles_and_what_to_do(look, alice, database, client):
     database.run("UPDATE users SET email_confirmed_at = NULL WHERE id = %(id)s", id=alice.id)
     client.post("/recover", json={"email": alice.email})
     database.run(
@@ -42,7 +42,7 @@ def test_page_names_what_is_in_the_way_and_what_to_do(look, alice, database, cli
     said = look(alice.id)
     assert "Can sign in with a link or code by mail, but: The email is not confirmed" in said
     assert "Send a recovery: its link confirms the email." in said
-    assert "Mail recovery to alice@example.com failed after one try: 550 no such mailbox. Mend this" in said
+    assert "Mail recovery to alice@example.com failed after one try: 550 no such mailbox. Fix this" in said
 
 
 def test_banned_user_cannot_sign_in(look, alice, client, service_role):

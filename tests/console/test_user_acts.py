@@ -16,7 +16,7 @@ from tests.support.server import at_once
 
 @pytest.fixture
 def go(operator):
-    """Open the confirmation of an act, and return what it says."""
+    """Open the confirmation of an act, and return its text."""
 
     def go(person, act):
         page = operator.visit(f"/console/users/{person.id}/{act}")
@@ -28,7 +28,7 @@ def go(operator):
 
 @pytest.fixture
 def act(operator, go):
-    """Do an act, and return what the page says then."""
+    """Do an act, and return the text of the next page."""
 
     def act(person, name, **fields):
         go(person, name)
@@ -125,7 +125,7 @@ class TestMetadata:
         said = act(
             alice, "metadata", user_metadata=json.dumps(wanted, indent=1), app_metadata='{"big": 1.10}'
         )
-        assert "The metadata are saved." in said
+        assert "The metadata is saved." in said
         user = client.get(f"/admin/users/{alice.id}", headers=service_role).json
         assert user["user_metadata"] == wanted
         assert acts_of(database, alice) == [("user_changed", *CAROL)]
@@ -159,7 +159,7 @@ class TestMetadata:
         assert '{ "name": "Alice" }' in words(page)
         assert sent_again(page)["user_metadata"] == mine
         # Having seen the other change, the administrator may replace it.
-        assert "The metadata are saved." in words(operator.press("metadata"))
+        assert "The metadata is saved." in words(operator.press("metadata"))
         assert database.value("SELECT user_metadata FROM users WHERE email = 'alice@example.com'") == {
             "note": "mine"
         }
@@ -283,7 +283,7 @@ class TestInvitation:
         before = database.everything("users", "outbox", "one_time_tokens")
         operator.visit("/console/users/invite")
         page = operator.press("invite", email="dave@example.com")
-        assert (page.status, "Only the service role key may touch" in page.text) == (403, True)
+        assert (page.status, "Only the service role key may change" in page.text) == (403, True)
         assert database.everything("users", "outbox", "one_time_tokens") == before
 
 
@@ -296,7 +296,7 @@ class TestAdministrators:
             before = database.everything()
             filled = {"ban_duration": "1h", "factor_code": codes.code(1), "email": "x@example.com"}
             page = armed.press(name, **filled)
-            assert (page.status, "Only the service role key may touch" in page.text) == (403, True), name
+            assert (page.status, "Only the service role key may change" in page.text) == (403, True), name
             assert armed.visit(f"/console/users/{carol.id}/{name}").status == 403
             assert database.everything() == before
 
@@ -316,7 +316,9 @@ class TestAdministrators:
         assert sent.result().status == 403
         assert database.count("outbox") == database.count("one_time_tokens") == 0
 
-    def test_recovery_goes_to_no_address_that_the_user_gave_up(self, operator, alice, outbox, database):
+    def test_recovery_does_not_go_to_an_address_that_the_user_gave_up(
+        self, operator, alice, outbox, database
+    ):
         operator.visit(f"/console/users/{alice.id}/recover")
         change = "UPDATE users SET email = 'new@example.com' WHERE id = %s"
         with database.locked("users", alice.id, change) as lock:

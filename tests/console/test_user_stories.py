@@ -36,7 +36,7 @@ def console(page, here, carol) -> Browser:
 
 
 def crawl(console: Browser, here: str, *start: str) -> Iterator[str]:
-    """Open these URLs of the console and all that they link to, and yield each."""
+    """Open these URLs of the console and all pages that they link to, and yield each."""
     waiting, seen = list(start), set(start)
     while waiting:
         url = waiting.pop()
@@ -67,7 +67,7 @@ def test_mail_that_did_not_arrive_is_explained_and_sent_again(console, site, ali
     )
     find(console, "alice@ex", alice.email)
     assert "failed after 3 tries: 550 5.1.1 no such mailbox" in console.text
-    console.click("Mend this, then send it again.")
+    console.click("Fix this, then send it again.")
     console.wait_for("Sends 1 message")
     console.click("Send again")
     console.wait_for("The message will be sent within seconds.")

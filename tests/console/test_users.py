@@ -30,7 +30,7 @@ def insert(database, count: int, **columns: str) -> None:
 
 
 def listed(page) -> list[str]:
-    """Return what names the users of a page, in order."""
+    """Return the names of the users on a page, in order."""
     assert page.status == 200, page.text
     return [unescape(name) for name in re.findall(r'<td class="cut"><a [^>]*>([^<]*)</a>', page.text)]
 
@@ -85,7 +85,7 @@ class TestSearch:
         assert listed(find("?q=1234")) == ["1234@example.com"]
         assert listed(follow(operator, "Search ids")) == ["ada@example.com"]
 
-    def test_whole_address_finds_the_user_who_has_asked_for_it(self, find):
+    def test_complete_address_finds_the_user_who_has_requested_it(self, find):
         page = find("?q=New@example.com")
         assert listed(page) == []
         assert "x%y_z@example.com</a> has asked to change to New@example.com" in page.text
@@ -99,7 +99,7 @@ class TestSearch:
 class TestFilters:
     @pytest.fixture(autouse=True)
     def _users(self, database):
-        """Users whose names say what they are; Carol is an administrator, and signed in just now."""
+        """Users named after their state; Carol is an administrator, and has just signed in."""
         database.run(
             "INSERT INTO users (email, email_confirmed_at, made_by, banned_until, last_sign_in_at) VALUES"
             " ('banned@example.com', now(), 'signup', now() + interval '1 day', NULL),"
@@ -309,7 +309,7 @@ class TestManyRows:
         assert 200 < len(sampled) < 2000
         plan("sample_users", percent=10.0)
 
-    def test_estimates_say_that_they_are(self, many_users, default_app, service_role):
+    def test_estimates_are_marked_as_estimates(self, many_users, default_app, service_role):
         carol = register(default_app.test_client(), service_role, "carol@example.com", role="admin")
         operator = Visitor(default_app).signed_in_as(carol)
         for query, count in {

@@ -106,7 +106,7 @@ class TestWaking:
         deliver(email=target)
         wait_until(lambda: target.sent == ["alice@example.com"])
 
-    def test_lost_connection_is_made_again(self, outbox, deliver, without_polling, listens, database):
+    def test_lost_connection_is_reopened(self, outbox, deliver, without_polling, listens, database):
         target = Target()
         deliver(email=target)
         (lost,) = wait_until(listens)
@@ -210,7 +210,7 @@ class TestFailures:
         outbox.write(recipient="bob@example.com")
         wait_until(lambda: target.sent == ["bob@example.com"])
 
-    def test_unreachable_database_is_logged_once_and_delivery_goes_on_when_it_is_back(
+    def test_unreachable_database_is_logged_once_and_delivery_resumes_when_it_is_back(
         self, outbox, deliver, parts, database_url
     ):
         target = Target()
@@ -262,7 +262,7 @@ class TestFailures:
             monkeypatch.undo()
         assert len(target.sent) == 4
 
-    def test_log_names_no_recipient_and_no_secret(self, outbox, deliver):
+    def test_log_contains_neither_recipients_nor_secrets(self, outbox, deliver):
         with capture_logs() as logs:
             id = outbox.write()
             deliver(email=Target())

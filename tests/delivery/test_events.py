@@ -597,7 +597,7 @@ def test_webhook_gets_only_chosen_events_and_none_while_disabled(world, database
     assert world.events() == []
 
 
-def test_rollback_leaves_no_event_and_no_act(world, database):
+def test_rollback_leaves_neither_an_event_nor_an_act(world, database):
     session = world.session()
     world.forget()
     # The notice is written last.

@@ -68,7 +68,7 @@ def fill(database, count, ages):
         ("users", "email, made_by, created_at", "'u' || number, 'signup', due - interval '30 days'"),
         ("users", "made_by, created_at", "'anonymous', due - interval '30 days'"),
         ("factor_challenges", "purpose, expires_at", "'passkey_authentication', due"),
-        # Each of a user of its own: a factor is copied with all others of its user.
+        # Each has its own user, because a factor is copied with all others of its user.
         ("users", "id, email, made_by", "md5(number::text)::uuid, 'f' || number, 'administrator'"),
         (
             "factors",
@@ -122,7 +122,7 @@ TABLES = (
     ),
     *("outbox", "known_networks", "audit_log", "sessions", "users", "factor_challenges", "factors"),
 )
-# Not the user of the other rows, nor what the janitor writes.
+# Neither the user of the other rows, nor rows that the janitor writes.
 OTHERS = {"users": "made_by = 'administrator'", "audit_log": "action = 'user_deleted'"}
 
 
@@ -330,7 +330,9 @@ class TestUnusedUsers:
         janitor.clean(parts.db)
         assert_signs_in(client, "magiclink", outbox.last().token)
 
-    def test_users_from_before_the_upgrade_are_kept_as_long_after_it(self, parts, made, database, pass_days):
+    def test_retention_of_users_from_before_the_upgrade_starts_at_the_upgrade(
+        self, parts, made, database, pass_days
+    ):
         database.run("UPDATE users SET created_at = now() - interval '3 years'")
         pass_days(29)
         janitor.clean(parts.db)

@@ -307,7 +307,7 @@ class TestBrokenServers:
     def test_many_silent_addresses_share_one_deadline(self, monkeypatch):
         with socket.create_server(("127.0.0.1", 0), backlog=0) as silent, contextlib.ExitStack() as waiting:
             address = silent.getsockname()
-            for _ in range(3):  # fills its backlog, so that it answers no more
+            for _ in range(3):  # fills its backlog, so that it no longer responds
                 queued = waiting.enter_context(socket.socket())
                 queued.setblocking(False)
                 queued.connect_ex(address)
@@ -341,7 +341,7 @@ class TestBrokenServers:
             True,
         )
 
-    def test_sending_leaves_no_thread(self):
+    def test_sending_leaves_no_threads_behind(self):
         before = threading.active_count()
         with BadMailServer("GREETING", "close") as server:
             refused_with(TryLater, sender(server.url, **IMPATIENT))

@@ -163,7 +163,7 @@ class TestMails:
 
     @each_language
     @each_mail
-    def test_html_and_text_say_the_same(self, language, kind):
+    def test_html_and_text_have_the_same_content(self, language, kind):
         mail = render(
             kind, locale=language, user_agent=FIREFOX, new_email="bob@example.org", provider="github"
         )
@@ -184,7 +184,7 @@ class TestMails:
         assert found == ([expected] if expected else [])
         assert set(RenderedHtml(mail.html).links) == set(found)
 
-    def test_code_is_on_a_line_of_its_own(self):
+    def test_code_is_on_its_own_line(self):
         assert CODE in render("magiclink").text.splitlines()
 
     @each_language
@@ -475,8 +475,12 @@ class TestCustomTemplates:
                 '[email.signup]\nsubjetc = "Hello"',
                 "en.toml: there is no string email.signup.subjetc",
             ),
-            ("en.toml", "[email.signup]\nsubject = 5", "en.toml: must hold strings in tables [channel.kind]"),
-            ("en.toml", "subject = 'Hello'", "en.toml: must hold strings in tables [channel.kind]"),
+            (
+                "en.toml",
+                "[email.signup]\nsubject = 5",
+                "en.toml: must contain strings in tables [channel.kind]",
+            ),
+            ("en.toml", "subject = 'Hello'", "en.toml: must contain strings in tables [channel.kind]"),
             ("en.toml", "[", "en.toml: "),
         ],
     )

@@ -1,4 +1,4 @@
-"""Limits on messages to one address: a request over them answers as usual, sends nothing and voids nothing.
+"""Limits on messages to one address: a request over them gets the usual response, sends and voids nothing.
 
 Counted by recipient and network, and by recipient, so that a stranger can neither flood a mailbox nor keep
 its owner from a link.
@@ -48,7 +48,7 @@ class TestOneAMinute:
         assert set(second.headers.keys()) == set(first.headers.keys())
         assert (len(outbox.sent()), outbox.suppressed()) == (1, 1)
 
-    def test_request_over_the_limit_voids_no_code(self, client, alice, outbox, database):
+    def test_request_over_the_limit_does_not_void_codes(self, client, alice, outbox, database):
         ask(client)
         before = database.everything(*EFFECTS)
         for _ in range(3):
@@ -57,7 +57,7 @@ class TestOneAMinute:
         message = outbox.last()
         assert type_in(client, "magiclink", alice.email, message.code).status_code == 200
 
-    def test_request_over_the_limit_voids_no_link(self, client, alice, outbox):
+    def test_request_over_the_limit_does_not_void_links(self, client, alice, outbox):
         for _ in range(5):
             ask(client)
         assert_signs_in(client, "magiclink", outbox.last().token)
@@ -142,7 +142,7 @@ class TestOneAMinute:
         ask(client, "nobody@example.com")
         assert (len(outbox.sent()), database.count("users")) == (1, 1)
 
-    def test_request_over_the_limit_makes_no_user(self, client, outbox, database):
+    def test_request_over_the_limit_does_not_create_a_user(self, client, outbox, database):
         ask(client, "dave@example.com", create_user=False)
         ask(client, "dave@example.com", data={"x": 1})
         assert (database.count("users"), database.count("identities")) == (0, 0)
@@ -324,7 +324,7 @@ class TestSmsTotal:
 
 
 class TestSignedInUsers:
-    """GET /reauthenticate and PUT /user answer 429: the user waits for the message."""
+    """GET /reauthenticate and PUT /user return 429, because the user waits for the message."""
 
     @pytest.fixture
     def session(self, client, alice):

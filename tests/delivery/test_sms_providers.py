@@ -111,7 +111,7 @@ class TestWebhookEndpoint:
 @each_provider
 class TestResponses:
     @pytest.mark.parametrize("status", [301, 302, 307, 308])
-    def test_redirect_is_not_followed_and_no_success(self, target, sms, provider, status):
+    def test_redirect_is_not_followed_and_does_not_count_as_success(self, target, sms, provider, status):
         with HttpTarget() as other:
             target.status, target.headers = status, {"Location": f"{other.url}/sms"}
             with pytest.raises(TryLater, match=str(status)):

@@ -338,7 +338,7 @@ class TestRetries:
 
 
 class TestDisabling:
-    def test_webhook_that_answers_410_is_disabled(self, hooks, target, database, carol):
+    def test_webhook_that_returns_410_is_disabled(self, hooks, target, database, carol):
         made = hooks.register(target)
         target.status = 410
         hooks.emit()

@@ -24,7 +24,7 @@ COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 
 @pytest.fixture
 def units(tmp_path) -> Path:
-    """The units, with the programs of this environment in the place of those in /opt."""
+    """The units, with the programs of this environment instead of those in /opt."""
     for path in [*DEPLOY.glob("latchkey*.service"), *DEPLOY.glob("latchkey*.timer")]:
         text = re.sub(r"/opt/latchkey/\.venv/bin/\w+", "/bin/true", path.read_text())
         (tmp_path / path.name).write_text(text)

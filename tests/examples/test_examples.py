@@ -44,7 +44,7 @@ WITH_NODE = [
 
 @pytest.fixture(scope="module")
 def latchkey(environment) -> Iterator[tuple[ServerClient, Forwarder]]:
-    """The service, and the way to it, which can be closed."""
+    """The service, behind a forwarder that can be closed."""
     port = free_port()
     with Forwarder(f"host=127.0.0.1 port={port}") as way:
         changes = {

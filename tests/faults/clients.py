@@ -65,7 +65,7 @@ class Client:
         body = {"email": person.email, "password": PASSWORD, "data": {"n": number}}
         answer = self._change_by(person, made, "POST", "/signup", 201, json=body)
         person.id = answer.json["id"]
-        # A late mail leaves the user unconfirmed; the mail must arrive all the same.
+        # A late mail leaves the user unconfirmed, but must still arrive.
         text = self._post.wait_for(person.email, 2)
         if text and (match := _LINK.search(text)):
             self._spend(person, "signup", match[1], person.state.but(confirmed=True))
@@ -257,7 +257,7 @@ class Client:
 
 
 def _is_answer(response: Any) -> bool:
-    """Return whether a response tells the outcome of the request."""
+    """Return whether a response reveals the outcome of the request."""
     return response is not None and response.status_code != 503
 
 

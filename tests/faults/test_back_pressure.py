@@ -154,7 +154,7 @@ class TestTheService:
                     return
         pytest.fail("each request after a 429 was delayed")
 
-    def test_sign_ups_are_served_beside_slow_sign_ins(self, slow_service, database):
+    def test_sign_ups_are_served_during_slow_sign_ins(self, slow_service, database):
         with ExitStack() as stack, connect(slow_service) as connection:
             for _ in range(10):
                 stack.enter_context(UnfinishedRequest(slow_service, "/login-admin"))

@@ -32,7 +32,7 @@ SECRETS = ("secret_key", "service_role_key", "jwt_keys.json")
 
 
 def latchkey(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
+    """Run the command line in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "auth.commands", *map(str, arguments)],
         cwd=CHECKOUT,
@@ -239,7 +239,7 @@ class TestUnusableFile:
         return file
 
     def manifested(self, origin, **members):
-        """Encrypt the backup anew with another manifest."""
+        """Encrypt the backup again with another manifest."""
         with origin.file.open("rb") as backup:
             head, rest = b"".join(age.decrypt(backup, PASSPHRASE)).split(b"\n", 1)
         plaintext = json.dumps(json.loads(head) | members).encode() + b"\n" + rest

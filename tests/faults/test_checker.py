@@ -1,4 +1,4 @@
-"""The checker of these tests finds everything that is lost, doubled or half done."""
+"""The checker of these tests finds every change that is lost, doubled or half done."""
 
 import uuid
 

@@ -25,7 +25,7 @@ QUICK = 1
 
 
 class Watch:
-    """Requests beside the load while a fault lasts."""
+    """Requests in addition to the load while a fault lasts."""
 
     def __init__(self, history: History) -> None:
         self._history = history

@@ -28,7 +28,7 @@ from tests.support.processes import free_port, wait_until
 from tests.support.server import ServerClient, at_once
 
 pytestmark = pytest.mark.selection
-# The seconds within which a request must be answered, and the slack for a noisy machine.
+# The seconds within which a request must get a response, and the slack for a noisy machine.
 SOON = 3
 SLACK = 2
 MSG = "The service can't answer at the moment; try again shortly"
@@ -132,7 +132,7 @@ def _as_it_was(postgres, server, alice, carol) -> Iterator[None]:
 
 
 def test_frozen_postgres_is_503_until_it_resumes(postgres, server, alice, carol):
-    # Requests that queue for a connection must not start to wait anew for the database.
+    # Requests that queue for a connection must not restart their wait for the database.
     asked = [*requests_of_each_kind(server, alice, carol), *[lambda: alice.get("/user")] * 40]
     at_once(16, lambda _: alice.get("/user"))
     postgres.signal(signal.SIGSTOP)
@@ -323,7 +323,7 @@ class TestHangingPostgres:
         for answers in at_once(12, ask_again_and_again):
             for said, took in answers:
                 assert said.endswith(
-                    ("Postgres has not answered in time", "all connections to Postgres are in use")
+                    ("Postgres has not responded in time", "all connections to Postgres are in use")
                 )
                 assert took < DEADLINE + SLACK / 2
 
@@ -339,7 +339,7 @@ class TestHangingPostgres:
         slow = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(4%'"
         with closing(Pool(postgres.url, 1)) as pool:
             with (
-                pytest.raises(psycopg2.OperationalError, match="not answered in time"),
+                pytest.raises(psycopg2.OperationalError, match="not responded in time"),
                 pool.connection() as connection,
                 connection.cursor() as cursor,
             ):

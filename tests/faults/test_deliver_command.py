@@ -1,4 +1,4 @@
-"""Delivery processes: the one of the service and `latchkey deliver`. A killed one loses nothing."""
+"""Delivery processes: that of the service, and `latchkey deliver`. A killed one loses nothing."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def outbox(database, parts):
 
 
 class Command:
-    """A command of `latchkey` that runs in a process of its own inside the context."""
+    """A command of `latchkey` that runs in a separate process inside the context."""
 
     def __init__(self, environment: dict[str, str], *arguments: str, **changes: str) -> None:
         self._output = Path(environment["AUTH_STATE_DIR"]).parent / f"output of {id(self)}"
@@ -122,7 +122,7 @@ class TestDeliverCommand:
             ]
 
     @pytest.mark.parametrize("setting", ["AUTH_PHONE_ENABLED", "AUTH_SMS_PROVIDER"])
-    def test_deliver_does_not_warn_about_sms_that_nobody_needs(self, command, setting):
+    def test_deliver_does_not_warn_about_sms_when_phones_are_disabled(self, command, setting):
         changes = {setting: "none" if setting == "AUTH_SMS_PROVIDER" else "false"}
         with command("deliver", AUTH_BASE_URL="https://auth.example.com", **changes) as running:
             wait_until(lambda: "Delivering." in running.text())
@@ -210,7 +210,7 @@ class TestTheService:
     @pytest.mark.parametrize(
         ("stage", "behaviour"), [("GREETING", "close"), ("GREETING", "hang"), ("END", "drip")]
     )
-    def test_broken_mail_server_slows_no_request(self, service, outbox, stage, behaviour):
+    def test_broken_mail_server_does_not_slow_requests(self, service, outbox, stage, behaviour):
         with BadMailServer(stage, behaviour) as server, service(AUTH_SMTP_URL=server.url) as running:
             for number in range(20):
                 began = time.monotonic()

@@ -70,7 +70,7 @@ def modules_of(program: str, environment: dict[str, str]) -> set[str]:
     )
 
 
-def test_delivery_process_loads_no_flask(environment):
+def test_delivery_process_does_not_load_flask(environment):
     loaded = modules_of("import auth.delivery.__main__", environment)
 
     assert "auth.delivery.deliverer" in loaded

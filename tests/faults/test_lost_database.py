@@ -25,7 +25,7 @@ UNHEALTHY = {
     "version": __version__,
     "timestamp": A_TIMESTAMP,
     "code": 503,
-    "msg": "The database does not answer",
+    "msg": "The database does not respond",
     "error_code": "service_unavailable",
 }
 MSG = "The service can't answer at the moment; try again shortly"

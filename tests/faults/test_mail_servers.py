@@ -26,7 +26,7 @@ class MoodyMailServer(BadMailServer):
         self._stage, self._behaviour = stage, behaviour
 
 
-def test_mail_server_that_hangs_drips_or_closes_slows_no_request(serve, database, parts, alice):
+def test_mail_server_that_hangs_drips_or_closes_does_not_slow_requests(serve, database, parts, alice):
     messages = Outbox(database, parts)
     with (
         MoodyMailServer("NEVER", "") as mail,

@@ -1,4 +1,4 @@
-"""Metrics survive the ends of workers, and begin anew with the service."""
+"""Metrics survive the ends of workers, and restart at zero with the service."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def metered(serve) -> Iterator[Metered]:
         yield metered
 
 
-def test_metrics_are_served_without_delivery_and_begin_anew(metered):
+def test_metrics_are_served_without_delivery_and_restart_at_zero(metered):
     assert metered.value("latchkey_database_up") == 1
     wait_until(lambda: metered.value("latchkey_workers") == 2)
     assert not [path for path in metered.directory.iterdir() if b"killed" in path.read_bytes()]

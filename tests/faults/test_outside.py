@@ -41,7 +41,7 @@ LIMITS |= {
 }
 
 
-def test_faulty_mail_server_loses_no_mail_and_delays_no_request(world, note, scale):
+def test_faulty_mail_server_neither_loses_mail_nor_delays_requests(world, note, scale):
     faults = [
         ("GREETING", "hang"),
         ("GREETING", "drip"),
@@ -71,7 +71,7 @@ def test_faulty_mail_server_loses_no_mail_and_delays_no_request(world, note, sca
     )
 
 
-def test_faulty_sms_endpoint_loses_no_message_and_delays_no_request(world, note):
+def test_faulty_sms_endpoint_neither_loses_messages_nor_delays_requests(world, note):
     faults: list[tuple[str, int]] = [
         ("hang", 200),
         ("drip", 200),
@@ -174,7 +174,7 @@ def _come_back(client: Any, path: str, back: dict[str, str], cookie: dict[str, s
     return time.monotonic() - began
 
 
-def test_faulty_redis_fails_no_request(world, redis_server, note, scale):
+def test_faulty_redis_does_not_fail_requests(world, redis_server, note, scale):
     times = scale(10, 2)
     with world.service(
         AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_STORAGE=redis_server.url, **LIMITS

@@ -1,4 +1,4 @@
-"""All keys are rotated under load: whatever the old keys made stays good, as long as it is needed."""
+"""All keys are rotated under load: what the old keys signed stays valid for as long as it is needed."""
 
 import json
 import os
@@ -32,7 +32,7 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
 class Operator:
-    """Runs `latchkey` in processes of its own, and moves the time of the keys."""
+    """Runs `latchkey` in separate processes, and moves the time of the keys."""
 
     def __init__(self, world, url):
         self._directory = world.state_dir
@@ -53,12 +53,12 @@ class Operator:
         return [row for row in rows if row["kind"] == kind]
 
     def checks(self, *names):
-        """Return what the doctor says of these checks; others may fail here."""
+        """Return the doctor's results for these checks; others may fail here."""
         rows = [json.loads(line) for line in self.run("doctor", "--json", status=3).splitlines()]
         return {row["check"]: row["status"] for row in rows if row["check"] in names}
 
     def let_time_pass(self, seconds):
-        """Let the keys be so much older, and wait until the processes have read that."""
+        """Make the keys older, and wait until the processes have reread them."""
         for name in ("secret_key", "jwt_keys.json"):
             path = self._directory / name
             text = re.sub(TIME, lambda at: older(at[0], seconds), path.read_text())
@@ -73,7 +73,7 @@ def older(at, seconds):
 
 
 class Holders:
-    """People who hold what the keys of the beginning have made."""
+    """People who hold tokens, codes and messages of the first keys."""
 
     def __init__(self, world, client, base_url):
         self.world, self.client, self.base_url = world, client, base_url
@@ -103,7 +103,7 @@ class Holders:
         return found
 
     def use_everything(self, rows):
-        """Each of them is good; what can be used once is used up."""
+        """Check that each of them is valid, which spends those for a single use."""
         assert self.alice.get("/user").status_code == 200
         assert verified(self.alice, self.cached_keys)
         self.alice = session_of(self.client, refresh(self.client, self.alice.refresh_token))

@@ -93,7 +93,7 @@ def test_start_names_the_state_directory_which_is_closed_to_others(running):
     text = running.text()
     directory = running.state_dir
     assert {
-        f"State: {directory} (secrets and signing keys, database). A backup needs all of it.",
+        f"State: {directory} (secrets and signing keys, database). Back it up.",
         f"Serving http://localhost:{running.port}, listening on 127.0.0.1:{running.port}. Ctrl-C stops it.",
     } <= set(running.said())
     for secret in secrets_of(directory).values():

@@ -24,7 +24,7 @@ CHECKS = [
     "ignored_auth",
     "use_after_free",
 ]
-# The statuses of refusals that Schemathesis knows, and those of HTTP itself; not 503.
+# The statuses of refusals that Schemathesis expects, and those of HTTP itself; not 503.
 CONFIGURATION = """
 hooks = "{hooks}"
 [checks.negative_data_rejection]

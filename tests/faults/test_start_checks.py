@@ -35,12 +35,12 @@ def test_start_refuses_prepared_statements_behind_pgbouncer(bouncer, environment
         assert service.get("/health")[0] == 200
 
 
-def test_direct_connections_are_no_pooler(database_url):
+def test_direct_connections_are_not_taken_for_a_pooler(database_url):
     assert start_checks.pooler_problem(database_url) is None
 
 
 @pytest.mark.parametrize(("enabled", "count"), [("true", 1), ("false", 0)])
-def test_start_says_that_redis_does_not_answer(environment, state_dir, database, enabled, count):
+def test_start_reports_that_redis_does_not_respond(environment, state_dir, database, enabled, count):
     settings = without_state_dir(
         environment,
         AUTH_RATE_LIMITS_ENABLED=enabled,
@@ -48,6 +48,6 @@ def test_start_says_that_redis_does_not_answer(environment, state_dir, database,
     )
     with Service(state_dir, **settings) as service:
         assert service.get("/health")[0] == 200
-    line = "AUTH_RATE_LIMIT_STORAGE: Redis does not answer. Requests are not limited until it does."
+    line = "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does."
     assert service.said().count(line) == count
     assert "topsecret" not in service.text()

@@ -92,7 +92,7 @@ class World:
         """Run clients inside the context; each of their requests goes to any of the services."""
         history = History(Balancer(*services))
         with clients.load(history, self.post, clients_count, next(_seeds)):
-            # The fault must meet a load that is under way.
+            # The fault must hit a running load.
             wait_until(lambda: history.answered() > 30, 30)
             yield history
 

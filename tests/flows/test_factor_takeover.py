@@ -120,7 +120,7 @@ class TestUndo:
         assert press(client, "undo", token, factor_code=app.code()).status_code == 403
         assert database.value("SELECT email FROM users") == "new@example.com"
 
-    def test_removed_factor_comes_back_by_its_own_code(self, client, alice, outbox, database):
+    def test_removed_factor_is_restored_with_its_own_code(self, client, alice, outbox, database):
         app, session = set_up(alice.sign_in(), "Phone")
         age_factors(database)
         assert session.delete(f"/factors/{app.id}").status_code == 200
@@ -149,7 +149,7 @@ class TestUndo:
         assert press(client, "undo", token, **fields).status_code == 303
         assert database.value("SELECT email FROM users") == alice.email
 
-    def test_removed_passkey_comes_back_by_its_own_assertion(self, client, alice, outbox, database):
+    def test_removed_passkey_is_restored_with_its_own_assertion(self, client, alice, outbox, database):
         passkey, row = register(alice.sign_in())
         age_factors(database)
         assert sign_in(client, passkey).delete(f"/passkeys/{row['id']}", json={}).status_code in (200, 204)
@@ -195,7 +195,7 @@ class TestStolenSession:
 
 
 class TestRequiredFactor:
-    def test_everybody_needs_one_where_the_setting_says_so(self, make_app, alice):
+    def test_all_users_need_a_factor_if_the_setting_requires_it(self, make_app, alice):
         session = alice.sign_in().on(make_app(AUTH_MFA_REQUIRED="all").test_client())
         for response in (session.put("/user", json={"data": {}}), session.get("/sessions")):
             assert_error(response, *LOW)
@@ -203,7 +203,7 @@ class TestRequiredFactor:
         _app, high = set_up(session)
         assert high.put("/user", json={"data": {}}).status_code == 200
 
-    def test_administrators_need_one_where_the_setting_says_so(self, make_app, alice, carol):
+    def test_administrators_need_a_factor_if_the_setting_requires_it(self, make_app, alice, carol):
         client = make_app(AUTH_MFA_REQUIRED="admins").test_client()
         assert alice.sign_in().on(client).get("/sessions").status_code == 200
         admin = carol.sign_in().on(client)

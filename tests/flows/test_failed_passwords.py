@@ -54,7 +54,7 @@ def pass_time(database, seconds):
 
 
 def everyone_elses(number):
-    """Return an address in a network of its own."""
+    """Return an address in a separate network."""
     return f"192.0.2.{number}"
 
 

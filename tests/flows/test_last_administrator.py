@@ -41,7 +41,9 @@ def test_administrator_leaves_where_there_is_another(carol, dave, database):
     assert database.value(ADMINISTRATORS) == 1
 
 
-def test_one_of_two_administrators_stays_when_both_leave_and_attack_each_other(server, carol, dave, database):
+def test_one_of_two_administrators_remains_when_both_leave_and_attack_each_other(
+    server, carol, dave, database
+):
     sessions = {carol: carol.sign_in(), dave: dave.sign_in()}
 
     def act(number: int):

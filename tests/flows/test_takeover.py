@@ -1,5 +1,5 @@
-"""Mallory has stolen a session of Alice and adds ways to sign in. Alice gets her account back by what the
-messages tell her, and Mallory keeps nothing.
+"""Mallory has stolen a session of Alice and adds ways to sign in. Alice gets her account back by following
+the messages, and Mallory keeps nothing.
 """
 
 import re
@@ -77,7 +77,7 @@ def change_email(session, outbox, email=MALLORY):
 
 
 def open_link(client, mailbox, address):
-    """Open the link of the newest message to an address, as its sentence says."""
+    """Open the link of the newest message to an address, as its text asks."""
     url = mailbox.link_for(address)
     assert url.startswith(f"{SITE}/verify?")
     return client.get(url.removeprefix(SITE))
@@ -161,7 +161,7 @@ class TestNotice:
         follow(client, "undo", outbox.last(owner.email, "email_changed").token)
         assert database.value("SELECT phone FROM users") == kept
 
-    def test_what_the_user_was_created_with_stays(self, client, service_role, outbox, database):
+    def test_addresses_that_the_user_was_created_with_are_kept(self, client, service_role, outbox, database):
         body = {"email": "dora@example.com", "password": PASSWORD, "phone": PHONE}
         confirmed = {"email_confirm": True, "phone_confirm": True}
         client.post("/admin/users", json=body | confirmed, headers=service_role)
@@ -170,7 +170,7 @@ class TestNotice:
         follow(client, "undo", outbox.last("dora@example.com", "email_changed").token)
         assert database.value("SELECT phone FROM users") == PHONE
 
-    def test_page_names_what_the_undo_removes(self, client, owner, thief, outbox):
+    def test_page_lists_what_the_undo_removes(self, client, owner, thief, outbox):
         add_phone(thief, outbox)
         change_email(thief, outbox)
         token = outbox.last(owner.email, "email_changed").token
@@ -199,7 +199,7 @@ class TestRestoring:
         assert fragment(follow(client, "undo", outbox.last(owner.email, kind).token)) == UNDONE
 
     @pytest.mark.parametrize("to", [OTHER_PHONE, None])
-    def test_replaced_or_removed_phone_comes_back(self, client, with_phone, outbox, database, to):
+    def test_replaced_or_removed_phone_is_restored(self, client, with_phone, outbox, database, to):
         thief = with_phone.sign_in()
         before = database.all("SELECT * FROM identities ORDER BY created_at")
         if to:
@@ -211,13 +211,13 @@ class TestRestoring:
         assert database.all("SELECT * FROM identities ORDER BY created_at") == before
         assert signs_in_by_phone(client, outbox, PHONE, with_phone.id)
 
-    def test_removed_email_comes_back(self, client, with_phone, outbox, database):
+    def test_removed_email_is_restored(self, client, with_phone, outbox, database):
         thief = with_phone.sign_in()
         assert thief.put("/user", json={"email": None}).json["email"] is None
         self.undo_last(client, with_phone, outbox, "email_changed")
         assert_taken_back(client, with_phone, outbox, thief)
 
-    def test_unlinked_identity_comes_back(self, service, owner, outbox, database):
+    def test_unlinked_identity_is_restored(self, service, owner, outbox, database):
         session = owner.sign_in().on(service.client)
         link(service, session, "google")
         age(database, 10)
@@ -419,7 +419,7 @@ class TestRemoval:
         assert_error(session.put("/user", json={"email": None, "phone": None}), *LAST_WAY)
         assert database.everything("users", "identities", "sessions", "one_time_tokens", "outbox") == before
 
-    def test_one_of_two_addresses_removed_concurrently_stays(self, app, session, database):
+    def test_one_of_two_addresses_removed_concurrently_remains(self, app, session, database):
         def remove(kind):
             return session.on(app.test_client()).put("/user", json={kind: None}).status_code
 

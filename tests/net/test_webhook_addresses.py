@@ -121,7 +121,7 @@ class TestUrl:
         ],
     )
     def test_url_with_user_zone_or_fragment_is_refused(self, hooks, url):
-        refused(hooks, url, "must have no user, zone and fragment")
+        refused(hooks, url, "must not have a user, zone or fragment")
 
     @pytest.mark.parametrize(
         "url",

@@ -86,7 +86,7 @@ class TestHealthyService:
         assert {result.status for result in results} == {"ok", "skipped"}
         assert [result.check for result in results] == [check.name for check in CHECKS]
 
-    def test_command_prints_ticks_and_what_was_not_checked(self, healthy, environment, base_url):
+    def test_command_prints_ticks_and_skipped_checks(self, healthy, environment, base_url):
         urls = {"AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
         done = run_with_settings({**environment, **urls}, "doctor")
         assert (done.exit_code, done.stderr) == (0, "")
@@ -325,7 +325,7 @@ class TestPublicUrl:
         ("forwards", "trusted", "header"),
         [("keep", 0, "X-Forwarded-For"), ("replace", 1, "X-Forwarded-Proto")],
     )
-    def test_tls_proxy_that_does_not_say_for_whom(
+    def test_tls_proxy_without_forwarded_addresses(
         self, look, base_url, tmp_path, monkeypatch, forwards, trusted, header
     ):
         certificate = Certificate(tmp_path)
@@ -335,7 +335,7 @@ class TestPublicUrl:
     def test_url_of_a_service_with_another_database(self, look, target):
         assert look("proxies", base_url=target.url).startswith("AUTH_BASE_URL of this service")
 
-    def test_health_answers_a_nonce_as_any_request_and_once(self, client, parts, database):
+    def test_health_responds_to_a_nonce_as_to_any_request_and_records_it_once(self, client, parts, database):
         nonce = one_time.new_token()
         parts.db.run("create_probe", token_hash=one_time.hash_token(nonce), lifetime=30)
         for address in ("203.0.113.9", "203.0.113.10"):

@@ -1,4 +1,4 @@
-"""`latchkey serve` with hardly a setting: it makes a database and secrets, and prints messages."""
+"""`latchkey serve` with hardly a setting: it creates a database and secrets, and prints messages."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Restoring into databases beside that of the tests."""
+"""Restoring into databases next to that of the tests."""
 
 import dataclasses
 from contextlib import closing
@@ -21,7 +21,7 @@ SECRETS = {
     "secret_key": "the secret key of this machine before",
     "service_role_key": "the service role key of this machine before",
 }
-# Other tables with an expiry time hold nothing that lets a person in.
+# Other tables with an expiry time hold no credentials.
 HARMLESS = {"failure_counts", "probes", "request_counts", "spent_id_tokens"}
 
 

@@ -1,6 +1,6 @@
 """All pages in all their states in Chromium: accessible, at home on any screen, and within their CSP.
 
-axe-core is installed by `npm ci` in tests/clients. The fixture `page` collects what the console complains of.
+axe-core is installed by `npm ci` in tests/clients. The fixture `page` collects complaints on the console.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 AXE = Path(__file__).parents[1] / "clients" / "node_modules" / "axe-core" / "axe.min.js"
-# A phone at night and a desktop by day; what one has wrong, the others have too.
+# A phone at night and a desktop by day; a fault in one shows in the others too.
 SCREENS = ((320, 640, True), (1280, 900, False))
 
 

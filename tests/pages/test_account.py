@@ -1,4 +1,4 @@
-"""The pages of the account: each item, and the proof that sensitive ones ask for."""
+"""The pages of the account: each item, and the proof that sensitive ones require."""
 
 import json
 

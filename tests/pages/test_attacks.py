@@ -45,7 +45,9 @@ class TestEnumeration:
         assert told[0] == told[1]
 
     @pytest.mark.parametrize("action", ["sign-in/verify", "sign-up/verify", "forgot-password/verify"])
-    def test_wrong_codes_for_known_and_unknown_addresses_are_told_alike(self, visitor, parts, alice, action):
+    def test_wrong_codes_for_known_and_unknown_addresses_get_the_same_message(
+        self, visitor, parts, alice, action
+    ):
         told = []
         for email in (alice.email, NOBODY):
             visitor.visit("/sign-in")

@@ -27,7 +27,7 @@ def age_proof(database) -> None:
 
 
 class TestAddresses:
-    def test_email_is_removed_as_long_as_a_phone_remains(self, with_phone, alice, outbox, database):
+    def test_email_can_be_removed_while_a_phone_remains(self, with_phone, alice, outbox, database):
         laptop = alice.sign_in()
         with_phone.visit("/account/email")
         assert with_phone.press("account/email/remove").url == f"{SITE}/account?done=email_removed"

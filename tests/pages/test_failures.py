@@ -1,4 +1,4 @@
-"""Pages when the database is away, a limit is reached, or a program asks: each says what to do next."""
+"""Pages without the database, over a limit, or requested by a program: each shows what to do next."""
 
 import json
 
@@ -105,7 +105,7 @@ class TestLimits:
         assert "Come back in an hour" in page.text
         assert said in page.text
 
-    def test_wait_of_a_day_is_told_in_hours(self, make_app, alice):
+    def test_wait_of_a_day_is_shown_in_hours(self, make_app, alice):
         limit = {"AUTH_RATE_LIMIT_LOGIN_FAILURES": "1 per 2 days"}
         visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true", **limit))
         visitor.visit("/sign-in")
@@ -114,7 +114,7 @@ class TestLimits:
         assert "Come back in 48 hours, or try a code instead." in page.text
 
     def test_code_can_still_be_entered_after_asking_for_too_many(self, make_app, alice, outbox):
-        """The forms to ask again stand beside the field for a code that was sent before."""
+        """The forms that request another code are next to the field for the code that was sent before."""
         visitor = Visitor(
             make_app(
                 AUTH_RATE_LIMITS_ENABLED="true",
@@ -142,7 +142,7 @@ class TestLimits:
         body = {"type": "signup", "email": DAVE, "token": sent.code}
         assert app.test_client().post("/verify", json=body).status_code == 429
 
-    def test_foreign_form_uses_up_no_limit(self, make_app, alice):
+    def test_form_of_another_site_does_not_use_up_a_limit(self, make_app, alice):
         visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="1 per hour"))
         visitor.be_at("https://evil.example/")
         assert visitor.post(f"{SITE}/sign-in", {"email": alice.email, "password": "x"}).status == 403
@@ -175,7 +175,7 @@ def test_browser_gets_a_page_for_an_error_of_a_link_or_form(client, visitor):
 
 
 class TestStories:
-    """Each story that another test sees through to its end also fails with a next step."""
+    """Each story that succeeds in another test also fails with a next step."""
 
     @pytest.fixture
     def visitor(self, app) -> Visitor:
@@ -200,7 +200,7 @@ class TestStories:
             "This account is blocked." in visitor.press("sign-in", email=alice.email, password=PASSWORD).text
         )
 
-    def test_banned_user_is_told_after_the_right_code(self, visitor, alice, outbox, database):
+    def test_banned_user_is_told_so_after_the_right_code(self, visitor, alice, outbox, database):
         visitor.visit("/sign-in")
         visitor.press("sign-in/code", email=alice.email)
         database.run("UPDATE users SET banned_until = 'infinity'")
@@ -213,7 +213,7 @@ class TestStories:
         assert visitor.press("account/name", name="Al").url == f"{SITE}/sign-in?error_code=session_expired"
         assert "Your session has ended." in visitor.page.text
 
-    def test_second_step_says_when_to_come_back(self, make_app, alice):
+    def test_second_step_shows_when_to_try_again(self, make_app, alice):
         app = set_up(alice.sign_in())[0]
         visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_VERIFY="2 per hour"))
         visitor.visit("/sign-in")

@@ -24,15 +24,15 @@ def form(target: str, where: str, **fields: str) -> str:
     return f'<form method="post" action="{target}" target="{where}">{inputs}</form><script>document.forms[0].submit()</script>'
 
 
-def test_pages_are_shown_in_no_frame(page, here):
+def test_pages_are_not_shown_in_frames(page, here):
     for where in ("/", "/sign-in", "/verify?token=x&type=signup"):
-        # Even on a page of the same origin, where the console tells of it.
+        # Even on a page of the same origin, where the console reports it.
         page.open(f"{here}/health")
         page.run(f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{where}'}}))")
         page.wait(lambda: any("frame-ancestors 'none'" in complaint for complaint in page.complaints()))
 
 
-def test_form_of_a_sandbox_signs_nobody_in(page, here, alice, database):
+def test_form_of_a_sandbox_does_not_sign_in(page, here, alice, database):
     sign_in = form(f"{here}/sign-in", "_top", email=alice.email, password=PASSWORD)
     open_framed(page, sign_in, "allow-forms allow-scripts allow-top-navigation")
     page.wait_for("This form was open for too long")
@@ -43,7 +43,7 @@ def test_form_of_a_sandbox_signs_nobody_in(page, here, alice, database):
     page.wait_for("Your account")
 
 
-def test_form_of_a_sandbox_acts_for_nobody_who_is_signed_in(page, here, alice, database):
+def test_form_of_a_sandbox_does_not_act_for_the_signed_in_user(page, here, alice, database):
     signed_in(page, here, alice)
     open_framed(
         page,

@@ -53,7 +53,9 @@ def test_removed_passkey_is_refused_and_the_password_still_works(page, here, pas
     signed_in(page, here, alice)
 
 
-def test_lost_passkey_is_told_and_the_password_still_works(page, here, passkey, authenticator, alice, site):
+def test_lost_passkey_is_reported_and_the_password_still_works(
+    page, here, passkey, authenticator, alice, site
+):
     page.clear(authenticator)
     page.open(f"{here}/sign-in")
     page.click("Sign in with a passkey")
@@ -69,7 +71,7 @@ def test_lost_passkey_is_told_and_the_password_still_works(page, here, passkey, 
     page.wait_for("Removed, and all other devices are signed out.")
 
 
-def test_device_that_has_a_passkey_already_creates_no_other(page, here, passkey):
+def test_device_that_already_has_a_passkey_does_not_create_another(page, here, passkey):
     page.open(f"{here}/sign-in")
     page.wait_for("Your account")
     page.click("Add Passkey")
@@ -113,7 +115,7 @@ def test_security_key_is_the_second_step(page, here, security_key, alice):
     page.wait_for("Your account")
 
 
-def test_another_security_key_is_refused_and_says_what_else_to_do(page, here, security_key, alice):
+def test_another_security_key_is_refused_with_an_alternative(page, here, security_key, alice):
     page.open(f"{here}/sign-in")
     fill(page, email=alice.email, password=PASSWORD)
     page.click("Sign in")

@@ -103,7 +103,7 @@ class TestSignUp:
         visitor.visit("/sign-up")
         assert visitor.submit(email=PHONE, password=PHONE).status == 422
 
-    def test_country_without_sms_is_told_so(self, make_app):
+    def test_country_without_sms_is_reported(self, make_app):
         visitor = Visitor(make_app(AUTH_SMS_COUNTRIES="+1"))
         visitor.visit("/sign-up")
         page = visitor.submit(email=PHONE, password=PASSWORD)

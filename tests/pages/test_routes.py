@@ -1,4 +1,4 @@
-"""Rules that every route of the pages keeps."""
+"""Rules for every route of the pages."""
 
 import pytest
 

@@ -78,7 +78,7 @@ class TestAuthenticatorApp:
         assert "One more step" in visitor.page.text
         assert visitor.press("second-step", code=authenticator_app.code()).url.startswith(f"{target}?code=")
 
-    def test_link_of_another_site_opens_no_session(self, make_app, authenticator_app, database):
+    def test_link_of_another_site_does_not_open_a_session(self, make_app, authenticator_app, database):
         target = "https://app.example.com/signed-in"
         visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
         sign_in(visitor)
@@ -138,7 +138,7 @@ class TestAuthenticatorApp:
 class TestPasskeys:
     @pytest.fixture
     def authenticator(self, visitor, alice) -> Authenticator:
-        """An authenticator with a passkey of Alice, who made it on the pages."""
+        """An authenticator with a passkey that Alice created on the pages."""
         authenticator = Authenticator()
         visitor.signed_in_as(alice).visit("/account")
         visitor.press("passkeys/new")
@@ -175,7 +175,7 @@ class TestPasskeys:
         assert visitor.press("passkey/verify", credential="{").status == 400
         assert visitor.session_cookie is None
 
-    def test_refused_form_writes_no_challenge(self, app, database):
+    def test_refused_form_does_not_write_a_challenge(self, app, database):
         visitor = Visitor(app)
         visitor.visit("/sign-in")
         for path in ("/sign-in/passkey", "/sign-in/passkey/verify"):

@@ -32,7 +32,7 @@ class TestPassword:
         visitor.visit("/sign-in")
         assert visitor.submit(email=alice.email, password=PASSWORD).url == f"{SITE}/account"
 
-    def test_application_gets_a_code_for_a_session_of_its_own(self, visitor, alice, client, database):
+    def test_application_gets_a_code_for_its_own_session(self, visitor, alice, client, database):
         visitor.visit(f"/sign-in?{WITH_APPLICATION}")
         url = visitor.submit(email=alice.email, password=PASSWORD).url
         tokens = trade(client, url).json
@@ -75,7 +75,7 @@ class TestPassword:
             f"{APPLICATION}?code="
         )
 
-    def test_too_many_tries_say_when_to_come_back(self, make_app, alice):
+    def test_too_many_attempts_show_when_to_try_again(self, make_app, alice):
         visitor = Visitor(
             make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN_FAILURES="1 per 15 minutes")
         )
@@ -138,7 +138,7 @@ class TestSession:
         assert visitor.session_cookie
         assert visitor.session_cookie.value != "a" * 43
 
-    def test_signed_in_browser_is_asked_before_it_goes_on(self, signed_in, client):
+    def test_signed_in_browser_is_asked_before_it_continues(self, signed_in, client):
         page = signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
         assert "Continue as" in page.text
         assert trade(client, signed_in.submit().url).status_code == 200
@@ -193,7 +193,7 @@ class TestOtherSites:
         assert "evil" not in visitor.page.headers["Content-Security-Policy"]
         assert urlsplit(visitor.submit(email=alice.email, password=PASSWORD).url).netloc == "localhost:8000"
 
-    def test_link_with_an_invalid_code_challenge_leads_to_no_application(self, client, alice, outbox):
+    def test_link_with_an_invalid_code_challenge_does_not_lead_to_an_application(self, client, alice, outbox):
         back = f"{SITE}/sign-in?{urlencode({'redirect_to': APPLICATION, 'code_challenge': chr(0)})}"
         client.post("/magiclink", json={"email": alice.email, "redirect_to": back})
         response = press(client, "magiclink", outbox.last(alice.email).token)

@@ -53,7 +53,7 @@ class TestSignUp:
         assert said in page.text
         assert database.count("users") == 0
 
-    def test_wrong_and_expired_codes_say_how_to_get_another(self, visitor, outbox, database):
+    def test_wrong_and_expired_codes_explain_how_to_get_another(self, visitor, outbox, database):
         visitor.visit("/sign-up")
         visitor.submit(email=DAVE, password=PASSWORD)
         sent = outbox.last(DAVE)

@@ -117,7 +117,7 @@ def test_another_session_is_ended_and_the_account_deleted(page, site, here, alic
     assert laptop.get("/user").status_code == 401
     page.open(f"{here}/account/delete")
     page.click("Delete account")
-    # The browser itself asks for the tick.
+    # The browser itself insists on the tick.
     assert page.run("document.querySelector('[name=confirmed]').matches(':invalid')")
     page.run("(box => { box.focus(); box.click() })(document.querySelector('[name=confirmed]'))")
     page.click("Delete account")

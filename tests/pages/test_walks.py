@@ -1,6 +1,6 @@
 """All pages in all their states, by HTTP: every form works without JavaScript, and the HTML is valid.
 
-html-validate, which knows the rules of the W3C's checker, is installed by `npm ci` in tests/clients.
+html-validate, which has the rules of the W3C's checker, is installed by `npm ci` in tests/clients.
 """
 
 import json
@@ -23,7 +23,7 @@ from tests.support.walkers import HttpWalker
 from tests.support.walks import NEW, SETTINGS, WALKS, google
 
 CLIENTS = Path(__file__).parents[1] / "clients"
-# The answers of an authenticator come from the script, and a download is not a page.
+# The responses of an authenticator come from the script, and a download is not a page.
 APART = {("post", "/account/passkeys"), ("post", "/second-step/key"), ("get", "/account/data")}
 
 
@@ -50,7 +50,7 @@ def walk_all(walker: HttpWalker, database) -> None:
 
 
 def check_headers(name: str, page: Page) -> None:
-    """Check that the page runs nothing but our files, is in no frame, and leaks its URL to nobody."""
+    """Check that the page runs only our files, cannot be framed, and does not leak its URL."""
     policy = page.headers["Content-Security-Policy"]
     for directive in ("default-src 'none'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"):
         assert directive in policy, name

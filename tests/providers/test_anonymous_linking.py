@@ -105,13 +105,13 @@ class TestFlow:
         assert_failed(browser.submit(), "reauthentication_needed")
         assert list(identities_of(visitor)) == ["email"]
 
-    def test_page_says_that_the_account_asked_for_it(self, service, visitor):
+    def test_page_shows_that_the_account_requested_it(self, service, visitor):
         page = service.browser().visit(begin_linking(service, visitor, "google"))
         assert "the account that asked for this" in page.text
 
 
 class TestIdToken:
-    def test_session_goes_on_as_a_permanent_users(self, service, visitor, hand_over, database):
+    def test_session_continues_as_that_of_a_permanent_user(self, service, visitor, hand_over, database):
         linked = session_of(service.client, hand_over(visitor))
         assert (linked.id, linked.user["id"]) == (visitor.id, visitor.user["id"])
         assert (linked.user["is_anonymous"], linked.claims["is_anonymous"]) == (False, False)
@@ -128,7 +128,9 @@ class TestIdToken:
         assert_error(hand_over(visitor, jti="later"), 400, "reauthentication_needed", details=A_SENTENCE)
         assert database.count("audit_log", "action = 'change_refused'") == 1
 
-    def test_of_concurrent_links_one_makes_permanent(self, service, visitor, google, database):
+    def test_one_of_several_concurrent_links_makes_the_user_permanent(
+        self, service, visitor, google, database
+    ):
         del google.person["email"]
         tokens = [google.id_token(sub=f"person-{i}", jti=f"token-{i}") for i in range(20)]
         clients = [service.app.test_client() for _ in tokens]

@@ -438,7 +438,9 @@ class TestGarbage:
         assert (thief.asked, database.count("users"), database.count("oauth_flows")) == ([], 0, 0)
 
     @each_fault
-    def test_faulty_list_of_addresses_proves_no_address(self, service, github, thief, fault, database):
+    def test_faulty_list_of_addresses_does_not_prove_an_address(
+        self, service, github, thief, fault, database
+    ):
         github.instead["/user/emails"] = located(fault, thief)
         page = service.sign_in("github")
         # With or without a sign-in, no address is trusted and the thief receives nothing.

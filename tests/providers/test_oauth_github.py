@@ -1,4 +1,4 @@
-"""Signing in with GitHub and Twitter: plain OAuth 2 without id_token, and addresses in a list of their own."""
+"""Signing in with GitHub and Twitter: plain OAuth 2 without id_token, and addresses in a separate list."""
 
 import secrets
 from typing import Any
@@ -21,7 +21,7 @@ def test_new_user_gets_the_primary_address(service, github):
     assert session.claims["amr"] == [{"method": "oauth", "timestamp": session.claims["iat"]}]
 
 
-def test_github_is_called_as_its_documentation_says(service, github):
+def test_github_is_called_as_its_documentation_requires(service, github):
     sent = service.leave(service.browser(), "github")
     assert {name: sent[name] for name in ("client_id", "redirect_uri", "scope")} == {
         "client_id": github.client_id,

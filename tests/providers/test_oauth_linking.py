@@ -154,7 +154,9 @@ class TestVerifiedAddressOfATrustedProvider:
 
 class TestUnverifiedAddress:
     @pytest.mark.parametrize("verified", NOT_VERIFIED, ids=repr)
-    def test_unverified_address_links_to_no_user(self, service, google, alice, database, outbox, verified):
+    def test_unverified_address_does_not_link_to_a_user(
+        self, service, google, alice, database, outbox, verified
+    ):
         be(google, "mallory-at-google", alice.email, verified)
         session = service.signed_in("google")
         assert session.get("/user").json == new_user(
@@ -181,7 +183,7 @@ class TestUnverifiedAddress:
         assert service.signed_in("google").get("/user").json["email"] is None
         assert untouched(database, alice)
 
-    def test_email_verified_counts_only_for_the_address_beside_it(self, service, google, alice, database):
+    def test_email_verified_counts_only_for_the_address_it_comes_with(self, service, google, alice, database):
         google.person = {"sub": "mallory-at-google", "email": alice.email, "email_verified": False}
         google.claims = {"email": None, "email_verified": True}
         assert service.signed_in("google").get("/user").json["id"] != alice.id
@@ -229,7 +231,7 @@ class TestUnverifiedAddress:
 
 
 class TestUntrustedProvider:
-    def test_verified_address_of_an_untrusted_provider_links_to_no_user(
+    def test_verified_address_of_an_untrusted_provider_does_not_link_to_a_user(
         self, service, acme, alice, database, outbox
     ):
         be(acme, "mallory-at-acme", alice.email)
@@ -320,7 +322,7 @@ class TestTrustSetting:
             ({"xms_edov": 0}, False),
         ],
     )
-    def test_azure_verifies_by_a_claim_of_its_own(self, make_service, fakes, alice, claims, links):
+    def test_azure_verifies_by_its_own_claim(self, make_service, fakes, alice, claims, links):
         fakes.azure.person = {"sub": "alice-at-azure", "email": alice.email, **claims}
         user = make_service(AUTH_PROVIDER_AZURE_LINK_BY_EMAIL="true").signed_in("azure").get("/user").json
         assert (user["id"] == alice.id) is links

@@ -1,6 +1,6 @@
 """Mix-up attacks (RFC 9700, section 4.4): no provider receives the code of another.
 
-Built-in providers at their own host return to /callback, all others to a redirect URI of their own.
+Built-in providers at their own host return to /callback, all others to their own redirect URI.
 """
 
 from collections.abc import Callable

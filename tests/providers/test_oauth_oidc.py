@@ -20,7 +20,7 @@ A_SECRET = Like("256 random bits", r"[\w-]{43}")
 
 
 class World:
-    """The provider and the service, which knows it as `django` and as `google`, which is trusted to link."""
+    """The provider and the service, which calls it `django`, and also `google`, which is trusted to link."""
 
     def __init__(self, provider: OidcProvider, client: ServerClient, port: int) -> None:
         self.provider = provider

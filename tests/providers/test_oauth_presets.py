@@ -1,4 +1,4 @@
-"""The presets: each names its documentation, and reads the samples shown there."""
+"""The presets: each links to its documentation, and reads the samples shown there."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -413,7 +413,7 @@ class TestPlainOauthPresets:
 
 
 @pytest.mark.parametrize("name", ["linkedin"])
-def test_linkedin_is_sent_no_pkce(make_service, provider, name):
+def test_linkedin_does_not_get_pkce(make_service, provider, name):
     # LinkedIn refuses the secret of a client that sends a code_verifier: 401 invalid_client
     # (UsefulSoftwareCo/executor#2087, tried on it in September 2026). Its PKCE is for native clients, at
     # another address.

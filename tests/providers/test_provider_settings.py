@@ -56,7 +56,7 @@ class TestListing:
     def test_configured_preset_is_on(self, make_app):
         assert told(make_app(**GOOGLE)) == (True, dict.fromkeys(PRESETS, False) | {"google": True})
 
-    def test_generic_provider_is_listed_beside_the_presets(self, make_app):
+    def test_generic_provider_is_listed_with_the_presets(self, make_app):
         assert told(make_app(**ACME)) == (True, dict.fromkeys(PRESETS, False) | {"acme": True})
 
     def test_provider_name_may_have_several_words(self, make_app):

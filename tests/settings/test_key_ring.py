@@ -1,4 +1,4 @@
-"""A running process reads its keys again, and uses a new key when its time has come."""
+"""A running process rereads its keys, and uses a new key when its time has come."""
 
 import json
 import time
@@ -147,7 +147,7 @@ class TestSecretKeys:
         finally:
             parts.codes.use(before)
 
-    def test_waiting_message_is_sealed_anew(self, parts, client, outbox, database, alice):
+    def test_waiting_message_is_resealed(self, parts, client, outbox, database, alice):
         before = parts.key_ring.settings.secret_key
         client.post("/magiclink", json={"email": alice.email})
         sealed = database.value("SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL")

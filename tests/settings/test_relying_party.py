@@ -69,7 +69,7 @@ def test_origins_of_applications_are_accepted(load):
     ],
     ids=str,
 )
-def test_start_says_if_the_application_cannot_use_passkeys(load, changes, reason):
+def test_start_reports_that_the_application_cannot_use_passkeys(load, changes, reason):
     line = (
         f"AUTH_WEBAUTHN_RP_ID: Passkeys cannot be used: {reason}. It cannot change once users have passkeys."
     )

@@ -302,7 +302,7 @@ class TestEmptyValues:
 
 
 class TestProblems:
-    """What an error says."""
+    """The text of an error."""
 
     @pytest.mark.parametrize(
         ("name", "value", "problem"),
@@ -325,13 +325,13 @@ class TestProblems:
             ("AUTH_TWILIO_FROM", "x" * 65, "Must be at most 64 characters."),
         ],
     )
-    def test_error_says_what_to_write(self, load, name, value, problem):
+    def test_error_tells_what_to_write(self, load, name, value, problem):
         assert problems(load, **{name: value}) == {name: problem}
 
     @pytest.mark.parametrize("password", ["p@ss", "p/ss", "p%ss", "p@s/s", "@", "p:1/s"])
     def test_password_of_the_database_that_is_not_encoded_is_reported(self, load, password):
         found = problems(load, DATABASE_URL=f"postgresql://auth:{password}@db.example.com:5432/auth")
-        assert "percent-encode what is special in the password" in found["DATABASE_URL"]
+        assert "percent-encode special characters in the password" in found["DATABASE_URL"]
         assert password not in found["DATABASE_URL"].replace("%40 for @, %2F for /", "").replace(
             "password@host/", ""
         )
@@ -366,7 +366,7 @@ class TestUnknownNames:
         warnings = load(**{name: "a value that is not printed"}).warnings
         assert warnings == (f"{name} is not a setting; did you mean {nearest}?",)
 
-    def test_warning_names_no_setting_when_none_is_near(self, load):
+    def test_warning_suggests_no_setting_when_none_is_similar(self, load):
         assert load(AUTH_XYZZY_PLUGH="1").warnings == ("AUTH_XYZZY_PLUGH is not a setting.",)
 
     def test_unknown_name_in_the_dotenv_file_is_warned_about(self, load, tmp_path):
@@ -433,7 +433,7 @@ class TestSecrets:
 
 
 class TestWeakSecrets:
-    """32 characters are not enough if anybody may guess them."""
+    """32 characters are not enough if they can be guessed."""
 
     @cases("name", ["AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_SECRET"])
     @cases(

@@ -142,7 +142,7 @@ def test_start_fails_with_one_line_where_the_state_directory_is_a_file(state_dir
 
 
 class TestCommands:
-    """Commands use the secrets of the service, and make none."""
+    """Commands use the secrets of the service, and create none."""
 
     @pytest.mark.parametrize(
         "arguments",
@@ -154,7 +154,7 @@ class TestCommands:
         ],
         ids=" ".join,
     )
-    def test_command_says_where_it_looked_for_secrets(self, state_dir_setting, monkeypatch, arguments):
+    def test_command_reports_where_it_looked_for_secrets(self, state_dir_setting, monkeypatch, arguments):
         monkeypatch.chdir(state_dir_setting)
         monkeypatch.delenv("AUTH_STATE_DIR")
         result = CliRunner().invoke(main, arguments)
@@ -165,7 +165,7 @@ class TestCommands:
         )
         assert not list(state_dir_setting.iterdir())
 
-    def test_command_says_where_it_looked_for_the_service(self, state_dir_setting):
+    def test_command_reports_where_it_looked_for_the_service(self, state_dir_setting):
         for name in NAMES:
             kept(state_dir_setting, name)
         result = CliRunner().invoke(main, ["explain", "carol@example.com"])

@@ -42,7 +42,7 @@ def test_requests_are_served_after_a_restore(alice, client, service_role, restor
     assert statuses("dave") == served
 
 
-def test_statement_that_the_connection_has_lost_is_prepared_anew(parts):
+def test_statement_that_the_connection_has_lost_is_prepared_again(parts):
     parts.db.one("ping")
     with parts.db.pool.connection() as connection, connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")

@@ -170,5 +170,5 @@ class TestUpgrade:
 
     def test_release_with_other_functions_has_another_version(self, url):
         """Otherwise the earlier release would restore its own functions."""
-        hint = "unless that version is tagged, write its dump anew: python -m tests.support.dump"
+        hint = "unless that version is tagged, write its dump again: python -m tests.support.dump"
         assert schema.apply(url)[:1] != ["functions"], hint

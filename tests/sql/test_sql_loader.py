@@ -68,7 +68,7 @@ class TestFiles:
         without = statements(GOOD.replace("-- Adds two numbers.\n", ""))
         assert without["add"].text == statements(GOOD)["add"].text == "SELECT :left + :right AS sum"
 
-    def test_casts_strings_and_comments_hold_no_parameters(self, statements):
+    def test_casts_strings_and_comments_contain_no_parameters(self, statements):
         text = "-- name: get(id uuid)\n-- Gets.\nSELECT ':no', 'it''s :no', x::text, 5 % 2 -- :no\n FROM y WHERE id = :id;"
         get = statements(text)["get"]
         assert (

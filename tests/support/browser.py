@@ -168,7 +168,7 @@ class Browser:
         return self.run("document.body.innerText")
 
     def speak(self, *languages: str) -> None:
-        """Prefer these languages."""
+        """Set the preferred languages."""
         self._call(
             "Emulation.setUserAgentOverride",
             userAgent=self.run("navigator.userAgent"),
@@ -200,7 +200,7 @@ class Browser:
     def add_authenticator(self, *, is_key: bool = False) -> str:
         """Add an authenticator whose user agrees at once, also to what the email's field offers.
 
-        It is that of a device, or a security key, which keeps no passkeys and knows no PIN.
+        It is built into the device, or a security key, which keeps no passkeys and has no PIN.
         """
         self._call("WebAuthn.enable")
         transport = "usb" if is_key else "internal"

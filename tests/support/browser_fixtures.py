@@ -81,7 +81,7 @@ def page(tab, here) -> Iterator[Browser]:
     tab.complaints()
     yield tab
     tab.without_script(False)
-    # The policy of /docs refuses Redoc's own logo.
+    # The policy of /docs blocks Redoc's own logo.
     accepted = ("status of 4", "Autofocus processing", "https://cdn.redoc.ly/redoc/logo-mini.svg")
     assert [each for each in tab.complaints() if not any(text in each for text in accepted)] == []
 

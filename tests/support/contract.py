@@ -15,7 +15,7 @@ from werkzeug.wrappers import Request, Response
 
 OPENAPI = Path(__file__).resolve().parents[2] / "openapi.yaml"
 PREFIX = "/auth/v1"
-# What openapi.yaml does not describe: the pages for people, and their assets, and the console. tests/pages and
+# Not described by openapi.yaml: the pages for people, their assets, and the console. tests/pages and
 # tests/console test them.
 PAGES = ("brand", "pages")
 CONSOLE = "console"

@@ -12,7 +12,7 @@ def deliver_due(parts: Any) -> int:
 
 
 class RunningDeliverer:
-    """A deliverer in a thread of its own, until `stop` or the end of the context."""
+    """A deliverer in a separate thread, until `stop` or the end of the context."""
 
     def __init__(self, deliverer: Deliverer, grace: float = GRACE) -> None:
         self._deliverer = deliverer

@@ -60,7 +60,7 @@ def dump(url: str, programs: Path) -> str:
     """Return a dump that any supported Postgres and any client can read."""
     command = [str(programs / "pg_dump"), "--inserts", "--no-owner", "--no-privileges", "--no-comments", url]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    # Drop a setting that Postgres 16 does not know, and commands of psql.
+    # Drop a setting that Postgres 16 does not support, and commands of psql.
     kept = [
         line for line in text.splitlines() if not line.startswith(("SET transaction_timeout", "\\", "--"))
     ]

@@ -387,7 +387,7 @@ class Apple(FakeProvider):
         super().reset()
         self.secrets.clear()
         self.metadata = {"userinfo_endpoint": None}
-        # Sent beside the token at the first sign-in only.
+        # Sent along with the token, only at the first sign-in.
         self.user: str | None = None
 
     def settings(self, name: str | None = None, **changes: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ DAY = 86_400
 
 
 class Hooks:
-    """Registers webhooks, makes events and reads their outcomes."""
+    """Registers webhooks, creates events and reads their outcomes."""
 
     def __init__(self, client: Any, service_role: dict[str, str], database: Any, parts: Any) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Keeps what new applications and clients make anew, which takes tests more time than their requests do."""
+"""Keeps what applications and clients would create again, which takes longer than the requests of a test."""
 
 import functools
 import os

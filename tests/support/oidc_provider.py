@@ -1,8 +1,8 @@
-"""A real OpenID provider on loopback: django-oauth-toolkit, set up as its documentation says.
+"""A real OpenID provider on loopback: django-oauth-toolkit, set up according to its documentation.
 
 It has a log-in form with a session and a CSRF cookie, a consent page, and requires PKCE; it sends `iss` (RFC
 9207). It shares no code with the client under test, which uses Authlib. This file is also the program that
-runs it in a process of its own.
+runs it in a separate process.
 """
 
 import subprocess

@@ -144,7 +144,7 @@ class Service:
         return self
 
     def _start(self) -> None:
-        # A session of its own, as in a terminal, so that a signal can go to the whole group.
+        # A separate session, as in a terminal, so that a signal can go to the whole group.
         with self._output.open("wb") as output, self._log.open("wb") as log:
             how: dict[str, Any] = {
                 "stdin": subprocess.DEVNULL,

@@ -21,7 +21,7 @@ from tests.support.smtp_server import Certificate
 class ReverseProxy(ABC):
     """Runs inside the context, in front of `upstreams`, with a certificate that `tls` trusts.
 
-    Networks that are `operators` are let to the console, by the lines of docs/deployment.md.
+    The lines of docs/deployment.md admit only the networks in `operators` to the console.
     """
 
     def __init__(self, directory: Path, *upstreams: str, operators: str | None = None) -> None:

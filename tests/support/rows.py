@@ -137,7 +137,7 @@ class Rows:
         self.run(f"TRUNCATE {', '.join(self._tables)}")
 
     def _prepared(self, statement: str) -> str:
-        """Return what executes a statement that takes longer to plan than to run."""
+        """Return a function that executes a prepared statement, which takes longer to plan than to run."""
         if statement not in self._names:
             self._names[statement] = f"statement_{len(self._names)}"
             self.run(f"PREPARE {self._names[statement]} AS {statement}")

@@ -1,7 +1,7 @@
 """A simulated browser: cookies, redirects, forms and request metadata, without rendering.
 
 Cookies follow RFC 6265bis (SameSite, Secure, `__Host-`, paths); requests carry Sec-Fetch-* and Origin as in
-Fetch; form-action of the page's CSP applies to a form and its redirects, as in Chrome. It knows nothing of
+Fetch; form-action of the page's CSP applies to a form and its redirects, as in Chrome. It does not depend on
 the service under test.
 """
 
@@ -125,7 +125,7 @@ class UserAgent:
                 return self.page
             if status == 303 or (status in (301, 302) and method == "POST"):
                 method, body = "GET", None
-            # A fragment is kept through redirects without a fragment of their own.
+            # A fragment is kept through redirects without their own fragment.
             fragment = urlsplit(url).fragment
             url = urljoin(url, target)
             if fragment and "#" not in url:

@@ -1,4 +1,4 @@
-"""People who walk through all pages: by HTTP alone, and in Chromium. tests/support/walks.py has their ways."""
+"""People who walk through all pages, by HTTP alone or in Chromium, as tests/support/walks.py directs."""
 
 import html
 import json
@@ -16,7 +16,7 @@ Check = Callable[[str], None]
 
 
 class Walker:
-    """A person, with what the mail, the API and the clock do around them."""
+    """A person, with the actions of the mail, the API and the clock around them."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Walker:
 
 
 class HttpWalker(Walker):
-    """Sends forms as they stand in the pages, as a browser without JavaScript does."""
+    """Sends forms as they are in the pages, like a browser without JavaScript."""
 
     def __init__(self, app: Any, *around: Any) -> None:
         super().__init__("http://localhost:8000", "https://app.example.com/signed-in", *around)
@@ -92,7 +92,7 @@ class HttpWalker(Walker):
 
 
 class ChromiumWalker(Walker):
-    """Clicks on the buttons. Leaves the checks of fields to the service, to see its pages."""
+    """Clicks on the buttons. Turns off the browser's checks of fields, to see the service's pages."""
 
     def __init__(self, page: Browser, here: str, *around: Any) -> None:
         super().__init__(here, f"{here.replace('localhost', '127.0.0.1')}/health", *around)
@@ -106,7 +106,7 @@ class ChromiumWalker(Walker):
         self.page.forget()
 
     def visit(self, path: str) -> None:
-        # A path that differs in its fragment alone is not loaded anew.
+        # A path that differs only in its fragment is not loaded again.
         self.page.open("about:blank")
         self.page.open(self.here + path)
 

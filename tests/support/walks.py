@@ -13,7 +13,7 @@ from tests.support.walkers import Walker
 ALICE, DAVE = "alice@example.com", "dave@example.com"
 PHONE = "+491701234567"
 WEAK, WRONG, NEW = "Ab-1", "Wrong-Horse-1", "Fresh-Horse-2"
-# What every service of a walker needs, besides its addresses and Google.
+# What every service of a walker needs, in addition to its addresses and Google.
 SETTINGS = {
     "AUTH_BRAND_NAME": "Acme",
     "AUTH_DEV_INBOX": "true",

@@ -18,7 +18,7 @@ def postgres_target(url: str) -> Target:
 
 
 class Way:
-    """Accepts connections on a port of its own, and forwards each to the target."""
+    """Accepts connections on its own port, and forwards each to the target."""
 
     def __init__(self, target: Target) -> None:
         self._target = target

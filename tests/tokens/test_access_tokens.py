@@ -133,7 +133,7 @@ class TestClaims:
 
 
 class TestForeignTokens:
-    """All are 401 `bad_jwt` without further details (RFC 8725)."""
+    """All of them get 401 `bad_jwt` without further details (RFC 8725)."""
 
     def assert_bad(self, client, token):
         assert_error(
@@ -479,7 +479,7 @@ class TestKeys:
         assert session.get("/user").status_code == 200
         assert client.get("/.well-known/jwks.json").json == {"keys": []}
 
-    def test_tokens_of_the_jwk_set_verify_beside_a_shared_secret(self, make_app, alice):
+    def test_tokens_of_the_jwk_set_verify_alongside_a_shared_secret(self, make_app, alice):
         keys = json.dumps({"keys": [private_jwk("ES256", kid="old")]})
         before = alice.sign_in(client=make_app(AUTH_JWT_KEYS=keys).test_client())
         both = make_app(AUTH_JWT_KEYS=keys, AUTH_JWT_SECRET=HS_SECRET).test_client()
@@ -558,7 +558,7 @@ class TestFormsOfKeys:
         assert used == ("new", "ES256")
         assert session.on(renewed.client).get("/user").status_code == 200
 
-    def test_setting_of_a_secret_signs_beside_keys_that_only_verify(self, use):
+    def test_secret_signs_alongside_keys_that_only_verify(self, use):
         keys = [private_jwk("ES256", kid="a", key_ops=["verify"])]
         assert use(keys, AUTH_JWT_SECRET=HS_SECRET)[1] == (None, "HS256")
 

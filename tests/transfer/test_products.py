@@ -223,7 +223,7 @@ def test_json_lines_are_imported(users, client, database):
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.*s*")), ids=lambda path: path.name)
 def test_entries_of_a_wrong_shape_are_refused_and_the_others_imported(make_app, database, tmp_path, path):
-    """Read every file as every product: nothing but refusals."""
+    """Reading every file as every product results only in refusals."""
     for product in ("auth0", "firebase", "supabase", "keycloak", "django", "wordpress", "latchkey"):
         result = run_command(make_app(), "users", "import", str(path), "--format", product, "--dry-run")
         assert result.exit_code in (0, 3), (product, result.output)

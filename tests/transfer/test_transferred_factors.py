@@ -89,7 +89,7 @@ def test_factors_and_passkeys_work_after_export_and_import(export, import_file, 
     assert database.everything() == known
 
 
-def test_user_who_has_only_a_passkey_comes_back(export, import_file, client, alice, database):
+def test_user_who_has_only_a_passkey_signs_in_again(export, import_file, client, alice, database):
     authenticator, _passkey = register(alice.sign_in())
     database.run("DELETE FROM identities")
     database.run("UPDATE users SET email = NULL, email_confirmed_at = NULL, email_proved = false")

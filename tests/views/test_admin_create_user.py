@@ -161,8 +161,8 @@ class TestCreatedUser:
         details = "password_hash: must be a bcrypt hash of a cost of 4 to 6"
         self.refused_hash(create, database, password_hash, details)
 
-    def test_hash_beside_a_password_is_refused(self, create, database):
-        details = "password_hash: must be absent beside a password"
+    def test_hash_with_a_password_is_refused(self, create, database):
+        details = "password_hash: must be absent if there is a password"
         self.refused_hash(create, database, A_HASH, details, password=PASSWORD)
 
     def refused_hash(self, create, database, password_hash, details, **members):

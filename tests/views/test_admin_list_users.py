@@ -103,7 +103,7 @@ class TestFilters:
     @pytest.mark.parametrize(
         "email", ["ad@example.com", "nobody@example.com", "ada@example.co", "_da@example.com"]
     )
-    def test_filter_email_matches_no_prefix_and_no_pattern(self, find, five, email):
+    def test_filter_email_matches_neither_prefixes_nor_patterns(self, find, five, email):
         assert_ok(find(f"?email={email}"), {"data": [], "pagination": pagination(1, 20, 0, 0)})
 
     @pytest.mark.parametrize("email", ["", "ada", "%25", "@example.com", "' OR true --"])

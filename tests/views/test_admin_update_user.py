@@ -725,7 +725,7 @@ class TestBans:
     def test_malformed_duration_is_400(self, refused, alice, sent):
         refused(alice, {"ban_duration": sent, "role": "editor"}, 400, "validation_failed", details=A_SENTENCE)
 
-    def test_log_in_under_way_during_a_ban_leaves_no_session(
+    def test_log_in_in_progress_during_a_ban_leaves_no_session(
         self, app, update, service_role, alice, database
     ):
         with database.locked("users", alice.id) as lock:

@@ -31,7 +31,7 @@ def anonymous(**changes):
 
 
 class TestSignUp:
-    def test_it_makes_a_user_without_address_and_signs_it_in(self, client, database):
+    def test_anonymous_sign_up_creates_a_user_without_address_and_signs_it_in(self, client, database):
         response = client.post("/signup", json={"data": {"theme": "dark"}, "gotrue_meta_security": {}})
         made = anonymous(user_metadata={"theme": "dark"})
         assert response.status_code == 201

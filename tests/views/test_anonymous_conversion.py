@@ -118,13 +118,13 @@ class TestPhone:
 
 
 class TestReaderOfTheLink:
-    """May be a stranger, or may have been sent the link by one."""
+    """The reader may be a stranger, or may have been sent the link by one."""
 
     def test_is_not_signed_in(self, client, link, database):
         assert_ok(hand_in(client, "email_change", link), {"message": A_SENTENCE})
         assert database.count("sessions") == 1
 
-    def test_gets_what_the_clients_read(self, client, link):
+    def test_response_has_what_the_clients_read(self, client, link):
         headers = {"X-Supabase-Api-Version": "2024-01-01"}
         body = {"type": "email_change", "token_hash": link}
         response = client.post("/verify", json=body, headers=headers)
@@ -173,7 +173,7 @@ class TestTakenAddress:
         ]
         assert (taken.json["new_email"], visitor.get("/user").json["new_email"]) == (EMAIL, EMAIL)
 
-    def test_owner_is_told_and_gets_no_link(self, client, owner, visitor, outbox, database):
+    def test_owner_is_notified_and_gets_no_link(self, client, owner, visitor, outbox, database):
         visitor.put("/user", json={"email": EMAIL})
         assert outbox.kinds() == [("signup_attempt", EMAIL)]
         client.post("/resend", json={"type": "email_change", "email": EMAIL})
@@ -193,7 +193,7 @@ class TestTakenAddress:
         assert error["error_code"] == "email_exists"
         assert visitor.get("/user").json["is_anonymous"] is True
 
-    def test_permanent_users_are_told(self, client, service_role, alice, owner):
+    def test_permanent_users_are_notified(self, client, service_role, alice, owner):
         response = alice.sign_in(client=client).put("/user", json={"email": EMAIL})
         assert_error(response, 409, "email_exists")
 
@@ -234,7 +234,7 @@ class TestProofs:
         response = visitor.put("/user", json={"phone": PHONE, "nonce": nonce})
         assert response.json["new_phone"] == PHONE
 
-    def test_second_address_that_is_pending_goes_with_the_first(self, client, visitor, link, outbox):
+    def test_pending_second_address_is_dropped_with_the_first(self, client, visitor, link, outbox):
         visitor.put("/user", json={"phone": PHONE})
         code = outbox.last(PHONE).code
         follow(client, "email_change", link)
@@ -294,7 +294,7 @@ class TestAutoconfirm:
         assert (made["phone"], made["is_anonymous"]) == (OTHER_PHONE, False)
         assert [entry["provider"] for entry in made["identities"]] == ["phone"]
 
-    def test_taken_address_is_told_as_at_a_sign_up(self, client, service_role, visitor):
+    def test_owner_of_a_taken_address_is_notified_as_at_a_sign_up(self, client, service_role, visitor):
         register(client, service_role, EMAIL)
         assert_error(visitor.put("/user", json={"email": EMAIL}), 409, "email_exists")
 
@@ -329,7 +329,7 @@ class TestAdministrators:
 
 
 class TestUserWithAPasskeyOnly:
-    """Is permanent, but as unknown to the owner of the address as an anonymous user."""
+    """This user is permanent, but may be as unknown to the owner of the address as an anonymous one."""
 
     @pytest.fixture
     def link(self, client, visitor, outbox):
@@ -350,6 +350,6 @@ class TestUserWithAPasskeyOnly:
         assert_ok(hand_in(client, "email_change", link), {"message": A_SENTENCE})
         assert database.count("sessions") == sessions
         notice = outbox.last(EMAIL, "address_added")
-        # Whoever has the mailbox alone must not get an account that a passkey protects.
+        # The mailbox alone must not open an account that a passkey protects.
         assert press(client, "undo", notice.token).status_code == 403
         assert database.count("factors") == 1

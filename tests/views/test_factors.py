@@ -265,7 +265,7 @@ class TestSessions:
         assert high.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
         assert_error(low.refresh(), 400, "refresh_token_already_used")
 
-    def test_introspection_tells_the_level(self, alice, client, service_role):
+    def test_introspection_returns_the_level(self, alice, client, service_role):
         app, session = set_up(alice.sign_in())
 
         def level(token):

@@ -42,7 +42,7 @@ def generate(client, service_role):
 
 
 def link_of(result, type, redirect_to=SITE, code=A_CODE, verification_type=None):
-    """Check the link of a result and return the members expected beside those of the user."""
+    """Check the link of a result and return the expected members other than those of the user."""
     parts = urlsplit(result["action_link"])
     assert f"{parts.scheme}://{parts.netloc}{parts.path}" == f"{SITE}/verify"
     assert parse_qs(parts.query) == {

@@ -8,7 +8,7 @@ from tests.support.answers import A_TIMESTAMP, assert_ok
 HEALTHY = {"status": "healthy", "service": "latchkey", "version": __version__, "timestamp": A_TIMESTAMP}
 
 
-def test_health_is_200_while_the_database_answers(client):
+def test_health_is_200_while_the_database_responds(client):
     assert_ok(client.get("/health"), HEALTHY)
 
 

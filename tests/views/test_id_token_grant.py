@@ -371,7 +371,7 @@ class TestLinking:
 
         return link
 
-    def test_identity_is_linked_and_the_session_goes_on(self, service, link, session, outbox, database):
+    def test_identity_is_linked_and_the_session_continues(self, service, link, session, outbox, database):
         response = link(session)
         assert response.status_code == 200
         linked = session_of(service.client, response)

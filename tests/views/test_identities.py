@@ -626,7 +626,7 @@ class TestUnlinking:
             session.delete(f"/user/identities/{owned['twitter']}"), 422, "single_identity_not_deletable"
         )
 
-    def test_one_of_two_identities_unlinked_concurrently_stays(self, service, twitter, google, database):
+    def test_one_of_two_identities_unlinked_concurrently_remains(self, service, twitter, google, database):
         session = service.signed_in("twitter")
         google.person = {"sub": "x"}
         link(service, session, "google")

@@ -171,7 +171,7 @@ class TestByEmail:
             "name": "Dave"
         }
 
-    def test_unknown_address_gets_no_user_when_none_may_be_created(self, client, outbox, database):
+    def test_unknown_address_creates_no_user_when_sign_ups_are_disabled(self, client, outbox, database):
         assert_ok(client.post("/otp", json={"email": DAVE, "create_user": False}), ON_ITS_WAY)
         assert (outbox.sent(), outbox.suppressed(), database.count("users")) == ([], 1, 0)
 

@@ -133,7 +133,7 @@ class TestContinuePage:
 
         (form,) = page.all("form")
         assert form == {"method": "post", "action": "verify"}
-        # Nobody else asks for a new password where there is no application.
+        # Without an application, no other page asks for a new password.
         target = f"{SITE}/new-password" if purpose in ("recovery", "invite") else SITE
         expected = {"form_token": A_FORM_TOKEN, "token": token, "type": purpose, "redirect_to": target}
         assert page.fields == expected

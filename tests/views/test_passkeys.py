@@ -79,7 +79,7 @@ class TestRegistration:
         assert "factors" not in session.user
         assert database.count("factor_challenges") == 0
 
-    def test_options_exclude_what_the_user_has(self, passkey, authenticator):
+    def test_options_exclude_passkeys_that_the_user_has(self, passkey, authenticator):
         options = passkey.post("/passkeys/registration/options", json={}).json["options"]
         assert [credential["id"] for credential in options["excludeCredentials"]] == [
             encode(authenticator.passkeys[0].id)
@@ -108,7 +108,7 @@ class TestRegistration:
         proved = laptop.post("/passkeys/registration/options", json={"current_password": PASSWORD})
         assert proved.status_code == 200
 
-    def test_passkey_cannot_be_added_at_aal1_beside_another(self, authenticator, alice, laptop, database):
+    def test_second_passkey_cannot_be_added_at_aal1(self, authenticator, alice, laptop, database):
         """As from a stolen password, a stolen session, or a link in a mail."""
         for session in (laptop, alice.sign_in()):
             assert_error(session.post("/passkeys/registration/options", json={}), *LEVEL)
@@ -173,7 +173,7 @@ class TestSignIn:
         user = laptop.get("/user").json
         assert_ok(response, token_response(user | {"last_sign_in_at": A_TIMESTAMP}))
 
-    def test_options_name_no_user(self, client, authenticator):
+    def test_options_do_not_name_a_user(self, client, authenticator):
         response = client.post(
             "/passkeys/authentication/options", json={"gotrue_meta_security": {"captcha_token": None}}
         )
@@ -324,7 +324,7 @@ class TestReauthentication:
         assert_error(session.post("/passkeys/registration/options", json={}), *LEVEL)
         assert session.refresh().status_code == 400
 
-    def test_passkey_of_another_user_is_no_proof(self, client, laptop, mallory, database):
+    def test_passkey_of_another_user_does_not_count_as_a_proof(self, client, laptop, mallory, database):
         others, _ = register(mallory.sign_in())
         grow_old(database)
         refused = laptop.post("/reauthenticate", json=assertion(client, others))

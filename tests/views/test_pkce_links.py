@@ -323,7 +323,7 @@ class TestRequestsWithAChallenge:
         assert_error(exchange(client, code, OTHER_VERIFIER), 400, "bad_code_verifier")
         assert exchange(client, code).json["user"]["email"] == body["email"]
 
-    def test_resend_takes_a_challenge_of_its_own(self, client, outbox):
+    def test_resend_takes_its_own_challenge(self, client, outbox):
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
         client.post("/resend", json={"type": "signup", "email": "dave@example.com"} | WITH_CHALLENGE)
         _, second = outbox.sent()

@@ -246,7 +246,7 @@ class TestNonce:
             session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
         )
 
-    def test_wrong_nonce_beside_a_wrong_password_is_refused(self, session, nonce, alice):
+    def test_wrong_nonce_with_a_wrong_password_is_refused(self, session, nonce, alice):
         response = session.put(
             "/user", json={"password": NEW, "nonce": nonce, "current_password": "Wrong-Horse-1"}
         )

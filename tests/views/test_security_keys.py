@@ -25,7 +25,7 @@ def test_thief_of_an_older_session_cannot_finish_what_the_owner_began(alice, lap
     factor_id = enrol(laptop)
     assert [factor["id"] for factor in thief.get("/user").json["factors"]] == [factor_id]
     assert_error(thief.post(f"/factors/{factor_id}/challenge"), 404, "mfa_factor_not_found")
-    # Nor with the owner's challenge.
+    # The owner's challenge does not help either.
     body = answer(laptop, factor_id, Authenticator())
     response = thief.post(f"/factors/{factor_id}/verify", json=body)
     assert_error(response, 404, "mfa_factor_not_found")

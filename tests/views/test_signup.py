@@ -199,7 +199,7 @@ class TestRepeatedSignUp:
         assert "access_token=" in client.get(link).location
         assert sign_in(client, "dave@example.com", PASSWORD).status_code == 200
 
-    def test_link_sent_again_confirms_no_password(self, client, links, mailbox, database):
+    def test_resent_link_does_not_confirm_a_password(self, client, links, mailbox, database):
         client.post("/resend", json={"type": "signup", "email": "dave@example.com"})
         assert "access_token=" in client.get(mailbox.link_for("dave@example.com")).location
         for password in (PASSWORD, self.OTHER):
@@ -214,7 +214,7 @@ class TestRepeatedSignUp:
         assert "access_token=" in client.get(daves).location
         assert sign_in(client, "dave@example.com", PASSWORD).status_code == 200
 
-    def test_one_user_is_created_and_told_of(self, client, links, database):
+    def test_one_user_is_created_and_reported(self, client, links, database):
         assert [database.count(table) for table in ("users", "identities")] == [1, 1]
         assert database.count("audit_log", "action = 'user_created'") == 1
 
@@ -253,7 +253,7 @@ class TestConcurrentSignUps:
         made = database.one("SELECT id FROM users")
         assert made.id in [answer.json["id"] for answer in answers]
         assert (database.count("identities"), database.count("one_time_tokens")) == (1, 50)
-        # None got the notice about a taken address.
+        # No sign-up sent the notice about a taken address.
         assert told_of_an_attempt(mailbox, "dave@example.com") == []
         assert "access_token=" in server.get(mailbox.link_for("dave@example.com")).location
 
@@ -272,7 +272,7 @@ class TestConcurrentSignUps:
     def test_sign_up_and_the_link_it_replaces_do_not_deadlock(self, client, app, database, mailbox):
         old = client.post("/signup", json=DAVE).json
         link = mailbox.link_for("dave@example.com")
-        # The sign-up queues for the user's row first, the link second; then both go on.
+        # The sign-up queues for the user's row first, the link second; then both continue.
         with database.locked("users", old["id"]) as lock:
             sign_up = lock.start(lambda: app.test_client().post("/signup", json=DAVE))
             verify = lock.start(lambda: app.test_client().get(link))

@@ -173,7 +173,7 @@ class TestTakenNumber:
 class TestSquatting:
     """Mallory signs up with Dave's number, and Dave requests a code to sign in."""
 
-    def test_messages_say_which_code_confirms_the_sign_up(self, client, outbox):
+    def test_messages_identify_the_code_that_confirms_the_sign_up(self, client, outbox):
         client.post("/signup", json=DAVE)
         client.post("/otp", json={"phone": PHONE})
         client.post("/resend", json={"type": "sms", "phone": PHONE})

@@ -21,7 +21,7 @@ from tests.views.test_admin_list_users import links, pagination
 NO_ID = "00000000-0000-0000-0000-000000000000"
 # The origin that `act` and `refuse` record.
 FROM = ", from 198.51.100.7 (Firefox on Linux)"
-# The end reasons of sessions that have sentences of their own.
+# The end reasons of sessions that have their own sentences.
 ENDS = sorted(timeline._END_REASONS)
 
 

@@ -99,7 +99,7 @@ class TestUpgrade:
 
         assert session.get("/user").json == before
 
-    def test_writes_outdated_copies_and_no_others(self, database, alice, bob, upgrade):
+    def test_only_outdated_copies_are_written(self, database, alice, bob, upgrade):
         database.run("UPDATE user_objects SET object = '{}' WHERE user_id = %(id)s", id=alice.id)
         place = "SELECT ctid::text FROM user_objects WHERE user_id = %(id)s"
         before = database.value(place, id=bob.id)

@@ -476,7 +476,7 @@ class TestReauthentication:
         assert session.put("/user", json=change | {"current_password": PASSWORD}).status_code == 200
 
     def test_user_without_an_address_needs_no_proof_for_the_first(self, alice, database):
-        """They could not receive a code."""
+        """The user could not receive a code."""
         session = alice.sign_in()
         database.run("UPDATE users SET email = NULL, password_hash = NULL")
         older(database, 90_000)

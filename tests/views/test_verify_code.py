@@ -302,7 +302,7 @@ class TestMisplacedCodes:
         assert fragment(response)["error_code"] == "otp_expired"
         assert database.count("sessions") == 0
 
-    def test_code_beside_a_token_hash_is_ignored(self, client, magiclink, database):
+    def test_code_sent_with_a_token_hash_is_ignored(self, client, magiclink, database):
         body = {"type": "magiclink", "token_hash": "x" * 43, "token": magiclink.code, "email": magiclink.to}
         assert_error(client.post("/verify", json=body), 403, "otp_expired")
         assert database.count("sessions") == 0

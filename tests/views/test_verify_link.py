@@ -320,7 +320,7 @@ class TestRequestsThatDoNotSpendALink:
         ],
         ids=str,
     )
-    def test_program_spends_links_on_this_machine_or_if_the_setting_says_so(
+    def test_program_spends_links_on_this_machine_or_if_the_setting_allows_it(
         self, make_app, message, settings, spends
     ):
         response = follow(make_app(**settings).test_client(), "magiclink", message.token)

@@ -304,7 +304,7 @@ class TestChangedRightsApplyToTheNextRequest:
     def assert_statuses(
         self, server: ServerClient, session: Session, routes: list[Route], status: int | None = None
     ) -> None:
-        """Request each route four times, over connections of their own. Without a status, each is let in."""
+        """Request each route four times, over separate connections. Without a status, each is let in."""
         statuses = at_once(
             4, lambda _: [route.ask(server, headers=session.authorization).status_code for route in routes]
         )

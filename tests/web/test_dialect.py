@@ -93,7 +93,7 @@ def shape(response: Any) -> Any:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_dialect_changes_only_what_is_documented(name, app, client, database, service_role, register_alice):
-    """Each operation answers alike with and without the header, but for the forms that are named here."""
+    """Each operation responds the same with and without the header, except for the forms listed here."""
     schemes = SCHEMES[guard_of(views(app).get(name, views(app)["health"]))]
 
     def answer(headers):

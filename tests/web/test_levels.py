@@ -15,8 +15,8 @@ GUARDS = {
     "service_role": {Level.SERVICE_ROLE},
     "developer": {Level.SERVICE_ROLE},
 }
-# Views that ask more for some parameters, or for the first verification of a factor; in `token`, linking an
-# identity by its id_token.
+# Views that require more for some parameters, or for the first verification of a factor; in `token`, linking
+# an identity by its id_token.
 ASKING_MORE = {"logout", "verify_factor", "token"}
 
 

@@ -88,7 +88,7 @@ BY_NETWORK = [
     Shared(
         "VERIFY", 30, [("POST", "/verify"), ("POST", "/link-identity"), ("POST", "/token?grant_type=pkce")]
     ),
-    # Other sites can have their visitors' browsers send these: <img src="…/authorize?provider=x">.
+    # Other sites can make their visitors' browsers send these: <img src="…/authorize?provider=x">.
     Shared("AUTHORIZE", 30, [("GET", "/authorize")]),
     Shared("LINKS", 30, [("GET", "/verify"), ("GET", "/link-identity")]),
 ]

@@ -119,7 +119,7 @@ class TestMethods:
     def test_unsupported_method_is_405(self, client, path, allowed):
         for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} - allowed:
             response = client.open(path, method=method)
-            assert_error(response, 405, "method_not_allowed", "This path does not answer this method")
+            assert_error(response, 405, "method_not_allowed", "This path does not support this method")
             assert set(response.headers["Allow"].split(", ")) == allowed | {"OPTIONS"} | (
                 {"HEAD"} if "GET" in allowed else set()
             )

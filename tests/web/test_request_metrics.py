@@ -17,7 +17,7 @@ def metrics() -> RequestMetrics:
     return made
 
 
-def test_methods_that_clients_invent_take_no_memory(metrics):
+def test_methods_that_clients_invent_do_not_take_memory(metrics):
     app = Flask(__name__)
     for number in range(50):
         with app.test_request_context("/"):

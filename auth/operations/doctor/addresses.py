@@ -25,7 +25,7 @@ _PROBE_LIFETIME = 30
 
 def _public_url(patient: Patient) -> Failure | None:
     base_url = patient.settings.base_url
-    remedy = f"AUTH_BASE_URL={base_url}, if that is the public URL; then mend DNS, proxy or service"
+    remedy = f"AUTH_BASE_URL={base_url}, if that is the public URL; then fix DNS, proxy or service"
     if urlsplit(base_url).scheme != "https" and not patient.settings.is_local:
         return Failure(
             f"{base_url} is not https: passwords and tokens can be read on the way.",
@@ -39,10 +39,10 @@ def _public_url(patient: Patient) -> Failure | None:
     with contextlib.suppress(ValueError):
         body = response.json()
     if not isinstance(body, dict) or body.get("service") != "latchkey":
-        return Failure(f"{base_url}/health answers {response.status_code}, but is not Latchkey.", remedy)
+        return Failure(f"{base_url}/health returns {response.status_code}, but is not Latchkey.", remedy)
     if response.status_code != requests.codes.ok:
         return Failure(
-            f"{base_url}/health answers {response.status_code}: the service lacks its database.", remedy
+            f"{base_url}/health returns {response.status_code}: the service has no database.", remedy
         )
     if body.get("version") != auth.__version__:
         return Failure(

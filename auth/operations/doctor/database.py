@@ -58,12 +58,12 @@ def _schema(patient: Patient) -> Failure | None:
         return Failure("The database has no schema yet.", "latchkey migrate")
     if version < schema.NEWEST:
         return Failure(
-            f"The schema has version {version}, this release brings {schema.NEWEST}.",
+            f"The schema has version {version}, this release has {schema.NEWEST}.",
             "latchkey migrate, or a restart of the service",
         )
     if version > schema.NEWEST:
         return Failure(
-            f"The schema has version {version}, this release knows {schema.NEWEST} at most.",
+            f"The schema has version {version}, this release supports at most {schema.NEWEST}.",
             "the release that upgraded the database, on this machine too",
         )
     return None
@@ -110,7 +110,7 @@ def _redis(patient: Patient) -> Failure | None:
     if start_checks.redis_problem(patient.settings) is None:
         return None
     return Failure(
-        "Redis does not answer: requests are not limited.", "AUTH_RATE_LIMIT_STORAGE=redis://host:6379"
+        "Redis does not respond: requests are not limited.", "AUTH_RATE_LIMIT_STORAGE=redis://host:6379"
     )
 
 

@@ -66,7 +66,9 @@ def _sender(patient: Patient) -> Failure | None:
         missing.append(f'_dmarc.{domain} TXT "v=DMARC1; p=reject" (DMARC)')
     if not missing:
         return None
-    return Failure(f"The domain {domain} does not say who may send its mail.", f"DNS: {'; '.join(missing)}")
+    return Failure(
+        f"The domain {domain} does not declare who may send its mail.", f"DNS: {'; '.join(missing)}"
+    )
 
 
 def _parent(domain: str) -> str:
@@ -111,6 +113,6 @@ def _sms(patient: Patient) -> Failure | None:
 
 CHECKS = (
     Check("mail-server", "The mail server accepts mail", _server),
-    Check("sender", "DNS says who sends mail", _sender),
+    Check("sender", "DNS declares who sends mail", _sender),
     Check("sms", "SMS can be sent", _sms),
 )
