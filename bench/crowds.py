@@ -1,4 +1,4 @@
-"""Latency of other requests during slow clients, idle connections and more log-ins than the cores can hash,
+"""Latency of other requests with slow clients, idle connections and more log-ins than the cores can hash,
 with gunicorn alone and behind nginx.
 """
 
@@ -69,8 +69,8 @@ def _measure(port: int, where: str, tokens: list[str]) -> Iterator[Figure]:
     for name, crowd in crowds.items():
         with crowd:
             answered = load.run(port, "get_as", "/user", tokens, seconds=SECONDS, connections=4, pause=20)
-        yield alone(f"p99 of GET /user beside {name}, {where}, in ms", answered.p99)
-        yield alone(f"failed GET /user beside {name}, {where}", answered.failures, "≤ 0")
+        yield alone(f"p99 of GET /user with {name}, {where}, in ms", answered.p99)
+        yield alone(f"failed GET /user with {name}, {where}", answered.failures, "≤ 0")
 
 
 def _overload(service: BenchService, tokens: list[str]) -> Iterator[Figure]:

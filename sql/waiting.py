@@ -9,7 +9,7 @@ from psycopg2.extensions import connection as Connection
 
 
 def _poll(connection: Connection, state: int, seconds: float | None) -> bool:
-    """Return whether the connection can go on from `state` within `seconds`."""
+    """Return whether the connection can continue from `state` within `seconds`."""
     poller = select.poll()
     poller.register(connection.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT)
     return bool(poller.poll(None if seconds is None else seconds * 1000))

@@ -43,6 +43,6 @@ def failures(file: Path) -> Iterator[None]:
     except (BackupError, NoProgramError, EmbeddedPostgresError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        # A draft beside FILE bears its name.
+        # A draft next to FILE has its name.
         name = str(error.filename or file)
         raise click.ClickException(f"{file if file.name in name else name}: {error.strerror}") from None

@@ -17,7 +17,7 @@ from sql import Transaction
 
 def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None = None) -> str:
     """Send a message and return its id. Each address runs the same statements and writes a message, perhaps
-    of kind `none`; an administrator, who acts on the user `target_id`, is told why by an `ApiError`."""
+    of kind `none`; an administrator, who acts on the user `target_id`, gets the reason as an `ApiError`."""
     email, phone = body.get("email"), body.get("phone")
     outgoing.check_channel(email, phone)
     link = {"redirect_to": checked_redirect(body)}

@@ -257,7 +257,7 @@ def test_long_name_and_picture_do_not_prevent_sign_in(service, github, length):
 
 
 RIGHT_KEYS = {
-    "beside unreadable keys": [
+    "with unreadable keys": [
         {"kty": "XXX", "kid": "a"},
         {"kty": "EC", "crv": "P-9", "kid": "b"},
         {"kid": "c"},
@@ -265,7 +265,7 @@ RIGHT_KEYS = {
         None,
         7,
     ],
-    "beside keys for encryption": [signing_key("enc", 1).as_dict(private=False) | {"use": "enc"}],
+    "with keys for encryption": [signing_key("enc", 1).as_dict(private=False) | {"use": "enc"}],
 }
 
 
@@ -510,7 +510,7 @@ class TestGarbage:
 
 TOKENS = {
     "an error": {"error": "invalid_grant"},
-    "an error beside a token": {"error": "invalid_grant", "access_token": "x", "id_token": "{id_token}"},
+    "an error with a token": {"error": "invalid_grant", "access_token": "x", "id_token": "{id_token}"},
     "no access token": {"access_token": None},
     "an access token that is a number": {"access_token": 7, "id_token": None},
     "no id_token": {"id_token": None},

@@ -155,8 +155,10 @@ class TestSecretKeys:
         try:
             parts.key_ring.sealer.use([b"n" * 32, *keys.derive(before, keys.SEALING)])
             janitor.keep_house(parts.db, parts.sealer)
-            anew = database.value("SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL")
-            assert bytes(anew)[:4] == parts.sealer.newest != bytes(sealed)[:4]
+            resealed = database.value(
+                "SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL"
+            )
+            assert bytes(resealed)[:4] == parts.sealer.newest != bytes(sealed)[:4]
             assert outbox.last().token == link
         finally:
             parts.sealer.use(keys.derive(before, keys.SEALING))

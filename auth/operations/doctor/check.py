@@ -18,7 +18,7 @@ class Failure:
 
 
 class NotChecked(Exception):
-    """The check cannot tell, because of what another check reports, or does not apply here."""
+    """The check cannot run because of a problem that another one reports, or does not apply here."""
 
 
 NOT_PUBLIC = "AUTH_BASE_URL is this machine"
