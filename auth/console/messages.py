@@ -89,7 +89,7 @@ def _effects(subject: Subject) -> Sequence[str]:
         return [f"Tries to send {what} now; it is waiting."]
     effects = [f"Sends 1 message: {what} again, which counts against the limits of this address."]
     if message.kind in REQUESTED or message.kind == "invite":
-        effects.append("It has a new link or code. You do not see it.")
+        effects.append("It has a new link or code, which you do not see.")
     return effects
 
 

@@ -198,7 +198,7 @@ USER_ACTS = {
             f"A changed email ends {counted(user.row.sessions, 'session')}, as does a removed address.",
             "A new address is not confirmed: a link or code sent to it does that.",
         ],
-        undo="You can change it back: the audit log has the old one. Links that undo earlier changes end.",
+        undo="You can change it back: the audit log has the old one. Earlier undo links become void.",
         do=_change_addresses,
         done="The addresses are saved.",
         needs_factor=True,

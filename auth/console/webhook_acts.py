@@ -66,11 +66,11 @@ def _delivery(webhook_id: str, delivery_id: str) -> Subject:
 
 def _made(_subject: Subject) -> Iterator[str]:
     yield f"Creates 1 webhook. There are {len(webhooks())} of at most {MAX_WEBHOOKS}."
-    yield "Its secret is shown once, after this."
+    yield "Its secret is shown once, on the next page."
 
 
 def _changed(subject: Subject) -> Iterator[str]:
-    yield "Changes 1 webhook. What you leave as it is stays."
+    yield "Changes 1 webhook. Fields that you leave unchanged stay the same."
     yield f"{subject.row.waiting} will go to a new URL."
 
 
@@ -173,10 +173,10 @@ WEBHOOK_ACTS = {
     "disable": Act(
         title="Disable",
         effects=lambda subject: [
-            "Stops 1 webhook. It misses what happens until it is enabled.",
+            "Stops 1 webhook. It gets no events until it is enabled.",
             f"{subject.row.waiting} will be kept for three days, and then fail.",
         ],
-        undo="It can be enabled again; what it missed is not sent.",
+        undo="It can be enabled again; missed events are not sent.",
         do=_switch(True),
         done="The webhook is disabled.",
         needs_factor=True,
