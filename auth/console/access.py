@@ -69,10 +69,10 @@ def _count() -> None:
     """Count an act. Raises `RateLimitExceeded`."""
 
 
-# Apart from the acts, which links of other sites to confirmations must not use up.
+# Not the limit of acts, because links from other sites to confirmations must not use that up.
 @limited("console", key=lambda: f"confirmation {guard.caller_id()}")
 def count_challenges() -> None:
-    """Count a confirmation that asks for a factor: its challenges are rows. Raises `RateLimitExceeded`."""
+    """Count a confirmation that asks for a factor, whose challenges are rows. Raises `RateLimitExceeded`."""
 
 
 def register_in(console: Blueprint) -> None:

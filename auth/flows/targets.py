@@ -25,6 +25,6 @@ def check(tx: Transaction, user_id: str, user: Any) -> Any:
 
 
 def refusal(user_id: str) -> ApiError:
-    """Return the error for an act on another administrator, who is named in the audit log."""
+    """Return the error for an act on another administrator, whose id goes into the audit log."""
     audit.about(user_id=user_id)
     return ApiError("target.insufficient_permissions")

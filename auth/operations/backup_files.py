@@ -94,7 +94,7 @@ def check_new(passphrase: str) -> None:
 
 @contextmanager
 def replacing(path: Path, keep: int) -> Iterator[BinaryIO]:
-    """Yield a file that takes the place of `path` when it is complete. `keep` files remain, with this one."""
+    """Yield a file that replaces `path` once it is complete. `keep` files remain, including this one."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as draft:
@@ -108,7 +108,7 @@ def replacing(path: Path, keep: int) -> Iterator[BinaryIO]:
 
 
 def plaintext(manifest: Manifest, pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
-    """Yield what is encrypted, from the pieces of the SQL."""
+    """Yield the plaintext of a backup, from the pieces of the SQL."""
     yield json.dumps(dataclasses.asdict(manifest)).encode() + b"\n"
     compressor = zlib.compressobj(level=1, wbits=_GZIP)
     for piece in pieces:

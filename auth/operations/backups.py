@@ -1,4 +1,4 @@
-"""Makes backups of the database and its secrets, and opens the connections of backups and restores."""
+"""Creates backups of the database and its secrets, and opens the connections of backups and restores."""
 
 import json
 import os

@@ -32,7 +32,7 @@ _FIELDS = {
     "phone_exists": "phone",
     "over_email_send_rate_limit": None,
 }
-# What still works when a form has reached its limit.
+# The alternatives once a form has reached its limit.
 _LIMITS = {
     "pages.sign_in.submit_sign_in": "sign_in_rate_limit",
     "pages.sign_in.request_sign_in_code": "code_rate_limit",

@@ -23,7 +23,7 @@ blueprint = Blueprint("two_step", __name__)
 
 
 def _page(template: str, **values: Any) -> Response:
-    """Render a page that remembers the application which a required second factor has interrupted."""
+    """Render a page that remembers the application whose sign-in waits for the required second factor."""
     return page(template, script=True, to=destination(), **values)
 
 

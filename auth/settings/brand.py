@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from auth.settings import targets
 
 DEFAULT_COLOR = "#2f5bd7"
-# Around the cards and under the pointer auth/static/page.css has less contrast than on the cards.
+# In auth/static/page.css, contrast is lower around the cards and under the pointer than on the cards.
 _LIGHT, _DARK = "#f0f2f5", "#20232a"
 _CONTRAST = 4.5
 _COLOR = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE)
@@ -20,7 +20,7 @@ LOGO_TYPES = {
     ".webp": "image/webp",
 }
 _LARGEST_LOGO = 256 * 1024
-# The host stands in the Content-Security-Policy, and the name in the headers of mails.
+# The Content-Security-Policy has the host, and the headers of mails have the name.
 _HOST = re.compile(r"[a-z0-9.-]+(:\d+)?", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 

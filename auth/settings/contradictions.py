@@ -1,4 +1,4 @@
-"""Settings that are right one by one, but not together."""
+"""Settings that are valid on their own, but not together."""
 
 from collections.abc import Mapping
 from typing import Any
