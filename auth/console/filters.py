@@ -9,7 +9,7 @@ from marshmallow import pre_load
 from auth.web import fields
 from auth.web.schemas import Input
 
-# Rows of a page.
+# Rows of a page. One more is read, to know whether there is a next page.
 MOST = 25
 
 
@@ -22,6 +22,18 @@ class Filters(Input):
     @pre_load
     def leave_out_empty(self, data: dict[str, str], **_kwargs: Any) -> dict[str, str]:
         return {name: value.strip() for name, value in data.items() if value.strip()}
+
+
+def place_of(query: dict[str, Any]) -> dict[str, Any]:
+    """Return the page that a query asks for, as parameters of a statement."""
+    return {"before_at": query["before_at"], "before_id": query["before_id"], "most": MOST + 1}
+
+
+def page_of(rows: list[Any], time: str) -> dict[str, Any]:
+    """Return a page of rows, and the URLs of the first and the next one. `time` is a member of `details`."""
+    last = rows[MOST - 1] if len(rows) > MOST else None
+    following = page_after(last.details[time], last.id) if last else None
+    return {"rows": rows[:MOST], "first": first_page(), "next": following}
 
 
 def first_page() -> str | None:

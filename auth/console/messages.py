@@ -8,13 +8,12 @@ from flask import Blueprint, Response
 from auth import addresses
 from auth.console.access import administrator
 from auth.console.acts import Act, Subject, serve, told
-from auth.console.filters import MOST, Filters, first_page, page_after
+from auth.console.filters import Filters, page_of, place_of
 from auth.console.page import console_page
 from auth.context import latchkey
 from auth.flows import resending, timeline
 from auth.flows.resending import REQUESTED
 from auth.web import fields
-from auth.web.errors import ApiError
 from auth.web.input import read_query
 
 blueprint = Blueprint("messages", __name__)
@@ -41,22 +40,20 @@ class _MessageFilters(Filters):
 def show_messages() -> Response:
     """Show the messages, newest first."""
     query = read_query(_MessageFilters())
-    place = {"before_at": query["before_at"], "before_id": query["before_id"], "most": MOST + 1}
+    place = place_of(query)
     states = STATES[query["state"]] if "state" in query else _ALL
     if "to" in query:
         recipient = _canonical(query["to"])
         rows = latchkey.db.all("search_messages_to", recipient=recipient, states=states, **place)
     else:
         rows = latchkey.db.all("search_messages", states=states, **place)
-    more = len(rows) > MOST
     return console_page(
         "messages.html",
         section="messages",
-        rows=[row._asdict() | {"outcome": timeline.outcome(row.details)} for row in rows[:MOST]],
         counts=_counts(),
+        outcome=timeline.outcome,
         notice=told(ACTS),
-        first=first_page(),
-        next=page_after(rows[MOST - 1].details["written_at"], rows[MOST - 1].id) if more else None,
+        **page_of(rows, "written_at"),
     )
 
 
@@ -76,8 +73,6 @@ def _canonical(text: str) -> str:
 
 def _find(message_id: str) -> Subject:
     message = resending.find(message_id)
-    if why := resending.obstacle(message):
-        raise ApiError("message.validation_failed", why=why)
     name = f"{message.kind} to {message.recipient}"
     return Subject(name=name, path="console/messages", row=message)
 
@@ -93,19 +88,19 @@ def _effects(subject: Subject) -> Sequence[str]:
     return effects
 
 
+def _resend(subject: Subject, _form: dict[str, Any]) -> None:
+    resending.resend(subject.row.id)
+
+
 ACTS = {
     "resend": Act(
         title="Send again",
         effects=_effects,
         undo="It cannot be taken back once it is sent.",
-        do=lambda subject, _form: _resend(subject),
+        do=_resend,
         done="The message will be sent within seconds.",
     ),
 }
-
-
-def _resend(subject: Subject) -> None:
-    resending.resend(subject.row.id)
 
 
 serve(blueprint, "/console/messages/<message_id>", ACTS, _find, "messages")

@@ -4,7 +4,7 @@ from flask import Blueprint, Response
 
 from auth.console.access import administrator
 from auth.console.acts import told
-from auth.console.filters import MOST, Filters, first_page, page_after
+from auth.console.filters import Filters, page_of, place_of
 from auth.console.page import console_page
 from auth.console.webhook_acts import DELIVERY_ACTS, WEBHOOK_ACTS, webhook, webhooks
 from auth.context import latchkey
@@ -31,10 +31,8 @@ def show_webhooks() -> Response:
 def show_webhook(webhook_id: str) -> Response:
     """Show a webhook with its deliveries, newest first."""
     known, query = webhook(webhook_id), read_query(_DeliveryFilters())
-    place = {"before_at": query["before_at"], "before_id": query["before_id"], "most": MOST + 1}
     statement = "search_failed_deliveries" if "state" in query else "search_deliveries"
-    rows = latchkey.db.all(statement, webhook_id=known.id, **place)
-    more = len(rows) > MOST
+    rows = latchkey.db.all(statement, webhook_id=known.id, **place_of(query))
     return console_page(
         "webhook.html",
         section="webhooks",
@@ -42,8 +40,6 @@ def show_webhook(webhook_id: str) -> Response:
         all_events=len(known.events) == len(EVENTS),
         acts=WEBHOOK_ACTS,
         possible=["test", "change", "new-secret", "enable" if known.disabled_at else "disable", "delete"],
-        rows=rows[:MOST],
         notice=told(WEBHOOK_ACTS | DELIVERY_ACTS),
-        first=first_page(),
-        next=page_after(rows[MOST - 1].details["created_at"], rows[MOST - 1].id) if more else None,
+        **page_of(rows, "created_at"),
     )

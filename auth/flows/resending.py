@@ -17,16 +17,17 @@ REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_ch
 
 
 def find(message_id: str) -> Any:
-    """Return the row of a mail or SMS. Raises `ApiError`, also if it is for an administrator."""
+    """Return the row of a mail or SMS that can be sent again. Raises `ApiError`."""
     id = known_id(message_id, "message.not_found")
     message = found(latchkey.db.one("select_message", id=id), "message.not_found")
     if message.is_for_administrator:
         raise targets.refusal(message.user_id)
+    if why := _obstacle(message):
+        raise ApiError("message.validation_failed", why=why)
     return message
 
 
-def obstacle(message: Any) -> str | None:
-    """Return why a message, a row of `find`, cannot be sent again."""
+def _obstacle(message: Any) -> str | None:
     if message.outcome == "waiting":
         return None
     if not message.has_user:
@@ -41,8 +42,6 @@ def obstacle(message: Any) -> str | None:
 def resend(message_id: str) -> str:
     """Send a mail or SMS again, a waiting one at once, and return the new one's id. Raises `ApiError`."""
     message = find(message_id)
-    if why := obstacle(message):
-        raise ApiError("message.validation_failed", why=why)
     if message.outcome == "waiting":
         return _hurry(message)
     with latchkey.db.transaction() as tx:
