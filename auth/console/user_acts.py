@@ -65,8 +65,8 @@ def _session(user_id: str, session_id: str) -> Subject:
 
 def _factor(user_id: str, factor_id: str) -> Subject:
     user, id = _user(user_id), known_id(factor_id, "mfa_factor_not_found")
-    factors = latchkey.db.all("list_factors_by_id", user_id=user.row.id, ids=[id])
-    return replace(user, row=found(next(iter(factors), None), "mfa_factor_not_found"))
+    rows = latchkey.db.all("list_factors_by_id", user_id=user.row.id, ids=[id])
+    return replace(user, row=found(next(iter(rows), None), "mfa_factor_not_found"))
 
 
 def _inviting() -> Subject:

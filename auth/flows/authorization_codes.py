@@ -1,11 +1,12 @@
 import hmac
 from typing import Any
 
+from flask import g
+
 from auth.context import latchkey
 from auth.flows.token_response import open_session
 from auth.tokens import one_time
 from auth.web import audit
-from auth.web.edge import client
 from auth.web.errors import ApiError
 from sql import Transaction
 
@@ -22,7 +23,7 @@ def write_code(
         code_challenge=code_challenge,
         method=method,
         opened_by=opened_by,
-        network=client()["network"],
+        network=g.client["network"],
         authorization_code_lifetime=one_time.AUTHORIZATION_CODE_LIFETIME,
     )
     return code

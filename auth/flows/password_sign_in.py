@@ -1,9 +1,10 @@
 from typing import Any
 
+from flask import g
+
 from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.password_attempts import begin_attempt, check_attempt
-from auth.web.edge import client
 from auth.web.errors import ApiError
 
 
@@ -24,9 +25,9 @@ def sign_in_with_password(body: dict[str, Any], *, admin_only: bool = False) -> 
         "admin_only": admin_only,
     }
     renewed_hash = latchkey.passwords.renewed_hash(password, attempt.password_hash)
-    row = latchkey.db.one("sign_in", new_password_hash=renewed_hash, **checked, **client())
+    row = latchkey.db.one("sign_in", new_password_hash=renewed_hash, **checked, **g.client)
     if row is None:
-        refusal = latchkey.db.one("select_sign_in_refusal", network=client()["network"], **checked)
+        refusal = latchkey.db.one("select_sign_in_refusal", network=g.client["network"], **checked)
         error_code = (refusal and refusal.error_code) or "invalid_credentials"
         raise ApiError("sign_in.not_admin" if error_code == "not_admin" else error_code)
     return row

@@ -4,11 +4,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Response
+from flask import Response, g
 
 from auth.context import latchkey
 from auth.web.application import JsonResponse
-from auth.web.edge import client
 from auth.web.errors import ApiError
 from sql import Transaction
 
@@ -26,7 +25,7 @@ class Outcome:
 
 def open_session(tx: Transaction, user_id: str, method: str) -> Any:
     """Open a session of a user whose row is locked, and return its row."""
-    return tx.one("open_session", user_id=user_id, method=method, **client())
+    return tx.one("open_session", user_id=user_id, method=method, **g.client)
 
 
 def raise_session(tx: Transaction, session_id: str, method: str, factor_id: str | None) -> Any:

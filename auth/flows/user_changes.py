@@ -24,11 +24,11 @@ def change_user(body: dict[str, Any], link: Mapping[str, str | None] = _NO_LINK)
     change, known, authentication = _check(body)
     adds_first = not authentication.get("needs_proof") and bool(change["new_email"] or change["new_phone"])
     first = _addresses_at_once(known, change)
-    addresses = [address for address in (change["new_email"], change["new_phone"]) if address]
+    added = [address for address in (change["new_email"], change["new_phone"]) if address]
     with latchkey.db.transaction() as tx:
-        if first or (addresses and not known.is_anonymous):
+        if first or (added and not known.is_anonymous):
             _refuse_taken(tx, change | first)
-        for address in addresses:
+        for address in added:
             outgoing.take_quota(tx, address)
         caller = lock_caller(tx, **authentication)
         if adds_first and not conversion.is_without_address(caller):
@@ -40,7 +40,7 @@ def change_user(body: dict[str, Any], link: Mapping[str, str | None] = _NO_LINK)
         if first:
             conversion.set_addresses(tx, caller, first["new_email"], first["new_phone"])
         user = tx.one("change_user", user_id=caller.id, **change)
-        for address in addresses:
+        for address in added:
             _send_confirmation(tx, caller, address, link)
         if change["password_hash"] and caller.email and "email" not in removed:
             outgoing.notify(tx, caller.id, caller.email, "password_changed")
@@ -108,8 +108,8 @@ def _addresses_at_once(known: Any, change: dict[str, Any]) -> dict[str, Any]:
 
 def _refuse_taken(tx: Transaction, change: dict[str, Any]) -> None:
     # An address that is taken later is refused when it is confirmed.
-    addresses = {"email": change["new_email"], "phone": change["new_phone"]}
-    taken = tx.one("select_taken_address", user_id=guard.caller_id(), **addresses)
+    wanted = {"email": change["new_email"], "phone": change["new_phone"]}
+    taken = tx.one("select_taken_address", user_id=guard.caller_id(), **wanted)
     if taken:
         raise ApiError("email_exists" if taken.is_email else "phone_exists")
 

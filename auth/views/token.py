@@ -3,7 +3,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, g, request
 from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
@@ -15,7 +15,6 @@ from auth.flows.password_sign_in import sign_in_with_password
 from auth.flows.token_response import token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import audit, guard, limits, schemas
-from auth.web.edge import client
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
 from auth.web.levels import Level
@@ -74,7 +73,7 @@ def _refresh() -> Response:
     if row is None:
         raise _refresh_refusal(sent.session_id)
     if row.state == "refresh_token_already_used":
-        log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **client())
+        log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **g.client)
         raise ApiError("refresh.refresh_token_already_used")
     settings = latchkey.settings
     if settings.rate_limits_enabled:

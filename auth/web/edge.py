@@ -102,11 +102,6 @@ def log_context() -> dict[str, str]:
         return {}
 
 
-def client() -> dict[str, str | None]:
-    """Return the client's address, network and user agent as statement parameters."""
-    return g.client
-
-
 def _metrics(parts: Latchkey) -> Any:
     """Return the request counter of this worker, if metrics are on."""
     if parts.settings.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
@@ -131,6 +126,7 @@ def _begin() -> None:
     request_id = environ.get("HTTP_X_REQUEST_ID", "")
     g.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else str(uuid.uuid4())
     ip, network, is_public = networks.locate(environ.get("REMOTE_ADDR", ""))
+    # Parameters of statements.
     g.client = {
         "ip": ip,
         "network": network,

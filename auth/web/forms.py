@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import hmac
-from collections.abc import Callable
 from typing import Any
 
 from flask import Response, request
@@ -13,13 +12,12 @@ from werkzeug.datastructures import ImmutableMultiDict
 from auth.tokens import one_time
 from auth.web import cookies
 from auth.web.errors import ApiError
+from auth.web.guard import View
 from auth.web.input import FORM, accepts_forms, whole_body
 
 FIELD = "form_token"
 # The cookie of a browser that is signed in on our pages, and that of any other browser with a form.
 SESSION, VISIT = "latchkey", "latchkey_form"
-
-View = Callable[..., ResponseReturnValue]
 
 
 def secret() -> str:
