@@ -132,6 +132,16 @@ class TestLimits:
         code = outbox.last(PHONE).code
         assert visitor.press("account/phone/verify", code=code).url == f"{SITE}/account?done=phone"
 
+    def test_code_of_a_proof_can_still_be_entered_too(self, make_app, alice, outbox, database):
+        visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true")).signed_in_as(alice)
+        database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+        visitor.visit("/account/delete")
+        visitor.press("account/confirm/code")
+        page = visitor.press("account/confirm/code")
+        assert (page.status, "another code yet. Ask again in a minute." in page.text) == (429, True)
+        page = visitor.press("account/confirm", nonce=outbox.last(alice.email, "reauthentication").code)
+        assert page.url == f"{SITE}/account/delete"
+
     def test_codes_of_pages_and_of_the_api_are_counted_together(self, make_app, outbox):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_VERIFY="1 per hour")
         visitor = Visitor(app)
