@@ -13,6 +13,7 @@ from auth.pages.moments import ago
 from auth.pages.page import has_text, page, text
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, shows, told
+from auth.pages.profile import own_user
 from auth.settings.presets import PRESETS
 from auth.web import form_schemas, guard
 from auth.web.application import JsonResponse
@@ -30,7 +31,7 @@ _MOST_ACTIVITY = 10_000
 @signed_in
 def show_account() -> Response:
     """Show the user what is in the account, with one action for each item."""
-    user, known = _user(), guard.live_caller()
+    user, known = own_user(), guard.live_caller()
     return page(
         "account.html",
         script=True,
@@ -55,7 +56,7 @@ def download_data() -> Response:
     """Return everything in the account as a file."""
     activity = latchkey.db.one("list_activity", user_id=guard.caller_id(), most=_MOST_ACTIVITY).entries
     data = {
-        "user": _user(),
+        "user": own_user(),
         "sessions": _sessions(),
         "passkeys": own_passkeys(),
         "activity": json.loads(activity),
@@ -67,7 +68,7 @@ def download_data() -> Response:
 
 
 def _delete_form(problem: Problem | None = None) -> Response:
-    return page("account_delete.html", script=True, here="/account/delete", problem=problem, user=_user())
+    return page("account_delete.html", script=True, here="/account/delete", problem=problem, user=own_user())
 
 
 @blueprint.get("/account/delete")
@@ -104,10 +105,6 @@ def _second_steps() -> dict[str, Any]:
         "may_add_passkeys": settings.passkeys_enabled,
         "changes": len(removal.list_recent(latchkey.db, guard.caller_id())),
     }
-
-
-def _user() -> dict[str, Any]:
-    return json.loads(guard.admit(latchkey.db.one("select_user", **guard.caller())).user_object)
 
 
 def _sessions() -> list[dict[str, Any]]:

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 from flask import Blueprint, Response, request
 
@@ -17,9 +18,13 @@ from auth.web.limits import limited
 blueprint = Blueprint("profile", __name__)
 
 
+def own_user() -> dict[str, Any]:
+    """Return the user object of the caller."""
+    return json.loads(guard.admit(latchkey.db.one("select_user", **guard.caller())).user_object)
+
+
 def _name_form(problem: Problem | None = None) -> Response:
-    user = json.loads(guard.admit(latchkey.db.one("select_user", **guard.caller())).user_object)
-    name = user["user_metadata"].get("name")
+    name = own_user()["user_metadata"].get("name")
     known = name if isinstance(name, str) else ""
     return page("account_name.html", script=True, here="/account/name", problem=problem, name=known)
 

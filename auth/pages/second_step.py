@@ -47,6 +47,21 @@ def _key_challenge(factor_id: str) -> dict[str, Any]:
     return {"challenge": {"challenge_id": made["id"], "options": options}}
 
 
+def verify_code() -> Any:
+    """Raise the session by the code of the sent form, and return its row. Raises `ApiError`."""
+    form = read_form(form_schemas.FactorForm())
+    factor_id = known_id(form["factor_id"], "mfa_factor_not_found")
+    return factors.verify_totp(factor_id, factors.challenge(factor_id)["id"], form["code"])
+
+
+def verify_key() -> Any:
+    """Raise the session by the security key of the sent form, and return its row. Raises `ApiError`."""
+    sent = sent_credential()
+    factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
+    answer = {"type": "request", "credential_response": sent["credential"]}
+    return factors.verify_webauthn(factor_id, sent["challenge_id"], answer)
+
+
 @blueprint.get("/second-step")
 @signed_in
 @limited("verify", key=guard.caller_id)
@@ -62,10 +77,7 @@ def show_second_step() -> Response:
 @own_form
 @limited("verify", key=guard.caller_id)
 def submit_second_step() -> Response:
-    form = read_form(form_schemas.FactorForm())
-    factor_id = known_id(form["factor_id"], "mfa_factor_not_found")
-    challenge_id = factors.challenge(factor_id)["id"]
-    return _raised(factors.verify_totp(factor_id, challenge_id, form["code"]))
+    return _raised(verify_code())
 
 
 @blueprint.post("/second-step/recovery")
@@ -93,10 +105,7 @@ def submit_passkey_second_step() -> Response:
 @own_form
 @limited("verify", key=guard.caller_id)
 def submit_key_second_step() -> Response:
-    sent = sent_credential()
-    factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
-    answer = {"type": "request", "credential_response": sent["credential"]}
-    return _raised(factors.verify_webauthn(factor_id, sent["challenge_id"], answer))
+    return _raised(verify_key())
 
 
 def _raised(session: Any) -> Response:

@@ -11,6 +11,7 @@ from auth.flows.browser_sessions import signed_in
 from auth.pages.confirm import require_proof
 from auth.pages.page import page, to_own
 from auth.pages.problems import Problem, shows
+from auth.pages.second_step import verify_code
 from auth.pages.sign_in import destination
 from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
@@ -79,11 +80,7 @@ def begin_two_step() -> Response:
 @limited("verify", key=guard.caller_id)
 def finish_two_step() -> Response:
     """Switch two-step verification on by the first code, and show recovery codes."""
-    form = read_form(form_schemas.FactorForm())
-    factor_id = known_id(form["factor_id"], "mfa_factor_not_found")
-    challenge_id = factors.challenge(factor_id)["id"]
-    session = factors.verify_totp(factor_id, challenge_id, form["code"])
-    g.caller = replace(g.caller, aal=session.aal)
+    g.caller = replace(g.caller, aal=verify_code().aal)
     response = _new_codes()
     browser_sessions.renew(response)
     return response
