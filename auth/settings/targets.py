@@ -46,7 +46,7 @@ def smtp_server(url: str) -> SmtpServer:
     starttls = options.pop("starttls", "offered")
     is_known = starttls in ("offered", "required", "never") and not options
     if not is_known or (parts.scheme == "smtps" and parts.query):
-        raise ValueError("accepts one option: ?starttls=required or ?starttls=never, for smtp://")
+        raise ValueError("must have no option except ?starttls=required or ?starttls=never, for smtp://")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if bool(user) != bool(password):
         raise ValueError("must have both a user and a password, or neither")

@@ -108,9 +108,7 @@ class TestSmtpUrl:
     def test_invalid_smtp_url_is_refused_without_printing_the_password(self, load, url):
         with pytest.raises(SettingsError) as error:
             load(AUTH_SMTP_URL=url)
-        assert str(error.value).startswith("AUTH_SMTP_URL: Must ") or str(error.value).startswith(
-            "AUTH_SMTP_URL: Knows "
-        )
+        assert str(error.value).startswith("AUTH_SMTP_URL: Must ")
         assert "hunter2" not in str(error.value)
 
     def test_repr_of_a_server_has_no_password(self):
