@@ -494,6 +494,10 @@ class TestCatalogues:
         }
         assert same <= {"version", "name", "passkey", "which", "console", "system"}
 
+    def test_french_signs_stay_with_their_words(self):
+        texts = [text for strings in TEXTS["fr"].values() for text in strings.values()]
+        assert [text for text in texts if re.search("« | [:;?!»]", text)] == []
+
     def test_pages_and_messages_have_the_same_languages(self):
         assert set(TEXTS) == set(languages.load_catalogues())
 
