@@ -23,6 +23,8 @@ _CSP = (
 )
 _SCRIPT = "script-src 'self'; connect-src 'self'; "
 THEMES = ("light", "dark")
+# Characters that fit beside each other on the narrowest phone.
+_PHONE_WIDTH = 34
 # Cookies of the footer's choices.
 LANGUAGE, THEME = "latchkey_language", "latchkey_theme"
 _strings = Environment(autoescape=True, undefined=StrictUndefined)
@@ -151,7 +153,8 @@ def _images(logo: str | None) -> str:
 
 def address(text: str) -> Markup:
     """Keep an address in one piece in right-to-left text and out of machine translation."""
-    return Markup('<bdi translate="no">{}</bdi>').format(text)
+    is_long = len(text) > _PHONE_WIDTH
+    return Markup('<bdi translate="no"{}>{}</bdi>').format(Markup(' class="long"') if is_long else "", text)
 
 
 _CATALOGUES = {
