@@ -1,4 +1,5 @@
 import json
+import queue
 import signal
 import threading
 import uuid
@@ -47,8 +48,7 @@ def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str
     metavar="WHSEC",
     callback=_checked(targets.webhook_secret),
     envvar="LATCHKEY_WEBHOOK_SECRET",
-    show_envvar=True,
-    help="Sign with this secret instead of a new one.",
+    help="Sign with this secret, or that of LATCHKEY_WEBHOOK_SECRET, instead of a new one.",
 )
 @json_option
 def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
@@ -65,9 +65,10 @@ def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
         raise click.ClickException(
             "AUTH_WEBHOOK_PRIVATE_NETWORKS is false: the service would not post to this machine."
         )
-    stopped = threading.Event()
+    # An event would deadlock if a second signal came while the first one wakes its waiter.
+    stops: queue.SimpleQueue[None] = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stopped.set())
+        signal.signal(number, lambda _number, _frame: stops.put(None))
     secret = secret or webhooks.new_secret()
     with _Receiver(secret, forward, as_json) as receiver:
         threading.Thread(target=receiver.serve_forever, args=(0.1,), daemon=True).start()
@@ -86,7 +87,7 @@ def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
                 limit = f"The limit of {webhooks.MAX_WEBHOOKS} webhooks is reached; delete one first."
                 raise click.ClickException(limit)
             click.echo(f"Listening. Ctrl-C stops it. Events are signed with {secret}", err=as_json)
-            stopped.wait()
+            stops.get()
         finally:
             latchkey.db.one("delete_webhook", id=id, batch=webhooks.VOIDED_AT_ONCE)
             receiver.shutdown()

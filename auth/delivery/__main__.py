@@ -4,9 +4,9 @@ With the argument `metrics` it only serves the metrics.
 """
 
 import os
+import queue
 import signal
 import sys
-import threading
 from collections.abc import Callable
 
 import structlog
@@ -61,10 +61,11 @@ def _serve_metrics(config: settings.Settings, db: Database) -> Callable[[str, st
 
 
 def _wait_for_the_end() -> None:
-    ended = threading.Event()
+    # Not an event: its `set` would deadlock if a second signal came while the first one wakes `wait`.
+    ends: queue.SimpleQueue[None] = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: ended.set())
-    ended.wait()
+        signal.signal(number, lambda _number, _frame: ends.put(None))
+    ends.get()
 
 
 if __name__ == "__main__":
