@@ -1,6 +1,9 @@
 """`latchkey users import` of the exports of other products, as their documentation shows them."""
 
 import json
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from tests.support.answers import assert_error
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.commands import run_command
+from tests.support.processes import CHECKOUT
 
 FILES = Path(__file__).parent / "files"
 FOREVER = "9999-12-31T23:59:59.000000Z"
@@ -228,3 +232,15 @@ def test_entries_of_a_wrong_shape_are_refused_and_the_others_imported(make_app, 
         result = run_command(make_app(), "users", "import", str(path), "--format", product, "--dry-run")
         assert result.exit_code in (0, 3), (product, result.output)
     assert database.count("users") == 0
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="NOTHING IS TESTED OF THE JOIN: there is no jq")
+def test_documented_join_of_auth0_gives_each_hash_to_its_own_user_only(tmp_path):
+    page = (CHECKOUT / "docs" / "moving-in.md").read_text()
+    shutil.copy(FILES / "auth0.ndjson", tmp_path / "users.ndjson")
+    shutil.copy(FILES / "auth0-hashes.ndjson", tmp_path / "hashes.ndjson")
+    join = "\n".join(re.findall(r"^jq .*$", page, re.MULTILINE))
+    subprocess.run(["sh", "-e", "-c", join], cwd=tmp_path, check=True)
+    lines = (tmp_path / "auth0.ndjson").read_text().splitlines()
+    hashed = [user["email"] for user in map(json.loads, lines) if user.get("passwordHash")]
+    assert (len(lines), hashed) == (3, ["alice@example.com"])
