@@ -24,7 +24,8 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 );
 
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
--- `converted_at` is when an anonymous user became permanent.
+-- `converted_at` is when an anonymous user became permanent. `first_factor_at` is kept when the factor goes,
+-- so that a thief who replaces all factors has no first one.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -51,6 +52,7 @@ CREATE TABLE users (
   created_at            timestamptz NOT NULL DEFAULT now(),
   updated_at            timestamptz NOT NULL DEFAULT now(),
   converted_at          timestamptz,
+  first_factor_at       timestamptz,
   CONSTRAINT users_made_by_check CHECK (
     made_by IN ('signup', 'administrator', 'message', 'invitation', 'link', 'oauth', 'anonymous')
   )
@@ -116,6 +118,7 @@ CREATE TABLE sessions (
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);
 CREATE INDEX sessions_ended_at ON sessions (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX sessions_user_id_ended_at ON sessions (user_id, ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX sessions_created_at ON sessions (created_at) WHERE ended_at IS NULL;
 
 -- Second factors, and passkeys, which sign in on their own. Unverified ones expire. `secret` is encrypted;

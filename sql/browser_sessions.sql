@@ -39,16 +39,24 @@ UPDATE browser_sessions SET token_hash = :token_hash WHERE session_id = :session
 -- name: select_session_method(session_id uuid)
 SELECT method FROM sessions WHERE id = :session_id;
 
--- name: select_second_steps(user_id uuid)
+-- name: select_second_steps(user_id uuid, added_before timestamptz)
 SELECT (SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name)
                                   ORDER BY f.created_at, f.id), '[]')
           FROM factors AS f
-         WHERE f.user_id = :user_id AND f.factor_type = 'totp' AND f.verified_at IS NOT NULL) AS apps,
+         WHERE f.user_id = :user_id AND f.factor_type = 'totp'
+           AND f.verified_at < coalesce(:added_before, 'infinity')) AS apps,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name)
                                   ORDER BY f.created_at, f.id), '[]')
           FROM factors AS f
-         WHERE f.user_id = :user_id AND f.factor_type = 'webauthn' AND f.verified_at IS NOT NULL) AS keys,
-       EXISTS (SELECT FROM factors AS f WHERE f.user_id = :user_id AND f.factor_type = 'passkey')
+         WHERE f.user_id = :user_id AND f.factor_type = 'webauthn'
+           AND f.verified_at < coalesce(:added_before, 'infinity')) AS keys,
+       EXISTS (SELECT
+                 FROM factors AS f
+                WHERE f.user_id = :user_id AND f.factor_type = 'passkey'
+                  AND f.verified_at < coalesce(:added_before, 'infinity'))
          AS has_passkey,
-       (SELECT count(*) FROM recovery_codes AS c WHERE c.user_id = :user_id AND c.used_at IS NULL)
+       (SELECT count(*)
+          FROM recovery_codes AS c
+         WHERE c.user_id = :user_id AND c.used_at IS NULL
+           AND c.created_at < coalesce(:added_before, 'infinity'))
          AS recovery_codes;

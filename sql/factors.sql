@@ -38,6 +38,18 @@ SELECT id, factor_type, friendly_name, secret, last_step,
  WHERE user_id = :user_id AND factor_type = 'totp' AND verified_at < coalesce(:verified_before, 'infinity')
  ORDER BY verified_at, id;
 
+-- name: select_trusted_before(user_id uuid)
+-- A thief of a session may have added what is newer, unless it came in the week after the first factor.
+SELECT greatest(now(), first_factor_at + interval '14 days') - interval '7 days' AS moment
+  FROM users
+ WHERE id = :user_id;
+
+-- name: forget_first_factor(user_id uuid)
+-- For a user who has lost all factors, but not to a thief.
+UPDATE users
+   SET first_factor_at = NULL
+ WHERE id = :user_id AND first_factor_at IS NOT NULL AND NOT has_verified_factor(id);
+
 -- name: try_challenge(id uuid, user_id uuid, session_id uuid, factor_id uuid)
 UPDATE factor_challenges
    SET tries = tries + 1

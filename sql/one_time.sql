@@ -122,7 +122,7 @@ UPDATE users
        phone_proved = phone_proved AND :provider = 'phone',
        password_hash = CASE WHEN :keeps_password THEN password_hash END,
        new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL,
-       updated_at = now()
+       first_factor_at = NULL, updated_at = now()
  WHERE id = :user_id;
 
 -- name: confirm_address(user_id uuid, provider text, password_hash text)

@@ -22,7 +22,7 @@ SELECT id, credential_id, transports, factor_type
  ORDER BY created_at;
 
 -- name: select_credential(credential_id bytea, factor_type text)
-SELECT id, user_id, public_key, friendly_name
+SELECT id, user_id, public_key, friendly_name, verified_at
   FROM factors
  WHERE credential_id = :credential_id AND factor_type = :factor_type AND verified_at IS NOT NULL;
 

@@ -1,4 +1,7 @@
-"""The factor or passkey that an act requires, in addition to that of the session."""
+"""The factor or passkey that an act requires, in addition to that of the session.
+
+One that was added in the last seven days does not count, see docs/decisions.md.
+"""
 
 from typing import Any
 
@@ -20,19 +23,26 @@ _TOTP_LENGTH = 6
 
 def asked_factors() -> dict[str, Any]:
     """Return what the form of an act asks the administrator for, with new challenges."""
-    return own_factors(latchkey.db.one("select_second_steps", user_id=guard.caller_id()))
+    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id(), added_before=_trusted_before())
+    return own_factors(ways) | {"has_passkey": ways.has_passkey}
 
 
 def give_factor() -> None:
     """Spend the code, or the response of a passkey or security key, in a form. Raises `ApiError`."""
+    before = _trusted_before()
     if "factor_id" in request.form:
-        verify_key()
+        verify_key(added_before=before)
         return
     if "credential" in request.form:
-        passkeys.prove(sent_credential())
+        passkeys.prove(sent_credential(), added_before=before)
         return
     code = read_form(_CodeForm())["factor_code"]
     if len(code.replace(" ", "")) != _TOTP_LENGTH:
-        recovery_codes.verify(code)
-    elif not check_totp(guard.caller_id(), code):
-        raise ApiError("mfa_verification_failed", "factor_code: must be a new code of an authenticator app")
+        recovery_codes.verify(code, made_before=before)
+    elif not check_totp(guard.caller_id(), code, added_before=before):
+        details = "factor_code: must be a new code of an authenticator app, not of one that was added lately"
+        raise ApiError("mfa_verification_failed", details)
+
+
+def _trusted_before() -> Any:
+    return latchkey.db.one("select_trusted_before", user_id=guard.caller_id()).moment

@@ -100,6 +100,12 @@ def check(
     return row, assertion
 
 
+def require_older(credential: Any, added_before: Any) -> None:
+    """Raises `ApiError` if a credential, a row of `select_credential`, was added later."""
+    if added_before and credential.verified_at >= added_before:
+        raise failed("it was added in the last seven days")
+
+
 def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
     """Store the counter of a credential, or return why it is refused. The user's row must be locked.
 

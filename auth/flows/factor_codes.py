@@ -80,10 +80,10 @@ def _step(sealed: bytes, factor_id: str, code: str, moment: float) -> int | None
     return totp.matching_step(secret, code.replace(" ", ""), moment)
 
 
-def check_totp(user_id: str, code: str) -> bool:
+def check_totp(user_id: str, code: str, *, added_before: Any = None) -> bool:
     """Whether this is a code of one of a user's authenticator apps. Raises `ApiError` after too many."""
     with latchkey.db.transaction() as tx:
         count(tx, "totp", user_id)
         tx.one("lock_user", user_id=user_id)
-        factors = tx.all("list_totp_factors", user_id=user_id, verified_before=None)
+        factors = tx.all("list_totp_factors", user_id=user_id, verified_before=added_before)
         return spend_totp(tx, user_id, factors, code) is not None

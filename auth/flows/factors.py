@@ -103,7 +103,9 @@ def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
     return session
 
 
-def verify_webauthn(factor_id: str, challenge_id: str, sent: dict[str, Any]) -> Any:
+def verify_webauthn(
+    factor_id: str, challenge_id: str, sent: dict[str, Any], *, added_before: Any = None
+) -> Any:
     """Raise the caller's session to `aal2` by a security key, and return its row. Raises `ApiError`."""
     security_keys.check_site(sent)
     factor = own_factor(latchkey.db, guard.caller_id(), factor_id)
@@ -111,6 +113,8 @@ def verify_webauthn(factor_id: str, challenge_id: str, sent: dict[str, Any]) -> 
         guard.require(Level.ENROL)
     guard.live_caller()
     answer = security_keys.verify(factor, challenge_id, sent)
+    if answer.credential:
+        assertions.require_older(answer.credential, added_before)
     refusal = None
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, reauthenticated=True)
@@ -194,6 +198,7 @@ def remove_any(user_id: str, factor_id: str) -> None:
             notify(tx, user.id, user.email, "factor_removed")
         _record(tx, user, "factor_removed", factor, "user.updated")
         tx.run("remove_factors", user_id=user.id, ids=[factor.id])
+        tx.run("forget_first_factor", user_id=user.id)
 
 
 def own_factor(db: Database | Transaction, user_id: str, factor_id: str) -> Any:

@@ -67,12 +67,13 @@ def sign_in(body: dict[str, Any]) -> Any:
     return session
 
 
-def prove(body: dict[str, Any]) -> tuple[str, Any]:
+def prove(body: dict[str, Any], *, added_before: Any = None) -> tuple[str, Any]:
     """Record a passkey of the caller as a proof, and raise the session. Return the time and its row."""
     guard.live_caller()
     passkey, assertion = assertions.verify_passkey_assertion(body)
     if passkey.user_id != guard.caller_id():
         raise assertions.failed(WRONG_SIGNATURE)
+    assertions.require_older(passkey, added_before)
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, reauthenticated=True)
         refusal = _refusal(tx, caller, passkey, assertion)
@@ -111,6 +112,7 @@ def remove_any(user_id: str, passkey_id: str) -> None:
     with latchkey.db.transaction() as tx:
         user = targets.lock(tx, user_id)
         _remove(tx, user, passkey_id, None)
+        tx.run("forget_first_factor", user_id=user.id)
 
 
 def _needs_proof(known: Any) -> bool:

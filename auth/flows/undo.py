@@ -64,6 +64,7 @@ def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
     tx.run("void_recovery_codes_since", user_id=user.id, **since)
     if factor:
         tx.run("restore_factor", user_id=user.id, factor=factor)
+    tx.run("forget_first_factor", user_id=user.id)
     if restored and _restores_identity(tx, user.id, restored, kept):
         tx.run("restore_identity", user_id=user.id, identity=restored)
     if is_changed:

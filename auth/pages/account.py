@@ -95,7 +95,7 @@ def submit_delete() -> Response:
 
 def _second_steps() -> dict[str, Any]:
     settings, passkeys = latchkey.settings, own_passkeys()
-    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id())
+    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id(), added_before=None)
     return {
         "apps": ways.apps,
         "passkeys": passkeys,

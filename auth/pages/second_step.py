@@ -22,7 +22,7 @@ blueprint = Blueprint("second_step", __name__)
 
 
 def _form(problem: Problem | None = None) -> Response:
-    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id())
+    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id(), added_before=None)
     if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
         return to_own(destination().path("account/two-step"))
@@ -54,12 +54,12 @@ def verify_code() -> Any:
     return factors.verify_totp(factor_id, factors.challenge(factor_id)["id"], form["code"])
 
 
-def verify_key() -> Any:
+def verify_key(*, added_before: Any = None) -> Any:
     """Raise the session by the security key of the sent form, and return its row. Raises `ApiError`."""
     sent = sent_credential()
     factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
     answer = {"type": "request", "credential_response": sent["credential"]}
-    return factors.verify_webauthn(factor_id, sent["challenge_id"], answer)
+    return factors.verify_webauthn(factor_id, sent["challenge_id"], answer, added_before=added_before)
 
 
 @blueprint.get("/second-step")

@@ -67,6 +67,8 @@ CREATE OR REPLACE FUNCTION factor_has_changed() RETURNS trigger
 AS $$
 BEGIN
   PERFORM FROM users WHERE id = coalesce(NEW.user_id, OLD.user_id) FOR NO KEY UPDATE;
+  UPDATE users SET first_factor_at = NEW.verified_at
+   WHERE id = NEW.user_id AND NEW.verified_at < coalesce(first_factor_at, 'infinity');
   PERFORM write_user_object(id) FROM users WHERE id = coalesce(NEW.user_id, OLD.user_id);
   RETURN NULL;
 END

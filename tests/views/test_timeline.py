@@ -477,7 +477,9 @@ def many(all_rows, database_url):
     all_rows.run(
         "INSERT INTO audit_log (action, actor, user_id) SELECT 'signed_in', 'user', id FROM users, generate_series(1, 40)"
     )
-    all_rows.run("INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 40)")
+    all_rows.run(
+        "INSERT INTO sessions (user_id, method, ended_at, end_reason) SELECT id, 'otp', now() - make_interval(hours => number), 'logout' FROM users, generate_series(1, 40) AS number"
+    )
     all_rows.run(
         "INSERT INTO outbox (id, user_id, channel, kind, recipient) SELECT gen_random_uuid(), id, 'email', 'recovery', email FROM users, generate_series(1, 40)"
     )
@@ -509,6 +511,7 @@ class TestManyRows:
         for cursor in ({}, place):
             plan = plan_of(database_url, "list_timeline_before", **about, **cursor)
             assert plan.read_whole <= {"webhooks"}
+            assert kind or plan.indexes >= {"sessions_user_id", "sessions_user_id_ended_at"}
 
     def test_indexes_find_the_limits_of_an_address(self, many, database_url):
         assert (

@@ -1,0 +1,128 @@
+"""Factors that a thief of an administrator's session could have added do not count for acts."""
+
+import json
+
+import pytest
+
+from tests.support.factors import set_up
+from tests.support.links import SITE
+from tests.support.pages import Visitor, words
+from tests.support.passkeys import register as register_passkey
+
+NEW = "added at least a week ago"
+
+
+@pytest.fixture
+def age(database):
+    """Make all factors, recovery codes and the user's first factor older by some days."""
+
+    def age(days: int) -> None:
+        for statement in (
+            "UPDATE users SET first_factor_at = first_factor_at - make_interval(days => %(days)s)",
+            "UPDATE factors SET verified_at = verified_at - make_interval(days => %(days)s)",
+            "UPDATE recovery_codes SET created_at = created_at - make_interval(days => %(days)s)",
+        ):
+            database.run(statement, days=days)
+
+    return age
+
+
+@pytest.fixture
+def owner(carol, age):
+    """The session of Carol and its authenticator app, which she has had for long."""
+    codes, session = set_up(carol.sign_in())
+    age(30)
+    return codes, session
+
+
+@pytest.fixture
+def browser(app, carol):
+    """Sign Carol in with both steps."""
+
+    def browser(codes):
+        visitor = Visitor(app).signed_in_as(carol)
+        visitor.visit("/second-step")
+        visitor.press("second-step", factor_id=codes.id, code=codes.code())
+        return visitor
+
+    return browser
+
+
+@pytest.fixture
+def thief(browser, owner):
+    """The browser of Carol, whose cookie has been stolen."""
+    return browser(owner[0])
+
+
+@pytest.fixture
+def delete(alice, database):
+    """Try to delete Alice, and return the page."""
+
+    def delete(visitor, **fields):
+        visitor.visit(f"/console/users/{alice.id}/delete")
+        return visitor.press("delete", **fields)
+
+    return delete
+
+
+def test_new_app_does_not_count_beside_an_older_one(thief, owner, delete, database):
+    codes, session = owner
+    added, _ = set_up(session, "thief's")
+    page = delete(thief, factor_code=added.code())
+    assert (page.status, "not of one that was added lately" in page.text) == (422, True)
+    assert database.count("users") == 2
+    assert delete(thief, factor_code=codes.code(1)).status == 200
+    assert database.count("users") == 1
+
+
+def test_new_recovery_codes_do_not_count_for_a_week(thief, owner, delete, age, database):
+    code = owner[1].post("/recovery_codes", json={}).json["codes"][0]
+    assert delete(thief, factor_code=code).status == 422
+    assert database.count("users") == 2
+    age(7)
+    assert delete(thief, factor_code=code).status == 200
+
+
+def test_new_passkey_does_not_count(thief, owner, delete, alice, database):
+    authenticator, _ = register_passkey(owner[1])
+    assert "data-passkey" not in thief.visit(f"/console/users/{alice.id}/delete").text
+    options = owner[1].client.post("/passkeys/authentication/options", json={}).json
+    fields = {"challenge_id": options["challenge_id"]}
+    credential = authenticator.get(options["options"])
+    page = delete(thief, credential=json.dumps(credential), **fields)
+    assert (page.status, "added in the last seven days" in page.text) == (400, True)
+    assert database.count("users") == 2
+
+
+def test_thief_who_replaces_all_factors_waits_a_week(browser, owner, alice, delete, age, database):
+    codes, session = owner
+    assert session.delete(f"/factors/{codes.id}").status_code == 200
+    added, _ = set_up(session)
+    thief = browser(added)
+    assert NEW in words(thief.visit(f"/console/users/{alice.id}/delete"))
+    thief.visit(f"/console/users/{alice.id}/ban")
+    ban = next(form for form in thief.page.forms if form.action.endswith("/ban"))
+    fields = ban.fields | {"factor_code": added.code(1)}
+    thief.post(f"{SITE}/console/users/{alice.id}/delete", fields)
+    assert (thief.page.status, "added lately" in thief.page.text) == (422, True)
+    assert database.count("users") == 2
+    age(7)
+    assert delete(thief, factor_code=added.code(1)).status == 200
+
+
+def test_what_is_added_in_the_week_after_the_first_factor_counts_on(browser, carol, delete, age):
+    codes, session = set_up(carol.sign_in())
+    age(6)
+    added, _ = set_up(session, "tablet")
+    age(2)
+    assert delete(browser(codes), factor_code=added.code()).status == 200
+
+
+def test_factor_after_a_removal_by_the_service_role_key_is_a_first_one(
+    client, service_role, carol, owner, browser, delete
+):
+    codes, _ = owner
+    path = f"/admin/users/{carol.id}/factors/{codes.id}"
+    assert client.delete(path, headers=service_role).status_code == 200
+    added, _ = set_up(carol.sign_in())
+    assert delete(browser(added), factor_code=added.code(1)).status == 200
