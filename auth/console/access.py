@@ -102,16 +102,23 @@ def _error(error: Exception) -> Response:
 
 
 def needs_factor() -> Response:
-    """Send an administrator without a second factor to enrol one."""
+    """Send an administrator without a second factor to enrol one, and back."""
     settings = latchkey.settings
     may = {"may_enrol": settings.mfa_enabled, "may_add_passkeys": settings.passkeys_enabled}
-    return console_page("enrol.html", section=None, status=403, **may)
+    if any(may.values()) and not has_proof(g.administrator, at_least=_LEAST_AGE):
+        # Enrolment requires one, and does not know the way back.
+        return _to_step("reauthentication_needed")
+    return console_page("enrol.html", section=None, status=403, **may, way_back=_way_back())
+
+
+def _way_back() -> dict[str, str]:
+    # The confirmation of an act has the path of the act.
+    here = request.full_path if request.method == "GET" else request.path
+    return {"next": here[1:].removesuffix("?")}
 
 
 def _to_step(error_code: str) -> Response:
-    # The confirmation of an act has the path of the act.
-    way_back = request.full_path if request.method == "GET" else request.path
-    query = {"next": way_back[1:].removesuffix("?")}
+    query = _way_back()
     if not cookies.sent(SESSION):
         return to_own(f"sign-in?{urlencode(query)}")
     return to_step(error_code, query)

@@ -7,7 +7,7 @@ from flask import Blueprint, Response
 
 from auth.context import latchkey
 from auth.flows import assertions, passkeys
-from auth.flows.arrivals import arrive
+from auth.flows.arrivals import arrive, go_on
 from auth.flows.browser_sessions import signed_in
 from auth.pages.confirm import require_proof
 from auth.pages.page import page, to_own
@@ -61,7 +61,7 @@ def show_new_passkey() -> Response:
     _require_passkeys()
     require_proof()
     challenge = passkeys.begin_registration(guard.live_caller(), {})
-    return page("account_passkey.html", script=True, here=None, challenge=challenge)
+    return page("account_passkey.html", script=True, here=None, challenge=challenge, to=destination())
 
 
 @blueprint.post("/account/passkeys")
@@ -72,7 +72,8 @@ def submit_new_passkey() -> Response:
     _require_passkeys()
     credential = sent_credential()
     passkeys.finish_registration(guard.live_caller(), credential)
-    return to_own("account?done=passkey_added#security")
+    to = destination()
+    return go_on(to) if to.next else to_own("account?done=passkey_added#security")
 
 
 @blueprint.post("/account/passkeys/remove")

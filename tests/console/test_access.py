@@ -1,11 +1,14 @@
 """Who may see the console, and what else its routes require."""
 
-from urllib.parse import quote
+import html
+import json
+from urllib.parse import quote, urljoin
 
 import pytest
 
+from tests.support.authenticator import Authenticator
 from tests.support.cast import PASSWORD
-from tests.support.factors import set_up
+from tests.support.factors import App, set_up
 from tests.support.links import SITE
 from tests.support.pages import Visitor
 
@@ -53,6 +56,53 @@ def test_public_console_asks_administrators_for_a_second_factor(make_app, carol)
     app = make_app(AUTH_BASE_URL=PUBLIC_URL)
     page = Visitor(app, PUBLIC_URL).signed_in_as(carol).visit("/console")
     assert (page.status, "Set up two-step verification" in page.text) == (403, True)
+
+
+def set_up_app(visitor):
+    """Set up the app that a page asks for, and follow the link behind the recovery codes."""
+    visitor.press("account/two-step")
+    secret = visitor.page.text.partition('<code translate="no">')[2].partition("</code>")[0]
+    app = App("", secret.replace(" ", ""))
+    visitor.press("two-step/verify", code=app.wrong_code())
+    visitor.press("two-step/verify", code=app.code())
+    return follow_button(visitor)
+
+
+def follow_button(visitor):
+    link = visitor.page.text.partition('<a class="button" href="')[2].partition('"')[0]
+    return visitor.visit(urljoin(visitor.page.url, html.unescape(link)))
+
+
+def test_authenticator_app_that_the_console_asks_for_leads_back(app, carol, alice, database):
+    act = f"/console/users/{alice.id}/delete"
+    visitor = Visitor(app).signed_in_as(carol)
+    database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+    assert "/account/confirm?next=console" in visitor.visit(act).url
+    assert visitor.press("/confirm", current_password=PASSWORD).url.endswith(act)
+    follow_button(visitor)
+    assert set_up_app(visitor).url.endswith(act)
+    assert "factor_code" in visitor.page.text
+
+
+def test_public_console_asks_for_a_proof_before_the_first_factor(make_app, carol, database):
+    visitor = Visitor(make_app(AUTH_BASE_URL=PUBLIC_URL), PUBLIC_URL).signed_in_as(carol)
+    database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+    assert visitor.visit("/console").url == f"{PUBLIC_URL}/account/confirm?next=console"
+
+
+def test_passkey_that_the_console_asks_for_leads_back(app, carol, alice):
+    visitor = Visitor(app).signed_in_as(carol)
+    visitor.visit(f"/console/users/{alice.id}/delete")
+    visitor.press("passkeys/new")
+    credential = json.dumps(Authenticator().create(visitor.passkey_options))
+    visitor.press("account/passkeys", credential=credential)
+    assert visitor.page.url == f"{SITE}/second-step?next={quote(f'console/users/{alice.id}/delete', safe='')}"
+
+
+def test_enrolment_leads_to_no_other_site(app, carol):
+    visitor = Visitor(app).signed_in_as(carol)
+    visitor.visit(f"/account/two-step?next={quote('//evil.example', safe='')}")
+    assert set_up_app(visitor).url.startswith(f"{SITE}/account")
 
 
 def test_access_token_does_not_open_the_console(client, carol):
