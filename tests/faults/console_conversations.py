@@ -1,0 +1,56 @@
+"""Acts of the console, with the state that they need."""
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from auth.web import forms
+from tests.faults.clients import ADMIN
+from tests.faults.conversations import Ask, Stage
+from tests.support.cast import register
+from tests.support.factors import App, set_up
+
+
+def _operator(stage: Stage) -> tuple[App, Callable[..., Any]]:
+    """Return the authenticator app of an administrator, and what submits forms in their browser."""
+    codes, session = set_up(register(stage.client, ADMIN, "carol@example.com", "admin").sign_in())
+    cookie = secrets.token_urlsafe(32)
+    stage.rows.run(
+        "INSERT INTO browser_sessions (token_hash, user_id, session_id) SELECT sha256(convert_to(%(cookie)s, 'UTF8')), user_id, id FROM sessions WHERE id = %(id)s",
+        cookie=cookie,
+        id=session.id,
+    )
+
+    def submit(path: str, **fields: str) -> Any:
+        form = {"form_token": forms.token_of(cookie), **fields}
+        return stage.client.post(f"/console/{path}", data=form, headers={"Cookie": f"latchkey={cookie}"})
+
+    return codes, submit
+
+
+def _ban(stage: Stage) -> Ask:
+    session, (_, submit) = stage.session(), _operator(stage)
+    return lambda: submit(f"users/{session.user['id']}/ban", ban_duration="24h")
+
+
+def _remove_factor(stage: Stage) -> Ask:
+    (app, session), (codes, submit) = set_up(stage.session()), _operator(stage)
+    path = f"users/{session.user['id']}/factors/{app.id}/remove"
+    return lambda: submit(path, factor_code=codes.code())
+
+
+def _redeliver(stage: Stage) -> Ask:
+    _, submit = _operator(stage)
+    body = {"url": "http://127.0.0.1:9/events"}
+    webhook = stage.client.post("/admin/webhooks", json=body, headers=ADMIN).json["id"]
+    path = f"webhooks/{webhook}"
+    event = stage.client.post(f"/admin/{path}/test", json={}, headers=ADMIN).json["id"]
+    stage.rows.run("UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE channel = 'webhook'")
+    return lambda: submit(f"{path}/deliveries/{event}/redeliver")
+
+
+REQUESTS: dict[str, Callable[[Stage], Ask]] = {
+    "console, ban": _ban,
+    "console, remove a factor": _remove_factor,
+    "console, send an event again": _redeliver,
+}
