@@ -117,7 +117,7 @@ def _readings(text: str) -> dict[str, Filters]:
         readings["phone"] = {"phone": "+" + number.removeprefix("+").removeprefix("00")}
     if re.fullmatch(r"[0-9a-f]{1,32}", digits):
         readings["id"] = {"id": digits}
-    if "@" not in text[1:]:
+    if "@" not in text[1:] or text[0] == "@":
         readings["domain"] = {"domain": lower.removeprefix("@")}
     return readings
 

@@ -337,3 +337,8 @@ def test_search_that_takes_too_long_asks_to_narrow_it(find, database, database_u
 def test_place_at_an_odd_offset_is_read(find):
     for time in ("2024-01-01T00:00:00%2B23:59", "2024-W01-1T00:00:00%2B00:00"):
         assert find(f"?after={time}~11111111-1111-1111-1111-111111111111").status == 200
+
+
+@pytest.mark.parametrize("text", ["@@", "@a@b", "@example.com@"])
+def test_search_for_no_possible_address_finds_no_user(find, alice, text):
+    assert listed(find(f"?q={quote(text)}")) == []
