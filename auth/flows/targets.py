@@ -15,6 +15,9 @@ def lock(tx: Transaction, user_id: str) -> Any:
 def check(tx: Transaction, user_id: str, user: Any) -> Any:
     """Check and return the locked row of a user, or None. Raises `ApiError` like `lock`."""
     found(user, "user_not_found")
+    # Since the guard looked, the caller may have been demoted or signed out, while the lock was waited for.
+    if not guard.is_service_role() and not guard.admit(tx.one("select_caller", **guard.caller())).is_admin:
+        raise ApiError("not_admin")
     if user.role != "admin":
         return user
     if not guard.is_service_role():

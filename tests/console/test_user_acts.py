@@ -308,6 +308,23 @@ class TestAdministrators:
         assert banned.result().status == 403
         assert database.value("SELECT banned_until FROM users WHERE id = %(id)s", id=alice.id) is None
 
+    @pytest.mark.parametrize(
+        ("end", "status"),
+        [
+            ("UPDATE users SET role = 'authenticated' WHERE id = %(id)s", 403),
+            ("UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE user_id = %(id)s", 200),
+        ],
+    )
+    def test_administrator_who_is_demoted_or_signed_out_meanwhile_does_not_act(
+        self, operator, carol, alice, database, end, status
+    ):
+        operator.visit(f"/console/users/{alice.id}/ban")
+        with database.locked("users", alice.id) as lock:
+            banned = lock.start(lambda: operator.press("ban", ban_duration="1h"))
+            database.run(end, id=carol.id)
+        assert (banned.result().status, operator.page.url.endswith("/ban")) == (status, status == 403)
+        assert database.value("SELECT banned_until FROM users WHERE id = %(id)s", id=alice.id) is None
+
     def test_lock_decides_whether_a_recovery_is_for_an_administrator(self, operator, alice, database):
         operator.visit(f"/console/users/{alice.id}/recover")
         promotion = "UPDATE users SET role = 'admin' WHERE id = %s"
