@@ -17,6 +17,12 @@ from auth.web.errors import ApiError, found
 from sql import Transaction
 
 
+def require_enabled() -> None:
+    """Raises `ApiError` if passkeys are disabled."""
+    if not latchkey.settings.passkeys_enabled:
+        raise ApiError("passkey_disabled")
+
+
 def begin_registration(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
     reauthenticated = not _needs_proof(known) or reauthenticate(known, body, needs_proof=True)

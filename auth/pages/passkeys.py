@@ -14,7 +14,6 @@ from auth.pages.page import page, to_own
 from auth.pages.problems import shows
 from auth.pages.sign_in import destination, form_page, sign_in_form
 from auth.web import form_schemas, guard, webauthn_schemas
-from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import check, known_id, read_form
 from auth.web.limits import limited
@@ -39,7 +38,7 @@ def challenge() -> dict[str, Any] | None:
 @limited("authorize")
 def begin_passkey_page() -> Response:
     """Ask the browser for a passkey."""
-    _require_passkeys()
+    passkeys.require_enabled()
     return form_page("passkey.html", "sign-in", problem=None, challenge=challenge())
 
 
@@ -48,7 +47,7 @@ def begin_passkey_page() -> Response:
 @own_form
 @limited("login")
 def submit_passkey() -> Response:
-    _require_passkeys()
+    passkeys.require_enabled()
     return arrive(passkeys.sign_in(sent_credential()), destination())
 
 
@@ -58,7 +57,7 @@ def submit_passkey() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def show_new_passkey() -> Response:
     """Ask the browser to create a passkey."""
-    _require_passkeys()
+    passkeys.require_enabled()
     require_proof()
     challenge = passkeys.begin_registration(guard.live_caller(), {})
     return page("account_passkey.html", script=True, here=None, challenge=challenge, to=destination())
@@ -69,7 +68,7 @@ def show_new_passkey() -> Response:
 @own_form
 @limited("user_changes", key=guard.caller_id)
 def submit_new_passkey() -> Response:
-    _require_passkeys()
+    passkeys.require_enabled()
     credential = sent_credential()
     passkeys.finish_registration(guard.live_caller(), credential)
     to = destination()
@@ -90,8 +89,3 @@ def remove_passkey() -> Response:
 def own_passkeys() -> list[dict[str, Any]]:
     """Return the caller's passkeys."""
     return json.loads(latchkey.db.one("list_passkeys", user_id=guard.caller_id()).passkeys)
-
-
-def _require_passkeys() -> None:
-    if not latchkey.settings.passkeys_enabled:
-        raise ApiError("passkey_disabled")

@@ -1,6 +1,3 @@
-import functools
-from typing import Any
-
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
@@ -8,30 +5,19 @@ from auth.flows import assertions, passkeys
 from auth.flows.token_response import token_response
 from auth.web import guard, schemas, webauthn_schemas
 from auth.web.application import JsonResponse
-from auth.web.errors import ApiError, found
-from auth.web.guard import View
+from auth.web.errors import found
 from auth.web.input import known_id, read_body
 from auth.web.limits import limited
 
 blueprint = Blueprint("passkeys", __name__)
 
 
-def _enabled(view: View) -> View:
-    @functools.wraps(view)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        if not latchkey.settings.passkeys_enabled:
-            raise ApiError("passkey_disabled")
-        return view(*args, **kwargs)
-
-    return checked
-
-
 @blueprint.post("/passkeys/registration/options")
 @guard.access_token
 @limited("user_changes", key=guard.caller_id)
-@_enabled
 def begin_passkey_registration() -> Response:
     """Return the options with which the caller's browser creates a passkey."""
+    passkeys.require_enabled()
     body = read_body(schemas.Reauthentication())
     return jsonify(passkeys.begin_registration(guard.live_caller(), body))
 
@@ -39,9 +25,9 @@ def begin_passkey_registration() -> Response:
 @blueprint.post("/passkeys/registration/verify")
 @guard.access_token
 @limited("user_changes", key=guard.caller_id)
-@_enabled
 def finish_passkey_registration() -> Response:
     """Add the passkey that the caller's browser has created."""
+    passkeys.require_enabled()
     known = guard.live_caller()
     body = read_body(webauthn_schemas.PasskeyResponse())
     return JsonResponse(passkeys.finish_registration(known, body))
@@ -49,17 +35,17 @@ def finish_passkey_registration() -> Response:
 
 @blueprint.post("/passkeys/authentication/options")
 @limited("authorize")
-@_enabled
 def begin_passkey_sign_in() -> Response:
     """Return the options with which a browser signs in by any passkey."""
+    passkeys.require_enabled()
     return jsonify(assertions.begin_passkey_assertion())
 
 
 @blueprint.post("/passkeys/authentication/verify")
 @limited("login")
-@_enabled
 def finish_passkey_sign_in() -> Response:
     """Sign in the user of a passkey."""
+    passkeys.require_enabled()
     return token_response(passkeys.sign_in(read_body(webauthn_schemas.PasskeyResponse())))
 
 
