@@ -80,6 +80,17 @@ class Person:
         """Sign in and return the session."""
         return session_of(client or self.client, self.try_to_sign_in(password, client))
 
+    def open_session(self) -> Session:
+        """Open a session in the application's database, a quarter of the cost of a sign-in, and return it."""
+        parts: Latchkey = self.client.application.extensions[EXTENSION]
+        client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": None}
+        row = parts.db.one("open_session", user_id=self.id, method="password", **client)
+        user = json.loads(row.user_object)
+        access_token = parts.access_tokens.issue(user, row.session_id, row.issued_at, row.aal, row.amr)
+        return Session(
+            self.client, access_token, parts.refresh_tokens.make(row.session_id, row.counter), user
+        )
+
 
 def register(client: Any, service_role: dict[str, str], email: str, role: str | None = None) -> Person:
     """Create a confirmed user as an administrator, and return the person.

@@ -179,12 +179,12 @@ def credentials(app, client, service_role, database, alice, bob, carol) -> dict[
     """All kinds of credentials. Alice and Grace are users, Carol and Heidi administrators, Bob is banned, Dave
     was an administrator, Erin is deleted, Frank has signed out.
     """
-    dave = register(client, service_role, "dave@example.com", "admin").sign_in()
-    erin = register(client, service_role, "erin@example.com").sign_in()
-    frank = register(client, service_role, "frank@example.com", "admin").sign_in()
-    grace = register(client, service_role, "grace@example.com").sign_in()
-    heidi = register(client, service_role, "heidi@example.com", "admin").sign_in()
-    banned = bob.sign_in()
+    dave = register(client, service_role, "dave@example.com", "admin").open_session()
+    erin = register(client, service_role, "erin@example.com").open_session()
+    frank = register(client, service_role, "frank@example.com", "admin").open_session()
+    grace = register(client, service_role, "grace@example.com").open_session()
+    heidi = register(client, service_role, "heidi@example.com", "admin").open_session()
+    banned = bob.open_session()
     database.run(
         "UPDATE users SET role = 'authenticated', admin_since = NULL WHERE email = 'dave@example.com'"
     )
@@ -198,16 +198,18 @@ def credentials(app, client, service_role, database, alice, bob, carol) -> dict[
         "garbage": everywhere(bearer("nonsense"), 401, "bad_jwt"),
         "another scheme": everywhere({"Authorization": f"Basic {SERVICE_ROLE_KEY}"}, 401, "bad_jwt"),
         "no scheme": everywhere({"Authorization": SERVICE_ROLE_KEY}, 401, "bad_jwt"),
-        "a refresh token": everywhere(bearer(carol.sign_in().refresh_token), 401, "bad_jwt"),
+        "a refresh token": everywhere(bearer(carol.open_session().refresh_token), 401, "bad_jwt"),
         "a longer key": everywhere(bearer(SERVICE_ROLE_KEY + "x"), 401, "bad_jwt"),
-        "an expired token": everywhere(expired(alice.sign_in(), app), 401, "bad_jwt"),
-        "an expired token of an administrator": everywhere(expired(carol.sign_in(), app), 401, "bad_jwt"),
+        "an expired token": everywhere(expired(alice.open_session(), app), 401, "bad_jwt"),
+        "an expired token of an administrator": everywhere(
+            expired(carol.open_session(), app), 401, "bad_jwt"
+        ),
         "an ended session of an administrator": everywhere(frank.authorization, 401, "session_not_found"),
         "a deleted user": everywhere(erin.authorization, 401, "user_not_found"),
         "a banned user": everywhere(banned.authorization, 403, "user_banned"),
-        "a user": Credential(alice.sign_in().authorization, None, no_admin, no_service),
+        "a user": Credential(alice.open_session().authorization, None, no_admin, no_service),
         "a former administrator": Credential(dave.authorization, None, no_admin, no_service),
-        "an administrator": Credential(carol.sign_in().authorization, None, None, no_service),
+        "an administrator": Credential(carol.open_session().authorization, None, None, no_service),
         "the service role key": Credential(bearer(SERVICE_ROLE_KEY), (401, "bad_jwt"), None, None),
         "the service role key as apikey": Credential({"apikey": SERVICE_ROLE_KEY}, (401, ""), None, None),
         "a user with a public apikey": Credential(
@@ -264,7 +266,7 @@ def test_guarded_route_lets_in_or_refuses_each_credential(client, credentials, d
 
 @each_guarded
 def test_credential_outside_its_header_is_ignored(client, carol, route):
-    token = carol.sign_in().access_token
+    token = carol.open_session().access_token
     for name, value in (
         ("access_token", token),
         ("apikey", SERVICE_ROLE_KEY),
@@ -285,7 +287,7 @@ def test_credential_outside_its_header_is_ignored(client, carol, route):
 @each_guarded
 def test_repeated_credential_is_refused(client, alice, carol, route):
     for one, other in (
-        (carol.sign_in().access_token, alice.sign_in().access_token),
+        (carol.open_session().access_token, alice.open_session().access_token),
         (SERVICE_ROLE_KEY, SERVICE_ROLE_KEY),
     ):
         response = route.ask(
