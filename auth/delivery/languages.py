@@ -4,10 +4,16 @@ import functools
 import re
 import tomllib
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+
+from babel import Locale, UnknownLocaleError
+from babel.dates import format_date, get_datetime_format
 
 TEMPLATES = Path(__file__).parent / "templates"
 DEFAULT = "en"
+# The format of `strftime` for a time of day.
+TIME = "%H:%M UTC"
 _LONGEST_HEADER = 500
 _LANGUAGE_RANGE = re.compile(
     r"\s*([a-zA-Z]{2,3})(?:-[a-zA-Z0-9-]*)?\s*(?:;\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*)?"
@@ -38,6 +44,17 @@ def choose(supported: Sequence[str], locale: object, accept_language: object) ->
         return tag[1].lower()
     accepted = _accepted(accept_language[:_LONGEST_HEADER]) if isinstance(accept_language, str) else []
     return next((language for language in accepted if language in supported), DEFAULT)
+
+
+def date_and_time(moment: datetime, language: str) -> str:
+    """Return a time as the language writes it, such as `May 6, 2026, 07:08 UTC`."""
+    try:
+        locale = Locale.parse(language, sep="-")
+    except (ValueError, UnknownLocaleError):  # an operator's own language
+        locale = Locale(DEFAULT)
+    moment = moment.astimezone(UTC)
+    order = str(get_datetime_format("medium", locale=locale))
+    return order.format(moment.strftime(TIME), format_date(moment, "long", locale))
 
 
 def _accepted(header: str) -> list[str]:

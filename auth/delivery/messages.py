@@ -25,8 +25,6 @@ _LINK_TYPES = dict.fromkeys(
     ),
     "undo",
 )
-_TIME = "%H:%M UTC"
-_DATE_AND_TIME = f"%Y-%m-%d {_TIME}"
 
 # Variables of all kinds of messages.
 _SAMPLE = {
@@ -158,6 +156,7 @@ class Templates:
             phrase = self._environments["txt"].get_template(f"{language}/email.common.browser")
             browser = phrase.render(browser_name=browser, system_name=system)
         expires_at = row.expires_at.astimezone(UTC) if row.expires_at else None
+        moment = sanitize.moment(variables.get("requested_at"), row.created_at)
         return self._brand | {
             "channel": row.channel,
             "kind": row.kind,
@@ -166,9 +165,9 @@ class Templates:
             "site_host": urlsplit(self._site_url).hostname,
             "site_url": self._site_url,
             "recipient": row.recipient,
-            "valid_until": expires_at.strftime(_DATE_AND_TIME) if expires_at else None,
-            "valid_until_time": expires_at.strftime(_TIME) if expires_at else None,
-            "moment": sanitize.moment(variables.get("requested_at"), row.created_at).strftime(_DATE_AND_TIME),
+            "valid_until": languages.date_and_time(expires_at, language) if expires_at else None,
+            "valid_until_time": expires_at.strftime(languages.TIME) if expires_at else None,
+            "moment": languages.date_and_time(moment, language),
             "browser": browser,
             "new_email": sanitize.masked_email(variables.get("new_email")),
             "new_phone": sanitize.masked_phone(variables.get("new_phone")),

@@ -209,12 +209,26 @@ class TestMails:
 
     def test_times_are_utc(self):
         text = render("signup", requested_at="2026-05-06T11:30:00.5+05:00", user_agent=FIREFOX).text
-        assert "Signed up on 2026-05-06 06:30 UTC, with Firefox on Linux." in text
-        assert "Valid until 2026-05-06 08:08 UTC" in text
+        assert "Signed up on May 6, 2026, 06:30 UTC, with Firefox on Linux." in text
+        assert "Valid until May 6, 2026, 08:08 UTC" in text
+
+    @pytest.mark.parametrize(
+        ("language", "time"),
+        [
+            ("de", "6. Mai 2026, 07:08 UTC"),
+            ("fr", "6 mai 2026, 07:08 UTC"),
+            ("es", "6 de mayo de 2026, 07:08 UTC"),
+            ("zh", "2026年5月6日 07:08 UTC"),
+        ],
+    )
+    def test_times_are_written_as_in_the_language_of_the_reader(self, language, time):
+        message = render("signup", locale=language)
+        assert time in message.text
+        assert time in message.html
 
     @pytest.mark.parametrize("requested_at", [None, "yesterday", 5, "9999-12-31T23:59:59-23:59", ["2026"]])
     def test_invalid_request_time_is_replaced_by_the_message_time(self, requested_at):
-        assert "2026-05-06 07:08 UTC" in render("signup", requested_at=requested_at).text
+        assert "May 6, 2026, 07:08 UTC" in render("signup", requested_at=requested_at).text
 
     def test_mail_names_the_site(self):
         assert render().subject == "Sign in to app.example.com:8443"
@@ -339,13 +353,13 @@ class TestHostileValues:
     )
     def test_browser_is_named_by_family_only(self, user_agent, shown):
         assert (
-            f"Requested on 2026-05-06 07:08 UTC, with {shown}."
+            f"Requested on May 6, 2026, 07:08 UTC, with {shown}."
             in render(user_agent=user_agent + " see https://evil.example").text
         )
 
     @pytest.mark.parametrize("user_agent", ["python-requests/2.32", "", "curl/8 https://evil.example"])
     def test_unknown_programs_are_not_named(self, user_agent):
-        assert "Requested on 2026-05-06 07:08 UTC.\n" in render(user_agent=user_agent).text
+        assert "Requested on May 6, 2026, 07:08 UTC.\n" in render(user_agent=user_agent).text
 
 
 class TestLanguage:
@@ -402,6 +416,13 @@ class TestCustomTemplates:
         for name, text in texts.items():
             (folder / name).write_text(text)
         self.templates(folder).check()
+
+    @pytest.mark.parametrize(
+        ("language", "time"), [("sv", "6 maj 2026 07:08 UTC"), ("xx", "May 6, 2026, 07:08 UTC")]
+    )
+    def test_times_of_a_language_of_ones_own_are_those_of_cldr_or_english(self, folder, language, time):
+        (folder / f"{language}.toml").write_text((languages.TEMPLATES / "en.toml").read_text())
+        assert f"on {time}" in render("signup", templates=self.templates(folder), locale=language).text
 
     def test_custom_template_replaces_a_kind_in_a_language(self, folder):
         (folder / "en" / "magiclink.txt").write_text("Come in\n\nHere: {{ link }}\n")
