@@ -37,8 +37,10 @@ def test_form_of_a_sandbox_does_not_sign_in(page, here, alice, database):
     open_framed(page, sign_in, "allow-forms allow-scripts allow-top-navigation")
     page.wait_for("This form was open for too long")
     assert database.count("sessions") == 0
-    # It is the form to sign in, and works.
-    page.run(f"document.querySelector('[name=password]').value = '{PASSWORD}'")
+    # It is the form to sign in, without the values of the other site, and works.
+    assert page.run("document.querySelector('[name=email]').value") == ""
+    for name, value in (("email", alice.email), ("password", PASSWORD)):
+        page.run(f"document.querySelector('[name={name}]').value = '{value}'")
     page.click("Sign in")
     page.wait_for("Your account")
 

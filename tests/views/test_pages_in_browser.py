@@ -135,7 +135,7 @@ def test_email_change_can_be_confirmed_and_undone(page, site, here, alice, outbo
     [
         ("access_token=x&type=signup", "You are signed in."),
         ("error=access_denied&error_code=otp_expired", "This link no longer works."),
-        ("error=access_denied&error_code=user_banned", "sign in: your account is banned."),
+        ("error=access_denied&error_code=user_banned", "sign in: your account is blocked."),
         ("error=access_denied&error_code=email_exists", "This email address now belongs to another account."),
         ("error=server_error", "Something went wrong. Please try again."),
         (
