@@ -97,7 +97,7 @@ class TestExistingUser:
     def test_existing_user_becomes_an_administrator_and_keeps_everything_else(
         self, create_admin, client, service_role, alice
     ):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = session.get("/user").json
         result = create_admin(alice.email)
         assert (result.exit_code, result.output) == (

@@ -150,7 +150,7 @@ class TestObstacles:
         )
 
     def test_factors_and_their_wrong_codes_are_shown(self, explain, alice):
-        app, session = set_up(alice.sign_in(), "Phone")
+        app, session = set_up(alice.open_session(), "Phone")
         session.post("/recovery_codes")
         assert "factors       totp Phone; 10 recovery codes left" in explain(alice.email)
         for _ in range(20):

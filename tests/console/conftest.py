@@ -14,7 +14,7 @@ def operator(app, carol) -> Visitor:
 @pytest.fixture
 def codes(app, carol):
     """The authenticator app of Carol, in whose browser `armed` is signed in with it."""
-    return set_up(carol.sign_in())[0]
+    return set_up(carol.open_session())[0]
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def armed(app, carol, codes):
 @pytest.fixture
 def ids(alice, hooks, database) -> dict[str, str]:
     """Ids for the variables of all routes."""
-    session = alice.sign_in()
+    session = alice.open_session()
     webhook = hooks.register("http://127.0.0.1:9/old")
     failed = (
         "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, last_error)"

@@ -30,7 +30,7 @@ def test_sign_in_leads_back_to_the_page_of_the_console(app, carol):
 
 
 def test_second_step_leads_back_to_the_page_of_the_console(app, carol):
-    codes = set_up(carol.sign_in())[0]
+    codes = set_up(carol.open_session())[0]
     visitor = Visitor(app)
     visitor.visit("/console")
     assert visitor.submit(email=carol.email, password=PASSWORD).url == f"{SITE}/second-step?next=console"
@@ -106,7 +106,7 @@ def test_enrolment_leads_to_no_other_site(app, carol):
 
 
 def test_access_token_does_not_open_the_console(client, carol):
-    response = client.get("/console", headers=carol.sign_in().authorization)
+    response = client.get("/console", headers=carol.open_session().authorization)
     assert (response.status_code, response.location) == (303, "sign-in?next=console")
 
 

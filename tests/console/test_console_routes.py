@@ -74,7 +74,7 @@ class Console:
 
 @pytest.fixture
 def set_up_by_carol(carol) -> tuple[App, Session]:
-    return set_up(carol.sign_in())
+    return set_up(carol.open_session())
 
 
 @pytest.fixture

@@ -248,7 +248,7 @@ class TestRefusals:
         assert "its user no longer exists" in refused(id)
 
     def test_code_for_a_session_is_not(self, refused, alice, deliver):
-        id = alice.sign_in().get("/reauthenticate").json["message_id"]
+        id = alice.open_session().get("/reauthenticate").json["message_id"]
         deliver("550 No")
         assert "only the user can ask for this code" in refused(id)
 

@@ -30,7 +30,7 @@ def age(database):
 @pytest.fixture
 def owner(carol, age):
     """The session of Carol and its authenticator app, which she has had for long."""
-    codes, session = set_up(carol.sign_in())
+    codes, session = set_up(carol.open_session())
     age(30)
     return codes, session
 
@@ -111,7 +111,7 @@ def test_thief_who_replaces_all_factors_waits_a_week(browser, owner, alice, dele
 
 
 def test_what_is_added_in_the_week_after_the_first_factor_counts_on(browser, carol, delete, age):
-    codes, session = set_up(carol.sign_in())
+    codes, session = set_up(carol.open_session())
     age(6)
     added, _ = set_up(session, "tablet")
     age(2)

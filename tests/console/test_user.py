@@ -93,7 +93,7 @@ def test_unknown_user_is_not_found(operator, user_id):
 
 
 def test_page_has_no_secret(look, operator, alice, client, outbox, database):
-    session = alice.sign_in()
+    session = alice.open_session()
     app, _session = set_up(session)
     client.post("/recover", json={"email": alice.email})
     sent = outbox.last(alice.email, kind="recovery")

@@ -56,7 +56,7 @@ CAROL = ("user", "carol@example.com")
 
 class TestSessions:
     def test_all_sessions_end(self, go, act, alice, database):
-        laptop, phone = alice.sign_in(), alice.sign_in()
+        laptop, phone = alice.open_session(), alice.open_session()
         clear_history(database)
         said = go(alice, "end-sessions")
         assert "Ends 2 sessions. This cannot be undone. They can sign in again." in said
@@ -65,7 +65,7 @@ class TestSessions:
         assert acts_of(database, alice) == [("signed_out", *CAROL)]
 
     def test_one_session_ends(self, operator, alice, bob, database):
-        laptop, phone, bobs = alice.sign_in(), alice.sign_in(), bob.sign_in()
+        laptop, phone, bobs = alice.open_session(), alice.open_session(), bob.open_session()
         clear_history(database)
         path = f"/console/users/{alice.id}/sessions"
         assert operator.visit(f"{path}/{bobs.id}/end").status == 404
@@ -167,7 +167,7 @@ class TestMetadata:
 
 class TestFactor:
     def test_lost_factor_is_removed_with_a_code_for_this_act(self, armed, codes, alice, database, outbox):
-        lost, session = set_up(alice.sign_in(), "Phone")
+        lost, session = set_up(alice.open_session(), "Phone")
         register_passkey(session)
         clear_history(database)
         path = f"/console/users/{alice.id}/factors/{lost.id}/remove"
@@ -184,13 +184,13 @@ class TestFactor:
         assert armed.press("/remove", factor_code=code).status == 422
 
     def test_factor_of_another_user_is_not_found(self, armed, alice, bob):
-        lost, _session = set_up(bob.sign_in())
+        lost, _session = set_up(bob.open_session())
         assert armed.visit(f"/console/users/{alice.id}/factors/{lost.id}/remove").status == 404
 
 
 class TestAddresses:
     def test_email_is_changed_and_phone_added(self, armed, codes, alice, client, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         clear_history(database)
         said = words(armed.visit(f"/console/users/{alice.id}/addresses"))
         assert "A changed email ends 1 session, as does a removed address." in said

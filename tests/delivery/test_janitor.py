@@ -230,7 +230,7 @@ class TestRetention:
         assert [row.age for row in rows()] == [1, 9]
 
     def test_old_session_that_is_refreshed_is_kept(self, parts, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run(
             "UPDATE sessions SET created_at = now() - interval '3 years', refreshed_at = now() - interval '29 days'"
         )
@@ -392,7 +392,7 @@ class TestExpiredRowsAreRefusedBeforeTheyAreRemoved:
         assert "error" in follow(client, "magiclink", link.token).location
 
     def test_expired_session_is_refused(self, client, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run("UPDATE sessions SET refreshed_at = now() - interval '30 days'")
         assert_error(session.get("/user"), 401, "session_expired")
         assert_error(refresh(client, session.refresh_token), 400, "session_expired")
@@ -417,7 +417,7 @@ class TestRefreshes:
         ] == []
 
     def test_refresh_is_a_heap_only_update(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         changes = "SELECT n_tup_upd AS all, n_tup_hot_upd AS heap_only FROM pg_stat_xact_user_tables WHERE relname = 'sessions'"
         database.run("BEGIN")
         before = database.one(changes)

@@ -44,7 +44,7 @@ def answer(client, token, authenticator, **changes):
 
 class TestRecoveryByMail:
     def test_mailbox_alone_changes_nothing_that_a_factor_protects(self, client, alice, outbox, database):
-        app, _session = set_up(alice.sign_in())
+        app, _session = set_up(alice.open_session())
         age_factors(database)
         thief, recent = recover(client, alice, outbox)
         assert recent == []
@@ -62,7 +62,7 @@ class TestRecoveryByMail:
         assert alice.try_to_sign_in().status_code == 200
 
     def test_owner_removes_a_factor_that_a_thief_has_just_added(self, client, alice, outbox):
-        app, thief = set_up(alice.sign_in(), "Mallory's")
+        app, thief = set_up(alice.open_session(), "Mallory's")
         owner, recent = recover(client, alice, outbox)
         assert recent == [{"id": app.id, "type": "totp", "added_at": A_TIMESTAMP, "label": "Mallory's"}]
         assert_error(owner.put("/user", json={"password": NEW}), *LOW)
@@ -72,7 +72,7 @@ class TestRecoveryByMail:
         assert "factors" not in owner.get("/user").json
 
     def test_recent_factor_is_not_removed_while_an_older_one_exists(self, client, alice, outbox, database):
-        _app, session = set_up(alice.sign_in(), "Old")
+        _app, session = set_up(alice.open_session(), "Old")
         age_factors(database)
         recent_app, _session = set_up(session, "New")
         thief, _recent = recover(client, alice, outbox)
@@ -83,7 +83,7 @@ class TestUndo:
     @pytest.fixture
     def changed(self, client, alice, outbox, database):
         """Alice has changed her email at `aal2`; Mallory has the mailbox of the old address."""
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         age_factors(database)
         change_email(client, session, outbox)
         return app, outbox.last(alice.email, "email_changed").token
@@ -121,7 +121,7 @@ class TestUndo:
         assert database.value("SELECT email FROM users") == "new@example.com"
 
     def test_removed_factor_is_restored_with_its_own_code(self, client, alice, outbox, database):
-        app, session = set_up(alice.sign_in(), "Phone")
+        app, session = set_up(alice.open_session(), "Phone")
         age_factors(database)
         assert session.delete(f"/factors/{app.id}").status_code == 200
         token = outbox.last(alice.email, "factor_removed").token
@@ -132,7 +132,7 @@ class TestUndo:
     def test_owner_undoes_it_with_a_passkey_or_security_key_from_before(
         self, client, alice, outbox, database
     ):
-        passkey, _row = register(alice.sign_in())
+        passkey, _row = register(alice.open_session())
         session = sign_in(client, passkey)
         change_email(client, session, outbox)
         token = outbox.last(alice.email, "email_changed").token
@@ -150,7 +150,7 @@ class TestUndo:
         assert database.value("SELECT email FROM users") == alice.email
 
     def test_removed_passkey_is_restored_with_its_own_assertion(self, client, alice, outbox, database):
-        passkey, row = register(alice.sign_in())
+        passkey, row = register(alice.open_session())
         age_factors(database)
         assert sign_in(client, passkey).delete(f"/passkeys/{row['id']}", json={}).status_code in (200, 204)
         token = outbox.last(alice.email, "passkey_removed").token
@@ -172,7 +172,7 @@ class TestUndo:
 
 class TestStolenSession:
     def test_day_old_session_adds_and_removes_nothing(self, alice, database):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         database.run("UPDATE sessions SET created_at = now() - interval '1 day', reauthenticated_at = NULL")
         for response in (
             session.post("/factors", json={"factor_type": "totp"}),
@@ -182,7 +182,7 @@ class TestStolenSession:
             assert (response.status_code, response.json["error_code"]) == (400, "reauthentication_needed")
 
     def test_token_from_before_the_second_step_stays_at_its_level(self, alice, database):
-        stolen = alice.sign_in()
+        stolen = alice.open_session()
         _app, session = set_up(stolen)
         assert session.id == stolen.id
         identity_id = database.value("SELECT id FROM identities")
@@ -211,13 +211,13 @@ class TestRequiredFactor:
         assert set_up(admin)[1].get("/admin/users").status_code == 200
 
     def test_administrators_with_a_factor_need_it_in_any_case(self, carol):
-        _app, high = set_up(carol.sign_in())
+        _app, high = set_up(carol.open_session())
         assert_error(carol.sign_in().get("/admin/users"), *LOW)
         assert high.get("/admin/users").status_code == 200
 
 
 def test_copy_of_the_database_holds_no_usable_secret_or_code(alice, database):
-    app, session = set_up(alice.sign_in())
+    app, session = set_up(alice.open_session())
     codes = session.post("/recovery_codes").json["codes"]
     names = database.all("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")
     stored = "".join(

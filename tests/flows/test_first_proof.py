@@ -305,7 +305,7 @@ class TestPhoneOfItsOwner:
         )
 
     def test_proof_of_an_added_phone_keeps_a_proved_email(self, client, alice, outbox, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.put("/user", json={"phone": PHONE})
         type_in(client, "phone_change", PHONE, outbox.last(PHONE).code)
         by_sms(client, outbox)
@@ -417,7 +417,7 @@ class TestSignUpWithATakenAddress:
 
     def test_replaced_sign_up_keeps_pending_changes_of_other_users(self, client, alice, outbox, database):
         """Alice has pending changes to Dave's address and phone."""
-        session = alice.sign_in()
+        session = alice.open_session()
         session.put("/user", json={"email": DAVE, "phone": OTHER_PHONE})
         for _ in range(2):
             client.post("/signup", json={"email": DAVE, "password": PASSWORD})

@@ -17,7 +17,7 @@ def dave(client, service_role):
 
 
 def test_last_administrator_cannot_delete_the_own_account(carol, database):
-    session = carol.sign_in()
+    session = carol.open_session()
     assert_error(session.delete("/user"), 409, "last_administrator")
     assert session.get("/user").status_code == 200
     assert database.value("SELECT reason FROM audit_log ORDER BY at DESC LIMIT 1") == "last_administrator"
@@ -66,7 +66,7 @@ def test_one_of_two_administrators_remains_when_both_leave_and_attack_each_other
 def test_administrator_cannot_leave_while_the_other_is_being_demoted(
     app, carol, dave, database, service_role
 ):
-    session = carol.sign_in()
+    session = carol.open_session()
     url, body = f"/admin/users/{dave.id}", {"role": "authenticated"}
     with database.locked("users", dave.id, "SELECT lock_administrators() WHERE %s <> ''") as lock:
         demotion = lock.start(lambda: app.test_client().put(url, json=body, headers=service_role))

@@ -334,7 +334,7 @@ class TestBody:
 
     def test_incomplete_body_has_no_effect(self, port, alice):
         # RFC 9112, section 8. The client or a proxy may send the request again.
-        session = alice.sign_in()
+        session = alice.open_session()
         head = (
             b"DELETE /user HTTP/1.1\r\n"
             + HOST

@@ -36,7 +36,7 @@ def test_account_is_for_signed_in_browsers_only(app):
 
 
 def test_access_token_does_not_open_the_account(client, alice):
-    response = client.get("/account", headers=alice.sign_in().authorization)
+    response = client.get("/account", headers=alice.open_session().authorization)
     assert (response.status_code, response.location) == (303, "sign-in?error_code=session_expired")
 
 
@@ -110,7 +110,7 @@ class TestProof:
 
 class TestDevices:
     def test_another_session_is_ended(self, visitor, alice):
-        laptop = alice.sign_in()
+        laptop = alice.open_session()
         page = visitor.visit("/account")
         visitor.submit(
             number=next(n for n, form in enumerate(page.forms) if form.fields.get("id") == laptop.id)
@@ -119,14 +119,14 @@ class TestDevices:
         assert laptop.get("/user").json["error_code"] == "session_not_found"
 
     def test_all_other_sessions_are_ended(self, visitor, alice):
-        laptop = alice.sign_in()
+        laptop = alice.open_session()
         visitor.visit("/account")
         visitor.send("/account/sessions/end-others")
         assert visitor.page.url.startswith(f"{SITE}/account?done=devices")
         assert laptop.get("/user").status_code == 401
 
     def test_session_of_another_user_is_not_ended(self, visitor, bob):
-        session = bob.sign_in()
+        session = bob.open_session()
         visitor.visit("/account")
         visitor.send("/account/sessions/end", id=session.id)
         assert session.get("/user").status_code == 200

@@ -28,7 +28,7 @@ def age_proof(database) -> None:
 
 class TestAddresses:
     def test_email_can_be_removed_while_a_phone_remains(self, with_phone, alice, outbox, database):
-        laptop = alice.sign_in()
+        laptop = alice.open_session()
         with_phone.visit("/account/email")
         assert with_phone.press("account/email/remove").url == f"{SITE}/account?done=email_removed"
         assert database.one("SELECT email, phone FROM users") == (None, PHONE)
@@ -60,7 +60,7 @@ class TestChanges:
         assert "Nothing was added" in visitor.visit("/account/changes").text
 
     def test_addition_is_shown_and_removed_with_all_other_sessions(self, with_phone, alice, database):
-        thief = alice.sign_in()
+        thief = alice.open_session()
         assert "One thing added" in with_phone.visit("/account").text
         assert PHONE in with_phone.visit("/account/changes").text
         page = with_phone.press("account/changes")

@@ -118,7 +118,7 @@ def test_forms_and_pages_wait_for_the_database(page, here, alice, forwarder):
 
 
 def test_devices_that_are_gone_stay_gone_and_ones_own_leads_to_the_sign_in(page, here, alice):
-    laptop = alice.sign_in()
+    laptop = alice.open_session()
     signed_in(page, here, alice)
     assert laptop.post("/logout?scope=local").status_code < 300
     page.run("document.querySelector('#devices [name=id] ~ button').click()")

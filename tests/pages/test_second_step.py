@@ -24,7 +24,7 @@ def visitor(app) -> Visitor:
 @pytest.fixture
 def authenticator_app(alice) -> App:
     """Alice's authenticator app."""
-    return set_up(alice.sign_in())[0]
+    return set_up(alice.open_session())[0]
 
 
 def sign_in(visitor: Visitor, query: str = "") -> None:
@@ -90,7 +90,7 @@ class TestAuthenticatorApp:
         assert database.value("SELECT count(*) FROM sessions WHERE opened_by IS NOT NULL") == 0
 
     def test_recovery_code_works_once(self, visitor, alice):
-        session = set_up(alice.sign_in())[1]
+        session = set_up(alice.open_session())[1]
         code = session.post("/recovery_codes", json={}).json["codes"][0]
         sign_in(visitor)
         assert visitor.press("second-step/recovery", recovery_code=code).url == f"{SITE}/account"
@@ -200,7 +200,7 @@ class TestSecurityKeys:
     @pytest.fixture
     def key(self, alice) -> Authenticator:
         """A security key of Alice, her only second factor."""
-        return security_keys.set_up(alice.sign_in())[0]
+        return security_keys.set_up(alice.open_session())[0]
 
     def test_key_opens_the_account(self, visitor, key, database):
         sign_in(visitor)

@@ -306,7 +306,7 @@ class TestProvedAddress:
         assert sign_in(client, EMAIL).status_code == 200
 
     def test_address_proved_by_an_administrator_keeps_everything(self, service, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         come(service)
         assert session.get("/user").status_code == 200
         assert alice.try_to_sign_in().status_code == 200

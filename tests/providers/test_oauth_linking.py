@@ -76,7 +76,7 @@ class TestVerifiedAddressOfATrustedProvider:
         assert database.count("users") == 1
 
     def test_linking_by_address_keeps_the_account(self, service, google, alice):
-        before = alice.sign_in()
+        before = alice.open_session()
         be(google, "alice-at-google", alice.email)
         service.signed_in("google")
         assert before.get("/user").status_code == 200

@@ -172,7 +172,7 @@ class TestFiles:
         assert first is second
 
     def test_verified_tokens_stay_cached_while_the_keys_are_the_same(self, parts, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         for hits in (0, 1):
             before = parts.access_tokens.verify.cache_info().hits
             parts.access_tokens.verify(session.access_token)

@@ -23,7 +23,7 @@ def restore(database, database_url, tmp_path):
 
 
 def test_requests_are_served_after_a_restore(alice, client, service_role, restore):
-    session = alice.sign_in()
+    session = alice.open_session()
 
     def statuses(name):
         new = {"email": f"{name}@example.com", "password": PASSWORD, "user_metadata": {"name": name}}

@@ -48,7 +48,7 @@ def signing_jwk(state_dir, app):
 
 @pytest.fixture
 def session(alice):
-    return alice.sign_in()
+    return alice.open_session()
 
 
 @pytest.fixture
@@ -363,7 +363,7 @@ class TestEveryEndpoint:
     @pytest.fixture
     def ask(self, client, carol, database, method, path, body):
         """Return a function that makes a request as Carol, an administrator, after running a statement."""
-        session = carol.sign_in()
+        session = carol.open_session()
 
         def ask(happening=None, headers=None):
             if happening:

@@ -70,7 +70,7 @@ def test_token_signed_with_another_secret_is_refused(tokens):
 
 
 def test_database_stores_no_token(alice, database):
-    session = alice.sign_in().refreshed()
+    session = alice.open_session().refreshed()
     everything = str(database.everything())
     raw = base64.urlsafe_b64decode(session.refresh_token)
     for value in (

@@ -58,7 +58,7 @@ def import_user(import_file, tmp_path):
 
 
 def test_factors_and_passkeys_work_after_export_and_import(export, import_file, client, alice, database):
-    app, raised = factors.set_up(alice.sign_in(), "Phone")
+    app, raised = factors.set_up(alice.open_session(), "Phone")
     factors.enrol(raised, "Unfinished")
     authenticator, _passkey = register(raised)
     sign_in(client, authenticator)
@@ -90,7 +90,7 @@ def test_factors_and_passkeys_work_after_export_and_import(export, import_file, 
 
 
 def test_user_who_has_only_a_passkey_signs_in_again(export, import_file, client, alice, database):
-    authenticator, _passkey = register(alice.sign_in())
+    authenticator, _passkey = register(alice.open_session())
     database.run("DELETE FROM identities")
     database.run("UPDATE users SET email = NULL, email_confirmed_at = NULL, email_proved = false")
     path = export()
@@ -101,7 +101,7 @@ def test_user_who_has_only_a_passkey_signs_in_again(export, import_file, client,
 
 
 def test_secret_that_cannot_be_opened_stops_the_export(app, alice, database, tmp_path):
-    factor, _raised = factors.set_up(alice.sign_in())
+    factor, _raised = factors.set_up(alice.open_session())
     database.run("UPDATE factors SET secret = '\\x00112233445566778899aabbccddeeff'")
     result = run_command(app, "users", "export", str(tmp_path / "users.jsonl"), "--plaintext")
     assert result.exit_code == 1
@@ -149,7 +149,7 @@ def test_two_factors_of_one_name_id_or_credential_are_refused(import_user, datab
 
 
 def test_credential_of_another_user_is_not_taken_over(import_user, client, alice, database):
-    authenticator, _passkey = register(alice.sign_in())
+    authenticator, _passkey = register(alice.open_session())
     before = database.everything()
     own = KEY | {"factor_type": "passkey", "credential_id": encode(authenticator.passkeys[0].id)}
     assert import_user(own)["status"] == "exists"

@@ -98,7 +98,7 @@ class TestList:
         assert len(set(ids)) == 5
 
     def test_administrator_may_read_the_audit_log(self, client, database, carol):
-        session = carol.sign_in()
+        session = carol.open_session()
         clear_history(database)
         act(database, ALICE, "signed_in")
         assert [entry["action"] for entry in session.get("/admin/audit").json["data"]] == ["signed_in"]

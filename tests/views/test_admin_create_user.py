@@ -192,7 +192,7 @@ class TestAuthorization:
         assert_ok(carol.sign_in().post("/admin/users", json=DAVE), user("dave@example.com", **UNCONFIRMED))
 
     def test_administrator_with_a_public_apikey_is_accepted(self, client, carol):
-        headers = carol.sign_in().authorization | {"apikey": "a key that everybody has"}
+        headers = carol.open_session().authorization | {"apikey": "a key that everybody has"}
         assert client.post("/admin/users", json=DAVE, headers=headers).status_code == 200
 
     def test_new_and_old_key_are_accepted_during_rotation(self, make_app):
@@ -269,7 +269,7 @@ class TestAuthorization:
         )
 
     def test_former_administrator_is_refused(self, client, database, carol):
-        session = carol.sign_in()
+        session = carol.open_session()
         database.run("UPDATE users SET role = 'authenticated'")
         assert session.claims["role"] == "admin"
         self.refused(client, database, session.authorization, 403, "not_admin")
@@ -277,7 +277,7 @@ class TestAuthorization:
         assert session.get("/user").status_code == 200
 
     def test_new_administrator_is_accepted_at_once(self, client, database, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run("UPDATE users SET role = 'admin'")
         assert session.claims["role"] == "authenticated"
         assert session.post("/admin/users", json=DAVE).status_code == 200
@@ -322,7 +322,7 @@ class TestRoles:
 
     @pytest.mark.parametrize("role", ["admin", "authenticated", "editor"])
     def test_administrator_may_not_set_a_role(self, carol, database, role):
-        response = carol.sign_in().post("/admin/users", json=DAVE | {"role": role})
+        response = carol.open_session().post("/admin/users", json=DAVE | {"role": role})
         assert_error(response, 403, "insufficient_permissions", details=A_SENTENCE)
         assert database.count("users") == 1
 

@@ -34,14 +34,14 @@ def test_delete_removes_everything_the_user_owns(delete, client, service_role, a
 
 
 def test_delete_leaves_other_users_unchanged(delete, alice, bob):
-    session = bob.sign_in()
+    session = bob.open_session()
     before = session.get("/user").json
     delete(alice.id)
     assert_ok(session.get("/user"), before)
 
 
 def test_soft_deletion_is_refused(delete, alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     for body, details in (
         ({"should_soft_delete": True}, "should_soft_delete: must be false"),
         ({"should_soft_delete": "false"}, "should_soft_delete: must be false"),
@@ -58,7 +58,7 @@ def test_second_delete_is_404(delete, alice):
 
 
 def test_tokens_of_a_deleted_user_are_refused_at_once(delete, alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     assert session.get("/user").status_code == 200
     delete(alice.id)
     assert_error(session.get("/user"), 401, "user_not_found")
@@ -68,7 +68,7 @@ def test_tokens_of_a_deleted_user_are_refused_at_once(delete, alice):
 
 
 def test_deleted_administrator_is_refused_at_once(delete, carol):
-    session = carol.sign_in()
+    session = carol.open_session()
     assert session.get("/admin/users").status_code == 200
     delete(carol.id)
     assert_error(session.get("/admin/users"), 401, "user_not_found")
@@ -90,7 +90,7 @@ def test_deleted_user_cannot_be_used(delete, client, service_role, alice):
 
 
 def test_address_of_a_deleted_user_is_free_for_a_new_one(delete, client, service_role, alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     delete(alice.id)
     made = client.post(
         "/admin/users",
@@ -143,12 +143,12 @@ def test_list_of_users_cannot_be_deleted(client, service_role, alice, database):
 
 class TestAuthorization:
     def test_administrators_may_not_delete(self, carol, alice, database):
-        response = carol.sign_in().delete(f"/admin/users/{alice.id}")
+        response = carol.open_session().delete(f"/admin/users/{alice.id}")
         assert_error(response, 403, "insufficient_permissions", "Only the service role key may do this")
         assert database.count("users") == 2
 
     def test_users_may_not_delete_even_themselves(self, mallory, alice, database):
-        session = mallory.sign_in()
+        session = mallory.open_session()
         for id in (alice.id, mallory.id, str(uuid.UUID(int=0)), "nonsense"):
             assert_error(session.delete(f"/admin/users/{id}"), 403, "insufficient_permissions")
         assert database.count("users") == 2

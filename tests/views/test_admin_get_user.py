@@ -12,7 +12,7 @@ def test_response_is_the_whole_user_object(client, service_role, alice):
 
 
 def test_response_equals_that_of_get_user(client, service_role, alice):
-    own = alice.sign_in().get("/user").json
+    own = alice.open_session().get("/user").json
     assert_ok(client.get(f"/admin/users/{alice.id}", headers=service_role), own)
 
 

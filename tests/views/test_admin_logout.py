@@ -17,7 +17,7 @@ def log_out(client, service_role):
 
 
 def test_logout_ends_all_sessions_of_the_user(log_out, alice, database):
-    sessions = [alice.sign_in() for _ in range(3)]
+    sessions = [alice.open_session() for _ in range(3)]
     assert_ok(log_out(alice.id), SIGNED_OUT)
     for session in sessions:
         assert_error(session.get("/user"), 401, "session_not_found")
@@ -26,14 +26,14 @@ def test_logout_ends_all_sessions_of_the_user(log_out, alice, database):
 
 
 def test_logout_keeps_sessions_of_other_users(log_out, alice, bob):
-    other = bob.sign_in()
+    other = bob.open_session()
     log_out(alice.id)
     assert other.get("/user").status_code == 200
     assert other.refresh().status_code == 200
 
 
 def test_user_may_sign_in_again(log_out, alice):
-    ended = alice.sign_in()
+    ended = alice.open_session()
     log_out(alice.id)
     assert alice.sign_in().get("/user").status_code == 200
     assert_error(ended.get("/user"), 401, "session_not_found")
@@ -52,7 +52,7 @@ def test_session_that_had_ended_keeps_its_reason_and_time(log_out, alice, databa
 
 
 def test_body_must_have_no_members(log_out, alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     details = "scope: is not a member of this body"
     assert_error(log_out(alice.id, json={"scope": "local"}), 400, "validation_failed", details=details)
     assert session.get("/user").status_code == 200
@@ -60,7 +60,7 @@ def test_body_must_have_no_members(log_out, alice):
 
 
 def test_id_is_case_insensitive(log_out, alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     assert_ok(log_out(alice.id.upper()), SIGNED_OUT)
     assert session.get("/user").status_code == 401
 
@@ -78,14 +78,14 @@ def test_id_is_case_insensitive(log_out, alice):
     ],
 )
 def test_unknown_or_malformed_id_is_404(log_out, alice, database, id):
-    session = alice.sign_in()
+    session = alice.open_session()
     assert_error(log_out(id), 404, "user_not_found", "User not found")
     assert session.get("/user").status_code == 200
 
 
 class TestAuthorization:
     def test_administrators_may_not_log_users_out(self, carol, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert_error(
             carol.sign_in().post(f"/admin/users/{alice.id}/logout"),
             403,
@@ -95,7 +95,7 @@ class TestAuthorization:
         assert session.get("/user").status_code == 200
 
     def test_users_are_refused_even_for_themselves(self, mallory):
-        session = mallory.sign_in()
+        session = mallory.open_session()
         assert_error(session.post(f"/admin/users/{mallory.id}/logout"), 403, "insufficient_permissions")
         assert session.get("/user").status_code == 200
 
@@ -106,7 +106,7 @@ class TestAuthorization:
 
 
 def test_get_does_not_log_out(client, service_role, alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     assert_error(
         client.get(f"/admin/users/{alice.id}/logout", headers=service_role), 405, "method_not_allowed"
     )
@@ -114,7 +114,7 @@ def test_get_does_not_log_out(client, service_role, alice):
 
 
 def test_waiting_refresh_finds_the_session_ended(app, client, service_role, alice, database):
-    session = alice.sign_in()
+    session = alice.open_session()
     with database.locked("sessions", session.id) as lock:
         logout = lock.start(
             lambda: app.test_client().post(f"/admin/users/{alice.id}/logout", headers=service_role)

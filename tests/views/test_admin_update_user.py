@@ -112,7 +112,7 @@ class TestUser:
         assert_ok(client.get(f"/admin/users/{alice.id}", headers=service_role), before)
 
     def test_update_leaves_other_users_unchanged(self, update, alice, bob):
-        session = bob.sign_in()
+        session = bob.open_session()
         before = session.get("/user").json
         update(alice, {"user_metadata": {"x": 1}, "password": NEW, "ban_duration": "1h", "role": "editor"})
         assert_ok(session.get("/user"), before)
@@ -150,7 +150,7 @@ class TestAddresses:
         assert sign_in(client, "alicia@example.com").status_code == 200
 
     def test_current_email_changes_nothing(self, update, client, service_role, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = session.get("/user").json
         identities = [before["identities"][0] | {"updated_at": A_TIMESTAMP}]
         assert_ok(
@@ -160,7 +160,7 @@ class TestAddresses:
         assert session.get("/user").status_code == 200
 
     def test_new_email_ends_all_sessions_and_pending_changes(self, update, client, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert (
             session.put("/user", json={"email": "pending@example.com"}).json["new_email"]
             == "pending@example.com"
@@ -231,7 +231,7 @@ class TestPasswords:
         assert alice.try_to_sign_in(NEW).status_code == 200
 
     def test_new_password_ends_all_sessions_and_voids_all_links(self, update, client, alice, database):
-        sessions = [alice.sign_in(), alice.sign_in()]
+        sessions = [alice.open_session(), alice.open_session()]
         client.post("/recover", json={"email": alice.email})
         update(alice, {"password": NEW})
         for session in sessions:
@@ -479,7 +479,7 @@ class TestFirstProof:
         assert sign_in(client, "dave@example.com").status_code == 200
 
     def test_address_proved_before_loses_nothing(self, update, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         update(alice, {"email_confirm": True})
         assert session.get("/user").status_code == 200
         assert alice.try_to_sign_in().status_code == 200
@@ -571,7 +571,7 @@ class TestRoles:
         refused(alice, {"role": role}, 400, "validation_failed", details=A_SENTENCE)
 
     def test_promotion_works_at_once_and_records_its_time(self, update, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert_error(session.get("/admin/users"), 403, "not_admin")
         update(alice, {"role": "admin"})
         assert session.get("/admin/users").status_code == 200
@@ -580,7 +580,7 @@ class TestRoles:
         assert database.value("SELECT admin_since FROM users") == since
 
     def test_demotion_works_at_once_and_keeps_the_session(self, update, carol, database):
-        session = carol.sign_in()
+        session = carol.open_session()
         update(carol, {"role": "authenticated"})
         assert_error(session.get("/admin/users"), 403, "not_admin")
         assert session.get("/user").status_code == 200
@@ -629,7 +629,7 @@ class TestBans:
         assert alice.try_to_sign_in().status_code == 200
 
     def test_lifting_without_a_ban_changes_nothing(self, update, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert update(alice, {"ban_duration": None}).json["banned_until"] is None
         assert session.get("/user").status_code == 200
 
@@ -642,7 +642,7 @@ class TestBans:
         assert update(alice, {"ban_duration": "1h"}).json["banned_until"] < "9999"
 
     def test_banned_user_is_refused_at_once(self, update, alice, database):
-        sessions = [alice.sign_in(), alice.sign_in()]
+        sessions = [alice.open_session(), alice.open_session()]
         update(alice, {"ban_duration": "1h"})
         for session in sessions:
             assert_error(session.get("/user"), 403, "user_banned", "User is banned")
@@ -651,13 +651,13 @@ class TestBans:
         assert {row.end_reason for row in database.all("SELECT end_reason FROM sessions")} == {"banned"}
 
     def test_banned_administrator_is_refused(self, update, carol):
-        session = carol.sign_in()
+        session = carol.open_session()
         update(carol, {"ban_duration": "1h"})
         assert_error(session.get("/admin/users"), 403, "user_banned", "User is banned")
 
     @pytest.mark.parametrize("how", ["lifted", "over"])
     def test_lifted_or_expired_ban_does_not_revive_sessions(self, update, alice, database, how):
-        session = alice.sign_in()
+        session = alice.open_session()
         update(alice, {"ban_duration": "1h"})
         if how == "lifted":
             update(alice, {"ban_duration": None})
@@ -752,7 +752,7 @@ class TestBans:
         assert database.count("sessions") == 0
 
     def test_refresh_that_waits_for_a_ban_fails(self, app, service_role, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         with database.locked("sessions", session.id) as lock:
             ban = lock.start(
                 lambda: app.test_client().put(

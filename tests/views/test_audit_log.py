@@ -76,7 +76,7 @@ class TestAct:
         assert row["details"] == {"old_role": "authenticated", "role": "admin"}
 
     def test_act_of_an_administrator_names_the_administrator(self, client, carol, database):
-        session = carol.sign_in()
+        session = carol.open_session()
         database.run("DELETE FROM audit_log")
         created = session.post("/admin/users", json={"email": "dave@example.com"}).json
 
@@ -108,7 +108,7 @@ class TestAct:
         assert [row["action"] for row in written(database)] == ["user_created", "signed_in", "user_deleted"]
 
     def test_audit_log_contains_no_secret(self, client, alice, service_role, database, outbox):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.put("/user", json={"password": "New-Horse-2", "email": "new@example.com"})
         sent = outbox.last("new@example.com")
         type_in(client, "email_change", "new@example.com", sent.wrong_code)

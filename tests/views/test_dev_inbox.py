@@ -287,7 +287,7 @@ class TestAccess:
 
     def test_access_token_of_an_administrator_is_refused(self, client, carol):
         response = client.get(
-            "/dev/inbox", headers=carol.sign_in().authorization, environ_base={"REMOTE_ADDR": "8.8.8.8"}
+            "/dev/inbox", headers=carol.open_session().authorization, environ_base={"REMOTE_ADDR": "8.8.8.8"}
         )
         assert_error(response, 403, "insufficient_permissions")
 

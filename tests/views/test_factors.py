@@ -22,7 +22,9 @@ def factors_of(session):
 
 class TestEnrolling:
     def test_response_has_secret_uri_and_qr_code(self, alice):
-        response = alice.sign_in().post("/factors", json={"factor_type": "totp", "friendly_name": "Phone"})
+        response = alice.open_session().post(
+            "/factors", json={"factor_type": "totp", "friendly_name": "Phone"}
+        )
         totp = response.json["totp"]
         assert_ok(response, {"id": A_UUID, "type": "totp", "friendly_name": "Phone", "totp": totp})
         parsed = pyotp.parse_uri(totp["uri"])
@@ -33,7 +35,7 @@ class TestEnrolling:
         assert "xmlns=" in totp["qr_code"]
 
     def test_factor_counts_once_it_is_verified(self, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert factors_of(session) is None
         app = enrol(session, "Phone")
         factor = {
@@ -55,14 +57,14 @@ class TestEnrolling:
         ]
 
     def test_old_session_needs_a_proof(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run("UPDATE sessions SET created_at = now() - interval '16 minutes'")
         body = {"factor_type": "totp"}
         assert_error(session.post("/factors", json=body), 400, "reauthentication_needed", details=A_SENTENCE)
         assert session.post("/factors", json=body | {"current_password": PASSWORD}).status_code == 200
 
     def test_second_factor_needs_the_first(self, alice):
-        first = alice.sign_in()
+        first = alice.open_session()
         _app, raised_session = set_up(first, "Phone")
         low = alice.sign_in()
         assert_error(low.post("/factors", json={"factor_type": "totp"}), *LOW)
@@ -74,14 +76,14 @@ class TestEnrolling:
         )
 
     def test_factor_that_a_thief_began_to_enrol_cannot_be_verified_after_the_first(self, alice):
-        thief = alice.sign_in()
+        thief = alice.open_session()
         planted = enrol(thief)
         set_up(alice.sign_in())
         assert_error(thief.get("/user"), 401, "session_not_found")
         assert_error(alice.sign_in().post(f"/factors/{planted.id}/challenge"), *GONE)
 
     def test_second_factor_that_was_begun_at_aal2_is_not_verified_at_aal1(self, alice):
-        low = alice.sign_in()
+        low = alice.open_session()
         session = set_up(low)[1]
         second = enrol(session)
         # With the access token from before the session was raised.
@@ -90,13 +92,13 @@ class TestEnrolling:
         assert verify(session, second).status_code == 200
 
     def test_longest_issuer_fits_into_the_qr_code(self, alice):
-        session, body = alice.sign_in(), {"factor_type": "totp"}
+        session, body = alice.open_session(), {"factor_type": "totp"}
         assert session.post("/factors", json=body | {"issuer": "😀" * 64}).status_code == 200
         too_long = session.post("/factors", json=body | {"issuer": "😀" * 65})
         assert_error(too_long, 400, "validation_failed", details=A_SENTENCE)
 
     def test_enrolment_expires_after_five_minutes(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         app = enrol(session)
         challenge_id = challenge(session, app)
         database.run("UPDATE factors SET created_at = now() - interval '301 seconds'")
@@ -118,24 +120,24 @@ class TestEnrolling:
 
 class TestCodes:
     def test_code_of_the_next_and_the_previous_step_are_accepted_in_order(self, alice):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         for steps in (0, 1):
             assert verify(session, app, app.code(steps)).status_code == 200
 
     def test_step_before_a_used_one_is_refused(self, alice):
-        app = enrol(session := alice.sign_in())
+        app = enrol(session := alice.open_session())
         assert verify(session, app, app.code(1)).status_code == 200
         for steps in (0, -1, 1):
             assert_error(verify(session, app, app.code(steps)), *WRONG)
 
     def test_steps_further_away_are_refused(self, alice):
-        app = enrol(session := alice.sign_in())
+        app = enrol(session := alice.open_session())
         # The next step may begin meanwhile.
         for steps in (-3, 3):
             assert_error(verify(session, app, app.code(steps)), *WRONG)
 
     def test_code_is_good_once_for_all_sessions(self, alice):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         others = [alice.sign_in() for _ in range(2)]
         code = app.code()
         assert verify(others[0], app, code).status_code == 200
@@ -152,21 +154,21 @@ class TestCodes:
         assert [answer.status_code for answer in answers].count(200) == 1
 
     def test_spaces_in_a_code_do_not_matter(self, alice):
-        app = enrol(session := alice.sign_in())
+        app = enrol(session := alice.open_session())
         code = app.code()
         assert verify(session, app, f"{code[:3]} {code[3:]}").status_code == 200
 
 
 class TestChallenges:
     def test_challenge_takes_five_tries(self, alice):
-        app = enrol(session := alice.sign_in())
+        app = enrol(session := alice.open_session())
         challenge_id = challenge(session, app)
         for _ in range(5):
             assert_error(verify(session, app, app.wrong_code(), challenge_id), *WRONG)
         assert_error(verify(session, app, None, challenge_id), *EXPIRED)
 
     def test_challenge_is_good_once_and_for_five_minutes(self, alice, database):
-        app = enrol(session := alice.sign_in())
+        app = enrol(session := alice.open_session())
         challenge_id = challenge(session, app)
         assert verify(session, app, app.code(-1), challenge_id).status_code == 200
         assert_error(verify(session, app, app.code(), challenge_id), *EXPIRED)
@@ -175,7 +177,7 @@ class TestChallenges:
         assert_error(verify(session, app, app.code(), expired), *EXPIRED)
 
     def test_challenge_of_another_user_factor_or_session_is_refused(self, alice, bob):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         other_app = enrol(session)
         stranger = bob.sign_in()
         strange_app = enrol(stranger)
@@ -188,7 +190,7 @@ class TestChallenges:
         assert verify(session, app, app.code()).status_code == 200
 
     def test_body_of_the_official_clients_is_ignored(self, alice):
-        app = enrol(session := alice.sign_in())
+        app = enrol(session := alice.open_session())
         before = int(time.time())
         response = session.post(f"/factors/{app.id}/challenge", json={"factorId": app.id, "channel": None})
         expires_at = response.json["expires_at"]
@@ -198,7 +200,7 @@ class TestChallenges:
 
 class TestGuessing:
     def test_twenty_wrong_codes_a_day_over_all_sessions_and_networks(self, alice, database):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         for number in range(20):
             guesser = alice.sign_in()
             body = {"challenge_id": challenge(guesser, app), "code": app.wrong_code()}
@@ -223,7 +225,7 @@ class TestGuessing:
         assert verify(session, app).status_code == 200
 
     def test_right_codes_do_not_count(self, alice, database):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         for _ in range(21):
             database.run("UPDATE factors SET last_step = NULL")
             assert verify(session, app).status_code == 200
@@ -240,25 +242,25 @@ class TestGuessing:
 
 class TestSessions:
     def test_first_verification_ends_the_other_sessions(self, alice, database):
-        old, session = alice.sign_in(), alice.sign_in()
+        old, session = alice.open_session(), alice.open_session()
         set_up(session)
         assert_error(old.get("/user"), 401, "session_not_found")
         assert database.value("SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL") == "factor_added"
 
     def test_later_verifications_end_none(self, alice):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         low = alice.sign_in()
         raised(session, enrol(session))
         raised(alice.sign_in(), app)
         assert low.get("/user").status_code == 200
 
     def test_refresh_keeps_the_level(self, alice):
-        _app, session = set_up(alice.sign_in())
+        _app, session = set_up(alice.open_session())
         claims = session.refreshed().claims
         assert (claims["aal"], claims["amr"]) == ("aal2", session.claims["amr"])
 
     def test_tokens_from_before_the_verification_do_not_rise(self, alice):
-        app, _session = set_up(alice.sign_in())
+        app, _session = set_up(alice.open_session())
         low = alice.sign_in()
         high = raised(low, app)
         assert_error(low.put("/user", json={"password": "Another-Horse-1"}), *LOW)
@@ -266,7 +268,7 @@ class TestSessions:
         assert_error(low.refresh(), 400, "refresh_token_already_used")
 
     def test_introspection_returns_the_level(self, alice, client, service_role):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
 
         def level(token):
             return client.post("/introspect", json={"token": token}, headers=service_role).json["aal"]
@@ -279,25 +281,25 @@ class TestSessions:
 
 class TestRemoving:
     def test_user_removes_a_factor(self, alice):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         assert_ok(session.delete(f"/factors/{app.id}"), {"id": app.id})
         assert factors_of(session) is None
         assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
 
     def test_removal_needs_aal2_and_a_proof(self, alice, database):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         assert_error(alice.sign_in().delete(f"/factors/{app.id}"), *LOW)
         database.run("UPDATE sessions SET created_at = now() - interval '1 day', reauthenticated_at = NULL")
         assert_error(session.delete(f"/factors/{app.id}"), 400, "reauthentication_needed", details=A_SENTENCE)
         assert session.delete(f"/factors/{app.id}", json={"factor_code": app.code()}).status_code == 200
 
     def test_unverified_factor_is_removed_without_either(self, alice, database):
-        app = enrol(session := alice.sign_in())
+        app = enrol(session := alice.open_session())
         database.run("UPDATE sessions SET created_at = now() - interval '1 day'")
         assert session.delete(f"/factors/{app.id}").status_code == 200
 
     def test_only_sessions_whose_level_came_from_the_factor_fall(self, alice):
-        phone, first = set_up(alice.sign_in(), "Phone")
+        phone, first = set_up(alice.open_session(), "Phone")
         _tablet, second = set_up(raised(alice.sign_in(), phone), "Tablet")
         assert first.delete(f"/factors/{phone.id}").status_code == 200
         assert [one.refreshed().claims["aal"] for one in (first, second)] == ["aal1", "aal2"]
@@ -307,20 +309,20 @@ class TestRemoving:
         assert_error(alice.sign_in().delete(f"/factors/{id}"), *GONE)
 
     def test_factor_of_another_user_is_not_found(self, alice, bob):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         assert_error(bob.sign_in().delete(f"/factors/{app.id}"), *GONE)
         assert factors_of(session)
 
 
 class TestReauthentication:
     def test_code_of_a_factor_is_a_proof(self, alice, database):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         database.run("UPDATE sessions SET created_at = now() - interval '1 day', reauthenticated_at = NULL")
         assert session.post("/reauthenticate", json={"factor_code": app.code()}).status_code == 200
         assert session.delete(f"/factors/{app.id}").status_code == 200
 
     def test_wrong_or_used_code_is_none(self, alice):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         for code in (app.code(-1), app.wrong_code(), ""):
             assert_error(
                 session.post("/reauthenticate", json={"factor_code": code}),
@@ -332,7 +334,7 @@ class TestReauthentication:
 
 class TestAdministration:
     def test_service_role_lists_and_removes_factors(self, alice, client, service_role):
-        app, session = set_up(alice.sign_in(), "Phone")
+        app, session = set_up(alice.open_session(), "Phone")
         path = f"/admin/users/{alice.id}/factors"
         assert_ok(client.get(path, headers=service_role), session.user["factors"])
         assert_error(session.get(path), 403, "insufficient_permissions")

@@ -319,7 +319,7 @@ class TestSignUp:
 
 class TestRecovery:
     def test_used_link_sets_the_password_and_ends_all_sessions(self, client, generate, alice, database):
-        before = alice.sign_in()
+        before = alice.open_session()
         result = generate("recovery", alice.email, password=NEW)
         assert alice.try_to_sign_in().status_code == 200
         assert_error(alice.try_to_sign_in(NEW), 401, "invalid_credentials")
@@ -331,7 +331,7 @@ class TestRecovery:
         assert session.get("/user").status_code == 200
 
     def test_used_code_sets_the_password(self, client, generate, alice):
-        before = alice.sign_in()
+        before = alice.open_session()
         assert (
             type_in(
                 client, "recovery", alice.email, generate("recovery", alice.email, password=NEW)["email_otp"]
@@ -354,7 +354,7 @@ class TestRecovery:
         assert_error(alice.try_to_sign_in(NEW), 401, "invalid_credentials")
 
     def test_recovery_without_a_password_keeps_the_old_one(self, client, generate, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert_signs_in(client, "recovery", generate("recovery", alice.email)["hashed_token"])
         assert session.get("/user").status_code == 200
         assert alice.try_to_sign_in().status_code == 200

@@ -274,7 +274,7 @@ class TestInvalidToken:
         assert_refused(response, database)
 
     def test_access_token_of_the_service_is_refused(self, service, google, database, alice):
-        access_token = alice.sign_in().access_token
+        access_token = alice.open_session().access_token
         assert_error(hand_in(service, access_token), 400, "bad_oauth_callback", details=DETAILS)
 
     @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ def introspect(client, service_role):
 
 class TestActiveToken:
     def test_active_token_returns_all_claims(self, introspect, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert_ok(introspect(session.access_token), {"active": True} | session.claims)
 
     def test_form_is_accepted(self, client, service_role, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         response = client.post(
             "/introspect",
             data={"token": session.access_token, "token_type_hint": "access_token"},
@@ -34,7 +34,7 @@ class TestActiveToken:
         assert_ok(response, {"active": True} | session.claims)
 
     def test_service_role_key_is_accepted_as_apikey(self, client, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert (
             client.post(
                 "/introspect", json={"token": session.access_token}, headers={"apikey": SERVICE_ROLE_KEY}
@@ -43,7 +43,11 @@ class TestActiveToken:
         )
 
     def test_unknown_members_are_ignored(self, client, service_role, alice):
-        body = {"token": alice.sign_in().access_token, "token_type_hint": "refresh_token", "active": False}
+        body = {
+            "token": alice.open_session().access_token,
+            "token_type_hint": "refresh_token",
+            "active": False,
+        }
         assert client.post("/introspect", json=body, headers=service_role).json["active"] is True
 
     def test_metadata_cannot_override_claims(self, introspect, client, service_role, alice):
@@ -66,7 +70,7 @@ class TestActiveToken:
         assert introspect(alice.sign_in().access_token).json["user_metadata"] == metadata
 
     def test_introspection_changes_nothing(self, introspect, alice, database):
-        token = alice.sign_in().access_token
+        token = alice.open_session().access_token
         before = database.everything()
         introspect(token)
         introspect("nonsense")
@@ -103,7 +107,7 @@ class TestInactiveToken:
         assert_ok(response, INACTIVE)
 
     def test_forged_token_is_inactive(self, introspect, alice):
-        head, payload, signature = alice.sign_in().access_token.split(".")
+        head, payload, signature = alice.open_session().access_token.split(".")
         for forged in (
             f"{head}.{payload}.{signature[:-4]}AAAA",
             f"{head}.{payload}.",
@@ -116,7 +120,7 @@ class TestInactiveToken:
         assert_ok(introspect(alice.sign_in().refresh_token), INACTIVE)
 
     def test_expired_token_is_inactive(self, introspect, alice, app):
-        session = alice.sign_in()
+        session = alice.open_session()
         issue = app.extensions["latchkey"].access_tokens.issue
         expired = issue(session.user, session.id, session.claims["iat"] - 3601, "aal1", [])
         assert_ok(introspect(expired), INACTIVE)
@@ -132,20 +136,20 @@ class TestInactiveToken:
         ],
     )
     def test_token_of_an_ended_session_or_deleted_user_is_inactive(self, introspect, alice, database, change):
-        token = alice.sign_in().access_token
+        token = alice.open_session().access_token
         assert introspect(token).json["active"] is True
         database.run(change)
         assert_ok(introspect(token), INACTIVE)
 
     def test_token_with_the_session_of_another_user_is_inactive(self, introspect, alice, bob, app):
-        session = bob.sign_in()
+        session = bob.open_session()
         mixed = app.extensions["latchkey"].access_tokens.issue(
-            alice.sign_in().user, session.id, session.claims["iat"], "aal1", []
+            alice.open_session().user, session.id, session.claims["iat"], "aal1", []
         )
         assert_ok(introspect(mixed), INACTIVE)
 
     def test_token_of_a_former_administrator_stays_active(self, introspect, client, service_role, carol):
-        token = carol.sign_in().access_token
+        token = carol.open_session().access_token
         client.put(f"/admin/users/{carol.id}", json={"role": "authenticated"}, headers=service_role)
         assert introspect(token).json["active"] is True
 
@@ -204,7 +208,7 @@ class TestRefusals:
             assert_error(response, 415, "unsupported_media_type", details=A_SENTENCE)
 
     def test_other_credentials_than_the_service_role_key_are_refused(self, client, alice, carol):
-        token = alice.sign_in().access_token
+        token = alice.open_session().access_token
         assert_error(
             client.post("/introspect", json={"token": token}), 401, "no_authorization", details=A_SENTENCE
         )

@@ -265,7 +265,7 @@ class TestRacesWithRequestsThatVoidLinks:
     @pytest.mark.parametrize("name", NAMES)
     @pytest.mark.parametrize("by", ["link", "code"])
     def test_link_or_code_fails_after_it(self, client, alice, service_role, outbox, database, race, name, by):
-        session = alice.sign_in()
+        session = alice.open_session()
         client.post("/magiclink", json={"email": alice.email})
         message = outbox.last()
         verify = (
@@ -282,7 +282,7 @@ class TestRacesWithRequestsThatVoidLinks:
     def test_session_of_a_link_used_before_it_ends(
         self, client, alice, service_role, outbox, database, race, name
     ):
-        session = alice.sign_in()
+        session = alice.open_session()
         client.post("/magiclink", json={"email": alice.email})
         token = outbox.last().token
         verified, ended = race(
@@ -396,7 +396,7 @@ class TestRacesWithRequestsThatVoidLinks:
     def test_new_password_voids_the_link_to_a_new_email_but_not_the_reverse(
         self, client, alice, outbox, database, race, order
     ):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.put("/user", json={"email": NEW})
         token = outbox.last().token
         acts = [
@@ -414,7 +414,7 @@ class TestRacesWithRequestsThatVoidLinks:
     def test_owner_restores_the_address_against_a_thief_changing_it_again(
         self, client, alice, outbox, database, race, order
     ):
-        thief = alice.sign_in()
+        thief = alice.open_session()
         thief.put("/user", json={"email": "mallory@evil.example"})
         follow(client, "email_change", outbox.last().token)
         undo = outbox.last(alice.email).token
@@ -461,7 +461,7 @@ class TestRacesWithRequestsThatVoidLinks:
     def test_new_password_leaves_no_session_of_an_authorization_code(
         self, client, alice, outbox, database, race, order
     ):
-        session = alice.sign_in()
+        session = alice.open_session()
         client.post("/magiclink", json={"email": alice.email} | WITH_CHALLENGE)
         exchange = {
             "auth_code": query(follow(client, "magiclink", outbox.last().token))["code"],
@@ -476,7 +476,7 @@ class TestRacesWithRequestsThatVoidLinks:
         assert database.count("sessions", "ended_at IS NULL AND id <> %(id)s", id=session.id) == 0
 
     def test_code_to_the_old_number_fails_after_a_phone_change(self, client, alice, outbox, database, race):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.put("/user", json={"phone": PHONE})
         type_in(client, "phone_change", PHONE, outbox.last(PHONE).code)
         session.put("/user", json={"phone": OTHER_PHONE})
@@ -550,7 +550,7 @@ class TestRequestWhileTheUserIsDeleted:
         assert (asked.result().status_code, asked.result().json) == (200, ON_ITS_WAY)
 
     def test_request_of_a_nonce_is_401(self, alice, database, app):
-        session = alice.sign_in()
+        session = alice.open_session()
         with database.locked("users", alice.id, self.DELETE) as lock:
             asked = lock.start(lambda: session.on(app.test_client()).get("/reauthenticate"))
         assert asked.result().status_code == 401

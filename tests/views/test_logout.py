@@ -22,21 +22,21 @@ def assert_signed_in(session):
 
 @pytest.mark.parametrize("query", ["", "?scope=global"])
 def test_logout_ends_all_sessions(alice, query):
-    laptop, phone = alice.sign_in(), alice.sign_in()
+    laptop, phone = alice.open_session(), alice.open_session()
     assert_ok(laptop.post(f"/logout{query}"), DONE)
     assert_signed_out(laptop)
     assert_signed_out(phone)
 
 
 def test_scope_local_ends_the_current_session(alice):
-    laptop, phone = alice.sign_in(), alice.sign_in()
+    laptop, phone = alice.open_session(), alice.open_session()
     assert_ok(laptop.post("/logout?scope=local"), DONE)
     assert_signed_out(laptop)
     assert_signed_in(phone)
 
 
 def test_scope_others_ends_all_but_the_current_session(alice):
-    laptop, phone, tablet = (alice.sign_in() for _ in range(3))
+    laptop, phone, tablet = (alice.open_session() for _ in range(3))
     assert_ok(laptop.post("/logout?scope=others"), DONE)
     assert_signed_in(laptop)
     assert_signed_out(phone)
@@ -45,13 +45,13 @@ def test_scope_others_ends_all_but_the_current_session(alice):
 
 @pytest.mark.parametrize("scope", ["global", "local", "others"])
 def test_logout_keeps_sessions_of_other_users(alice, bob, scope):
-    other = bob.sign_in()
+    other = bob.open_session()
     alice.sign_in().post(f"/logout?scope={scope}")
     assert_signed_in(other)
 
 
 def test_logout_voids_every_refresh_token_of_the_session(client, alice):
-    first = alice.sign_in()
+    first = alice.open_session()
     second = first.refreshed()
     second.post("/logout")
     for session in (first, second):
@@ -66,7 +66,7 @@ def test_second_logout_keeps_reason_and_time_of_the_end(alice, database):
 
 
 def test_session_ended_earlier_keeps_its_reason(alice, database):
-    laptop, phone = alice.sign_in(), alice.sign_in()
+    laptop, phone = alice.open_session(), alice.open_session()
     phone.delete(f"/sessions/{phone.id}")
     laptop.post("/logout")
     assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=phone.id) == "ended_by_user"
@@ -78,7 +78,7 @@ def test_user_may_sign_in_again(alice):
 
 
 def test_second_logout_is_401(alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     session.post("/logout")
     assert_error(
         session.post("/logout"), 401, "session_not_found", "Your session has ended. Please sign in again."
@@ -95,20 +95,20 @@ def test_second_logout_is_401(alice):
     ],
 )
 def test_unknown_scope_is_400_and_ends_nothing(alice, query, details):
-    session = alice.sign_in()
+    session = alice.open_session()
     assert_error(session.post(f"/logout{query}"), 400, "validation_failed", details=details)
     assert_signed_in(session)
 
 
 def test_logout_costs_one_statement(alice, parts):
-    session = alice.sign_in()
+    session = alice.open_session()
     before = parts.db.statements_run
     session.post("/logout")
     assert parts.db.statements_run == before + 1
 
 
 def test_get_is_405(alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     response = session.get("/logout")
     assert_error(response, 405, "method_not_allowed")
     assert set(response.headers["Allow"].split(", ")) == {"POST", "OPTIONS"}

@@ -57,7 +57,7 @@ class TestKnownAddress:
         )
 
     def test_request_does_not_change_the_user(self, client, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = database.everything("users", "identities", "sessions")
         client.post(
             "/magiclink", json={"email": alice.email, "data": {"name": "Mallory"}, "create_user": True}
@@ -66,7 +66,7 @@ class TestKnownAddress:
         assert session.get("/user").status_code == 200
 
     def test_sign_in_keeps_the_password_and_other_sessions(self, client, alice, outbox):
-        session = alice.sign_in()
+        session = alice.open_session()
         client.post("/magiclink", json={"email": alice.email})
         assert_signs_in(client, "magiclink", outbox.last().token)
         assert session.get("/user").status_code == 200
@@ -297,7 +297,7 @@ class TestRefusals:
         """On each route that takes an address: line breaks, commas and angle brackets could inject recipients
         or headers.
         """
-        session, address = alice.sign_in(), address.format("alice@example.com")
+        session, address = alice.open_session(), address.format("alice@example.com")
         before = database.everything(
             "users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts"
         )

@@ -28,7 +28,7 @@ LEVEL = (403, "insufficient_aal")
 @pytest.fixture
 def laptop(alice):
     """A session of Alice."""
-    return alice.sign_in()
+    return alice.open_session()
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ class TestRegistration:
         assert sign_in(client, authenticator).user["id"] == visitor.user["id"]
 
     def test_first_passkey_ends_the_other_sessions(self, alice, laptop):
-        others = alice.sign_in()
+        others = alice.open_session()
         register(laptop)
         assert_error(others.get("/user"), 401, "session_not_found")
         assert laptop.get("/user").status_code == 200
@@ -141,7 +141,7 @@ class TestRegistration:
         assert_error(refused, 400, "webauthn_challenge_expired")
 
     def test_registered_credential_cannot_be_registered_again(self, authenticator, mallory):
-        session, known = mallory.sign_in(), authenticator.passkeys[0]
+        session, known = mallory.open_session(), authenticator.passkeys[0]
         begun = session.post("/passkeys/registration/options", json={}).json
         credential = Authenticator().create(begun["options"], credential_id=known.id)
         body = {"challenge_id": begun["challenge_id"], "credential": credential}
@@ -225,7 +225,7 @@ class TestSignIn:
 
     def test_passkey_does_not_sign_in_as_another_user(self, client, authenticator, mallory):
         """With the victim's user handle, or the victim's credential id and the attacker's key."""
-        own, _ = register(mallory.sign_in())
+        own, _ = register(mallory.open_session())
         victims = authenticator.passkeys[0]
         for changes in ({"user_handle": victims.user_handle}, {"credential_id": victims.id}):
             response = sign_in_response(client, own, **changes)
@@ -313,7 +313,7 @@ A_RANDOM_ID = "0f6d8c62-9a4c-4d4e-8a4e-2f8f5d2c7b11"
 
 class TestReauthentication:
     def test_passkey_is_a_proof_and_raises_the_session(self, client, alice, authenticator, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         grow_old(database)
         response = session.post("/reauthenticate", json=assertion(client, authenticator))
         raised = session_of(client, response)
@@ -325,7 +325,7 @@ class TestReauthentication:
         assert session.refresh().status_code == 400
 
     def test_passkey_of_another_user_does_not_count_as_a_proof(self, client, laptop, mallory, database):
-        others, _ = register(mallory.sign_in())
+        others, _ = register(mallory.open_session())
         grow_old(database)
         refused = laptop.post("/reauthenticate", json=assertion(client, others))
         assert_error(refused, *FAILED, details=WRONG_SIGNATURE)

@@ -71,7 +71,7 @@ class TestLogout:
         assert exchange(client, code).status_code == 200
 
     def test_logout_during_an_exchange_ends_its_session(self, app, client, alice, code, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         with database.locked("users", alice.id) as lock:
             exchanged = lock.start(lambda: exchange(app.test_client(), code))
             logout = lock.start(lambda: session.on(app.test_client()).post("/logout"))
@@ -194,7 +194,7 @@ class TestRedemption:
         assert database.count("sessions") == 0
 
     def test_second_use_ends_the_session_of_the_first(self, client, code, alice, database):
-        other = alice.sign_in()
+        other = alice.open_session()
         session = session_of(client, exchange(client, code))
         assert_error(exchange(client, code), *GONE)
         assert_error(session.get("/user"), 401, "session_not_found")
@@ -286,7 +286,7 @@ class TestChangesBeforeRedemption:
         assert_error(exchange(client, code), *GONE)
 
     def test_password_change_by_the_user_voids_the_code(self, client, code, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
         assert_error(exchange(client, code), *GONE)
         assert database.count("sessions", "ended_at IS NULL") == 1
@@ -299,7 +299,7 @@ class TestChangesBeforeRedemption:
         assert database.count("sessions") == 0
 
     def test_email_change_voids_the_code(self, client, code, alice, outbox, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.put("/user", json={"email": "new@example.com"})
         follow(client, "email_change", outbox.last("new@example.com").token)
         assert_error(exchange(client, code), *GONE)
@@ -391,7 +391,7 @@ class TestRequestsWithAChallenge:
         ],
     )
     def test_invalid_challenge_is_400_on_each_route(self, client, alice, database, challenge, details):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = database.everything("users", "outbox", "one_time_tokens")
         for request_for, body in (
             ("/signup", {"email": "dave@example.com", "password": PASSWORD}),

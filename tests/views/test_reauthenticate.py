@@ -16,7 +16,7 @@ DONE = {"message": "Reauthenticated", "timestamp": A_TIMESTAMP}
 @pytest.fixture
 def session(alice, database):
     """A session of Alice, a day old."""
-    session = alice.sign_in()
+    session = alice.open_session()
     grow_old(database)
     return session
 
@@ -196,7 +196,7 @@ class TestNonce:
         )
 
     def test_nonce_of_another_user_is_refused(self, session, nonce, bob, database, outbox, alice):
-        mine = bob.sign_in()
+        mine = bob.open_session()
         grow_old(database)
         mine.get("/reauthenticate")
         bobs = outbox.last(bob.email).code
@@ -274,12 +274,12 @@ class TestNonce:
 class TestNonceNotNeeded:
     @pytest.mark.parametrize("nonce", ["123456", "nonsense", ""])
     def test_young_session_needs_no_nonce_and_ignores_it(self, alice, database, nonce):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert session.put("/user", json={"password": NEW, "nonce": nonce}).status_code == 200
         assert counted(database, f"code {alice.email}") == 0
 
     def test_nonce_sent_needlessly_is_not_spent(self, alice, outbox, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.get("/reauthenticate")
         nonce = outbox.last().code
         assert session.put("/user", json={"phone": PHONE, "nonce": nonce}).status_code == 200
@@ -333,7 +333,7 @@ class TestRecording:
         assert session.refreshed().put("/user", json={"phone": PHONE}).status_code == 200
 
     def test_other_sessions_are_not_reauthenticated(self, session, alice, database):
-        other = alice.sign_in()
+        other = alice.open_session()
         grow_old(database)
         session.post("/reauthenticate", json={"current_password": PASSWORD})
         assert_error(other.put("/user", json={"phone": PHONE}), *NEEDED, details=A_SENTENCE)

@@ -39,7 +39,7 @@ def test_known_address_is_sent_one_link_and_code(message, alice, outbox):
 
 
 def test_request_does_not_change_the_user(client, alice, database):
-    session = alice.sign_in()
+    session = alice.open_session()
     before = database.everything("users", "identities", "sessions")
     client.post(
         "/recover", json={"email": alice.email, "create_user": True, "data": {"x": 1}, "password": NEW}
@@ -56,7 +56,7 @@ def test_link_signs_in_and_keeps_the_password_until_a_new_one_is_set(client, mes
 
 
 def test_session_started_by_recovery_sets_a_password_without_the_old_one(client, message, alice, database):
-    thief = alice.sign_in()
+    thief = alice.open_session()
     session = assert_signs_in(client, "recovery", message.token)
     assert session.put("/user", json={"password": NEW}).status_code == 200
     assert_error(thief.get("/user"), 401, "session_not_found")

@@ -23,7 +23,7 @@ def use(session, code):
 
 class TestMaking:
     def test_ten_codes_are_shown_once(self, alice):
-        session = set_up(alice.sign_in())[1]
+        session = set_up(alice.open_session())[1]
         assert_ok(session.get("/recovery_codes"), {"remaining": 0, "created_at": None})
         response = session.post("/recovery_codes")
         codes = response.json["codes"]
@@ -33,7 +33,7 @@ class TestMaking:
         assert_ok(session.get("/recovery_codes"), {"remaining": 10, "created_at": A_TIMESTAMP})
 
     def test_new_codes_void_older_ones(self, alice):
-        session = set_up(alice.sign_in())[1]
+        session = set_up(alice.open_session())[1]
         old, new = make(session), make(session)
         assert_error(use(session, old[0]), *WRONG)
         assert use(session, new[0]).status_code == 200
@@ -46,7 +46,7 @@ class TestMaking:
         assert_error(session.post("/recovery_codes"), 400, "reauthentication_needed", details=A_SENTENCE)
 
     def test_codes_go_with_the_last_factor(self, alice):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         codes = make(session)
         assert session.delete(f"/factors/{app.id}").status_code == 200
         assert_ok(session.get("/recovery_codes"), {"remaining": 0, "created_at": None})
@@ -55,7 +55,7 @@ class TestMaking:
 
 class TestUsing:
     def test_code_raises_the_session_once(self, alice):
-        codes = make(set_up(alice.sign_in())[1])
+        codes = make(set_up(alice.open_session())[1])
         low = alice.sign_in()
         high = session_of(low.client, use(low, codes[0].upper().replace("-", " ")))
         assert (high.claims["aal"], high.claims["amr"][-1]["method"]) == ("aal2", "recovery_code")
@@ -71,13 +71,13 @@ class TestUsing:
         assert set(statuses) <= {200, 422, 429}
 
     def test_code_of_another_user_is_wrong(self, alice, bob):
-        codes = make(set_up(alice.sign_in())[1])
+        codes = make(set_up(alice.open_session())[1])
         set_up(stranger := bob.sign_in())
         assert_error(use(bob.sign_in(), codes[0]), *WRONG)
         assert_error(use(stranger, codes[0]), *WRONG)
 
     def test_ten_wrong_codes_a_day_leave_the_authenticator_app_open(self, alice):
-        app, session = set_up(alice.sign_in())
+        app, session = set_up(alice.open_session())
         codes = make(session)
         for number in range(10):
             assert_error(use(alice.sign_in(), f"00000-0000{number}"), *WRONG)
@@ -85,7 +85,7 @@ class TestUsing:
         assert raised(alice.sign_in(), app).claims["aal"] == "aal2"
 
     def test_use_is_recorded_and_mailed(self, alice, outbox, database, client, service_role):
-        session = set_up(alice.sign_in())[1]
+        session = set_up(alice.open_session())[1]
         use(session, make(session)[0])
         kinds = [
             row.kind for row in database.all("SELECT kind FROM outbox WHERE channel = 'email' ORDER BY kind")

@@ -181,8 +181,8 @@ HOSTILE = [
     "MYAPP://callback",
     "otherapp://callback",
 ]
-# A third of them, for routes that share a check.
-SOME = HOSTILE[::3]
+# A third and a tenth of them, for routes that share a check.
+SOME, FEW = HOSTILE[::3], HOSTILE[::10]
 DAVE = "dave@example.com"
 
 
@@ -278,13 +278,13 @@ class TestCreatingALink:
 
     @pytest.mark.parametrize("by", ["body", "query"])
     def test_allowed_target_is_kept_and_others_are_replaced(self, ask, database, by):
-        for number, target in enumerate(SOME):
+        for number, target in enumerate(FEW):
             response = ask(number, target, by)
             if "action_link" in response.json:
                 assert response.json["redirect_to"] == SITE
                 assert response.json["action_link"].endswith(f"&redirect_to={quote(SITE, safe='')}")
         assert stored_targets(database) == [SITE]
-        for number, target in enumerate(GOOD[::4], len(SOME)):
+        for number, target in enumerate(GOOD[::4], len(FEW)):
             ask(number, target, by)
         assert stored_targets(database) == sorted([SITE, *GOOD[::4]])
 
@@ -328,7 +328,7 @@ class TestCreatingALink:
 
     @pytest.mark.parametrize("target", [1, ["https://app.example.com/"], {}, True])
     def test_target_that_is_not_a_string_is_400(self, client, alice, service_role, target):
-        session = alice.sign_in()
+        session = alice.open_session()
         for request_for, body in (
             ("/signup", {"email": DAVE, "password": PASSWORD}),
             ("/magiclink", {"email": DAVE}),

@@ -109,7 +109,7 @@ class TestEmailChange:
         assert_dead(client, "email_change", first.token)
 
     def test_second_link_ends_all_sessions_but_the_one_that_requested_the_change(self, client, alice, outbox):
-        laptop, phone = alice.sign_in(), alice.sign_in()
+        laptop, phone = alice.open_session(), alice.open_session()
         laptop.put("/user", json={"email": NEW})
         resend(client, "email_change", NEW)
         follow(client, "email_change", outbox.last(NEW).token)
@@ -142,7 +142,7 @@ class TestEmailChange:
 
 class TestPhoneChange:
     def test_new_number_is_sent_a_second_code(self, client, alice, outbox):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.put("/user", json={"phone": PHONE})
         resend(client, "phone_change", PHONE)
         first, second = outbox.sent()

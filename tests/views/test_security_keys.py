@@ -16,11 +16,11 @@ UNKNOWN = (400, "webauthn_challenge_not_found")
 @pytest.fixture
 def laptop(alice):
     """A session of Alice."""
-    return alice.sign_in()
+    return alice.open_session()
 
 
 def test_thief_of_an_older_session_cannot_finish_what_the_owner_began(alice, laptop, database):
-    thief = alice.sign_in()
+    thief = alice.open_session()
     database.run("UPDATE sessions SET created_at = now() - interval '1 day' WHERE id = %(id)s", id=thief.id)
     factor_id = enrol(laptop)
     assert [factor["id"] for factor in thief.get("/user").json["factors"]] == [factor_id]
@@ -33,7 +33,7 @@ def test_thief_of_an_older_session_cannot_finish_what_the_owner_began(alice, lap
 
 
 def test_key_is_enrolled_and_raises_later_sessions(alice, laptop, outbox):
-    other = alice.sign_in()
+    other = alice.open_session()
     key, factor_id, raised = set_up(laptop)
     assert (raised.id, raised.claims["aal"]) == (laptop.id, "aal2")
     assert [factor["status"] for factor in raised.user["factors"]] == ["verified"]

@@ -63,7 +63,7 @@ class TestList:
         assert alice.sign_in().get("/sessions").json["data"][1]["ip"] == shown
 
     def test_session_shows_its_last_refresh(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run(
             "UPDATE sessions SET created_at = created_at - interval '1 hour', refreshed_at = refreshed_at - interval '1 hour'"
         )
@@ -82,14 +82,14 @@ class TestList:
         )
 
     def test_list_contains_no_token(self, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         text = session.get("/sessions").text
         assert session.refresh_token not in text
         assert session.access_token not in text
         assert "counter" not in text
 
     def test_list_costs_one_statement(self, alice, parts):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = parts.db.statements_run
         session.get("/sessions")
         assert parts.db.statements_run == before + 1
@@ -99,7 +99,7 @@ class TestPages:
     @pytest.fixture
     def sessions(self, alice):
         """Seven sessions, the newest first."""
-        return [alice.sign_in() for _ in range(7)][::-1]
+        return [alice.open_session() for _ in range(7)][::-1]
 
     def links(self, response):
         return response.headers["Link"].split(", ")
@@ -171,7 +171,7 @@ class TestPages:
 
 class TestEndingASession:
     def test_delete_ends_only_that_session(self, alice, database):
-        laptop, phone = alice.sign_in(), alice.sign_in()
+        laptop, phone = alice.open_session(), alice.open_session()
         assert_ok(
             laptop.delete(f"/sessions/{phone.id}"), {"message": "Session ended", "timestamp": A_TIMESTAMP}
         )
@@ -184,30 +184,30 @@ class TestEndingASession:
         )
 
     def test_caller_may_end_the_current_session(self, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert session.delete(f"/sessions/{session.id}").status_code == 200
         assert_error(session.get("/user"), 401, "session_not_found")
 
     def test_id_is_case_insensitive(self, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert session.delete(f"/sessions/{session.id.upper()}").status_code == 200
 
     def test_session_of_another_user_is_404_and_continues(self, alice, mallory):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert_error(
             mallory.sign_in().delete(f"/sessions/{session.id}"), 404, "not_found", "There is no such session"
         )
         assert session.get("/user").status_code == 200
 
     def test_administrator_cannot_end_sessions_of_other_users(self, alice, carol):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert_error(
             carol.sign_in().delete(f"/sessions/{session.id}"), 404, "not_found", "There is no such session"
         )
         assert session.get("/user").status_code == 200
 
     def test_ended_session_is_404(self, alice, database):
-        laptop, phone = alice.sign_in(), alice.sign_in()
+        laptop, phone = alice.open_session(), alice.open_session()
         phone.post("/logout?scope=local")
         before = database.everything()
         assert_error(laptop.delete(f"/sessions/{phone.id}"), 404, "not_found", "There is no such session")
@@ -226,12 +226,12 @@ class TestEndingASession:
         ],
     )
     def test_unknown_or_malformed_id_is_404(self, alice, id):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert_error(session.delete(f"/sessions/{id}"), 404, "not_found", "There is no such session")
         assert session.get("/user").status_code == 200
 
 
 def test_session_ids_equal_those_of_the_access_tokens(alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     (only,) = session.get("/sessions").json["data"]
     assert only["id"] == session.id == A_UUID

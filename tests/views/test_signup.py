@@ -138,7 +138,7 @@ class TestTakenAddress:
         assert_error(client.get(f"/admin/users/{made_up['id']}", headers=service_role), 404, "user_not_found")
 
     def test_taken_address_leaves_its_user_unchanged(self, client, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = database.everything("users", "identities", "sessions")
         client.post(
             "/signup",

@@ -32,7 +32,7 @@ def tell(client, service_role):
 
 class TestSessions:
     def test_session_has_a_beginning_and_an_end(self, tell, database, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.post("/logout")
         clear_history(database)
         database.run("UPDATE sessions SET ip = '198.51.100.7', user_agent = %(firefox)s", firefox=FIREFOX)
@@ -377,7 +377,7 @@ class TestLimits:
 
 class TestList:
     def test_items_are_listed_the_newest_first(self, tell, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.put("/user", json={"data": {"a": 1}})
         response = tell(alice.id)
         times = [item["at"] for item in response.json["data"]]

@@ -352,7 +352,7 @@ class TestSessionsPerUser:
         return make_app(AUTH_SESSIONS_PER_USER="3").test_client()
 
     def test_sign_in_beyond_the_limit_ends_the_oldest_session(self, client, alice, database):
-        sessions = [alice.sign_in() for _ in range(4)]
+        sessions = [alice.open_session() for _ in range(4)]
         assert_error(sessions[0].get("/user"), 401, "session_not_found")
         assert_error(sessions[0].refresh(), 400, "refresh_token_not_found")
         assert [session.get("/user").status_code for session in sessions[1:]] == [200, 200, 200]
@@ -363,23 +363,23 @@ class TestSessionsPerUser:
 
     def test_sessions_of_other_users_do_not_count(self, client, alice, bob):
         sessions = [
-            alice.sign_in(),
-            bob.sign_in(),
-            bob.sign_in(),
-            bob.sign_in(),
-            alice.sign_in(),
-            alice.sign_in(),
+            alice.open_session(),
+            bob.open_session(),
+            bob.open_session(),
+            bob.open_session(),
+            alice.open_session(),
+            alice.open_session(),
         ]
         assert [session.get("/user").status_code for session in sessions] == [200] * 6
 
     def test_ended_sessions_do_not_count(self, client, alice):
-        first, second, third = (alice.sign_in() for _ in range(3))
+        first, second, third = (alice.open_session() for _ in range(3))
         third.post("/logout?scope=local")
         alice.sign_in()
         assert first.get("/user").status_code == second.get("/user").status_code == 200
 
     def test_expired_sessions_do_not_count(self, client, alice, database):
-        first, second, third = (alice.sign_in() for _ in range(3))
+        first, second, third = (alice.open_session() for _ in range(3))
         database.run(
             "UPDATE sessions SET refreshed_at = refreshed_at - interval '30 days' WHERE id IN (%(a)s, %(b)s)",
             a=second.id,
@@ -406,7 +406,7 @@ class TestRaces:
         )
 
     def test_sign_in_with_the_old_password_fails_after_a_concurrent_change(self, app, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         with database.locked("users", alice.id) as lock:
             change = lock.start(lambda: self.change_password(app, session))
             log_in = lock.start(lambda: sign_in(app.test_client(), alice.email))
@@ -417,7 +417,7 @@ class TestRaces:
     def test_concurrent_password_change_ends_a_session_of_the_old_password(
         self, app, client, alice, database
     ):
-        session = alice.sign_in()
+        session = alice.open_session()
         with database.locked("users", alice.id) as lock:
             log_in = lock.start(lambda: sign_in(app.test_client(), alice.email))
             change = lock.start(lambda: self.change_password(app, session))

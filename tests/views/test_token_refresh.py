@@ -37,7 +37,7 @@ def test_refresh_returns_new_tokens_and_the_whole_user(alice):
 
 
 def test_refresh_continues_the_session(alice, database):
-    session = alice.sign_in()
+    session = alice.open_session()
     database.run("UPDATE sessions SET created_at = created_at - interval '1 hour'")
     signed_in_at = database.value("SELECT floor(extract(epoch FROM created_at))::int FROM sessions")
     next_one = session.refreshed()
@@ -49,21 +49,21 @@ def test_refresh_continues_the_session(alice, database):
 
 
 def test_refresh_does_not_count_as_a_sign_in(alice, database):
-    session = alice.sign_in()
+    session = alice.open_session()
     before = database.everything("users", "identities", "outbox")
     session.refresh()
     assert database.everything("users", "identities", "outbox") == before
 
 
 def test_session_can_be_refreshed_any_number_of_times(alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     for _ in range(20):
         session = session.refreshed()
     assert session.get("/user").status_code == 200
 
 
 def test_refresh_returns_the_changed_user(alice, database):
-    session = alice.sign_in()
+    session = alice.open_session()
     database.run("""UPDATE users SET user_metadata = '{"name": "Alice"}', role = 'editor'""")
     refreshed = session.refreshed()
     assert (refreshed.user["role"], refreshed.claims["role"]) == ("editor", "editor")
@@ -71,13 +71,13 @@ def test_refresh_returns_the_changed_user(alice, database):
 
 
 def test_earlier_access_token_stays_valid_after_a_refresh(alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     session.refresh()
     assert session.get("/user").status_code == 200
 
 
 def test_credentials_in_headers_are_ignored(client, alice):
-    body = {"refresh_token": alice.sign_in().refresh_token}
+    body = {"refresh_token": alice.open_session().refresh_token}
     response = client.post(
         "/token?grant_type=refresh_token",
         json=body,
@@ -108,7 +108,7 @@ class TestReuse:
     """
 
     def test_reused_token_returns_the_current_token_and_only_counts_the_request(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         successor = session.refreshed()
         counted = database.one("SELECT refreshes, counted_until FROM sessions")
         before = database.everything()
@@ -121,13 +121,13 @@ class TestReuse:
         assert database.everything() == before
 
     def test_reused_token_works_until_the_interval_has_passed(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         successor = session.refreshed()
         age(database, 59)
         assert session.refreshed().refresh_token == successor.refresh_token
 
     def test_reused_token_ends_the_session_after_the_interval(self, client, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         successor = session.refreshed()
         age(database, 60)
         assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
@@ -151,13 +151,13 @@ class TestReuse:
         assert_ended(client, successor, database, "refresh_token_reused")
 
     def test_reused_token_ends_the_session_when_its_successor_was_used_too(self, client, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         newest = session.refreshed().refreshed()
         assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
         assert_ended(client, newest, database, "refresh_token_reused")
 
     def test_theft_keeps_other_sessions_of_the_user(self, alice, database):
-        phone, laptop = alice.sign_in(), alice.sign_in()
+        phone, laptop = alice.open_session(), alice.open_session()
         laptop.refreshed().refreshed()
         assert_error(laptop.refresh(), 400, "refresh_token_already_used", STOLEN)
         assert phone.get("/user").status_code == 200
@@ -178,7 +178,7 @@ class TestTokenAheadOfTheDatabase:
     """The database was restored from an older backup; the MAC proves that the service issued the token."""
 
     def test_token_ahead_of_the_database_is_accepted_and_moves_the_counter(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         for _ in range(3):
             session = session.refreshed()
         database.run("UPDATE sessions SET counter = 1")
@@ -188,7 +188,7 @@ class TestTokenAheadOfTheDatabase:
         assert session.refreshed().refresh_token == successor.refresh_token
 
     def test_token_behind_the_moved_counter_counts_as_stolen(self, client, alice, database):
-        first = alice.sign_in()
+        first = alice.open_session()
         newest = first.refreshed().refreshed()
         database.run("UPDATE sessions SET counter = 0")
         newest = newest.refreshed()
@@ -200,7 +200,7 @@ class TestTokenAheadOfTheDatabase:
     ("counter", "setting"), [(1, "off"), (0, "on")], ids=["a rotation", "the end of a session"]
 )
 def test_only_a_plain_rotation_commits_asynchronously(alice, database_url, counter, setting):
-    session = alice.sign_in()
+    session = alice.open_session()
     session.refresh()
     statement = sql.load_statements()["refresh_session"]
     values = {
@@ -226,7 +226,7 @@ class TestWithoutRotation:
         return make_app(AUTH_REFRESH_TOKEN_ROTATION="false").test_client()
 
     def test_token_stays_the_same_and_valid_without_rotation(self, client, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         for _ in range(3):
             age(database, 3600)
             refreshed = session.refreshed()
@@ -234,7 +234,7 @@ class TestWithoutRotation:
             assert refreshed.access_token != session.access_token
 
     def test_refresh_extends_the_session_without_rotation(self, client, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         for _ in range(2):
             age(database, 2_591_000)
             assert session.refresh().status_code == 200
@@ -253,7 +253,7 @@ class TestLifetime:
     EXPIRED = "Invalid Refresh Token: the session has expired"
 
     def test_session_expires_30_days_after_its_last_refresh(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         age(database, 30 * 86400 - 60)
         session = session.refreshed()
         age(database, 30 * 86400)
@@ -279,12 +279,12 @@ class TestLifetime:
         assert_error(session.get("/user"), 401, "session_expired")
 
     def test_session_age_is_unlimited_without_a_timebox(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         age(database, 10 * 365 * 86400, "created_at")
         assert session.refresh().status_code == 200
 
     def test_reused_token_of_an_expired_session_does_not_end_it(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.refreshed().refreshed()
         age(database, 30 * 86400)
         before = database.everything()
@@ -294,17 +294,17 @@ class TestLifetime:
 
 class TestRefusals:
     def test_refresh_is_refused_after_log_out(self, client, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.post("/logout")
         assert_ended(client, session, database, "logout")
 
     def test_refresh_is_refused_after_deletion_of_the_user(self, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.delete("/user")
         assert_error(session.refresh(), 400, "refresh_token_not_found", ENDED)
 
     def test_refresh_of_a_banned_user_is_refused(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run("UPDATE users SET banned_until = now() + interval '1 day'")
         before = database.everything()
         assert_error(session.refresh(), 400, "user_banned", "Invalid Refresh Token: this user is banned")
@@ -336,7 +336,7 @@ class TestRefusals:
         assert parts.db.statements_run == before
 
     def test_access_token_is_refused_as_refresh_token(self, client, alice):
-        response = refresh(client, alice.sign_in().access_token)
+        response = refresh(client, alice.open_session().access_token)
         assert_error(
             response, 400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found"
         )

@@ -15,7 +15,7 @@ def older(database, seconds):
 
 
 def test_delete_removes_the_user_and_everything_it_owns(alice, database, client, service_role):
-    session = alice.sign_in()
+    session = alice.open_session()
     assert_ok(session.delete("/user"), {"message": "User deleted", "timestamp": A_TIMESTAMP})
     for table in ("users", "identities", "sessions", "one_time_tokens"):
         assert database.count(table) == 0
@@ -23,7 +23,7 @@ def test_delete_removes_the_user_and_everything_it_owns(alice, database, client,
 
 
 def test_tokens_of_a_deleted_user_are_refused(alice):
-    session, other = alice.sign_in(), alice.sign_in()
+    session, other = alice.open_session(), alice.open_session()
     session.delete("/user")
     for ended in (session, other):
         assert_error(ended.get("/user"), 401, "user_not_found")
@@ -33,7 +33,7 @@ def test_tokens_of_a_deleted_user_are_refused(alice):
 
 
 def test_delete_leaves_other_users_unchanged(alice, bob, database):
-    other = bob.sign_in()
+    other = bob.open_session()
     before = other.get("/user").json
     alice.sign_in().delete("/user")
     assert_ok(other.get("/user"), before)
@@ -63,20 +63,20 @@ def test_delete_accepts_an_empty_body_and_no_body(alice, bob):
 
 class TestReauthentication:
     def test_delete_with_a_session_older_than_a_day_needs_reauthentication(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, 86_400)
         before = database.everything()
         assert_error(session.delete("/user"), 400, "reauthentication_needed", **NEEDED)
         assert database.everything() == before
 
     def test_delete_accepts_the_current_password_as_reauthentication(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, 86_400)
         assert session.delete("/user", json={"current_password": PASSWORD}).status_code == 200
         assert database.count("users") == 0
 
     def test_delete_with_a_wrong_password_is_refused(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, 86_400)
         before = database.everything()
         response = session.delete("/user", json={"current_password": "Wrong-Horse-1"})
@@ -92,7 +92,7 @@ class TestReauthentication:
 
 
 def test_one_of_two_concurrent_deletions_succeeds(app, alice, database):
-    session = alice.sign_in()
+    session = alice.open_session()
     with database.locked("users", alice.id) as lock:
         first, second = (lock.start(lambda: session.on(app.test_client()).delete("/user")) for _ in range(2))
     assert first.result().status_code == 200

@@ -24,7 +24,7 @@ def test_response_is_the_user_of_the_token(alice, bob):
 
 
 def test_response_contains_no_secret(alice, database):
-    text = alice.sign_in().get("/user").text
+    text = alice.open_session().get("/user").text
     assert "password" not in text
     assert database.value("SELECT password_hash FROM users") not in text
 
@@ -59,7 +59,7 @@ def test_response_contains_every_member_a_user_may_have(client, service_role):
 
 
 def test_identity_contains_the_id_of_its_user(alice):
-    (only,) = alice.sign_in().get("/user").json["identities"]
+    (only,) = alice.open_session().get("/user").json["identities"]
     assert only["user_id"] == only["identity_data"]["sub"] == alice.id
     assert only["identity_id"] == only["id"]
 
@@ -75,7 +75,7 @@ def test_identity_contains_the_id_of_its_user(alice):
     ],
 )
 def test_confirmed_at_is_the_earlier_confirmation(alice, database, email, phone, confirmed):
-    session = alice.sign_in()
+    session = alice.open_session()
     database.run(
         "UPDATE users SET email_confirmed_at = %(email)s, phone_confirmed_at = %(phone)s",
         email=email,
@@ -85,7 +85,7 @@ def test_confirmed_at_is_the_earlier_confirmation(alice, database, email, phone,
 
 
 def test_provider_and_providers_come_from_the_identities(alice, database):
-    session = alice.sign_in()
+    session = alice.open_session()
     database.run(
         """UPDATE users SET app_metadata = '{"provider": "forged", "providers": ["forged"], "plan": "gold"}'"""
     )
@@ -97,14 +97,14 @@ def test_provider_and_providers_come_from_the_identities(alice, database):
 
 
 def test_request_costs_one_statement(alice, parts):
-    session = alice.sign_in()
+    session = alice.open_session()
     before = parts.db.statements_run
     session.get("/user")
     assert parts.db.statements_run == before + 1
 
 
 def test_head_returns_the_same_headers_without_a_body(client, alice):
-    session = alice.sign_in()
+    session = alice.open_session()
     got, headed = session.get("/user"), client.head("/user", headers=session.authorization)
     assert (headed.status_code, headed.data) == (200, b"")
     assert headed.headers["Content-Length"] == got.headers["Content-Length"]

@@ -14,7 +14,7 @@ IDENTITY = "INSERT INTO identities (user_id, provider, subject, identity_data) V
 
 @pytest.fixture
 def session(alice):
-    return alice.sign_in()
+    return alice.open_session()
 
 
 def providers_of(session):
@@ -40,7 +40,7 @@ def test_user_object_lists_the_identities_when_one_is(database, alice, session, 
 
 
 def test_user_objects_of_both_users_follow_an_identity_that_changes_hands(database, alice, bob, session):
-    bobs = bob.sign_in()
+    bobs = bob.open_session()
     database.run("DELETE FROM identities WHERE user_id = %(id)s", id=bob.id)
     database.run(
         "UPDATE identities SET user_id = %(bob)s WHERE user_id = %(alice)s", alice=alice.id, bob=bob.id

@@ -36,7 +36,7 @@ def test_response_is_the_whole_user_object(alice):
 
 
 def test_update_without_a_change_only_sets_updated_at(alice, database):
-    session = alice.sign_in()
+    session = alice.open_session()
     before = session.get("/user").json
     response = session.put("/user", json={})
     assert_ok(response, before | {"updated_at": A_TIMESTAMP})
@@ -71,7 +71,7 @@ def test_update_changes_only_the_caller(alice, bob, database):
     ids=str,
 )
 def test_update_ignores_fields_users_may_not_change(alice, database, body):
-    session = alice.sign_in()
+    session = alice.open_session()
     before = session.get("/user").json
     assert_ok(session.put("/user", json=body), before | {"updated_at": A_TIMESTAMP})
 
@@ -95,19 +95,19 @@ class TestMetadata:
         ],
     )
     def test_data_is_merged_by_key(self, alice, database, before, change, after):
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run("UPDATE users SET user_metadata = %(before)s", before=json.dumps(before))
         assert session.put("/user", json={"data": change}).json["user_metadata"] == after
         assert session.get("/user").json["user_metadata"] == after
 
     def test_data_null_changes_nothing(self, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.put("/user", json={"data": {"a": 1}})
         assert session.put("/user", json={"data": None}).json["user_metadata"] == {"a": 1}
 
     @pytest.mark.parametrize("letter", ["x", "ü", "😀"])
     def test_data_may_be_8_kib_as_json(self, alice, letter):
-        session = alice.sign_in()
+        session = alice.open_session()
         room = (8192 - len('{"x": ""}')) // len(letter.encode())
         assert session.put("/user", json={"data": {"x": letter * room}}).status_code == 200
         before = session.get("/user").json
@@ -120,11 +120,11 @@ class TestMetadata:
         assert session.get("/user").json == before
 
     def test_oversized_data_is_named_as_the_client_sent_it(self, alice):
-        response = alice.sign_in().put("/user", json={"data": {"x": "y" * 9000}})
+        response = alice.open_session().put("/user", json={"data": {"x": "y" * 9000}})
         assert response.json["details"] == "data: must be at most 8 KiB as JSON"
 
     def test_size_limit_applies_to_the_merged_data(self, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert session.put("/user", json={"data": {"a": "x" * 5000}}).status_code == 200
         assert_error(
             session.put("/user", json={"data": {"b": "x" * 5000}}), 400, "validation_failed", **TOO_LARGE
@@ -156,7 +156,7 @@ class TestPassword:
         assert alice.try_to_sign_in(NEW).status_code == 200
 
     def test_new_password_ends_all_other_sessions(self, alice, database):
-        laptop, phone, tablet = (alice.sign_in() for _ in range(3))
+        laptop, phone, tablet = (alice.open_session() for _ in range(3))
         laptop.put("/user", json={"password": NEW})
         for ended in (phone, tablet):
             assert_error(ended.get("/user"), 401, "session_not_found")
@@ -166,7 +166,7 @@ class TestPassword:
         assert database.count("sessions", "end_reason = 'password_changed'") == 2
 
     def test_new_password_keeps_sessions_of_other_users(self, alice, bob):
-        other = bob.sign_in()
+        other = bob.open_session()
         alice.sign_in().put("/user", json={"password": NEW})
         assert other.get("/user").status_code == 200
 
@@ -185,7 +185,7 @@ class TestPassword:
         assert "error_code=otp_expired" in client.get(link).location
 
     def test_user_without_a_password_sets_one(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run("UPDATE users SET password_hash = NULL")
         assert session.put("/user", json={"password": NEW}).status_code == 200
         assert alice.try_to_sign_in(NEW).status_code == 200
@@ -194,7 +194,7 @@ class TestPassword:
         "password", ["short", "correct-horse-1", "CORRECT-HORSE-1", "Correct-Horse", "CorrectHorse1", ""]
     )
     def test_weak_password_is_422(self, alice, database, password):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = database.everything()
         response = session.put("/user", json={"password": password})
         assert_error(
@@ -208,14 +208,14 @@ class TestPassword:
         assert database.everything() == before
 
     def test_current_password_as_new_password_is_422(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = database.everything()
         details = "password: must differ from the current one"
         assert_error(session.put("/user", json={"password": PASSWORD}), 422, "same_password", details=details)
         assert database.everything() == before
 
     def test_password_stays_when_another_change_of_the_request_fails(self, alice, bob, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = database.everything()
         assert_error(session.put("/user", json={"password": NEW, "email": bob.email}), 409, "email_exists")
         assert_error(
@@ -230,7 +230,7 @@ class TestPassword:
     def test_one_of_two_concurrent_password_changes_wins_and_ends_the_other_session(
         self, app, client, alice, database
     ):
-        laptop, phone = alice.sign_in(), alice.sign_in()
+        laptop, phone = alice.open_session(), alice.open_session()
         with database.locked("users", alice.id) as lock:
             first = lock.start(lambda: laptop.on(app.test_client()).put("/user", json={"password": NEW}))
             second = lock.start(
@@ -253,7 +253,7 @@ class TestPassword:
     )
     def test_request_of_a_session_that_ends_meanwhile_fails(self, app, alice, database, method, body):
         # Mallory holds a stolen session; Alice changes her password while a request of that session waits.
-        mine, stolen = alice.sign_in(), alice.sign_in()
+        mine, stolen = alice.open_session(), alice.open_session()
         with database.locked("users", alice.id) as lock:
             change = lock.start(lambda: mine.on(app.test_client()).put("/user", json={"password": NEW}))
             late = lock.start(
@@ -309,14 +309,14 @@ class TestAddresses:
         )
 
     def test_current_address_is_not_a_change(self, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = session.get("/user").json
         assert_ok(
             session.put("/user", json={"email": "ALICE@example.com"}), before | {"updated_at": A_TIMESTAMP}
         )
 
     def test_address_change_keeps_sessions(self, alice):
-        laptop, phone = alice.sign_in(), alice.sign_in()
+        laptop, phone = alice.open_session(), alice.open_session()
         laptop.put("/user", json={"email": "new@example.com"})
         assert laptop.get("/user").status_code == phone.get("/user").status_code == 200
 
@@ -332,7 +332,7 @@ class TestAddresses:
         )
 
     def test_taken_email_is_409(self, alice, bob, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = database.everything()
         response = session.put("/user", json={"email": bob.email})
         assert_error(
@@ -360,13 +360,13 @@ class TestReauthentication:
 
     @each_change
     def test_young_session_needs_no_reauthentication(self, alice, database, change, age):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, age - 10)
         assert session.put("/user", json=change).status_code == 200
 
     @each_change
     def test_old_session_needs_reauthentication(self, alice, database, change, age):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, age)
         before = database.everything()
         assert_error(session.put("/user", json=change), 400, "reauthentication_needed", **NEEDED)
@@ -374,14 +374,14 @@ class TestReauthentication:
 
     @each_change
     def test_current_password_reauthenticates(self, alice, database, change, age):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, age)
         assert session.put("/user", json=change | {"current_password": PASSWORD}).status_code == 200
 
     def test_current_and_new_password_are_hashed_with_one_admission(
         self, alice, database, parts, monkeypatch
     ):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, 86_400)
         admission = threading.Semaphore(1)
         monkeypatch.setattr(parts.passwords, "_admission", admission)
@@ -390,7 +390,7 @@ class TestReauthentication:
 
     @each_change
     def test_wrong_current_password_is_refused(self, alice, database, change, age):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, age)
         before = database.everything()
         response = session.put("/user", json=change | {"current_password": "Wrong-Horse-1"})
@@ -404,31 +404,31 @@ class TestReauthentication:
         assert database.everything() == before
 
     def test_refresh_does_not_make_a_session_younger(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, 86_400)
         assert_error(
             session.refreshed().put("/user", json={"password": NEW}), 400, "reauthentication_needed", **NEEDED
         )
 
     def test_metadata_needs_no_reauthentication(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, 86_400)
         assert session.put("/user", json={"data": {"name": "Alice"}}).status_code == 200
 
     def test_current_email_needs_no_reauthentication(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, 86_400)
         assert session.put("/user", json={"email": alice.email}).status_code == 200
 
     def test_old_session_cannot_probe_whether_an_address_is_taken(self, alice, bob, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, 86_400)
         assert_error(
             session.put("/user", json={"email": bob.email}), 400, "reauthentication_needed", **NEEDED
         )
 
     def test_old_session_cannot_probe_the_current_password_as_a_new_one(self, alice, database, hashes):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, 86_400)
         before = hashes.count
         assert_error(
@@ -437,14 +437,14 @@ class TestReauthentication:
         assert hashes.count == before
 
     def test_invented_nonce_is_refused(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         older(database, 86_400)
         response = session.put("/user", json={"password": NEW, "nonce": "123456"})
         assert response.status_code == 400
         assert response.json["error_code"] in ("reauthentication_needed", "reauthentication_not_valid")
 
     def test_reauthentication_is_ignored_when_not_needed(self, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert (
             session.put(
                 "/user", json={"data": {"x": 1}, "nonce": "123456", "current_password": "Wrong-Horse-1"}
@@ -477,7 +477,7 @@ class TestReauthentication:
 
     def test_user_without_an_address_needs_no_proof_for_the_first(self, alice, database):
         """The user could not receive a code."""
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run("UPDATE users SET email = NULL, password_hash = NULL")
         older(database, 90_000)
         assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
@@ -496,7 +496,7 @@ class TestReauthentication:
         )
 
     def test_user_without_a_password_cannot_reauthenticate_with_one(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run("UPDATE users SET password_hash = NULL")
         older(database, 86_400)
         response = session.put("/user", json={"password": NEW, "current_password": PASSWORD})

@@ -430,7 +430,7 @@ class TestForm:
         response = client.post(
             "/verify",
             json={"type": "magiclink", "token_hash": message.token},
-            headers=mallory.sign_in().authorization,
+            headers=mallory.open_session().authorization,
         )
         assert response.json["user"]["email"] == "erin@example.com"
 
@@ -458,7 +458,7 @@ class TestMisplacedTokens:
         assert_signs_in(client, "magiclink", token)
 
     def test_access_token_and_refresh_token_are_refused_as_links(self, client, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         before = database.everything(*EFFECTS)
         for token in (session.access_token, session.refresh_token, session.id):
             for type in BY_LINK:

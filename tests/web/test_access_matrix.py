@@ -408,7 +408,7 @@ class TestUserCannotBecomeAdministrator:
         assert response.json == before | {"updated_at": response.json["updated_at"]}
 
     def test_by_sending_all_privileged_fields(self, mallory):
-        session = mallory.sign_in()
+        session = mallory.open_session()
         self.assert_unchanged_by(session, FIELDS)
         self.assert_no_administrator(session.refreshed())
 
@@ -417,7 +417,7 @@ class TestUserCannotBecomeAdministrator:
         self.assert_unchanged_by(mallory.sign_in(), {name: FIELDS[name]})
 
     def test_by_changing_user_metadata(self, mallory):
-        session = mallory.sign_in()
+        session = mallory.open_session()
         assert session.put("/user", json={"data": FIELDS}).status_code == 200
         self.assert_no_administrator(session.refreshed())
 
@@ -438,7 +438,7 @@ class TestUserCannotBecomeAdministrator:
         self.assert_no_administrator(session_of(client, sign_in(client, mallory.email)))
 
     def test_by_sending_a_header(self, client, mallory):
-        session = mallory.sign_in()
+        session = mallory.open_session()
         for headers in (
             {"X-Role": "admin"},
             {"X-User-Role": "service_role"},
@@ -453,7 +453,7 @@ class TestUserCannotBecomeAdministrator:
 
 class TestAdministratorCannotMakeAdministrators:
     def test_by_creating_a_user_with_a_role(self, carol, database):
-        session = carol.sign_in()
+        session = carol.open_session()
         for role in ("admin", "authenticated", "editor", "", 1, ["admin"]):
             response = session.post("/admin/users", json={"email": "dave@example.com", "role": role})
             assert response.status_code in (400, 403)
@@ -481,7 +481,7 @@ class TestAdministratorCannotMakeAdministrators:
         )
 
     def test_by_creating_or_changing_an_existing_user(self, carol, alice):
-        session = carol.sign_in()
+        session = carol.open_session()
         response = session.post(
             "/admin/users", json={"email": alice.email, "app_metadata": {"role": "admin"}}
         )
@@ -492,7 +492,7 @@ class TestAdministratorCannotMakeAdministrators:
         assert alice.sign_in().user["role"] == "authenticated"
 
     def test_by_generating_a_link(self, carol, alice, database):
-        session = carol.sign_in()
+        session = carol.open_session()
         for path, body in (
             ("/admin/generate_link", {"type": "recovery", "email": alice.email}),
             ("/admin/invite", {"email": "dave@example.com", "options": {"data": {"role": "admin"}}}),
@@ -504,7 +504,7 @@ class TestAdministratorCannotMakeAdministrators:
 class TestAccessTokenIsNotTheServiceRoleKey:
     @pytest.mark.parametrize("role", ["service_role", "admin", "supabase_admin"])
     def test_token_that_claims_the_role_is_refused(self, client, app, mallory, role):
-        session = mallory.sign_in()
+        session = mallory.open_session()
         claiming = session.user | {"role": role, "app_metadata": {"role": role}}
         token = app.extensions[EXTENSION].access_tokens.issue(
             claiming, session.id, session.claims["iat"], "aal1", []

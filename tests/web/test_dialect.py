@@ -213,7 +213,7 @@ class TestPhones:
         assert client.post("/verify", json=body, headers=DIALECT).json["user"]["phone"] == DIGITS
 
     def test_pending_phone_has_digits_only(self, client, alice):
-        headers = alice.sign_in().authorization | DIALECT
+        headers = alice.open_session().authorization | DIALECT
         response = client.put("/user", json={"phone": DIGITS}, headers=headers)
         assert (response.status_code, response.json["new_phone"]) == (200, DIGITS)
 
@@ -276,7 +276,7 @@ class TestAdministration:
         assert len(response.json.get("users") or response.json["data"]) == shown
 
     def test_other_lists_keep_their_form(self, client, alice):
-        response = client.get("/sessions", headers=alice.sign_in().authorization | DIALECT)
+        response = client.get("/sessions", headers=alice.open_session().authorization | DIALECT)
         assert set(response.json) == {"data", "pagination"}
 
     def test_redirect_target_in_a_link_is_readable(self, client, alice, service_role):
@@ -302,7 +302,7 @@ class TestMessages:
         assert_ok(client.post(path, json=body, headers=DIALECT), {})
 
     def test_request_for_reauthentication_returns_an_empty_object(self, client, alice):
-        headers = alice.sign_in().authorization | DIALECT
+        headers = alice.open_session().authorization | DIALECT
         assert_ok(client.get("/reauthenticate", headers=headers), {})
 
 

@@ -91,7 +91,7 @@ class TestCredentials:
         assert_error(response, 400, "refresh_token_not_found", sentence)
 
     def test_refresh_token_of_an_ended_session(self, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         session.post("/logout")
         sentence = "Invalid Refresh Token: Refresh Token Not Found"
         assert_error(session.refresh(), 400, "refresh_token_not_found", sentence)
@@ -120,7 +120,7 @@ class TestCredentials:
 
 class TestReauthentication:
     def test_user_without_a_confirmed_address(self, alice, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run("UPDATE users SET email_confirmed_at = NULL")
         sentence = "Reauthentication requires the user to have an email or a phone number"
         assert_error(session.get("/reauthenticate"), 422, "validation_failed", sentence)

@@ -101,7 +101,7 @@ each_endpoint = pytest.mark.parametrize(
 
 @pytest.fixture
 def send(client, alice, service_role, database):
-    session = alice.sign_in()
+    session = alice.open_session()
     callers = {"nobody": {}, "alice": session.authorization, "service role": service_role}
 
     def send(endpoint, text, content_type="application/json"):
@@ -277,7 +277,7 @@ class TestAcceptedBodies:
         assert alice.sign_in().put("/user", json={"data": {text: text}}).json["user_metadata"] == {text: text}
 
     def test_surrogate_pair_is_one_character(self, client, alice):
-        headers = alice.sign_in().authorization
+        headers = alice.open_session().authorization
         response = client.put(
             "/user", data=r'{"data": {"x": "\ud83d\ude00"}}', content_type="application/json", headers=headers
         )
@@ -293,7 +293,7 @@ class TestAcceptedBodies:
         assert alice.sign_in().put("/user", json={"data": {"x": {"x": {"x": 1}}}}).status_code == 200
 
     def test_repeated_name_in_a_nested_object_is_refused(self, client, alice):
-        headers = alice.sign_in().authorization
+        headers = alice.open_session().authorization
         response = client.put(
             "/user", data='{"data": {"x": 1, "x": 2}}', content_type="application/json", headers=headers
         )

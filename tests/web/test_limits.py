@@ -289,7 +289,7 @@ class TestLimitsByUser:
         assert limits(bob.sign_in().on(client).post("/logout")) == (2, 1)
 
     def test_log_outs_are_limited_to_20_in_5_minutes(self, limited, alice):
-        session = alice.sign_in().on(limited())
+        session = alice.open_session().on(limited())
         for remaining in range(19, -1, -1):
             assert limits(session.post("/logout?scope=others")) == (20, remaining)
         assert_refused(session.post("/logout?scope=others"), 300, 20)
@@ -315,7 +315,7 @@ class TestLimitsByUser:
         assert limits(bob.sign_in().on(client).put("/user", json={})) == (4, 3)
 
     def test_address_changes_are_limited_to_5_an_hour(self, limited, alice, database):
-        session = alice.sign_in().on(limited())
+        session = alice.open_session().on(limited())
         for number in range(5):
             pass_time(database, 61)
             response = session.put("/user", json={"email": f"alice{number}@example.com"})
@@ -327,7 +327,7 @@ class TestLimitsByUser:
         assert session.put("/user", json={"email": "alice9@example.com"}).status_code == 200
 
     def test_taken_addresses_are_revealed_5_times_an_hour(self, limited, alice, bob):
-        session = alice.sign_in().on(limited())
+        session = alice.open_session().on(limited())
         answers = [session.put("/user", json={"email": bob.email}).status_code for _ in range(7)]
         assert answers == [409] * 5 + [429] * 2
 
@@ -433,7 +433,7 @@ class TestRateLimitHeaders:
         assert [limits(sign_in(client, alice.email, WRONG)) for _ in range(3)] == [(3, 2), (3, 1), (3, 0)]
 
     def test_refused_message_has_nothing_remaining(self, limited, alice):
-        session = alice.sign_in().on(limited())
+        session = alice.open_session().on(limited())
         assert session.get("/reauthenticate").status_code == 200
         response = session.get("/reauthenticate")
         assert_error(response, 429, "over_email_send_rate_limit")
@@ -463,7 +463,7 @@ class TestRateLimitHeaders:
             assert (response.status_code, limits(response) is not None) == (status, True)
 
     def test_request_succeeds_when_a_count_cannot_be_returned(self, limited, alice, database):
-        session = alice.sign_in().on(limited())
+        session = alice.open_session().on(limited())
         database.run("DELETE FROM sessions")
         database.run("ALTER TABLE request_counts ADD CONSTRAINT no_refunds CHECK (count > 0)")
         try:
@@ -472,7 +472,7 @@ class TestRateLimitHeaders:
             database.run("ALTER TABLE request_counts DROP CONSTRAINT no_refunds")
 
     def test_null_address_is_not_counted_as_a_change(self, limited, alice):
-        session = alice.sign_in().on(limited(ADDRESS_CHANGES="1 per hour"))
+        session = alice.open_session().on(limited(ADDRESS_CHANGES="1 per hour"))
         for _ in range(3):
             assert session.put("/user", json={"phone": None, "data": {"a": 1}}).status_code == 200
 
@@ -548,7 +548,7 @@ class TestLimitsDisabled:
     """With AUTH_RATE_LIMITS_ENABLED=false, as in all other tests."""
 
     def test_requests_are_not_counted(self, client, alice, service_role, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         for _ in range(35):
             for limit in BY_NETWORK:
                 for method, path in limit.requests:

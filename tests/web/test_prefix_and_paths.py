@@ -126,7 +126,7 @@ class TestMethods:
 
     @pytest.mark.parametrize("header", ["X-HTTP-Method-Override", "X-Method-Override"])
     def test_header_does_not_override_the_method(self, client, alice, header):
-        session = alice.sign_in()
+        session = alice.open_session()
         assert client.get("/user", headers=session.authorization | {header: "DELETE"}).status_code == 200
         assert session.get("/user").status_code == 200
 

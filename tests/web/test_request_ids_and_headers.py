@@ -52,7 +52,7 @@ class TestHeaders:
             assert not any(digit in server.get(path).headers.get("Server", "") for digit in "0123456789")
 
     def test_only_pages_set_cookies(self, client, alice):
-        responses = one_of_each(client, alice.sign_in())
+        responses = one_of_each(client, alice.open_session())
         assert {name for name, response in responses.items() if "Set-Cookie" in response.headers} == {"page"}
 
 
