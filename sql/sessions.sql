@@ -221,8 +221,7 @@ RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
 
 -- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
---                   session_timebox integer, reauthenticated boolean, needs_proof boolean, proof_age integer,
---                   reauthentication_age integer)
+--                   session_timebox integer, reauthenticated boolean, needs_proof boolean, age integer)
 WITH caller AS (
   SELECT id, email, email_proved, phone, phone_proved, password_hash, is_anonymous(users) AS is_anonymous,
          converted_at
@@ -230,9 +229,8 @@ WITH caller AS (
 )
 SELECT caller.*, iso_8601(now()) AS moment,
        locked_caller_state(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime,
-                           :session_timebox, :reauthenticated,
-                           CASE WHEN :needs_proof THEN :proof_age ELSE :reauthentication_age END,
-                           :caller_aal, :caller_level, :mfa_required, :needs_proof) AS state
+                           :session_timebox, :reauthenticated, :age, :caller_aal, :caller_level,
+                           :mfa_required, :needs_proof) AS state
   FROM caller;
 
 -- name: record_reauthentication(session_id uuid)

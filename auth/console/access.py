@@ -21,9 +21,6 @@ from auth.web.forms import SESSION, own_form
 from auth.web.levels import Level
 from auth.web.limits import limited
 
-# Seconds. AUTH_REAUTHENTICATION_AGE may be shorter than the time it takes to fill in the form of an act.
-_LEAST_AGE = 300
-
 
 def administrator_signed_in() -> None:
     """Admit browsers in which an administrator is signed in and has completed the second step."""
@@ -47,7 +44,7 @@ administrator = guard.guard_by(administrator_signed_in, Level.AAL2)
 
 def require_proof() -> None:
     """Raises `ApiError` unless the administrator has given a proof in the last 15 minutes."""
-    if not has_proof(g.administrator, at_least=_LEAST_AGE):
+    if not has_proof(g.administrator):
         raise ApiError("reauthentication_needed")
 
 
@@ -105,7 +102,7 @@ def needs_factor() -> Response:
     """Send an administrator without a second factor to enrol one, and back."""
     settings = latchkey.settings
     may = {"may_enrol": settings.mfa_enabled, "may_add_passkeys": settings.passkeys_enabled}
-    if any(may.values()) and not has_proof(g.administrator, at_least=_LEAST_AGE):
+    if any(may.values()) and not has_proof(g.administrator):
         # Enrolment requires one, and does not know the way back.
         return _to_step("reauthentication_needed")
     return console_page("enrol.html", section=None, status=403, **may, way_back=_way_back())

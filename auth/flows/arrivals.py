@@ -20,7 +20,7 @@ from auth.web.errors import ApiError
 from auth.web.levels import Level
 
 # The pages that a sign-in, a second step or a proof may return to, by their names in `next`.
-_OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "delete")} | {
+_OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "delete")} | {
     "new-password": "new-password"
 }
 _CONSOLE = re.compile(r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?")

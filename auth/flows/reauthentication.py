@@ -10,11 +10,14 @@ from flask import g
 from auth.context import latchkey
 from auth.flows.factor_codes import check_totp
 from auth.flows.password_attempts import begin_attempt, check_attempt
-from auth.settings.constants import proof_age
 from auth.web import audit, guard
 from auth.web.errors import ApiError
 from sql import Transaction
 
+# Seconds for which an authentication counts as a proof, if `AUTH_REAUTHENTICATION_AGE` does not say fewer.
+_PROOF_AGE = 900
+# Seconds for which one always counts on the pages, which ask for it on a page of its own.
+_LEAST_ON_PAGES = 300
 _CREDENTIALS = (
     "current_password, factor_code of an authenticator app, or nonce with the code that GET /reauthenticate"
     " sends"
@@ -23,16 +26,13 @@ _CREDENTIALS = (
 
 def is_needed(known: Any, *, needs_proof: bool = False) -> bool:
     """Whether the session of a caller, a row of `select_caller`, is too old for the requested change."""
-    if needs_proof:
-        return not has_proof(known)
-    most, age = latchkey.settings.reauthentication_age, known.authentication_age
+    most, age = _most(needs_proof), known.proof_age if needs_proof else known.authentication_age
     return most is not None and (age is None or age >= most)
 
 
-def has_proof(known: Any, *, at_least: int = 0) -> bool:
-    """Whether a session has a recent proof. One of fewer than `at_least` seconds always counts."""
-    age = known.proof_age
-    return age is not None and age < max(proof_age(latchkey.settings), at_least)
+def has_proof(known: Any) -> bool:
+    """Whether a session has a recent proof."""
+    return not is_needed(known, needs_proof=True)
 
 
 def reauthenticate(known: Any, body: dict[str, Any], *, needs_proof: bool = False) -> bool:
@@ -67,11 +67,21 @@ def lock_caller(
 
     `unless_anonymous` exempts anonymous users, who could not get a code.
     """
-    needs = {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
+    needs = {"reauthenticated": reauthenticated, "needs_proof": needs_proof, "age": _most(needs_proof)}
     caller = guard.admit(tx.one("lock_caller", **needs, **guard.caller()))
     if caller.state == "reauthentication_needed" and not (unless_anonymous and caller.is_anonymous):
         raise needed(wanted)
     return caller
+
+
+def _most(needs_proof: bool) -> int | None:
+    """Return how many seconds an authentication of the caller's session counts, or None for ever."""
+    most = latchkey.settings.reauthentication_age
+    if most is not None and guard.is_on_pages():
+        most = max(most, _LEAST_ON_PAGES)
+    if not needs_proof:
+        return most
+    return _PROOF_AGE if most is None else min(most, _PROOF_AGE)
 
 
 def _check_credential(known: Any, body: dict[str, Any]) -> None:

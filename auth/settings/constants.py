@@ -6,8 +6,6 @@ from auth.settings import Settings
 
 # Seconds after which a message without an expiry time is given up, and a failing webhook is disabled.
 GIVE_UP = 3 * 86_400
-# Seconds for which a sign-in or a reauthentication counts as a proof for changing the ways to sign in.
-_PROOF_AGE = 900
 
 
 def statement_constants(config: Settings) -> dict[str, Any]:
@@ -23,15 +21,7 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "audit_retention": config.audit_retention,
         "unconfirmed_retention": config.unconfirmed_retention,
         "give_up": GIVE_UP,
-        "reauthentication_age": config.reauthentication_age,
-        "proof_age": proof_age(config),
         "email_confirm_required": config.email_confirm_required,
         "phone_confirm_required": config.phone_confirm_required,
         "mfa_required": config.mfa_required,
     }
-
-
-def proof_age(config: Settings) -> int:
-    """Return the age, in seconds, up to which an authentication counts as a proof."""
-    age = config.reauthentication_age
-    return _PROOF_AGE if age is None else min(_PROOF_AGE, age)

@@ -118,6 +118,11 @@ def caller_id() -> str:
     return g.caller.user_id
 
 
+def is_on_pages() -> bool:
+    """Whether the caller is a browser that is signed in on our pages: no token expires."""
+    return g.caller.expires_at is None
+
+
 def is_service_role() -> bool:
     """Whether the caller of an administrative view used the service role key."""
     return g.caller is None

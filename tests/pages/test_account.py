@@ -103,6 +103,25 @@ class TestProof:
         assert visitor.submit(email="new@example.com").url == f"{SITE}/account/confirm?next=email"
         assert database.value("SELECT new_email FROM users") is None
 
+    @pytest.mark.parametrize(
+        ("path", "fields", "said"),
+        [
+            ("email", {"email": "new@example.com"}, "new@example.com"),
+            ("two-step", {}, "<svg"),
+            ("delete", {"confirmed": "yes"}, "Your account is deleted"),
+        ],
+    )
+    def test_proof_counts_for_five_minutes_where_each_change_asks_for_one(
+        self, make_app, alice, database, path, fields, said
+    ):
+        visitor = Visitor(make_app(AUTH_REAUTHENTICATION_AGE="always")).signed_in_as(alice)
+        visitor.visit(f"/account/{path}")
+        database.run("UPDATE sessions SET created_at = created_at - interval '6 minutes'")
+        assert visitor.submit(**fields).url == f"{SITE}/account/confirm?next={path}"
+        assert visitor.submit(current_password=PASSWORD).url == f"{SITE}/account/{path}"
+        assert said not in visitor.page.text
+        assert said in visitor.submit(**fields).text
+
     def test_other_targets_lead_to_the_account(self, visitor):
         visitor.visit("/account/confirm?next=https://evil.example")
         assert visitor.submit(current_password=PASSWORD).url == f"{SITE}/account"
