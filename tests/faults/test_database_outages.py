@@ -290,7 +290,7 @@ class TestSeveralHosts:
             f"postgresql://postgres@127.0.0.1,localhost,127.0.0.1/postgres?port={silent_port}", size=1
         )
         began = time.monotonic()
-        with pytest.raises(psycopg2.OperationalError, match="has not answered"):
+        with pytest.raises(psycopg2.OperationalError, match="has not responded"):
             database.one("ping")
         assert DEADLINE - 0.1 < time.monotonic() - began < DEADLINE + SLACK
 
