@@ -16,7 +16,7 @@ from tests.support.plans import STATEMENTS, analyze, plan_of
 from tests.support.processes import wait_until
 
 DAY = 86_400
-MANY = 5_000
+MANY = 20_000
 CONSTANTS = {
     "refresh_token_lifetime": 30 * DAY,
     "session_timebox": None,
@@ -432,13 +432,15 @@ class TestRefreshes:
 
 @pytest.fixture(scope="class")
 def many(all_rows, database_url):
-    """Fill every table with many rows, of which one in 500 has expired."""
+    """Fill every table with many rows, of which one in a thousand has expired."""
     all_rows.empty()
-    fill(all_rows, MANY, "CASE WHEN mod(number, 500) = 0 THEN interval '1 minute' ELSE interval '-1 day' END")
+    fill(
+        all_rows, MANY, "CASE WHEN mod(number, 1000) = 0 THEN interval '1 minute' ELSE interval '-1 day' END"
+    )
     all_rows.run(
         "INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 100) AS number"
     )
-    all_rows.run("INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 3)")
+    all_rows.run("INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 30)")
     analyze(database_url, *TABLES)
     yield
     all_rows.truncate()
