@@ -47,7 +47,7 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
         "caller_level": Level.AAL2,
     }
     with latchkey.db.transaction() as tx:
-        user = tx.one("lock_caller", reauthenticated=True, needs_proof=False, **caller)
+        user = tx.one("lock_caller", reauthenticated=True, needs_proof=False, age=None, **caller)
         if user is None or user.state != "live":
             raise ApiError("session_not_found")
         if user.converted_at and user.converted_at > flow.created_at:
