@@ -83,7 +83,8 @@ class Person:
     def open_session(self) -> Session:
         """Open a session in the application's database, a quarter of the cost of a sign-in, and return it."""
         parts: Latchkey = self.client.application.extensions[EXTENSION]
-        client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": None}
+        ip, user_agent = _origin(self.client)
+        client = {"ip": ip, "network": ip, "user_agent": user_agent}
         row = parts.db.one("open_session", user_id=self.id, method="password", **client)
         user = json.loads(row.user_object)
         access_token = parts.access_tokens.issue(user, row.session_id, row.issued_at, row.aal, row.amr)
@@ -125,15 +126,19 @@ SELECT id,
 
 def _insert(client: FlaskClient, email: str, role: str) -> str:
     parts: Latchkey = client.application.extensions[EXTENSION]
-    origin = client.environ_base["REMOTE_ADDR"], client.environ_base["HTTP_USER_AGENT"]
     with parts.db.pool.connection() as connection, connection.cursor() as cursor:
         if "insert_person" not in connection.prepared:
             cursor.execute(_INSERT)
             connection.prepared.add("insert_person")
-        values = (email, _password_hash(parts), role, *origin)
+        values = (email, _password_hash(parts), role, *_origin(client))
         cursor.execute("EXECUTE insert_person (%s, %s, %s, %s, %s)", values)
         ((user_id, _),) = cursor.fetchall()
         return str(user_id)
+
+
+def _origin(client: FlaskClient) -> tuple[str, str]:
+    """Return the address and the user agent of a client."""
+    return client.environ_base["REMOTE_ADDR"], client.environ_base["HTTP_USER_AGENT"]
 
 
 def _password_hash(parts: Latchkey) -> str:
