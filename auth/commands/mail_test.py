@@ -15,8 +15,9 @@ from auth.delivery.senders import Refused, TryLater
 @click.command("mail-test", short_help="Send one mail, and print the server's reply.")
 @click.argument("address")
 @click.option("--all", "sends_all", is_flag=True, help="Send a sample of each kind of mail instead.")
+@click.option("--language", default="en", show_default=True, help="The language of the samples.")
 @json_option
-def command(address: str, sends_all: bool, as_json: bool) -> None:
+def command(address: str, sends_all: bool, language: str, as_json: bool) -> None:
     """Send one mail to ADDRESS directly, not through the outbox, and print the mail server's reply.
 
     \b
@@ -30,7 +31,10 @@ def command(address: str, sends_all: bool, as_json: bool) -> None:
     text = f"This mail shows that {settings.site_url} can send mail.\n\nYou do not need to do anything.\n"
     subject = f"Test mail from {settings.site_url}"
     test = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, text)
-    samples = load_templates(settings).samples(address) if sends_all else [test]
+    templates = load_templates(settings)
+    if language not in templates.languages:
+        raise click.BadParameter(f"{language} is not one of {', '.join(templates.languages)}.")
+    samples = templates.samples(address, language) if sends_all else [test]
     try:
         for message in samples:
             response = sender.send(address, message)

@@ -4,11 +4,11 @@ import functools
 import re
 import tomllib
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from babel import Locale, UnknownLocaleError
-from babel.dates import format_date, get_datetime_format
+from babel.dates import format_date, format_timedelta, get_datetime_format
 
 TEMPLATES = Path(__file__).parent / "templates"
 DEFAULT = "en"
@@ -48,13 +48,22 @@ def choose(supported: Sequence[str], locale: object, accept_language: object) ->
 
 def date_and_time(moment: datetime, language: str) -> str:
     """Return a time as the language writes it, such as `May 6, 2026, 07:08 UTC`."""
-    try:
-        locale = Locale.parse(language, sep="-")
-    except (ValueError, UnknownLocaleError):  # an operator's own language
-        locale = Locale(DEFAULT)
+    locale = _locale(language)
     moment = moment.astimezone(UTC)
     order = str(get_datetime_format("medium", locale=locale))
     return order.format(moment.strftime(TIME), format_date(moment, "long", locale))
+
+
+def duration(lifetime: timedelta, language: str) -> str:
+    """Return a duration in words, such as `1 hour`."""
+    return format_timedelta(lifetime, granularity="minute", locale=_locale(language))
+
+
+def _locale(language: str) -> Locale:
+    try:
+        return Locale.parse(language, sep="-")
+    except (ValueError, UnknownLocaleError):  # an operator's own language
+        return Locale(DEFAULT)
 
 
 def _accepted(header: str) -> list[str]:

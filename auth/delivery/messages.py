@@ -99,6 +99,10 @@ class Templates:
         }
 
     @property
+    def languages(self) -> list[str]:
+        return self._languages
+
+    @property
     def kinds(self) -> set[tuple[str, str]]:
         names = {tuple(name.partition("/")[2].split(".")) for name in self._strings}
         return {(channel, kind) for channel, kind, _ in names if kind != "common"}
@@ -133,13 +137,14 @@ class Templates:
                 row.variables, row.expires_at = {"locale": language}, None
                 self.render(row, {"code": "123456"})
 
-    def samples(self, recipient: str) -> Iterator[Message]:
+    def samples(self, recipient: str, language: str) -> Iterator[Message]:
         """Yield a mail of each kind, with links and codes that do not work."""
+        sample = _SAMPLE | {"locale": language}
         for channel, kind in sorted(self.kinds):
             if channel == "email":
                 now = datetime.now(UTC)
                 moments = {"created_at": now, "expires_at": now + timedelta(hours=1)}
-                named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": _SAMPLE}
+                named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": sample}
                 row = SimpleNamespace(id=str(uuid4()), **named, **moments)
                 yield self.render(row, {"token": "t" * 43, "code": "123456"})
 
@@ -166,6 +171,7 @@ class Templates:
             "site_url": self._site_url,
             "recipient": row.recipient,
             "valid_until": languages.date_and_time(expires_at, language) if expires_at else None,
+            "valid_for": languages.duration(expires_at - row.created_at, language) if expires_at else None,
             "valid_until_time": expires_at.strftime(languages.TIME) if expires_at else None,
             "moment": languages.date_and_time(moment, language),
             "browser": browser,

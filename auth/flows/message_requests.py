@@ -7,7 +7,7 @@ from flask import g
 
 from auth.context import latchkey
 from auth.flows import outgoing, targets
-from auth.flows.reauthentication import lock_caller
+from auth.flows.reauthentication import code_address, lock_caller
 from auth.flows.sign_up import create_addressed_user
 from auth.web import audit, guard
 from auth.web.errors import ApiError
@@ -62,7 +62,7 @@ def write_requested(
 
 def send_reauthentication_code(known: Any) -> str:
     """Send the caller, a row of `select_caller`, a code and return the message's id. Raises `ApiError`."""
-    address = (known.email_confirmed and known.email) or (known.phone_confirmed and known.phone)
+    address = code_address(known)
     if not address:
         raise ApiError("reauthentication.validation_failed")
     message, user_id = outgoing.Message(address, link=False), guard.caller_id()

@@ -30,6 +30,11 @@ def is_needed(known: Any, *, needs_proof: bool = False) -> bool:
     return most is not None and (age is None or age >= most)
 
 
+def code_address(known: Any) -> str | None:
+    """Return the confirmed address of a caller to which the code for a proof is sent, if any."""
+    return (known.email_confirmed and known.email) or (known.phone_confirmed and known.phone) or None
+
+
 def has_proof(known: Any) -> bool:
     """Whether a session has a recent proof."""
     return not is_needed(known, needs_proof=True)
@@ -109,7 +114,7 @@ def _check_current_password(password: str, known: Any) -> None:
 
 
 def _spend_nonce(nonce: str, known: Any) -> None:
-    address = known.email if known.email_confirmed else known.phone
+    address = code_address(known)
     spent = address and latchkey.db.one(
         "spend_reauthentication_code",
         user_id=guard.caller_id(),

@@ -7,7 +7,7 @@ from flask import Blueprint, Response, request
 from auth.flows.arrivals import own_page
 from auth.flows.browser_sessions import signed_in
 from auth.flows.message_requests import send_reauthentication_code
-from auth.flows.reauthentication import has_proof, record_reauthentication
+from auth.flows.reauthentication import code_address, has_proof, record_reauthentication
 from auth.pages.page import address, masked, page, to_own
 from auth.pages.problems import Problem, shows
 from auth.web import form_schemas, guard
@@ -28,7 +28,7 @@ def require_proof() -> None:
 def _form(problem: Problem | None = None, *, is_sent: bool = False) -> Response:
     known, next_page = guard.live_caller(), request.values.get("next", "")
     is_own = own_page(next_page) is not None
-    asked = known.email if known.email_confirmed else known.phone if known.phone_confirmed else None
+    asked = code_address(known)
     return page(
         "confirm.html",
         script=True,

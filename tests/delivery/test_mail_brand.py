@@ -32,6 +32,12 @@ def test_logo_is_a_hosted_image_that_mail_programs_can_show(logo, url):
     assert logo_in_mails(logo, BASE) == url
 
 
+def test_texts_name_the_brand_and_the_footer_the_site():
+    sent = mail()
+    assert "Your account at Acme & Sons".lower() in sent.text.lower()
+    assert sent.text.endswith("-- \napp.example.com\n")
+
+
 def test_logo_stands_for_the_name():
     html = mail(brand_logo="/etc/latchkey/logo.png").html
     assert f'<img src="{BASE}/brand/logo" alt="Acme &amp; Sons"' in html

@@ -191,8 +191,14 @@ class TestMails:
     def test_inbox_shows_that_a_code_is_inside_but_not_the_code(self, language):
         text = " ".join(RenderedHtml(render("reauthentication", locale=language).html).text.split())
         shown = text.partition(string(language, "email.common.preheader"))[2][:150]
-        assert shown.strip("\u034f ") == ""
-        assert "preheader" not in render("password_changed", secrets={}, locale=language).html
+        assert shown.strip("\u034f\u2007 ") == ""
+
+    @each_language
+    @each_mail
+    def test_inbox_shows_what_a_mail_without_a_code_is_about(self, language, kind):
+        mail = render(kind, secrets={}, locale=language)
+        shown = RenderedHtml(mail.html.partition("<body")[2]).text.partition(">")[2].strip()
+        assert shown.partition("\u034f")[0] == mail.text.splitlines()[0]
 
     def test_code_without_link_is_not_called_an_alternative(self):
         assert "Your code:" in render("reauthentication", secrets={"code": CODE}).text
@@ -210,15 +216,15 @@ class TestMails:
     def test_times_are_utc(self):
         text = render("signup", requested_at="2026-05-06T11:30:00.5+05:00", user_agent=FIREFOX).text
         assert "Signed up on May 6, 2026, 06:30 UTC, with Firefox on Linux." in text
-        assert "Valid until May 6, 2026, 08:08 UTC" in text
+        assert "Valid for 1 hour (until May 6, 2026, 08:08 UTC), for one use only." in text
 
     @pytest.mark.parametrize(
         ("language", "time"),
         [
-            ("de", "6. Mai 2026, 07:08 UTC"),
-            ("fr", "6 mai 2026, 07:08 UTC"),
-            ("es", "6 de mayo de 2026, 07:08 UTC"),
-            ("zh", "2026年5月6日 07:08 UTC"),
+            ("de", "Gültig für 1 Stunde (bis 6. Mai 2026, 08:08 UTC)"),
+            ("fr", "au 6 mai 2026, 08:08 UTC)"),
+            ("es", "durante 1 hora (hasta el 6 de mayo de 2026, 08:08 UTC)"),
+            ("zh", "2026年5月6日 08:08 UTC"),
         ],
     )
     def test_times_are_written_as_in_the_language_of_the_reader(self, language, time):
@@ -284,7 +290,7 @@ class TestSms:
             "en": "new account",
             "es": "nueva cuenta",
             "fr": "nouveau compte",
-            "zh": "新账户",
+            "zh": "新账号",
         }
         assert said[language] in sign_up
         assert said[language] not in sign_in

@@ -152,6 +152,12 @@ class TestMailTestCommand:
             assert mail_test("alice@example.com", "--all", AUTH_SMTP_URL=server.url())[0] == 0
             assert {"Reset your password", "Your password was changed"} <= set(server.subjects)
             assert len(server.subjects) > 10
+            assert (
+                mail_test("alice@example.com", "--all", "--language=de", AUTH_SMTP_URL=server.url())[0] == 0
+            )
+            assert "Ihr Passwort wurde geändert" in server.subjects
+            refused = mail_test("alice@example.com", "--language=xx", AUTH_SMTP_URL=server.url())
+            assert (refused[0], "xx is not one of de, en, es, fr, zh." in refused[1]) == (2, True)
         assert database.count("outbox") == 0
 
     def test_mail_test_fails_when_the_mail_is_refused(self, mail_test):
