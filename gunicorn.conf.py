@@ -19,6 +19,7 @@ import signal
 import socket
 import sys
 import time
+from functools import partial as _partial
 
 import psycopg2
 
@@ -70,9 +71,9 @@ def on_starting(server) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     for warning in _loaded.warnings:
-        _say(warning)
+        _say(warning, "warning")
     server.embedded_postgres = None
-    server.delivery = DeliveryProcess(_say, delivers=_loaded.deliver)
+    server.delivery = DeliveryProcess(_partial(_say, level="warning"), delivers=_loaded.deliver)
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
     if _loaded.metrics_bind:
@@ -89,15 +90,16 @@ def on_starting(server) -> None:
     if pooler_problem:
         sys.exit(pooler_problem)
     if redis_problem := _start_checks.redis_problem(_loaded):
-        _say(redis_problem)
+        _say(redis_problem, "warning")
 
 
 def when_ready(server) -> None:
     """Announce the address, and let requests finish on Ctrl-C: gunicorn would cut them off."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, frame: _end(server, frame))
-    if sys.stderr.isatty():
-        signal.signal(signal.SIGHUP, lambda _number, frame: _end(server, frame))  # the terminal was closed
+    # The terminal was closed, or the operator replaces the workers.
+    hang_up = _end if sys.stderr.isatty() else _reload
+    signal.signal(signal.SIGHUP, lambda _number, frame: hang_up(server, frame))
     if _wants_delivery_process():
         server.delivery.start()
     signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
@@ -105,9 +107,9 @@ def when_ready(server) -> None:
     kept = "secrets and signing keys" + (", database" if server.embedded_postgres else "")
     _say(f"State: {_loaded.state_dir} ({kept}). Back it up.")
     if passkey_notice := _relying_party.notice(_loaded):
-        _say(passkey_notice)
+        _say(passkey_notice, "warning")
     for notice in channels.notices(_loaded):
-        _say(notice)
+        _say(notice, "warning")
     if _loaded.metrics_bind:
         _say(f"Metrics: http://{_loaded.metrics_bind}/metrics")
     _say(f"Serving {_loaded.base_url}, listening on {bind}. Ctrl-C stops it.")
@@ -197,6 +199,20 @@ def _end(server, frame) -> None:
     server.signal(signal.SIGTERM, frame)
 
 
+def _reload(server, frame) -> None:
+    """Replace the workers, unless they could not start: gunicorn would then end the service."""
+    environment = dict(os.environ)
+    try:
+        _messages.load_templates(_settings.load(missing_secrets="refuse"))
+    except (_settings.SettingsError, OSError) as error:
+        # `load` has added the variables of .env.
+        for name in os.environ.keys() - environment:
+            del os.environ[name]
+        _say(f"Not reloaded, the workers keep running: {error}", "error")
+    else:
+        server.signal(signal.SIGHUP, frame)
+
+
 def _watch(server) -> None:
     server.delivery.watch()
     if not server.embedded_postgres:
@@ -204,11 +220,11 @@ def _watch(server) -> None:
     if server.embedded_postgres.has_died():
         # A supervisor starts the whole service again from a known state.
         signal.setitimer(signal.ITIMER_REAL, 0)
-        _say(f"The embedded Postgres has died, see {_loaded.state_dir / 'postgres.log'}. Stopping.")
+        _say(f"The embedded Postgres has died, see {_loaded.state_dir / 'postgres.log'}. Stopping.", "error")
         server.signal(signal.SIGTERM, None)
     else:
         server.embedded_postgres.bound_log()
 
 
-def _say(line: str) -> None:
-    _logs.say(_loaded, line)
+def _say(line: str, level: str = "info") -> None:
+    _logs.say(_loaded, line, level)

@@ -44,11 +44,11 @@ class _Logger:
     debug = info = warning = error = msg
 
 
-def say(settings: Settings, line: str) -> None:
+def say(settings: Settings, line: str, level: str = "info") -> None:
     """Inform the operator, at any log level, by a plain line, or an event if the log is JSON."""
     if _is_json(settings):
         timestamp = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-        line = json.dumps({"event": line, "level": "info", "timestamp": timestamp}, ensure_ascii=False)
+        line = json.dumps({"event": line, "level": level, "timestamp": timestamp}, ensure_ascii=False)
     print(line, file=sys.stderr, flush=True)
 
 

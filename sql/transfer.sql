@@ -5,17 +5,17 @@ SELECT set_config('enable_seqscan', 'off', true);
 -- name: find_taken_keys(ids text[], addresses text[], providers text[], subjects text[],
 --                       credential_ids text[])
 -- Arrays, because a join could be planned as a scan for each row.
-SELECT id::text AS key FROM users WHERE id = ANY (:ids::uuid[])
+SELECT id::text AS key, id AS user_id FROM users WHERE id = ANY (:ids::uuid[])
 UNION ALL
-SELECT email FROM users WHERE email = ANY (:addresses)
+SELECT email, id FROM users WHERE email = ANY (:addresses)
 UNION ALL
-SELECT phone FROM users WHERE phone = ANY (:addresses)
+SELECT phone, id FROM users WHERE phone = ANY (:addresses)
 UNION ALL
-SELECT provider || ' ' || subject
+SELECT provider || ' ' || subject, user_id
   FROM identities
  WHERE provider = ANY (:providers) AND subject = ANY (:subjects)
 UNION ALL
-SELECT 'credential \x' || encode(credential_id, 'hex')
+SELECT 'credential \x' || encode(credential_id, 'hex'), user_id
   FROM factors
  WHERE credential_id = ANY (:credential_ids::bytea[]);
 

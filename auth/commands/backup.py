@@ -8,7 +8,7 @@ import click
 import psycopg2
 
 from auth.commands import load_settings
-from auth.commands.common import failures, json_option, new_file, passphrase_option, progress_of
+from auth.commands.common import INPUT_FILE, failures, json_option, new_file, passphrase_option, progress_of
 from auth.operations import backup_files, backups, rehearsals
 from sql import Database
 
@@ -31,12 +31,15 @@ def command(file: Path, passphrase_file: Path | None, verify: bool, keep: int, a
 
     With --verify, restores FILE into a temporary Postgres, starts a service there and signs a user in.
 
-    Exits with 3 if FILE is damaged or the passphrase is wrong, and with 1 after any other failure.
+    Exits with 3 if FILE is damaged or the passphrase is wrong, with 2 if FILE or the passphrase is missing,
+    and with 1 after any other failure.
 
     \b
     Example: latchkey backup /backups/latchkey.age --passphrase-file /etc/latchkey.passphrase --keep 7
     """
     begin = time.monotonic()
+    if verify:
+        INPUT_FILE.convert(file, None, None)
     with failures(file):
         settings = None if verify else load_settings()
         passphrase = backup_files.read_passphrase(passphrase_file)

@@ -1,21 +1,44 @@
 """Arguments, options, progress bars and failures that commands share."""
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
-from auth.operations.backup_files import BackupError, UnusableFileError
+from auth.operations.age import CannotDecrypt
+from auth.operations.backup_files import BackupError, PassphraseError, UnusableFileError
 from auth.operations.embedded_postgres import EmbeddedPostgresError
 from auth.operations.postgres_programs import NoProgramError
+from auth.transfer.reading import UnreadableFile
 
-existing_file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+
+class _Unreadable(click.ClickException):
+    """An input that cannot be read, or a passphrase that cannot be used: 2, as for any wrong argument."""
+
+    exit_code = 2
+
+
+class _InputFile(click.Path):
+    """Reports a missing file by one line, like all failures, without click's lines about usage."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            raise _Unreadable(error.message) from None
+
+
+INPUT_FILE = _InputFile(exists=True, dir_okay=False, path_type=Path)
+INPUT_FILE_OR_STDIN = _InputFile(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+existing_file = click.argument("file", type=INPUT_FILE)
 new_file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 passphrase_option = click.option(
     "--passphrase-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=INPUT_FILE,
     help="Read the passphrase of FILE from this file instead of AUTH_BACKUP_PASSPHRASE.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
@@ -35,14 +58,31 @@ class _Unusable(click.ClickException):
 
 @contextmanager
 def failures(file: Path) -> Iterator[None]:
-    """Exit with one line."""
+    """Exit with one line. A signal to end is an exception too, so that drafts are removed."""
     try:
-        yield
-    except UnusableFileError as error:
+        with _signals_as_exits():
+            yield
+    except (UnusableFileError, CannotDecrypt, UnreadableFile) as error:
         raise _Unusable(f"{file} cannot be used: {error}.") from None
+    except PassphraseError as error:
+        raise _Unreadable(str(error)) from None
     except (BackupError, NoProgramError, EmbeddedPostgresError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         # A draft next to FILE has its name.
         name = str(error.filename or file)
         raise click.ClickException(f"{file if file.name in name else name}: {error.strerror}") from None
+
+
+@contextmanager
+def _signals_as_exits() -> Iterator[None]:
+    numbers = [signal.SIGTERM, signal.SIGHUP]
+    former = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        if former[number] is not signal.SIG_IGN:  # as nohup sets it
+            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, former[number])

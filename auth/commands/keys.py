@@ -2,13 +2,13 @@ import json
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from pathlib import Path
 
 import click
 import psycopg2
 
 from auth.commands import load_settings, open_database, open_parts
-from auth.commands.common import json_option
+from auth.commands.common import INPUT_FILE_OR_STDIN, json_option
 from auth.operations import fingerprints, rotation
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from auth.operations.rotation import CannotRotate, Key, StillNeeded
@@ -80,9 +80,9 @@ def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
 
 @command.command("add", short_help="Accept a key that this service does not use itself.")
 @_kind_argument
-@click.argument("file", type=click.File())
+@click.argument("file", type=INPUT_FILE_OR_STDIN)
 @json_option
-def add(kind: str, file: TextIO, as_json: bool) -> None:
+def add(kind: str, file: Path, as_json: bool) -> None:
     """Accept a key that this service does not use itself: a secret, a JWK or a JWK Set in FILE.
 
     What another service has signed with it stays valid. FILE may be - for standard input.
@@ -92,8 +92,8 @@ def add(kind: str, file: TextIO, as_json: bool) -> None:
     """
     parts = open_parts()
     settings = parts.key_ring.settings
-    with _failures(settings):
-        key, value = rotation.add(parts.db, settings, kind, file.read().strip())
+    with _failures(settings), click.open_file(str(file)) as text:
+        key, value = rotation.add(parts.db, settings, kind, text.read().strip())
     _report(key, value, f"{key.id} is accepted.", "", as_json)
 
 

@@ -25,7 +25,8 @@ def command(
     Verifies all of FILE before it changes anything. An interrupted restore leaves everything as it was. Links
     and codes in messages become invalid.
 
-    Exits with 3 if FILE is damaged or the passphrase is wrong, and with 1 after any other failure.
+    Exits with 3 if FILE is damaged or the passphrase is wrong, with 2 if FILE or the passphrase is missing,
+    and with 1 after any other failure.
 
     \b
     Example: latchkey restore /backups/latchkey.age --passphrase-file /etc/latchkey.passphrase

@@ -36,7 +36,8 @@ def export(file: Path, passphrase_file: Path | None, plaintext: bool, as_json: b
         with progress_of("Exporting", total) as progress:
             lines = exporting.lines(database, open_parts(), progress)
             try:
-                exporting.write(file, age.encrypt(lines, passphrase) if passphrase else lines)
+                with backup_files.replacing(file) as draft:
+                    draft.writelines(age.encrypt(lines, passphrase) if passphrase else lines)
             except CannotOpen as error:
                 raise click.ClickException(f"Nothing was exported: {error}.") from None
     click.echo(

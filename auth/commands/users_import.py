@@ -11,7 +11,14 @@ import click
 import psycopg2
 
 from auth.commands import open_database, open_parts
-from auth.commands.common import existing_file, failures, json_option, passphrase_option, progress_of
+from auth.commands.common import (
+    INPUT_FILE,
+    existing_file,
+    failures,
+    json_option,
+    passphrase_option,
+    progress_of,
+)
 from auth.operations import age, backup_files
 from auth.transfer import reading
 from auth.transfer.importing import Import, Outcome
@@ -38,7 +45,7 @@ _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|
 @click.option(
     "--firebase-hash-config",
     "hash_config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=INPUT_FILE,
     help="File with the hash_config that the Firebase console shows.",
 )
 @passphrase_option
@@ -59,7 +66,8 @@ def import_(
     WordPress.
 
     Takes over password hashes. Never changes an existing user, so it can be repeated, and sends neither
-    messages nor events. Exits with 3 if rows were refused, and with 1 after any other failure.
+    messages nor events. Exits with 3 if rows were refused or FILE cannot be used, and with 1 after any other
+    failure.
 
     \b
     Example: latchkey users import auth0.ndjson --trust-addresses --dry-run
@@ -77,8 +85,6 @@ def import_(
         with failures(file), _decrypted(file, passphrase_file) as readable:
             entries, total = reading.read(readable)
             counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
-    except (age.CannotDecrypt, reading.UnreadableFile) as error:
-        raise click.ClickException(f"{file} cannot be used: {error}.") from None
     except psycopg2.Error as error:
         reason = " ".join(str(error).split())
         raise click.ClickException(f"{reason}. Run it again: users who exist are unchanged.") from None

@@ -26,6 +26,10 @@ _LINK_TYPES = dict.fromkeys(
     "undo",
 )
 
+_MAILS_WITH_A_CODE = {"signup", "magiclink", "recovery", "email_change", "reauthentication"}
+_MAILS_OF_A_WEEK = {"invite", *_LINK_TYPES}
+_MAILS_WITH_A_LINK = (_MAILS_WITH_A_CODE - {"reauthentication"}) | _MAILS_OF_A_WEEK
+
 # Variables of all kinds of messages.
 _SAMPLE = {
     "new_email": "a@b.c",
@@ -138,15 +142,17 @@ class Templates:
                 self.render(row, {"code": "123456"})
 
     def samples(self, recipient: str, language: str) -> Iterator[Message]:
-        """Yield a mail of each kind, with links and codes that do not work."""
+        """Yield a mail of each kind, if it has a link or a code with ones that do not work."""
         sample = _SAMPLE | {"locale": language}
         for channel, kind in sorted(self.kinds):
             if channel == "email":
                 now = datetime.now(UTC)
-                moments = {"created_at": now, "expires_at": now + timedelta(hours=1)}
+                lifetime = timedelta(days=7) if kind in _MAILS_OF_A_WEEK else timedelta(hours=1)
+                moments = {"created_at": now, "expires_at": now + lifetime}
                 named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": sample}
                 row = SimpleNamespace(id=str(uuid4()), **named, **moments)
-                yield self.render(row, {"token": "t" * 43, "code": "123456"})
+                secrets = {"token": "t" * 43} if kind in _MAILS_WITH_A_LINK else {}
+                yield self.render(row, secrets | ({"code": "123456"} if kind in _MAILS_WITH_A_CODE else {}))
 
     def _link(self, kind: str, token: str, redirect_to: object) -> str:
         query = {"token": token, "type": _LINK_TYPES.get(kind, kind)}

@@ -4,12 +4,14 @@ The plaintext is a line of JSON, the `Manifest`, followed by the gzipped SQL of 
 """
 
 import dataclasses
+import glob
 import json
 import os
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -20,6 +22,9 @@ Progress = Callable[[int], object]
 """Called with the number of bytes read, or rows written, since the last call."""
 
 _SHORTEST_PASSPHRASE = 12
+# In seconds. A draft that has not been written to for as long was left by a process that was killed.
+_ABANDONED_AFTER = 3600
+_DRAFT = ".part"
 FORMAT = 1
 _LONGEST_MANIFEST = 16 * 1024 * 1024
 _GZIP = 31  # window bits, for zlib
@@ -27,6 +32,10 @@ _GZIP = 31  # window bits, for zlib
 
 class BackupError(Exception):
     """A line for the operator."""
+
+
+class PassphraseError(BackupError):
+    """The passphrase is missing, too short, or cannot be read."""
 
 
 class UnusableFileError(BackupError):
@@ -71,37 +80,44 @@ class Manifest:
 
 
 def read_passphrase(path: Path | None, instead: str = "") -> str:
-    """Return the content of a file, or of `AUTH_BACKUP_PASSPHRASE`. Raises `BackupError`.
+    """Return the content of a file, or of `AUTH_BACKUP_PASSPHRASE`. Raises `PassphraseError`.
 
     `instead` ends the message with an alternative.
     """
     try:
         text = path.read_text() if path else os.environ.get("AUTH_BACKUP_PASSPHRASE", "")
     except (OSError, UnicodeDecodeError) as error:
-        raise BackupError(f"{path}: cannot be read: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise PassphraseError(f"{path} cannot be read: {reason}.") from None
     if not (passphrase := text.rstrip("\r\n")):
-        raise BackupError(
+        raise PassphraseError(
             f"There is no passphrase: set AUTH_BACKUP_PASSPHRASE, or give --passphrase-file{instead}."
         )
     return passphrase
 
 
 def check_new(passphrase: str) -> None:
-    """Raises `BackupError` for a passphrase that is too short to encrypt with."""
+    """Raises `PassphraseError` for a passphrase that is too short to encrypt with."""
     if len(passphrase) < _SHORTEST_PASSPHRASE:
-        raise BackupError(f"The passphrase must have at least {_SHORTEST_PASSPHRASE} characters.")
+        raise PassphraseError(f"The passphrase must have at least {_SHORTEST_PASSPHRASE} characters.")
 
 
 @contextmanager
-def replacing(path: Path, keep: int) -> Iterator[BinaryIO]:
-    """Yield a file that replaces `path` once it is complete. `keep` files remain, including this one."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def replacing(path: Path, keep: int | None = None) -> Iterator[BinaryIO]:
+    """Yield a file, readable by its owner alone, that replaces `path` once it is complete.
+
+    With `keep`, former files are numbered, and this many remain, including the new one.
+    """
+    prefix = f".{path.name}."
+    _remove_abandoned(path.parent, prefix)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=_DRAFT)
     try:
         with os.fdopen(descriptor, "wb") as draft:
             yield draft
             draft.flush()
             os.fsync(draft.fileno())
-        _rotate(path, keep)
+        if keep:
+            _rotate(path, keep)
         os.replace(name, path)
     finally:
         Path(name).unlink(missing_ok=True)
@@ -143,6 +159,14 @@ def verify(path: Path, passphrase: str, progress: Progress) -> Manifest:
         for _ in pieces:
             pass
     return manifest
+
+
+def _remove_abandoned(directory: Path, prefix: str) -> None:
+    oldest = time.time() - _ABANDONED_AFTER
+    for draft in directory.glob(f"{glob.escape(prefix)}*{_DRAFT}"):
+        with suppress(FileNotFoundError):  # another process has removed it
+            if draft.stat().st_mtime < oldest:
+                draft.unlink()
 
 
 def _rotate(path: Path, keep: int) -> None:

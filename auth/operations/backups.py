@@ -49,8 +49,7 @@ def write(
         progress_of(sum(manifest.tables.values())) as progress,
     ):
         dump = _dump(url, snapshot, manifest.postgres)
-        for piece in age.encrypt(backup_files.plaintext(manifest, dump, progress), passphrase):
-            draft.write(piece)
+        draft.writelines(age.encrypt(backup_files.plaintext(manifest, dump, progress), passphrase))
     return manifest
 
 

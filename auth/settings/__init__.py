@@ -27,6 +27,8 @@ PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
 # Set by Kubernetes and Docker links for a service called "auth".
 _INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
+# The share of characters that an unknown name has in common with the setting it is taken for.
+_CLOSE = 0.85
 # Read only by the commands backup and restore.
 _OF_COMMANDS = {"AUTH_BACKUP_PASSPHRASE"}
 
@@ -266,11 +268,13 @@ def _empty(environment: Mapping[str, str | None]) -> list[str]:
 
 def _unknown(environment: Mapping[str, str | None]) -> tuple[str, ...]:
     """Return a line for each unknown variable that looks like a setting."""
-    known, lines = names(), []
-    for name in sorted(set(environment) - set(known) - _OF_COMMANDS):
+    # Compared without the prefix, which all of them share.
+    known, lines = {name.removeprefix("AUTH_"): name for name in names()}, []
+    for name in sorted(set(environment) - set(known.values()) - _OF_COMMANDS):
         if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
             continue
         if not _INJECTED_BY_PLATFORMS.fullmatch(name):
-            nearest = difflib.get_close_matches(name, known, 1)
-            lines.append(f"{name} is not a setting" + (f"; did you mean {nearest[0]}?" if nearest else "."))
+            nearest = difflib.get_close_matches(name.removeprefix("AUTH_"), known, 1, _CLOSE)
+            hint = f"; did you mean {known[nearest[0]]}?" if nearest else "."
+            lines.append(f"{name} is not a setting{hint}")
     return tuple(lines)

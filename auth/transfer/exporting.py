@@ -1,8 +1,5 @@
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from auth.context import Latchkey
@@ -30,20 +27,3 @@ def _record(row: Any, parts: Latchkey) -> str:
     # Postgres has written the rest as JSON.
     exported = [factors.exported(factor, parts) for factor in json.loads(row.factors)]
     return f'{row.record[:-1]}, "factors": {json.dumps(exported)}}}'
-
-
-def write(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file that only its owner can read. An interrupted export leaves none. Raises `OSError`."""
-    part = path.with_name(f"{path.name}.part")
-    with suppress(FileNotFoundError):
-        part.unlink()
-    try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        part.rename(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

@@ -26,7 +26,11 @@ _Checked = tuple[Entry, dict[str, Any] | str]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of an entry: `created`, `exists` or `refused`, the last two with a reason."""
+    """The outcome of an entry: `created`, `exists` or `refused`, the last two with a reason.
+
+    `user_id` is missing for a refused entry, for one that a dry run would create, and for a user whom another
+    process created meanwhile.
+    """
 
     place: str
     name: str | None
@@ -113,10 +117,11 @@ class Import:
         """Insert rows, and return the outcomes in order."""
         rows = [row for _entry, row in batch if not isinstance(row, str)]
         taken = self._taken_keys(rows)
-        problems = self._insert([row for row in rows if taken.isdisjoint(records.keys(row))])
-        return [_outcome(entry, row, problems) for entry, row in batch]
+        problems = self._insert([row for row in rows if taken.keys().isdisjoint(records.keys(row))])
+        return [self._outcome(entry, row, problems, taken) for entry, row in batch]
 
-    def _taken_keys(self, rows: list[dict[str, Any]]) -> set[str]:
+    def _taken_keys(self, rows: list[dict[str, Any]]) -> dict[str, str]:
+        """Return the ids of existing users, by the keys that they share with rows."""
         identities = [identity for row in rows for identity in row["identities"]]
         with self._database.transaction() as tx:
             tx.one("avoid_sequential_scans")
@@ -128,7 +133,7 @@ class Import:
                 subjects=[identity["subject"] for identity in identities],
                 credential_ids=[each for row in rows for each in records.credential_ids(row)],
             )
-        return {row.key for row in found}
+        return {row.key: row.user_id for row in found}
 
     def _insert(self, rows: list[dict[str, Any]]) -> dict[str, str | None]:
         """Return, by id, None for an inserted user, or the reason why Postgres refused it."""
@@ -150,15 +155,23 @@ class Import:
             return self._insert(rows[:middle]) | self._insert(rows[middle:])
         return {row.id: None for row in inserted}
 
-
-def _outcome(entry: Entry, row: dict[str, Any] | str, problems: Mapping[str, str | None]) -> Outcome:
-    if isinstance(row, str):
-        return Outcome(entry.place, _name(entry), "refused", row)
-    name = row["email"] or row["phone"] or row["id"]
-    problem = problems.get(row["id"], _EXISTS)
-    if problem is None:
-        return Outcome(entry.place, name, "created", user_id=row["id"])
-    return Outcome(entry.place, name, "exists" if problem == _EXISTS else "refused", problem)
+    def _outcome(
+        self,
+        entry: Entry,
+        row: dict[str, Any] | str,
+        problems: Mapping[str, str | None],
+        taken: Mapping[str, str],
+    ) -> Outcome:
+        if isinstance(row, str):
+            return Outcome(entry.place, _name(entry), "refused", row)
+        name = row["email"] or row["phone"] or row["id"]
+        problem = problems.get(row["id"], _EXISTS)
+        if problem is None:
+            return Outcome(entry.place, name, "created", user_id=None if self._is_dry_run else row["id"])
+        if problem != _EXISTS:
+            return Outcome(entry.place, name, "refused", problem)
+        user_id = next((taken[key] for key in records.keys(row) if key in taken), None)
+        return Outcome(entry.place, name, "exists", problem, user_id)
 
 
 def _check_storage(row: dict[str, Any]) -> None:

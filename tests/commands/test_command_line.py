@@ -73,12 +73,33 @@ def test_version_is_printed():
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(["nonsense"], ["migrate", "--nonsense"], ["restore", "/nonexistent"], ["explain", "alice@"]),
-        ["backup", "x", "--keep", "0"],
+        *(["nonsense"], ["migrate", "--nonsense"], ["explain", "alice@"], ["backup", "x", "--keep", "0"]),
     ],
 )
 def test_wrong_usage_exits_with_2(app, arguments):
     assert run_command(app, *arguments).exit_code == 2
+
+
+@cases(
+    "arguments",
+    [
+        *(["restore", "none"], ["backup", "--verify", "none"], ["users", "import", "none"]),
+        *(["keys", "add", "secret", "none"], ["backup", "x", "--passphrase-file", "none"]),
+        ["users", "import", "/dev/null", "--firebase-hash-config", "none"],
+    ],
+)
+def test_missing_file_is_one_line_and_exits_with_2(app, arguments):
+    result = run_command(app, *arguments)
+    assert (result.exit_code, result.output) == (2, "Error: File 'none' does not exist.\n")
+
+
+def test_missing_or_unreadable_passphrase_is_one_line_and_exits_with_2(app, tmp_path):
+    (tmp_path / "binary").write_bytes(b"\xff")
+    missing = run_command(app, "backup", "--verify", "/dev/null", env={"AUTH_BACKUP_PASSPHRASE": ""})
+    binary = run_command(app, "restore", "/dev/null", "--passphrase-file", str(tmp_path / "binary"))
+    assert (missing.exit_code, binary.exit_code) == (2, 2)
+    assert missing.output.startswith("Error: There is no passphrase: set AUTH_BACKUP_PASSPHRASE")
+    assert binary.output == f"Error: {tmp_path}/binary cannot be read: it is not text.\n"
 
 
 def test_outcomes_are_printed_as_json(app, client, service_role, alice):

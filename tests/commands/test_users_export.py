@@ -2,12 +2,16 @@
 
 import json
 import os
+import signal
 import stat
 
 import pytest
 
+from auth.commands.common import failures
 from auth.operations import age
+from auth.operations.backup_files import replacing
 from auth.transfer import exporting
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.commands import run_command
 
@@ -81,17 +85,31 @@ def test_anonymous_users_are_left_out(export, alice, database):
     assert (len(path.read_text().splitlines()), json.loads(output)["users"]) == (1, 1)
 
 
-def test_interrupted_export_leaves_the_previous_file(tmp_path):
+@cases("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_during_an_export_leaves_the_previous_file_alone(tmp_path, number):
     path = tmp_path / "users.jsonl"
     path.write_text("before")
 
     def pieces():
         yield b"half"
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), number)
+        yield b"the rest"
 
-    with pytest.raises(KeyboardInterrupt):
-        exporting.write(path, pieces())
+    with pytest.raises((KeyboardInterrupt, SystemExit)), failures(path), replacing(path) as draft:
+        draft.writelines(pieces())
     assert (path.read_text(), os.listdir(tmp_path)) == ("before", [path.name])
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_drafts_of_killed_exports_are_removed(tmp_path):
+    names = [".users.a1b2c3d4.part", ".users.running1.part", ".others.a1b2c3d4.part", ".users.mine"]
+    for name in names:
+        (tmp_path / name).write_text("half")
+        if "running" not in name:
+            os.utime(tmp_path / name, (0, 0))
+    with replacing(tmp_path / "users") as draft:
+        draft.write(b"all")
+    assert sorted(os.listdir(tmp_path)) == sorted([*names[1:], "users"])
 
 
 def test_unwritable_path_is_an_error(app, tmp_path):
@@ -142,7 +160,7 @@ def test_export_is_encrypted_and_imported_with_the_passphrase(app, client, alice
 
     passphrase.write_text("another passphrase\n")
     refused = run_command(app, "users", "import", *options)
-    assert refused.exit_code == 1
+    assert refused.exit_code == 3
     assert "the passphrase is wrong" in refused.output
     assert database.count("users") == 0
 
@@ -158,18 +176,18 @@ def test_truncated_export_imports_no_users(app, alice, database, tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     database.empty()
     result = run_command(app, "users", "import", str(path), env=environment)
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "truncated" in result.output
     assert database.count("users") == 0
 
 
 def test_export_needs_a_passphrase_or_plaintext(app, tmp_path):
     result = run_command(app, "users", "export", str(tmp_path / "users.age"))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "There is no passphrase" in result.output
     result = run_command(
         app, "users", "export", str(tmp_path / "users.age"), env={"AUTH_BACKUP_PASSPHRASE": "short"}
     )
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "at least 12 characters" in result.output
     assert os.listdir(tmp_path) == []

@@ -194,6 +194,15 @@ class TestRefusals:
             "frank@example.com",
         ]
 
+    def test_existing_user_is_reported_with_the_id(self, import_users, alice, service_role, client):
+        rows = [{"email": alice.email}, {"email": "erin@example.com"}]
+        dry, new, _sums = outcomes(import_users(*rows, options=["--json", "--dry-run"]))
+        existing, created, _sums = outcomes(import_users(*rows, options=["--json"]))
+        assert (existing["status"], existing["user_id"], dry) == ("exists", alice.id, existing)
+        assert new["user_id"] is None
+        response = client.get(f"/admin/users/{created['user_id']}", headers=service_role)
+        assert response.json["email"] == "erin@example.com"
+
     def test_row_that_only_postgres_refuses_is_reported_with_its_line(
         self, import_users, database, monkeypatch
     ):
@@ -246,7 +255,7 @@ class TestRefusals:
         path = tmp_path / "file"
         path.write_bytes(content)
         result = run_command(app, "users", "import", str(path))
-        assert result.exit_code == 1
+        assert result.exit_code == 3
         assert result.stderr.startswith(f"Error: {path} cannot be used: {reason}")
         assert result.stderr.count("\n") == 1
 

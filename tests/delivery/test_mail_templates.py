@@ -533,6 +533,21 @@ class TestDocumentation:
     def test_documentation_lists_every_kind(self):
         assert self.table("What is sent") == {kind for _, kind in TEMPLATES.kinds}
 
+    def test_samples_carry_what_the_documentation_says(self):
+        rows = re.findall(r"^\| (`.+?) \| (.*?) \|(.*?)\|", self.PAGE, re.M)
+        carried = {
+            kind: ("link" in what, "code" in what)
+            for kinds, to, what in rows
+            if "email" in to
+            for kind in re.findall("`(.+?)`", kinds)
+        }
+        samples = {message.kind: message for message in TEMPLATES.samples("alice@example.com", "en")}
+        assert set(samples) == set(MAILS)
+        for kind, message in samples.items():
+            found = "/verify?token=" in message.text, bool(re.search(r"^\d{6}$", message.text, re.M))
+            assert (kind, found) == (kind, carried[kind])
+        assert "Valid for 7 days" in samples["invite"].text
+
     def test_documentation_lists_every_variable(self):
         used = set().union(*(variables_of(path.read_text()) for path in languages.TEMPLATES.glob("layout*")))
         used |= set().union(

@@ -311,7 +311,7 @@ def test_environment_with_another_secret_key_is_refused(origin, place):
 class TestPassphrase:
     def test_missing_passphrase_is_an_error(self, origin):
         done = latchkey("backup", "--verify", origin.file, AUTH_BACKUP_PASSPHRASE="")
-        assert (done.returncode, done.stdout) == (1, "")
+        assert (done.returncode, done.stdout) == (2, "")
         assert "There is no passphrase: set AUTH_BACKUP_PASSPHRASE" in done.stderr
 
     def test_passphrase_may_come_from_a_file(self, origin, place):
@@ -358,7 +358,7 @@ class TestFiles:
 
     def test_short_passphrase_is_refused(self, backup, tmp_path):
         done = backup(AUTH_BACKUP_PASSPHRASE="short")
-        assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
+        assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
         assert "must have at least 12 characters" in done.stderr
 
     def test_backup_into_a_missing_directory_is_an_error(self, environment, tmp_path):

@@ -104,11 +104,14 @@ def test_start_names_the_state_directory_which_is_closed_to_others(running):
 
 @pytest.mark.parametrize("log_format", ["json", "text"])
 def test_lines_of_the_start_have_the_format_of_the_log(state_dir, log_format):
-    with Service(state_dir, AUTH_LOG_FORMAT=log_format, AUTH_LOG_LEVEL="error") as service:
+    with Service(state_dir, AUTH_LOG_FORMAT=log_format, AUTH_LOG_LEVEL="error", AUTH_XYZZY="1") as service:
         pass
     lines = service.log().splitlines()
     if log_format == "json":
-        assert {frozenset(json.loads(line)) for line in lines} == {frozenset(("event", "level", "timestamp"))}
+        events = [json.loads(line) for line in lines]
+        assert {frozenset(event) for event in events} == {frozenset(("event", "level", "timestamp"))}
+        warnings = [event["event"] for event in events if event["level"] == "warning"]
+        assert warnings == ["AUTH_XYZZY is not a setting."]
     else:
         assert lines[-1] == "Stopped."
 
@@ -117,6 +120,23 @@ def test_request_with_the_longest_access_token_is_served(running):
     status, _ = running.get("/health", Authorization="Bearer " + "a" * 30_000)
 
     assert status == 200
+
+
+def test_reload_with_an_unusable_setting_keeps_the_workers(state_dir):
+    with Service(state_dir) as service:
+        workers = wait_until(lambda: pids if len(pids := workers_of(service)) == 2 else set())
+        key = (state_dir / "secret_key").read_text()
+        (state_dir / "secret_key").write_text("short")
+        service.process.send_signal(signal.SIGHUP)
+        problem = f"{state_dir}/secret_key: Must be at least 32 characters."
+        wait_until(lambda: f"Not reloaded, the workers keep running: {problem}" in service.said())
+        assert (workers_of(service), service.get("/health")[0]) == (workers, 200)
+
+        (state_dir / "secret_key").write_text(key)
+        service.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: len(workers_of(service) - workers) == 2, 30)
+        wait_until(lambda: workers.isdisjoint(workers_of(service)), 30)
+        service.wait_until_healthy()
 
 
 def test_workers_that_end_are_replaced(running):

@@ -360,14 +360,17 @@ class TestUnknownNames:
             ("AUTH_AUTO_CONFIRM", "AUTH_AUTOCONFIRM"),
             ("AUTH_JWT_SECRETS", "AUTH_JWT_SECRET"),
             ("AUTH_PASSWORD_MINLENGTH", "AUTH_PASSWORD_MIN_LENGTH"),
+            ("AUTH_TRUSTED_PROXY", "AUTH_TRUSTED_PROXIES"),
+            ("AUTH_DATABASE_URL", "DATABASE_URL"),
         ],
     )
     def test_warning_names_the_nearest_setting(self, load, name, nearest):
         warnings = load(**{name: "a value that is not printed"}).warnings
         assert warnings == (f"{name} is not a setting; did you mean {nearest}?",)
 
-    def test_warning_suggests_no_setting_when_none_is_similar(self, load):
-        assert load(AUTH_XYZZY_PLUGH="1").warnings == ("AUTH_XYZZY_PLUGH is not a setting.",)
+    @cases("name", ["AUTH_XYZZY_PLUGH", "AUTH_THREADS", "AUTH_URL", "AUTH_SMTP_HOST", "AUTH_BIND_ADDRESS"])
+    def test_warning_suggests_no_setting_when_none_is_similar(self, load, name):
+        assert load(**{name: "1"}).warnings == (f"{name} is not a setting.",)
 
     def test_unknown_name_in_the_dotenv_file_is_warned_about(self, load, tmp_path):
         (tmp_path / ".env").write_text("AUTH_SITEURL=https://app.example.com\n")
