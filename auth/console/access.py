@@ -9,7 +9,7 @@ from flask import Blueprint, Response, g, request
 from auth.console.page import console_page
 from auth.context import latchkey
 from auth.delivery import languages
-from auth.flows import browser_sessions
+from auth.flows import browser_sessions, words
 from auth.flows.reauthentication import has_proof
 from auth.pages.errors import to_step
 from auth.pages.page import to_own
@@ -20,6 +20,14 @@ from auth.web.errors import ApiError, as_api_error
 from auth.web.forms import SESSION, own_form
 from auth.web.levels import Level
 from auth.web.limits import limited
+
+# The fields whose labels are not their names.
+_FIELDS = {"url": "URL", "factor_code": "The code", "q": "The search"}
+# In place of those for programs, with the reasons of the email validator.
+_MESSAGES = {
+    "email.validation_failed": "Enter an email address, such as ada@example.com.",
+    "phone.validation_failed": "Enter a phone number with its country code, such as +491701234567.",
+}
 
 
 def administrator_signed_in() -> None:
@@ -80,9 +88,24 @@ def register_in(console: Blueprint) -> None:
 def explain(error: Exception) -> Problem:
     """Return an error for a form of the console, in the words of the API."""
     known, problem = as_api_error(error), problem_of(error)
-    details = f" ({known.details})" if known.details else ""
     field = (known.details or "").partition(":")[0] or problem.field
-    return Problem(f"{known.msg}{details}", field, problem.status, problem.headers, problem.error_code)
+    return Problem(_said(known), field, problem.status, problem.headers, problem.error_code)
+
+
+def _said(error: ApiError) -> str:
+    """Return the message, or a sentence about each wrong field: `Ban duration must be …`."""
+    if error.error_code == "webauthn_verification_failed" and error.details:
+        return f"{error.msg}: {error.details.partition(': ')[2]}."
+    if not error.details or error.key not in ("validation_failed", "mfa_verification_failed"):
+        return _MESSAGES.get(error.key, error.msg)
+    wrong = (problem.partition(": ") for problem in error.details.split("; "))
+    return " ".join(_sentence(name, requirement) for name, _, requirement in wrong)
+
+
+def _sentence(field: str, requirement: str) -> str:
+    if field == "events":
+        return "Choose at least one event."
+    return f"{_FIELDS.get(field) or words.worded({}, field).capitalize()} {requirement}."
 
 
 def _error(error: Exception) -> Response:

@@ -1,6 +1,5 @@
 """Who did what: the audit log, newest first."""
 
-import json
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -10,7 +9,7 @@ from auth.console.access import administrator
 from auth.console.filters import MOST, Filters, first_page, page_after
 from auth.console.page import console_page
 from auth.context import latchkey
-from auth.flows import timeline
+from auth.flows import timeline, words
 from auth.web import fields
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
@@ -44,8 +43,7 @@ def show_audit() -> Response:
     return console_page(
         "audit.html",
         section="audit",
-        actors=timeline.ACTORS,
-        actions=[row.action for row in latchkey.db.all("list_audit_actions")],
+        actions=_actions(),
         total=_estimate(),
         retention=latchkey.settings.audit_retention,
         first=first_page(),
@@ -78,13 +76,19 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
     return {"rows": entries, **searched}
 
 
+def _actions() -> list[tuple[str, str]]:
+    """Return the actions of the log with their words, in the order of the words."""
+    actions = [row.action for row in latchkey.db.all("list_audit_actions")]
+    titles = words.ACTS | words.REFUSED
+    return sorted(((action, words.worded(titles, action)) for action in actions), key=lambda pair: pair[1])
+
+
 def _entry(row: Any) -> dict[str, Any]:
-    details = json.dumps(row.details, ensure_ascii=False) if row.details else ""
-    return row._asdict() | {"text": timeline.what(row), "details": details}
+    return row._asdict() | {"text": timeline.what(row), "details": words.details(row.details)}
 
 
 def _actor(text: str) -> str:
-    return text if text in timeline.ACTORS else _id_of(text)
+    return text if text in words.ACTORS else _id_of(text)
 
 
 def _id_of(text: str) -> str:

@@ -52,6 +52,7 @@ def show_messages() -> Response:
         section="messages",
         counts=_counts(),
         outcome=timeline.outcome,
+        name=timeline.message,
         notice=told(ACTS),
         **page_of(rows, "written_at"),
     )
@@ -73,13 +74,17 @@ def _canonical(text: str) -> str:
 
 def _find(message_id: str) -> Subject:
     message = resending.find(message_id)
-    name = f"{message.kind} to {message.recipient}"
+    name = f"{_name(message)} to {message.recipient}"
     return Subject(name=name, path="console/messages", row=message)
+
+
+def _name(message: Any) -> str:
+    return timeline.message(message.channel, message.kind)
 
 
 def _effects(subject: Subject) -> Sequence[str]:
     message: Any = subject.row
-    what = f"the {'mail' if message.channel == 'email' else 'SMS'} {message.kind} to {message.recipient}"
+    what = f"the {_name(message)} to {message.recipient}"
     if message.outcome == "waiting":
         return [f"Tries to send {what} now; it is waiting."]
     effects = [f"Sends 1 message: {what} again, which counts against the limits of this address."]

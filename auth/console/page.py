@@ -2,6 +2,7 @@ from typing import Any
 
 from flask import Response, g, request
 
+from auth.flows import words
 from auth.pages.moments import ago
 from auth.pages.page import page
 
@@ -27,6 +28,7 @@ def console_page(template: str, *, section: str | None, status: int = 200, **val
         "administrator": g.get("administrator"),
         "here": request.path,
         "ago": ago,
+        "words": words,
         "problem": None,
     }
     return page(f"console/{template}", status=status, script=True, **common | values)

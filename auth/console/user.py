@@ -8,10 +8,10 @@ from flask import Blueprint, Response, g, request
 from auth.console.access import administrator
 from auth.console.acts import told
 from auth.console.page import console_page
-from auth.console.user_acts import DONE, KINDS, USER_ACTS, device, pretty
+from auth.console.user_acts import DONE, USER_ACTS, device, pretty
 from auth.context import latchkey
 from auth.delivery import sanitize
-from auth.flows import explanation, timeline
+from auth.flows import explanation, timeline, words
 from auth.flows.removal import ADDRESSES
 from auth.web.errors import ApiError
 from auth.web.input import known_id, read_query
@@ -62,7 +62,7 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
         "is_self": user.id == g.administrator.user_id,
         "possible": [] if is_administrator else list(_possible(user)),
         "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
-        "factors": [factor | {"kind": KINDS[factor["type"]]} for factor in facts.factors],
+        "factors": [factor | {"kind": words.FACTORS[factor["type"]]} for factor in facts.factors],
         "identities": [_identity(identity) for identity in facts.identities],
         "messages": latchkey.db.all("list_messages_of", user_id=user.id, most=_MESSAGES),
     }

@@ -13,7 +13,7 @@ from auth.console.acts import Act, Subject
 from auth.console.page import counted
 from auth.context import latchkey
 from auth.delivery import sanitize
-from auth.flows import factors, invitations, passkeys, targets, timeline, user_administration
+from auth.flows import factors, invitations, passkeys, targets, timeline, user_administration, words
 from auth.flows.message_requests import request_message
 from auth.pages.page import to_own
 from auth.web import fields, schemas
@@ -23,7 +23,6 @@ from auth.web.schemas import Input
 
 blueprint = Blueprint("user_acts", __name__)
 
-KINDS = {"totp": "authenticator app", "webauthn": "security key", "passkey": "passkey"}
 _NEVER = "This cannot be undone."
 _BanForm = Input.from_dict({"ban_duration": fields.BanDuration(required=True)})
 _MetadataForm = Input.from_dict(
@@ -89,7 +88,7 @@ def _deleted(user: Subject) -> Iterator[str]:
 
 
 def _removed(factor: Subject) -> Iterator[str]:
-    name, kind = factor.row.friendly_name, KINDS[factor.row.factor_type]
+    name, kind = factor.row.friendly_name, words.FACTORS[factor.row.factor_type]
     yield f"Removes 1 {kind}" + (f": {name}." if name else ".")
     yield "Sessions that it raised to two steps fall back to one. The user is notified by mail."
 

@@ -11,7 +11,7 @@ from auth.console.acts import Act, Subject, serve
 from auth.console.page import console_page, counted
 from auth.context import latchkey
 from auth.delivery.webhooks import EVENTS, MAX_WEBHOOKS
-from auth.flows import webhook_administration
+from auth.flows import webhook_administration, words
 from auth.flows.webhook_administration import found_webhook, webhook_id_of
 from auth.pages.page import to_own
 from auth.web import fields, schemas
@@ -120,8 +120,8 @@ def _redeliver(subject: Subject, _form: dict[str, Any]) -> None:
 
 def _sent_again(subject: Subject) -> Iterator[str]:
     event = subject.row
-    tried = f"It was tried {counted(event.attempts, 'time')}; it is {event.status}."
-    yield f"Sends 1 event, {event.event}, to {event.origin} again, under the same id. {tried}"
+    tried = f"It was tried {counted(event.attempts, 'time')}: {words.OUTCOMES[event.status]}."
+    yield f"Sends 1 event ({words.EVENTS[event.event]}) to {event.origin} again, under the same id. {tried}"
 
 
 _MAKING = {

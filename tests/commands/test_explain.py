@@ -94,13 +94,15 @@ class TestObstacles:
             "UPDATE outbox SET outcome = 'failed', finished_at = now(), secret = NULL, attempts = 1, last_error = '550 no such mailbox'"
         )
         assert obstacles(explain(alice.email)) == [
-            "mail recovery to alice@example.com failed after one try: 550 no such mailbox"
+            "mail (password recovery) to alice@example.com failed after one try: 550 no such mailbox"
         ]
         client.post("/recover", json={"email": alice.email})
         assert explain(alice.email)[0] == CLEAR
         database.run("UPDATE outbox SET created_at = created_at - interval '2 minutes'")
         database.run("DELETE FROM outbox WHERE outcome IS NOT NULL")
-        assert obstacles(explain(alice.email)) == ["mail recovery to alice@example.com waits to be sent"]
+        assert obstacles(explain(alice.email)) == [
+            "mail (password recovery) to alice@example.com waits to be sent"
+        ]
 
     def test_anonymous_user_is_let_in_by_a_session_alone(self, explain, database):
         user_id = database.value("INSERT INTO users (made_by) VALUES ('anonymous') RETURNING id::text")
@@ -209,7 +211,7 @@ class TestTimeline:
         assert lines[at:at + 6] == ["Refused last:", refused, "", "What happened:", "  TIME  user created by signing up" + FROM, refused]  # fmt: skip
         assert lines[at + 6] == "  TIME  signed in by password" + FROM
         assert lines[at + 7] == "  TIME  session ended: refresh token used again after rotation" + FROM
-        assert "  TIME  mail recovery to alice@example.com waits to be sent" in lines[at + 8 :]
+        assert "  TIME  mail (password recovery) to alice@example.com waits to be sent" in lines[at + 8 :]
 
     def test_timeline_shows_acts_refusals_messages_and_sessions(
         self, explain, make_app, service_role, outbox, parts
@@ -232,10 +234,10 @@ class TestTimeline:
         assert lines[:3] == ["dave@example.com: sign-in may fail:", "  - banned until TIME", ""]
         assert lines[lines.index("What happened:") + 1 :] == [
             "  TIME  user created by signing up, from 127.0.0.1",
-            "  TIME  mail signup to dave@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1",
+            "  TIME  mail (sign-up) to dave@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1",
             "  TIME  sign-in refused: the email is not confirmed, from 127.0.0.1",
             "  TIME  email confirmed, from 127.0.0.1",
-            "  TIME  signed in by a link or code (signup), from 127.0.0.1",
+            "  TIME  signed in by a link or code (sign-up), from 127.0.0.1",
             "  TIME  signed in by password, from 127.0.0.1",
             "  TIME  session ended: refresh token used again after rotation, from 127.0.0.1",
             "  TIME  sign-in refused: wrong password, first of ten, from 127.0.0.1",
@@ -310,7 +312,7 @@ class TestSubject:
             "alice@example.com: no user has this address.",
             "",
             "Messages to it:",
-            f"  TIME  mail recovery to alice@example.com waits to be sent (user {alice.id})",
+            f"  TIME  mail (password recovery) to alice@example.com waits to be sent (user {alice.id})",
         ]
 
     def test_unknown_address_shows_users_changing_to_it(self, explain, alice, bob):

@@ -101,7 +101,7 @@ def test_pages_of_keys_show_each_entry_once(look, operator, database, alice):
     look()
     found = []
     while True:
-        found += [number for number in range(120) if f"act {number:03}<" in operator.page.text]
+        found += [number for number in range(120) if f"act {number:03}</td>" in operator.page.text]
         link = operator.page.text.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0]
         if 'rel="next"' not in operator.page.text:
             break

@@ -58,7 +58,7 @@ class TestList:
         sent = outbox.last(alice.email)
         deliver("550 5.1.1 No such user here")
         page = operator.visit("/console/messages?state=failed")
-        assert "mail recovery" in rows(page)
+        assert "mail (password recovery)" in rows(page)
         assert f'href="../console/users/{alice.id}">alice@example.com</a>' in rows(page)
         assert "550 5.1.1 No such user here" in rows(page)
         assert (sent.token in page.text, sent.code in rows(page)) == (False, False)
@@ -119,7 +119,7 @@ class TestSendingAgain:
         first = outbox.last(alice.email)
         deliver("550 5.1.1 No such user here")
         page = operator.visit(f"/console/messages/{id}/resend")
-        assert "Sends 1 message: the mail recovery to alice@example.com again" in page.text
+        assert "Sends 1 message: the mail (password recovery) to alice@example.com again" in page.text
         assert "will be sent within seconds" in operator.press("/resend").text
         again = outbox.last(alice.email)
         assert (again.kind, again.variables["languages"]) == ("recovery", "de")

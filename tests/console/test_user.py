@@ -42,7 +42,10 @@ def test_page_shows_obstacles_and_what_to_do(look, alice, database, client):
     said = look(alice.id)
     assert "Can sign in with a link or code by mail, but: The email is not confirmed" in said
     assert "Send a recovery: its link confirms the email." in said
-    assert "Mail recovery to alice@example.com failed after one try: 550 no such mailbox. Fix this" in said
+    assert (
+        "Mail (password recovery) to alice@example.com failed after one try: 550 no such mailbox. Fix this"
+        in said
+    )
 
 
 def test_banned_user_cannot_sign_in(look, alice, client, service_role):
@@ -66,7 +69,7 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
         f"Phone {PHONE}",
         '{ "name": "Alice" }',
         '{ "plan": "team" }',
-        "Factor added waiting to alice@example.com, written just now",
+        "Notice of a new second factor waiting to alice@example.com, written just now",
     ):
         assert fact in said
 
@@ -147,7 +150,7 @@ class TestTimeline:
         client.post("/recover", json={"email": alice.email})
         for kind, number, beginning in (
             ("refusal", 15, "sign-in refused: wrong password"),
-            ("message", 1, "mail recovery to alice@example.com waits"),
+            ("message", 1, "mail (password recovery) to alice@example.com waits"),
             ("event", 0, ""),
         ):
             operator.visit(f"/console/users/{alice.id}?kind={kind}")

@@ -111,7 +111,7 @@ def test_lost_factor_is_removed_without_javascript(page, here, site, carol, alic
     page.wait_for("Removes 1 authenticator app: Old phone.")
     fill(page, factor_code=codes.wrong_code())
     page.click("Remove")
-    page.wait_for("factor_code: must be a new code")
+    page.wait_for("The code must be a new code")
     fill(page, factor_code=codes.code(1))
     page.click("Remove")
     page.wait_for("No authenticator app, security key or passkey.")

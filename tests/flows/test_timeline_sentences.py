@@ -2,7 +2,7 @@
 
 import pytest
 
-from auth.flows import timeline
+from auth.flows import words
 from auth.web import audit
 from tests.support.audit import act, clear_history, refuse, story
 from tests.support.cases import cases
@@ -23,7 +23,11 @@ ACTS = [
     ("signed_in", {}, "signed in"),
     ("signed_in", {"method": "password", "session_id": NO_ID}, "signed in by password"),
     ("signed_in", {"method": "otp"}, "signed in by a link or code"),
-    ("signed_in", {"method": "otp", "purpose": "recovery"}, "signed in by a link or code (recovery)"),
+    (
+        "signed_in",
+        {"method": "otp", "purpose": "recovery"},
+        "signed in by a link or code (password recovery)",
+    ),
     ("signed_in", {"method": "oauth", "provider": "github"}, "signed in by GitHub"),
     ("signed_in", {"method": "oauth", "provider": "acme"}, "signed in by acme"),
     (
@@ -39,7 +43,7 @@ ACTS = [
     ("signed_out", {"scope": "local"}, "signed out here"),
     ("signed_out", {"scope": "others"}, "signed out everywhere else"),
     ("session_ended", {"session_id": NO_ID}, "session ended: ended by the user"),
-    ("message_resent", {"kind": "recovery"}, "message sent again (recovery)"),
+    ("message_resent", {"kind": "recovery"}, "message sent again (password recovery)"),
     (
         "refresh_token_reused",
         {"session_id": NO_ID},
@@ -97,14 +101,14 @@ ACTS = [
         {"passkey": "Laptop"},
         "passkey refused, whose counter has fallen as that of a copy would: Laptop",
     ),
-    ("message_requested", {"purpose": "recovery", "is_sent": True}, "message requested (recovery)"),
+    ("message_requested", {"purpose": "recovery", "is_sent": True}, "message requested (password recovery)"),
     (
         "message_requested",
         {"purpose": "recovery", "is_sent": False},
-        "message requested (recovery), but not sent",
+        "message requested (password recovery), but not sent",
     ),
     ("reauthenticated", {}, "reauthenticated"),
-    ("link_generated", {"purpose": "magiclink"}, "link generated for an administrator (magiclink)"),
+    ("link_generated", {"purpose": "magiclink"}, "link generated for an administrator (sign-in link)"),
     ("invited", {}, "invited"),
     ("webhook_created", {}, "webhook created"),
     ("webhook_changed", {}, "webhook changed"),
@@ -114,6 +118,10 @@ ACTS = [
     ("webhook_enabled", {}, "webhook enabled"),
     ("webhook_disabled", {}, "webhook disabled"),
     ("event_redelivered", {}, "event sent again"),
+    ("service_role_jwt_used", {"kid": "k1"}, "JWT used as the service role key"),
+    ("key_rotated", {}, "new key created"),
+    ("key_added", {}, "key added"),
+    ("key_removed", {}, "key removed"),
     ("moon_landed_on", {"flag": True}, "moon landed on"),
 ]
 REFUSALS = [
@@ -210,11 +218,11 @@ class TestSentences:
         assert story(tell(alice.id)) == [sentence]
 
     def test_every_known_action_is_tested(self):
-        assert {action for action, _, _ in ACTS} >= set(timeline._ACTS)
-        assert {action for action, *_ in REFUSALS} >= set(timeline._REFUSED)
+        assert {action for action, _, _ in ACTS} >= set(words.ACTS)
+        assert {action for action, *_ in REFUSALS} >= set(words.REFUSED)
 
     def test_every_documented_reason_has_words(self):
-        assert audit._REASONS - set(timeline._REASONS) == set()
+        assert audit._REASONS - set(words.REASONS) == set()
 
     def test_every_named_error_code_exists(self):
-        assert set(timeline._REASONS) <= set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])
+        assert set(words.REASONS) <= set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])

@@ -8,7 +8,7 @@ from dataclasses import asdict, make_dataclass
 import pytest
 
 from auth.delivery.deliverer import Deliverer
-from auth.flows import timeline
+from auth.flows import timeline, words
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
 from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse, story
 from tests.support.cast import PASSWORD
@@ -22,7 +22,7 @@ NO_ID = "00000000-0000-0000-0000-000000000000"
 # The origin that `act` and `refuse` record.
 FROM = ", from 198.51.100.7 (Firefox on Linux)"
 # The end reasons of sessions that have their own sentences.
-ENDS = sorted(timeline._END_REASONS)
+ENDS = sorted(words.END_REASONS)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ class TestMessages:
             deliver(server.url())
         response = tell(alice.id)
         assert story(response) == [
-            "mail recovery to alice@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1"
+            "mail (password recovery) to alice@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1"
         ]
         assert response.json["data"][0] == {
             "at": A_TIMESTAMP,
@@ -141,13 +141,13 @@ class TestMessages:
         }
 
     def test_queued_mail_is_an_item(self, tell, alice, recover):
-        assert story(tell(alice.id)) == ["mail recovery to alice@example.com waits to be sent"]
+        assert story(tell(alice.id)) == ["mail (password recovery) to alice@example.com waits to be sent"]
 
     def test_delayed_mail_has_the_reason_and_the_next_attempt(self, tell, alice, recover, deliver):
         with MailServer() as server:
             server.replies["RCPT"] = "451 4.7.1 Greylisted"
             deliver(server.url())
-        form = r"mail recovery to alice@example.com waits, after one try, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: RCPT TO 451 4.7.1 Greylisted"
+        form = r"mail \(password recovery\) to alice@example.com waits, after one try, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: RCPT TO 451 4.7.1 Greylisted"
         assert story(tell(alice.id)) == [Like("the reason", form)]
 
     def test_refused_mail_has_the_reason(self, tell, alice, recover, deliver):
@@ -155,14 +155,17 @@ class TestMessages:
             server.replies["RCPT"] = "550 5.1.1 No such user"
             deliver(server.url())
         assert story(tell(alice.id)) == [
-            "mail recovery to alice@example.com failed after one try: RCPT TO 550 5.1.1 No such user"
+            "mail (password recovery) to alice@example.com failed after one try: RCPT TO 550 5.1.1 No such user"
         ]
 
     def test_delayed_mail_has_the_failure_to_connect(self, tell, alice, recover, deliver):
         with BadMailServer("GREETING", "close") as server:
             deliver(f"smtp://127.0.0.1:{server.port}")
         assert story(tell(alice.id)) == [
-            Like("the reason", "mail recovery to alice@example.com waits, after one try, until .*: .+")
+            Like(
+                "the reason",
+                r"mail \(password recovery\) to alice@example.com waits, after one try, until .*: .+",
+            )
         ]
 
     def test_mail_with_a_void_link_was_not_sent(
@@ -174,7 +177,7 @@ class TestMessages:
             deliver(server.url())
             assert server.mails == []
         assert (
-            "mail recovery to alice@example.com was not sent: its link or code was used or voided before"
+            "mail (password recovery) to alice@example.com was not sent: its link or code was used or voided before"
             in story(tell(alice.id))
         )
 
@@ -183,7 +186,7 @@ class TestMessages:
             "UPDATE outbox SET outcome = 'expired', finished_at = now(), secret = NULL, last_error = 'connection refused'"
         )
         assert story(tell(alice.id)) == [
-            "mail recovery to alice@example.com was not sent before it expired: connection refused"
+            "mail (password recovery) to alice@example.com was not sent before it expired: connection refused"
         ]
 
     def test_sms_is_an_item(self, tell, alice, database):
@@ -193,7 +196,9 @@ class TestMessages:
             " VALUES (gen_random_uuid(), %(id)s, 'sms', 'sms', '+491701234567', 'sent', now(), 2, '201 SM42 queued')",
             id=alice.id,
         )
-        assert story(tell(alice.id)) == ["SMS sms to +491701234567 accepted: 201 SM42 queued, after 2 tries"]
+        assert story(tell(alice.id)) == [
+            "SMS (sign-in code) to +491701234567 accepted: 201 SM42 queued, after 2 tries"
+        ]
 
     def test_row_without_a_message_is_left_out(self, tell, alice, database, client):
         client.post("/recover", json={"email": "nobody@example.com"})
@@ -229,12 +234,12 @@ class TestEvents:
             "SELECT record_acts('{}'::jsonb || '{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')",
             id=alice.id,
         )
-        assert story(tell(alice.id)) == ["event auth.login to https://app.example.com waits to be sent"]
+        assert story(tell(alice.id)) == ["event (sign-in) to https://app.example.com waits to be sent"]
         database.run(
             "UPDATE outbox SET outcome = 'sent', finished_at = now(), attempts = 1, response = '204 No Content'"
         )
         assert story(tell(alice.id)) == [
-            "event auth.login to https://app.example.com accepted: 204 No Content"
+            "event (sign-in) to https://app.example.com accepted: 204 No Content"
         ]
 
     def test_event_of_a_deleted_webhook_has_its_id(self, tell, database, alice, webhook):
@@ -243,7 +248,7 @@ class TestEvents:
             "SELECT record_acts('{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')", id=alice.id
         )
         database.run("DELETE FROM webhooks")
-        assert story(tell(alice.id)) == [f"event auth.login to {webhook} waits to be sent"]
+        assert story(tell(alice.id)) == [f"event (sign-in) to {webhook} waits to be sent"]
 
 
 class TestLimits:
