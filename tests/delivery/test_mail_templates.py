@@ -546,7 +546,7 @@ class TestDocumentation:
         for kind, message in samples.items():
             found = "/verify?token=" in message.text, bool(re.search(r"^\d{6}$", message.text, re.M))
             assert (kind, found) == (kind, carried[kind])
-        assert "Valid for 7 days" in samples["invite"].text
+        assert "Valid for 1 week" in samples["invite"].text
 
     def test_documentation_lists_every_variable(self):
         used = set().union(*(variables_of(path.read_text()) for path in languages.TEMPLATES.glob("layout*")))
