@@ -14,7 +14,7 @@ from auth.flows.authorization_codes import open_application_session, write_code
 from auth.flows.outgoing import own_url
 from auth.flows.reauthentication import lock_caller
 from auth.flows.token_response import Outcome, see_other, tokens
-from auth.net.redirects import with_fragment, with_query
+from auth.net.redirects import origin, with_fragment, with_query
 from auth.web import audit, form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.levels import Level
@@ -95,6 +95,15 @@ def redirect_signed_in(target: str, outcome: Outcome, link_type: str | None = No
     return see_other(with_fragment(target, members))
 
 
+def form_targets(target: str) -> str:
+    """Return the source expressions for the form-action of a page whose form redirects to a target.
+
+    Browsers apply it to each redirect, and a page of ours may redirect to the application.
+    """
+    targets = [target, *([_destination(target).url] if latchkey.redirects.is_own_page(target) else [])]
+    return " ".join(dict.fromkeys(map(origin, targets)))
+
+
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
     """Redirect with an error (RFC 6749, section 4.1.2.1) in the fragment, or in the query of our page."""
     audit.refused(refusal.error_code)
@@ -142,14 +151,17 @@ def hand_over(destination: Destination) -> Response:
 
 
 def _sign_in_browser(target: str, session: Any) -> Response:
-    parts = urlsplit(target)
-    query = dict(parse_qsl(parts.query))
-    # The client that requested the link chose it, and it was not checked then.
-    destination = Destination.read({} if form_schemas.Arrival().validate(query) else query)
     token = browser_sessions.begin(session)
-    response = _after_sign_in(destination) if parts.path.endswith("/sign-in") else see_other(target)
+    is_sign_in = urlsplit(target).path.endswith("/sign-in")
+    response = _after_sign_in(_destination(target)) if is_sign_in else see_other(target)
     browser_sessions.remember(response, token)
     return response
+
+
+def _destination(target: str) -> Destination:
+    query = dict(parse_qsl(urlsplit(target).query))
+    # The client that requested the link chose it, and it was not checked then.
+    return Destination.read({} if form_schemas.Arrival().validate(query) else query)
 
 
 def _after_sign_in(destination: Destination) -> Response:

@@ -7,11 +7,10 @@ from flask import Blueprint, Response, jsonify, request
 from auth.context import latchkey
 from auth.delivery import sanitize
 from auth.flows import undo_credentials
-from auth.flows.arrivals import redirect_done, redirect_signed_in, redirect_with_error
+from auth.flows.arrivals import form_targets, redirect_done, redirect_signed_in, redirect_with_error
 from auth.flows.token_response import token_response
 from auth.flows.undo import list_undone
 from auth.flows.verification import Proof, by_code, by_link, spend
-from auth.net.redirects import origin
 from auth.pages.moments import ago
 from auth.pages.page import page
 from auth.tokens import one_time
@@ -108,7 +107,7 @@ def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Respon
     undone = list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
     return page(
         "link.html",
-        form_target=origin(target),
+        form_target=form_targets(target),
         target=target,
         query=query,
         link=link,

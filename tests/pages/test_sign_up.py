@@ -1,9 +1,11 @@
 """The pages for signing up and for forgotten passwords, without a browser."""
 
+from urllib.parse import urlencode
+
 import pytest
 
 from tests.support.cast import PASSWORD
-from tests.support.links import SITE, later
+from tests.support.links import CHALLENGE, SITE, later, path
 from tests.support.pages import Visitor
 
 DAVE = "dave@example.com"
@@ -29,6 +31,19 @@ class TestSignUp:
         visitor.visit(f"/verify?token={sent.token}&type=signup&redirect_to={sent.variables['redirect_to']}")
         assert visitor.submit().url == f"{SITE}/account"
         assert visitor.cookie("latchkey")
+
+    def test_button_of_the_link_may_lead_to_the_application(self, make_app, outbox):
+        """Browsers apply form-action to the redirects of a form too."""
+        application = "https://app.example.com/signed-in"
+        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST=application))
+        visitor.visit(f"/sign-up?{urlencode({'redirect_to': application, 'code_challenge': CHALLENGE})}")
+        visitor.submit(email=DAVE, password=PASSWORD)
+        sent = outbox.last(DAVE)
+        page = visitor.visit(path("signup", sent.token, redirect_to=sent.variables["redirect_to"]))
+        assert (
+            f"form-action 'self' {SITE} https://app.example.com;" in page.headers["Content-Security-Policy"]
+        )
+        assert visitor.submit().url.startswith(f"{application}?code=")
 
     def test_taken_address_gets_the_same_page(self, visitor, alice):
         pages = []
@@ -131,8 +146,8 @@ class TestForgottenPassword:
 class TestSwitchedOff:
     def test_without_pages_there_are_none(self, make_app):
         client = make_app(AUTH_PAGES="false").test_client()
-        for path in ("/sign-in", "/account", "/new-password"):
-            assert client.get(path, headers={"Accept": "text/html"}).json["error_code"] == "not_found"
+        for url in ("/sign-in", "/account", "/new-password"):
+            assert client.get(url, headers={"Accept": "text/html"}).json["error_code"] == "not_found"
 
 
 class TestUnknownPath:

@@ -1,4 +1,4 @@
-"""Whole stories in a real browser, from the mail to the last page."""
+"""Whole stories in a real browser, with a real mail server, from the mail to the last page."""
 
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -7,12 +7,18 @@ import pytest
 from tests.support.browser import Browser
 from tests.support.cast import PASSWORD
 from tests.support.factors import set_up
-from tests.support.links import CHALLENGE, VERIFIER, path
+from tests.support.links import CHALLENGE, VERIFIER
+from tests.support.smtp_server import MailServer
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-NEW_PASSWORD = "Fresh-Horse-2"
+DAVE, NEW_PASSWORD = "dave@example.com", "Fresh-Horse-2"
+
+
+@pytest.fixture(scope="module")
+def settings(mail_server: MailServer) -> dict[str, str]:
+    return {"AUTH_SMTP_URL": mail_server.url(), "AUTH_DELIVER": "true"}
 
 
 @pytest.fixture
@@ -55,17 +61,22 @@ def traded(site, page: Browser, application: str) -> dict:
     return response.json
 
 
-def test_sign_up_by_code_leads_back_to_the_application(page, site, here, outbox, application):
+def sign_up_for(page: Browser, here: str, application: str) -> None:
+    """Open the page that an application sends its user to."""
     query = urlencode({"redirect_to": application, "code_challenge": CHALLENGE})
     page.open(f"{here}/sign-up?{query}")
-    fill(page, email="dave@example.com", password="Ab-1")
+
+
+def test_sign_up_by_code_leads_back_to_the_application(page, site, here, post, application):
+    sign_up_for(page, here, application)
+    fill(page, email=DAVE, password="Ab-1")
     page.click("Create account")
     page.wait_for("too short")
     page.wait(lambda: page.run("document.activeElement.name") == "password")
     fill(page, password=PASSWORD)
     page.click("Create account")
     page.wait_for("Check your inbox")
-    sent = outbox.last("dave@example.com")
+    sent = post.read(DAVE, "Confirm your email address")
     fill(page, code=sent.wrong_code)
     page.click("Continue")
     page.wait_for("This code is wrong")
@@ -73,19 +84,31 @@ def test_sign_up_by_code_leads_back_to_the_application(page, site, here, outbox,
     page.run(
         f"(field => {{ field.value = '{sent.code}'; field.dispatchEvent(new Event('input')) }})(document.querySelector('.code'))"
     )
-    assert traded(site, page, application)["user"]["email"] == "dave@example.com"
+    assert traded(site, page, application)["user"]["email"] == DAVE
+    page.open("about:blank")
+    page.open(sent.link)
+    page.wait_for("Try to sign in: your email address may already be confirmed.")
 
 
-def test_forgotten_password_is_replaced_by_the_link(page, here, alice, outbox):
+def test_sign_up_by_link_leads_back_to_the_application(page, site, here, post, application):
+    sign_up_for(page, here, application)
+    fill(page, email=DAVE, password=PASSWORD)
+    page.click("Create account")
+    page.wait_for("Check your inbox")
+    page.open(post.read(DAVE, "Confirm your email address").link)
+    page.click("Continue")
+    assert traded(site, page, application)["user"]["email"] == DAVE
+
+
+def test_forgotten_password_is_replaced_by_the_link(page, here, alice, post):
     page.open(f"{here}/sign-in")
     page.click("Forgot password?")
     page.wait_for("Forgot your password?")
     fill(page, email=alice.email)
     page.click("Send code")
     page.wait_for("Check your inbox")
-    sent = outbox.last(alice.email)
-    link = f"{path('recovery', sent.token)}&{urlencode({'redirect_to': sent.variables['redirect_to']})}"
-    page.open(here + link)
+    link = post.read(alice.email, "Reset your password").link
+    page.open(link)
     page.click("Continue")
     page.wait_for("Other devices will be signed out.")
     fill(page, password=PASSWORD)
@@ -94,14 +117,14 @@ def test_forgotten_password_is_replaced_by_the_link(page, here, alice, outbox):
     fill(page, password=NEW_PASSWORD)
     page.click("Save password")
     page.wait_for("Your password is saved.")
-    page.open(here + link)
+    page.open(link)
     page.wait_for("This link no longer works")
     assert alice.try_to_sign_in(NEW_PASSWORD).status_code == 200
 
 
-def test_invitation_leads_to_a_password(page, site, here, service_role, outbox):
-    site.post("/admin/invite", json={"email": "erin@example.com"}, headers=service_role)
-    page.open(here + path("invite", outbox.last("erin@example.com").token))
+def test_invitation_leads_to_a_password(page, site, service_role, post):
+    site.post("/admin/invite", json={"email": DAVE}, headers=service_role)
+    page.open(post.read(DAVE, "You have been invited to Acme").link)
     page.click("Continue")
     page.wait_for("Other devices will be signed out.")
     fill(page, password=NEW_PASSWORD)

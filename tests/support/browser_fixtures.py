@@ -7,8 +7,10 @@ import pytest
 
 from tests.support import browser
 from tests.support.browser import Browser, BrowserError
+from tests.support.inbox import Post
 from tests.support.processes import Service, free_port
 from tests.support.server import ServerClient
+from tests.support.smtp_server import MailServer
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +38,18 @@ def host() -> str:
 def settings() -> dict[str, str]:
     """What a module adds to the settings of its service."""
     return {}
+
+
+@pytest.fixture(scope="module")
+def mail_server() -> Iterator[MailServer]:
+    """A mail server for modules whose settings name it."""
+    with MailServer() as server:
+        yield server
+
+
+@pytest.fixture
+def post(mail_server: MailServer) -> Post:
+    return Post(mail_server)
 
 
 @pytest.fixture(scope="module")

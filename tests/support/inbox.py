@@ -1,11 +1,14 @@
-"""A mailbox that receives the application's mail."""
+"""Mailboxes that receive the application's mail: from the outbox, or by SMTP."""
 
+import html
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import Sender
+from tests.support.processes import wait_until
+from tests.support.smtp_server import MailServer
 
 
 @dataclass(frozen=True)
@@ -46,3 +49,44 @@ class Mailbox(Sender):
         ]
         assert links, f"no link has come to {address}"
         return links[-1]
+
+
+class Post:
+    """The mails that a service has sent to a mail server, as their readers see them."""
+
+    def __init__(self, server: MailServer) -> None:
+        self._server = server
+        server.mails.clear()
+
+    def read(self, address: str, subject: str) -> "Mail":
+        """Wait for a mail, and return the newest one with this subject."""
+
+        def newest() -> Any:
+            mails = [mail for mail in self._server.mails if mail["To"] == address]
+            return next((mail for mail in reversed(mails) if subject in mail["Subject"]), None)
+
+        return Mail(wait_until(newest).get_body(("html",)).get_content())
+
+
+class Mail:
+    """The HTML of a mail."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    @property
+    def link(self) -> str:
+        """Where the button leads."""
+        found = re.search(r'<td bgcolor[^>]*><a href="([^"]+)"', self._source)
+        assert found
+        return html.unescape(found[1])
+
+    @property
+    def code(self) -> str:
+        found = re.search(r">([0-9]{3})<span[^>]*>([0-9]{3})</span>", self._source)
+        assert found
+        return found[1] + found[2]
+
+    @property
+    def wrong_code(self) -> str:
+        return f"{(int(self.code) + 1) % 1_000_000:06}"
