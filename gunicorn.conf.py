@@ -31,6 +31,7 @@ from auth.operations import fingerprints as _fingerprints
 from auth.operations import start_checks as _start_checks
 from auth.operations.delivery_process import DeliveryProcess
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError
+from auth.settings import brand as _brand
 from auth.settings import relying_party as _relying_party
 from auth.settings import state as _state
 from sql import Database as _Database
@@ -40,7 +41,8 @@ from sql.pool import SIZE as _POOL_SIZE
 try:
     _loaded = _settings.load()
     _messages.load_templates(_loaded)
-except (_settings.SettingsError, OSError) as _error:
+    _brand.read_logo(_loaded.brand_logo)
+except (_settings.SettingsError, OSError, ValueError) as _error:
     sys.exit(str(_error))
 
 bind = f"[{_loaded.bind}]:{_loaded.port}" if ":" in _loaded.bind else f"{_loaded.bind}:{_loaded.port}"

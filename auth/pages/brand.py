@@ -1,13 +1,13 @@
 """The operator's colours and logo, and the reader's language and theme."""
 
 import re
-from pathlib import Path
+from pathlib import PurePath
 
 from flask import Blueprint, Response
 
 from auth.context import latchkey
 from auth.pages.page import LANGUAGE, LANGUAGES, THEME, THEMES, to_own
-from auth.settings.brand import LOGO_TYPES, palette
+from auth.settings.brand import LOGO_TYPES, logo_file, palette
 from auth.web import cookies, fields, schemas
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
@@ -46,11 +46,11 @@ def brand_css() -> Response:
 def brand_logo() -> Response:
     """Return the file `AUTH_BRAND_LOGO`."""
     logo = latchkey.settings.brand_logo
-    if logo is None or logo.startswith("https://"):
+    content = logo_file(logo)
+    if logo is None or content is None:
         raise ApiError("not_found")
-    path = Path(logo)
     headers = _CACHED | {"Content-Security-Policy": _LOGO_CSP}
-    return Response(path.read_bytes(), mimetype=LOGO_TYPES[path.suffix.lower()], headers=headers)
+    return Response(content, mimetype=LOGO_TYPES[PurePath(logo).suffix.lower()], headers=headers)
 
 
 @blueprint.post("/preferences")

@@ -14,6 +14,7 @@ from auth.context import latchkey
 from auth.delivery import languages
 from auth.flows.token_response import see_other
 from auth.net.redirects import origin
+from auth.settings.brand import logo_file
 from auth.web import cookies, forms
 
 _TEXTS = Path(__file__).parent / "texts"
@@ -142,7 +143,9 @@ def _theme() -> str | None:
 
 
 def _logo(logo: str | None) -> str | None:
-    return logo if logo is None or logo.startswith("https://") else f"{root()}brand/logo"
+    if logo and logo.startswith("https://"):
+        return logo
+    return f"{root()}brand/logo" if logo_file(logo) else None
 
 
 def _images(logo: str | None) -> str:

@@ -16,6 +16,7 @@ from auth.pages import (
     two_step,
 )
 from auth.settings import Settings
+from auth.settings.brand import logo_file
 
 blueprint = Blueprint("pages", __name__)
 for _pages in (
@@ -36,6 +37,7 @@ errors.register_in(blueprint)
 
 
 def register(app: Flask, settings: Settings) -> None:
+    logo_file(settings.brand_logo)
     app.register_blueprint(brand.blueprint)
     if settings.pages:
         app.register_blueprint(blueprint)

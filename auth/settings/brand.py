@@ -1,9 +1,12 @@
 """The colours of pages and mails: text has a contrast of 4.5:1 (WCAG 2.2, AA) with any accent."""
 
+import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import structlog
 
 from auth.settings import targets
 
@@ -55,11 +58,31 @@ def check_logo(value: str) -> None:
         if not _HOST.fullmatch(urlsplit(targets.http_url(value)).netloc):
             raise ValueError("must have a host name in ASCII")
         return
-    path = Path(value)
-    if path.suffix.lower() not in LOGO_TYPES or not path.is_file():
+    if "://" in value or Path(value).suffix.lower() not in LOGO_TYPES:
         raise ValueError("must be an https URL, or an SVG, PNG, JPEG or WebP file")
-    if path.stat().st_size > _LARGEST_LOGO:
-        raise ValueError("must be a file of at most 256 KiB")
+
+
+def read_logo(logo: str | None) -> bytes | None:
+    """Return the logo's file, or None if it has none. Raises `ValueError`."""
+    if logo is None or logo.startswith("https://"):
+        return None
+    try:
+        content = Path(logo).read_bytes()
+    except OSError as error:
+        raise ValueError(f"AUTH_BRAND_LOGO: Can't read {logo}: {error.strerror}.") from None
+    if len(content) > _LARGEST_LOGO:
+        raise ValueError(f"AUTH_BRAND_LOGO: {logo} is larger than 256 KiB.")
+    return content
+
+
+@functools.cache
+def logo_file(logo: str | None) -> bytes | None:
+    """Return the logo's file as it was at first: without the file, workers serve and start nevertheless."""
+    try:
+        return read_logo(logo)
+    except ValueError as error:
+        structlog.get_logger().warning("logo_unreadable", reason=str(error))
+        return None
 
 
 def logo_in_mails(logo: str | None, base_url: str) -> str | None:

@@ -36,7 +36,7 @@ def listed(page) -> list[str]:
 
 
 def counted(page) -> str:
-    (text,) = re.findall(r'<p class="count">([^<·]*)', page.text)
+    (text,) = re.findall(r'<p class="quiet">([^<·]*)', page.text)
     return unescape(text).strip()
 
 

@@ -126,8 +126,9 @@ class TestCommand:
             ({"AUTH_REDIRECT_ALLOW_LIST": "app.example.com"}, "AUTH_REDIRECT_ALLOW_LIST"),
             ({"AUTH_RATE_LIMITS_ENABLE": "true"}, "AUTH_RATE_LIMITS_ENABLE"),
             ({"AUTH_STATE_DIR": "/nowhere"}, "AUTH_STATE_DIR"),
+            ({"AUTH_BRAND_LOGO": "/nowhere.png"}, "AUTH_BRAND_LOGO"),
         ],
-        ids=["weak secret", "bad pattern", "unknown name", "no state directory"],
+        ids=["weak secret", "bad pattern", "unknown name", "no state directory", "no logo"],
     )
     def test_settings_that_would_stop_the_start_are_failures(
         self, environment, healthy, changes, setting, monkeypatch

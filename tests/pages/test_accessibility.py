@@ -5,6 +5,7 @@ axe-core is installed by `npm ci` in tests/clients. The fixture `page` collects 
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,25 @@ def test_pages_are_accessible_and_fit_the_screen(walker, page, walk):
 
     walker.check = check
     walk(walker)
+
+
+def test_choices_of_language_and_theme_cover_and_move_nothing(page, here):
+    page.open(f"{here}/sign-in")
+    height = "document.documentElement.scrollHeight"
+    for width, tall, _ in SCREENS:
+        page.resize(width, tall)
+        before = page.run(height)
+        for name in ("English", "Theme"):
+            page.run(
+                f"[...document.querySelectorAll('summary')].find((each) => each.innerText === '{name}').click()"
+            )
+            places = page.run(
+                "['aside', 'footer summary', 'footer [open] form'].map((each) =>"
+                " { const box = document.querySelector(each).getBoundingClientRect(); return [box.top, box.bottom]; })"
+            )
+            assert all(above[1] <= below[0] for above, below in pairwise(places)), (name, width)
+            assert page.run("document.querySelectorAll('footer [open]').length") == 1
+            assert page.run(height) == before
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.__name__)

@@ -20,14 +20,17 @@ def test_other_colours_are_refused(value):
 
 
 def test_logo_must_be_a_small_image_or_an_https_url(tmp_path):
-    large, page, small = tmp_path / "large.png", tmp_path / "logo.html", tmp_path / "logo.svg"
+    large, small = tmp_path / "large.png", tmp_path / "logo.svg"
     large.write_bytes(b"x" * 300_000)
-    page.write_text("<script>")
     small.write_text("<svg/>")
-    for value in (large, page, tmp_path / "none.png", "http://example.com/logo.png"):
+    for value in ("/srv/logo.html", "http://example.com/logo.png"):
         with pytest.raises(ValueError, match="must be"):
-            brand.check_logo(str(value))
-    brand.check_logo(str(small))
+            brand.check_logo(value)
+    for value, reason in ((large, "larger than 256 KiB"), (tmp_path / "none.png", "No such file")):
+        brand.check_logo(str(value))
+        with pytest.raises(ValueError, match=f"AUTH_BRAND_LOGO: .*{reason}"):
+            brand.read_logo(str(value))
+    assert brand.read_logo(str(small)) == b"<svg/>"
     brand.check_logo("https://example.com:8443/logo.png")
 
 
@@ -53,6 +56,21 @@ def test_logo_file_is_served_without_scripts(make_app, tmp_path):
     assert 'src="/brand/logo"' in page.text
     assert "Acme &lt;1&gt;" in page.text
     assert "img-src 'self';" in page.headers["Content-Security-Policy"]
+
+
+def test_logo_whose_file_is_deleted_stays_until_the_workers_restart(make_app, tmp_path, capfd):
+    file = tmp_path / "logo.png"
+    file.write_bytes(b"png")
+    settings = {"AUTH_BRAND_LOGO": str(file), "AUTH_BRAND_NAME": "Acme"}
+    client = make_app(**settings).test_client()
+    file.unlink()
+    assert client.get("/brand/logo").data == b"png"
+    brand.logo_file.cache_clear()
+    client = make_app(**settings).test_client()
+    for _ in range(2):
+        assert_error(client.get("/brand/logo"), 404, "not_found")
+        assert "<img" not in client.get("/").text
+    assert capfd.readouterr().err.count("logo_unreadable") == 1
 
 
 def test_without_a_logo_there_is_none(client):
