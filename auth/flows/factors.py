@@ -190,7 +190,7 @@ def remove_recent(tx: Transaction, caller: Any, ids: list[str]) -> None:
 
 def remove_any(user_id: str, factor_id: str) -> None:
     """Remove a factor of any user, and mail the user."""
-    with latchkey.db.transaction() as tx:
+    with targets.act() as tx:
         user = targets.lock(tx, user_id)
         ids = {"id": factor_id, "user_id": user.id, "session_id": None, "with_expired": True}
         factor = found(tx.one("select_factor", **ids), "mfa_factor_not_found")

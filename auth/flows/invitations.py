@@ -18,7 +18,7 @@ def invite(body: dict[str, Any], redirect_to: str | None) -> tuple[str, str]:
     # The address first, so that an invitation refused by its window does not count for the service.
     windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
     windows.append(("invite", settings.rate_limit_invite))
-    with latchkey.db.transaction() as tx:
+    with targets.act() as tx:
         known = tx.one("select_is_invited", email=email)
         if known and not known.is_invited:
             raise ApiError("email_exists")

@@ -115,7 +115,7 @@ def remove(known: Any, passkey_id: str, body: dict[str, Any]) -> None:
 
 def remove_any(user_id: str, passkey_id: str) -> None:
     """Remove a passkey of any user."""
-    with latchkey.db.transaction() as tx:
+    with targets.act() as tx:
         user = targets.lock(tx, user_id)
         _remove(tx, user, passkey_id, None)
         tx.run("forget_first_factor", user_id=user.id)

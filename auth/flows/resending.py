@@ -44,7 +44,7 @@ def resend(message_id: str) -> str:
     message = find(message_id)
     if message.outcome == "waiting":
         return _hurry(message)
-    with latchkey.db.transaction() as tx:
+    with targets.act() as tx:
         quota = outgoing.take_quota(tx, message.recipient)
         # The user may have become an administrator.
         targets.lock(tx, message.user_id)
@@ -55,7 +55,7 @@ def resend(message_id: str) -> str:
 
 
 def _hurry(message: Any) -> str:
-    with latchkey.db.transaction() as tx:
+    with targets.act() as tx:
         if message.has_user:
             targets.lock(tx, message.user_id)
         tx.one("hurry_message", id=message.id)

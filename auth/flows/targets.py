@@ -1,10 +1,27 @@
-"""The users that administrators may act on: not other administrators, and not themselves."""
+"""Acts of administrators, and the users that they may act on: not other administrators, nor themselves."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from auth.context import latchkey
 from auth.web import audit, guard
 from auth.web.errors import ApiError, found
 from sql import Transaction
+
+
+@contextmanager
+def act() -> Iterator[Transaction]:
+    """Run a transaction of an administrator, or of the service role key. Raises `ApiError`, and changes
+    nothing, if the caller has been demoted or signed out meanwhile."""
+    with latchkey.db.transaction() as tx:
+        yield tx
+        # Last, because the statements may have waited for locks since the guard looked.
+        if (
+            not guard.is_service_role()
+            and not guard.admit(tx.one("select_caller", **guard.caller())).is_admin
+        ):
+            raise ApiError("not_admin")
 
 
 def lock(tx: Transaction, user_id: str) -> Any:
@@ -15,9 +32,6 @@ def lock(tx: Transaction, user_id: str) -> Any:
 def check(tx: Transaction, user_id: str, user: Any) -> Any:
     """Check and return the locked row of a user, or None. Raises `ApiError` like `lock`."""
     found(user, "user_not_found")
-    # Since the guard looked, the caller may have been demoted or signed out, while the lock was waited for.
-    if not guard.is_service_role() and not guard.admit(tx.one("select_caller", **guard.caller())).is_admin:
-        raise ApiError("not_admin")
     if user.role != "admin":
         return user
     if not guard.is_service_role():

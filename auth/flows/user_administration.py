@@ -3,7 +3,6 @@ import json
 import math
 from typing import Any
 
-from auth.context import latchkey
 from auth.flows import removal, targets
 from auth.web import audit
 from auth.web.errors import ApiError
@@ -17,7 +16,7 @@ _CONFIRM = {"email": "confirm_email", "phone": "confirm_phone"}
 def create_user(body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON."""
     email, phone, role = body.get("email"), body.get("phone"), body.get("role", "authenticated")
-    with latchkey.db.transaction() as tx:
+    with targets.act() as tx:
         user_id = tx.one(
             "create_user",
             id=body.get("id"),
@@ -43,14 +42,14 @@ def create_user(body: dict[str, Any]) -> str:
 
 def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`."""
-    with latchkey.db.transaction() as tx:
+    with targets.act() as tx:
         before = targets.check(tx, user_id, tx.one("lock_any_user", id=user_id))
         return _update(tx, user_id, before, body, password_hash)
 
 
 def replace_metadata(user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
     """Replace all metadata of a user, unless it has changed since `version`. Raises `ApiError`."""
-    with latchkey.db.transaction() as tx:
+    with targets.act() as tx:
         before = targets.check(tx, user_id, tx.one("lock_any_user", id=user_id))
         if metadata_version(before) != version:
             raise ApiError("stale.validation_failed")
@@ -77,21 +76,21 @@ def _changed_members(before: dict[str, Any], after: dict[str, Any]) -> dict[str,
 
 def delete_user(user_id: str) -> None:
     """Delete any user. Raises `ApiError`."""
-    with latchkey.db.transaction() as tx:
+    with targets.act() as tx:
         targets.lock(tx, user_id)
         tx.run("delete_user", user_id=user_id)
 
 
 def end_sessions(user_id: str) -> str:
     """End all sessions of any user, and return the time in ISO 8601. Raises `ApiError`."""
-    with latchkey.db.transaction() as tx:
+    with targets.act() as tx:
         targets.lock(tx, user_id)
         return tx.one("end_any_users_sessions", id=user_id).moment
 
 
 def end_session(user_id: str, session_id: str) -> None:
     """End one session of any user, with those that it opened. Raises `ApiError`."""
-    with latchkey.db.transaction() as tx:
+    with targets.act() as tx:
         targets.lock(tx, user_id)
         # If it has ended meanwhile, so much the better.
         tx.one("end_any_session", id=user_id, session_id=session_id)

@@ -4,7 +4,7 @@ from typing import Any
 
 from auth.context import latchkey
 from auth.delivery import webhooks
-from auth.flows import outgoing
+from auth.flows import outgoing, targets
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id
 
@@ -17,7 +17,8 @@ def create(body: dict[str, Any]) -> tuple[str, str]:
     _check_url(body["url"])
     id, secret, most = outgoing.new_id(), webhooks.new_secret(), webhooks.MAX_WEBHOOKS
     sealed = latchkey.sealer.seal(secret, id)
-    row = latchkey.db.one("create_webhook", id=id, most=most, secret=sealed, **body)
+    with targets.act() as tx:
+        row = tx.one("create_webhook", id=id, most=most, secret=sealed, **body)
     if row is None:
         raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most}")
     return row.webhook_object, secret
@@ -29,29 +30,31 @@ def change(webhook_id: str, body: dict[str, Any]) -> tuple[str, str | None]:
     if "url" in body:
         _check_url(body["url"])
     secret = webhooks.new_secret() if body.get("rotate_secret") else None
-    row = latchkey.db.one(
-        "update_webhook",
-        id=id,
-        url=body.get("url"),
-        events=body.get("events"),
-        sets_description="description" in body,
-        description=body.get("description"),
-        is_disabled=body.get("disabled"),
-        new_secret=latchkey.sealer.seal(secret, id) if secret else None,
-        overlap=webhooks.SECRET_OVERLAP,
-    )
+    values = {name: body.get(name) for name in ("url", "events", "description")}
+    with targets.act() as tx:
+        row = tx.one(
+            "update_webhook",
+            id=id,
+            sets_description="description" in body,
+            is_disabled=body.get("disabled"),
+            new_secret=latchkey.sealer.seal(secret, id) if secret else None,
+            overlap=webhooks.SECRET_OVERLAP,
+            **values,
+        )
     return found_webhook(row).webhook_object, secret
 
 
 def delete(webhook_id: str) -> None:
     id = webhook_id_of(webhook_id)
-    found_webhook(latchkey.db.one("delete_webhook", id=id, batch=webhooks.VOIDED_AT_ONCE))
+    with targets.act() as tx:
+        found_webhook(tx.one("delete_webhook", id=id, batch=webhooks.VOIDED_AT_ONCE))
 
 
 def redeliver(webhook_id: str, delivery_id: str) -> str:
     """Send an event again, and return its delivery. Raises `ApiError`."""
     ids = {"id": webhook_id_of(webhook_id), "delivery_id": webhook_id_of(delivery_id)}
-    row = found_webhook(latchkey.db.one("redeliver_event", **ids))
+    with targets.act() as tx:
+        row = found_webhook(tx.one("redeliver_event", **ids))
     if row.delivery is None and not row.is_disabled:
         raise ApiError("webhook.not_found")
     return _sent(row)
@@ -60,7 +63,9 @@ def redeliver(webhook_id: str, delivery_id: str) -> str:
 def send_test(webhook_id: str, event: str) -> str:
     """Send a test event, and return its delivery. Raises `ApiError`."""
     id = webhook_id_of(webhook_id)
-    return _sent(found_webhook(latchkey.db.one("send_test_event", id=id, event=event, **_NOBODY)))
+    with targets.act() as tx:
+        row = found_webhook(tx.one("send_test_event", id=id, event=event, **_NOBODY))
+    return _sent(row)
 
 
 def webhook_id_of(text: str) -> str:

@@ -1,0 +1,60 @@
+"""Every act, from the URL map, of an administrator who is demoted while it runs."""
+
+import pytest
+
+from tests.console.test_console_routes import FIELDS, TABLES
+from tests.support.cast import PASSWORD
+from tests.support.contract import console_routes
+
+# What an act needs to have an effect.
+NEEDS = {
+    "unban": "UPDATE users SET banned_until = now() + interval '1 day' WHERE role <> 'admin'",
+    "enable": "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone'",
+}
+READY = "UPDATE users SET banned_until = NULL; UPDATE webhooks SET disabled_at = NULL, disabled_reason = NULL; UPDATE factors SET last_step = NULL"
+ROLE = "UPDATE users SET role = %(role)s WHERE id = %(id)s"
+# Each act waits here with everything done, and the guards have looked long before.
+HELD = "LOCK TABLE audit_log IN EXCLUSIVE MODE; SELECT %s::text"
+
+
+@pytest.fixture
+def act(armed, codes, carol, database):
+    """Demote Carol while an act at a path waits to be recorded. Return the status, and whether all is as before."""
+
+    def state():
+        # The code of the act is spent.
+        return database.everything(*set(TABLES) - {"factors"}), database.count("factors")
+
+    def act(path):
+        name = path.rpartition("/")[2]
+        database.run(READY)
+        database.run(NEEDS.get(name, "SELECT 1"))
+        assert armed.visit(path).status == 200, path
+        fields = {"factor_code": codes.code(1)} if "factor_code" in armed.page.text else {}
+        before = state()
+        with database.locked("audit_log", "", HELD) as lock:
+            pressed = lock.start(lambda: armed.press(name, **FIELDS, **fields))
+            database.run(ROLE, id=carol.id, role="authenticated")
+        status = pressed.result().status
+        database.run(ROLE, id=carol.id, role="admin")
+        return status, state() == before
+
+    return act
+
+
+def test_act_of_an_administrator_who_is_demoted_meanwhile_changes_nothing(app, act, ids):
+    forms = sorted(path.format(**ids) for method, path, _view in console_routes(app) if method == "post")
+    for path in forms:
+        assert act(path) == (403, True), path
+
+
+def test_user_is_not_created_by_the_token_of_an_administrator_who_is_demoted_meanwhile(
+    client, carol, database
+):
+    session = carol.open_session()
+    body = {"email": "new@example.com", "password": PASSWORD}
+    with database.locked("audit_log", "", HELD) as lock:
+        created = lock.start(lambda: session.post("/admin/users", json=body))
+        database.run(ROLE, id=carol.id, role="authenticated")
+    assert created.result().status_code == 403
+    assert database.count("users", "email = 'new@example.com'") == 0
