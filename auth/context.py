@@ -54,7 +54,9 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         codes=key_ring.codes,
         recovery_codes=key_ring.recovery_codes,
         service_role_keys=key_ring.service_role_keys,
-        redirects=AllowList(settings.site_url, settings.redirect_allow_list, settings.own_pages),
+        redirects=AllowList(
+            settings.site_url, settings.redirect_allow_list, settings.own_pages, settings.own_redirects
+        ),
         providers={
             name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
         },

@@ -57,7 +57,9 @@ def end(scope: str) -> None:
 
 
 def forget(response: Response) -> None:
-    cookies.remember(response, SESSION, "", max_age=0)
+    # Browsers do not send it with a form of another site, which must not sign the user out.
+    if cookies.sent(SESSION):
+        cookies.remember(response, SESSION, "", max_age=0)
 
 
 def remember(response: Response, token: str) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import SplitResult, quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
 _MAX_LENGTH = 2048
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -39,11 +39,19 @@ class _Pattern:
 class AllowList:
     """The URLs that may receive tokens: those of the site's origin, and those that match a pattern."""
 
-    def __init__(self, site_url: str, patterns: Sequence[str], own_pages: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        site_url: str,
+        patterns: Sequence[str],
+        own_pages: Sequence[str] = (),
+        own_redirects: Sequence[str] = (),
+    ) -> None:
         self.site_url = site_url
         self._own_pages = [parse_pattern(page) for page in own_pages]
         self._patterns = [parse_pattern(pattern) for pattern in (f"{origin(site_url)}/**", *patterns)]
         self._patterns += self._own_pages
+        # Browsers carry the fragment, which holds the tokens, on to where these redirect.
+        self._own_redirects = [parse_pattern(url) for url in own_redirects]
 
     def checked(self, url: str | None) -> str:
         """Return the URL if it is allowed, else the site's."""
@@ -52,6 +60,9 @@ class AllowList:
         try:
             parts = _split(url)
         except InvalidUrl:
+            return self.site_url
+        as_routed = parts._replace(path=unquote(parts.path))
+        if any(redirect.allows(as_routed) for redirect in self._own_redirects):
             return self.site_url
         return url if any(pattern.allows(parts) for pattern in self._patterns) else self.site_url
 

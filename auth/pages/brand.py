@@ -21,7 +21,7 @@ _CACHED = {"Cache-Control": "public, max-age=300"}
 _LOGO_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _YEAR = 365 * 86_400
 # A path of ours, relative to the root.
-_OWN_PATH = re.compile(r"/[a-z-]*(/[a-z0-9-]+)*(\?[!-~]*)?")
+_OWN_PATH = re.compile(r"/([a-z-]+(/[a-z0-9-]+)*)?(\?[!-~]*)?")
 _Preferences = schemas.Input.from_dict(
     {
         "language": fields.Choice(*LANGUAGES),

@@ -24,7 +24,8 @@ _APPLICATION = ("redirect_to", "code_challenge")
 def register(app: Flask, has_pages: bool) -> None:
     app.register_error_handler(Exception, _shown)
     if has_pages:
-        app.register_error_handler(404, _not_found)
+        for status in (404, 405):
+            app.register_error_handler(status, _no_page)
 
 
 def register_in(pages: Blueprint) -> None:
@@ -35,13 +36,15 @@ def register_in(pages: Blueprint) -> None:
 def _error(error: Exception) -> Response:
     """Redirect to the missing step, or show what went wrong."""
     known = as_api_error(error)
+    if known.error_code not in ELSEWHERE or not asks_for_page():
+        return _answer(known)
     # The page checks both again.
     application = {name: request.values[name] for name in _APPLICATION if name in request.values}
     if known.error_code in STEPS:
         return to_step(known.error_code, {"next": request.path.rpartition("/")[2]} | application)
     # The page shows why a link failed.
     said = {name: request.args[name] for name in ("error_code",) if name in request.args}
-    return to_step(known.error_code, said) if known.error_code in ELSEWHERE else _answer(known)
+    return to_step(known.error_code, said)
 
 
 def to_step(error_code: str, query: dict[str, str]) -> Response:
@@ -70,5 +73,11 @@ def _shown(error: Exception) -> Response:
     return _answer(known) if rule and rule.rule in _OPENED_BY_BROWSERS else envelope(known)
 
 
-def _not_found(error: HTTPException) -> Response:
-    return _answer(ApiError("not_found")) if request.method == "GET" else envelope(as_api_error(error))
+def _no_page(error: HTTPException) -> Response:
+    """Answer a browser that opens an unknown path, or the target of a form, for instance once more."""
+    known = as_api_error(error)
+    if request.method not in ("GET", "HEAD"):
+        return envelope(known)
+    missing = ApiError("not_found", headers=known.headers)
+    missing.status = known.status
+    return _page(missing) if asks_for_page() else envelope(known)

@@ -46,7 +46,7 @@ _REFUSALS = (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, psycopg2
 
 def asks_for_page() -> bool:
     """Whether a browser asks, rather than a program."""
-    return "text/html" in request.headers.get("Accept", "")
+    return request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"
 
 
 @dataclass(frozen=True)

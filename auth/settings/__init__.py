@@ -175,6 +175,11 @@ class Settings:
         return [f"{self.base_url}/{page}" for page in ("sign-in", "new-password", "account")] * self.pages
 
     @property
+    def own_redirects(self) -> list[str]:
+        """The URLs of ours that redirect to providers."""
+        return [f"{self.base_url}{prefix}/authorize" for prefix in ("", "/auth/v1")]
+
+    @property
     def offers_phone(self) -> bool:
         """Whether users can sign in by phone: it is enabled, and SMS can be sent."""
         has_substitute = self.sms_provider is None and (self.is_local or self.dev_inbox)

@@ -1,9 +1,10 @@
 """The messages that the service sent (`AUTH_DEV_INBOX`), with links that sign in."""
 
-from flask import Blueprint, Response, jsonify, render_template, request
+from flask import Blueprint, Response, jsonify, render_template
 
 from auth.context import latchkey
 from auth.delivery import dev_inbox
+from auth.pages.problems import asks_for_page
 from auth.web import fields, guard, schemas
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import found
@@ -30,7 +31,7 @@ def list_dev_inbox() -> Response:
     """List the messages, newest first, as a page for a browser, else as JSON."""
     recipient = read_query(_Query()).get("recipient")
     messages = dev_inbox.messages(latchkey.db, latchkey.sealer, recipient)
-    if request.accept_mimetypes.best_match(["application/json", "text/html"]) != "text/html":
+    if not asks_for_page():
         return jsonify(messages)
     values = {"language": "en", "root": "../", "messages": messages, "recipient": recipient or ""}
     headers = {"Content-Security-Policy": _PAGE_CSP}

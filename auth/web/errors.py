@@ -53,6 +53,7 @@ ERRORS = {
     "message.not_found": (404, "There is no such message"),
     "method_not_allowed": (405, "This path does not support this method"),
     "request_entity_too_large": (413, "The body is larger than 1 MiB"),
+    "form.request_entity_too_large": (413, "The form is larger than 64 KiB"),
     "url.request_entity_too_large": (414, "The path and query are too long"),
     "headers.request_entity_too_large": (431, "The headers are too large"),
     "http.validation_failed": (400, "The request is not valid HTTP"),

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 from typing import Any
 
-from flask import Response, request
+from flask import Response, g, request
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import ImmutableMultiDict
 
@@ -16,6 +16,8 @@ from auth.web.guard import View
 from auth.web.input import FORM, accepts_forms, whole_body
 
 FIELD = "form_token"
+# Parsing takes up to a second per MiB, and no limit has counted the form yet. A passkey takes a few KiB.
+_MOST = 64 * 1024
 # The cookie of a browser that is signed in on our pages, and that of any other browser with a form.
 SESSION, VISIT = "latchkey", "latchkey_form"
 
@@ -61,7 +63,8 @@ def own_form_or_json(view: View) -> View:
 
 
 def _check() -> None:
-    whole_body()
+    if len(whole_body()) > _MOST and "is_administrative" not in g:
+        raise ApiError("form.request_entity_too_large")
     # A browser without either cookie gets a new secret here, whose token no form has.
     is_bound = hmac.compare_digest(request.form.get(FIELD, "").encode(), token_of(secret()).encode())
     site = request.headers.get("Sec-Fetch-Site")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.support.answers import assert_error
 from tests.support.cast import PASSWORD
 from tests.support.links import SITE
 from tests.support.pages import Visitor
@@ -37,7 +38,7 @@ def test_account_is_for_signed_in_browsers_only(app):
 
 def test_access_token_does_not_open_the_account(client, alice):
     response = client.get("/account", headers=alice.open_session().authorization)
-    assert (response.status_code, response.location) == (303, "sign-in?error_code=session_expired")
+    assert_error(response, 401, "session_not_found", "Your session has ended. Please sign in again.")
 
 
 def test_name_is_saved_and_shown(visitor):

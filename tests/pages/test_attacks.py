@@ -102,6 +102,16 @@ class TestForms:
         assert visitor.post(f"{SITE}/sign-out", {"form_token": token, "scope": "global"}).status == 403
         assert database.everything() == before
 
+    def test_form_of_another_site_does_not_sign_the_browser_out(self, visitor, alice):
+        """Browsers do not send the cookie with it, but take a response's word that it is no longer needed."""
+        visitor.signed_in_as(alice)
+        visitor.be_at("https://evil.example/")
+        assert visitor.post(f"{SITE}/account/name", {"name": "Al"}).url == f"{SITE}/account"
+
+    def test_form_over_64_kib_is_refused_before_it_is_parsed(self, visitor):
+        visitor.visit("/sign-in")
+        assert visitor.send("/sign-in", email=NOBODY, password="x" * 64 * 1024).status == 413
+
 
 def test_every_cookie_is_bound_to_the_host_and_kept_from_scripts(make_app, alice):
     origin = "https://auth.example.com"

@@ -180,7 +180,16 @@ def test_browser_gets_a_page_for_an_error_of_a_link_or_form(client, visitor):
     ):
         assert (page.status in (400, 403), page.headers["Content-Type"]) == (True, "text/html; charset=utf-8")
         assert 'role="alert"' in page.text
+    again = visitor.visit("/sign-in/code")
+    assert (again.status, "POST" in again.headers["Allow"], "Page not found" in again.text) == (
+        405,
+        True,
+        True,
+    )
     assert client.get("/verify").json["error_code"] == "validation_failed"
+    for accept in ("application/json, text/html;q=0.5", "text/html;q=0, */*"):
+        for where in ("/nowhere", "/sign-in/code", "/sign-in?next=a&next=b", "/account"):
+            assert client.get(where, headers={"Accept": accept}).is_json, (accept, where)
     assert client.get("/user", headers={"Accept": "text/html"}).json["error_code"] == "no_authorization"
 
 

@@ -52,5 +52,5 @@ def test_form_of_a_sandbox_does_not_act_for_the_signed_in_user(page, here, alice
         form(f"{here}/sign-out", "_top", scope="global"),
         "allow-forms allow-scripts allow-top-navigation",
     )
-    page.wait(lambda: page.url.startswith(here))
+    page.wait_for("Your account")
     assert database.count("sessions", "ended_at IS NULL") == 1

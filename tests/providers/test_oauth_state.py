@@ -58,6 +58,13 @@ class TestAuthorize:
         assert response.headers["Referrer-Policy"] == "no-referrer"
         assert len(response.headers.getlist("Set-Cookie")) == 1
 
+    @pytest.mark.parametrize("path", ["/authorize", "/%61uthorize", "/auth/v1/authorize"])
+    def test_tokens_of_a_sign_in_are_not_carried_on_to_the_next_provider(self, service, google, path):
+        """Browsers keep the fragment in a redirect."""
+        page = service.sign_in("google", redirect_to=f"{SITE}{path}?provider=google")
+        assert fragment(page).keys() >= {"access_token"}
+        assert [url for url in page.trail if url.startswith(google.url) and "access_token" in url] == []
+
     def test_cookie_is_host_only_http_only_and_expires_with_the_flow(self, service):
         header = service.client.get("/authorize?provider=google").headers["Set-Cookie"]
         pair, *attributes = header.split("; ")
