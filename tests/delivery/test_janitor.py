@@ -31,10 +31,10 @@ def fill(database, count, ages):
     """Insert `count` rows into each table that the janitor cleans; `ages` is SQL for how long ago row
     `number` expired.
     """
-    database.run(
-        "INSERT INTO users (id, email, made_by) VALUES ('11111111-1111-1111-1111-111111111111', 'dave@example.com', 'administrator') ON CONFLICT DO NOTHING"
-    )
-    database.run("UPDATE schema_version SET applied_at = '2026-01-01'")
+    statements = [
+        "INSERT INTO users (id, email, made_by) VALUES ('11111111-1111-1111-1111-111111111111', 'dave@example.com', 'administrator') ON CONFLICT DO NOTHING",
+        "UPDATE schema_version SET applied_at = '2026-01-01'",
+    ]
     user, numbers = (
         "'11111111-1111-1111-1111-111111111111'::uuid",
         f"FROM generate_series(1, {count}) AS number, LATERAL (SELECT now() - ({ages}) AS due) AS at",
@@ -89,7 +89,8 @@ def fill(database, count, ages):
     ):
         # Fewer users: the plans of cascades, made for empty tables, read all deleted rows for each.
         some = " WHERE number <= 1200" if table in ("users", "factors") else ""
-        database.run(f"INSERT INTO {table} ({columns}) SELECT {values} {numbers}{some}")
+        statements.append(f"INSERT INTO {table} ({columns}) SELECT {values} {numbers}{some}")
+    database.fill(";".join(statements))
 
 
 # The indexes with which the statements find expired rows.
@@ -433,14 +434,14 @@ class TestRefreshes:
 @pytest.fixture(scope="class")
 def many(all_rows, database_url):
     """Fill every table with many rows, of which one in a thousand has expired."""
-    all_rows.empty()
+    all_rows.truncate()
     fill(
         all_rows, MANY, "CASE WHEN mod(number, 1000) = 0 THEN interval '1 minute' ELSE interval '-1 day' END"
     )
-    all_rows.run(
-        "INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 100) AS number"
+    all_rows.fill(
+        "INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 100) AS number;"
+        "INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 30)"
     )
-    all_rows.run("INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 30)")
     analyze(database_url, *TABLES)
     yield
     all_rows.truncate()

@@ -121,6 +121,12 @@ class Rows:
         """Return the users whose copy in user_objects is missing or outdated."""
         return self.all(self._prepared(_STALE_OBJECTS))
 
+    def leave(self) -> list[Any]:
+        """Delete the fingerprints, because the services of later tests have other keys, and return
+        `stale_objects()`.
+        """
+        return self.all(self._prepared(f"WITH deleted AS (DELETE FROM key_fingerprints) {_STALE_OBJECTS}"))
+
     def empty(self) -> None:
         if not self._can_empty:
             # DELETE, because TRUNCATE takes milliseconds for each table; in a function, which caches the
