@@ -6,6 +6,7 @@ email address and the password `PASSWORD`, and is signed in by tests only.
 
 import contextlib
 import gc
+import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -53,6 +54,7 @@ from tests.support.rows import Rows
 from tests.support.server import ServerClient
 
 BASE_URL = "http://localhost:8000"
+_numbers = itertools.count()
 SERVICE_ROLE_KEY = "the-service-role-key-of-these-tests"
 # Settings of all tests: the cheapest hashes, no limits, and no delivery except to the mailbox.
 ENVIRONMENT = {
@@ -159,13 +161,20 @@ def database(all_rows: Rows) -> Iterator[Rows]:
 
 
 @pytest.fixture
-def new_database(database, database_url: str) -> Iterator[Callable[..., str]]:
+def new_database(all_rows: Rows, database_url: str) -> Iterator[Callable[..., str]]:
     """Create an empty database, or one filled from an SQL file, and return its URL."""
+    with new_databases(all_rows, database_url) as make:
+        yield make
+
+
+@contextlib.contextmanager
+def new_databases(rows: Rows, database_url: str) -> Iterator[Callable[..., str]]:
+    """Return what `new_database` returns, for fixtures of any scope."""
     names: list[str] = []
 
     def make(path: Path | None = None) -> str:
-        names.append(f"{urlsplit(database_url).path[1:]}_{len(names)}")
-        database.run(f"CREATE DATABASE {names[-1]}")
+        names.append(f"{urlsplit(database_url).path[1:]}_{next(_numbers)}")
+        rows.run(f"CREATE DATABASE {names[-1]}")
         url = urlsplit(database_url)._replace(path=f"/{names[-1]}").geturl()
         if path:
             with contextlib.closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
@@ -175,7 +184,7 @@ def new_database(database, database_url: str) -> Iterator[Callable[..., str]]:
 
     yield make
     for name in names:
-        database.run(f"DROP DATABASE {name} WITH (FORCE)")
+        rows.run(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from auth.delivery import janitor
 from auth.delivery.deliverer import Deliverer
 from sql.pool import connect
 from tests.support.answers import assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, refresh
 from tests.support.deliverers import RunningDeliverer
 from tests.support.links import OTHER_PHONE, PHONE, assert_dead, assert_signs_in, follow, later
@@ -149,29 +150,36 @@ class TestCleaning:
         # Two full batches and a rest, each in its own transaction.
         assert parts.db.statements_run - before == 2 * (len(janitor.STATEMENTS) + 2)
 
-    @pytest.mark.parametrize("join", ["hashjoin", "mergejoin", "nestloop"])
-    @pytest.mark.parametrize("name", janitor.STATEMENTS)
-    def test_batch_has_the_same_size_with_every_join_plan(self, database, database_url, name, join):
+    @pytest.fixture
+    def few(self, database):
         fill(database, 5, "interval '1 minute'")
         database.run(
             "INSERT INTO outbox (id, channel, kind, recipient) SELECT gen_random_uuid(), 'webhook', 'user.created', 'gone' FROM generate_series(1, 5)"
         )
+
+    @pytest.mark.parametrize("join", ["hashjoin", "mergejoin", "nestloop"])
+    @cases("name", janitor.STATEMENTS)
+    def test_batch_has_the_same_size_with_every_join_plan(self, few, database_url, name, join):
         connection = connect(database_url)
-        with connection.cursor() as cursor:
-            for way in {"hashjoin", "mergejoin", "nestloop"} - {join} | {
-                "hashagg",
-                "sort",
-                "material",
-                "memoize",
-            }:
-                cursor.execute(f"SET enable_{way} = off")
-            cursor.execute(STATEMENTS[name].prepare(), {})
-            cursor.execute(
-                STATEMENTS[name].execute(),
-                dict.fromkeys(STATEMENTS[name].parameters) | CONSTANTS | {"batch": 2},
-            )
-            assert cursor.rowcount == 2
-        connection.close()
+        connection.autocommit = False
+        try:
+            with connection.cursor() as cursor:
+                for way in {"hashjoin", "mergejoin", "nestloop"} - {join} | {
+                    "hashagg",
+                    "sort",
+                    "material",
+                    "memoize",
+                }:
+                    cursor.execute(f"SET enable_{way} = off")
+                cursor.execute(STATEMENTS[name].prepare(), {})
+                cursor.execute(
+                    STATEMENTS[name].execute(),
+                    dict.fromkeys(STATEMENTS[name].parameters) | CONSTANTS | {"batch": 2},
+                )
+                assert cursor.rowcount == 2
+        finally:
+            connection.rollback()
+            connection.close()
 
     def test_locked_rows_are_left_for_the_next_time(self, parts, database):
         fill(database, 2, "interval '1 minute'")
