@@ -115,18 +115,3 @@ def test_lost_factor_is_removed_without_javascript(page, here, site, carol, alic
     fill(page, factor_code=codes.code(1))
     page.click("Remove")
     page.wait_for("No authenticator app, security key or passkey.")
-
-
-def test_passkey_confirms_the_deletion_of_a_user(console, here, carol, alice, database, authenticator):
-    console.open(f"{here}/account")
-    console.click("Add Passkey")
-    console.wait_for("Add a passkey")
-    console.click("Create a passkey")
-    console.wait_for("One more step")
-    console.click("Sign in with a passkey")
-    console.wait_for("Your account")
-    console.open(f"{here}/console/users/{alice.id}/delete")
-    console.wait_for("Deletes 1 user with 1 identity")
-    console.click("Delete with a passkey")
-    console.wait_for("This user no longer exists.")
-    assert database.count("users", "id = %(id)s", id=alice.id) == 0

@@ -1,6 +1,5 @@
 """Passkeys and security keys in a real browser, with Chromium's own authenticator."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -86,19 +85,7 @@ def test_device_that_already_has_a_passkey_does_not_create_another(page, here, p
 def security_key(page, here, site, alice) -> Iterator[str]:
     """A security key of Alice, her only second factor, which an application has enrolled by the API."""
     added = page.add_authenticator(is_key=True)
-    session = alice.sign_in(client=site)
-    factor_id = security_keys.enrol(session, "Blue key")
-    origins = {"rpId": "localhost", "rpOrigins": [here]}
-    asked = session.post(f"/factors/{factor_id}/challenge", json={"factorId": factor_id, "webauthn": origins})
-    options = json.dumps(asked.json["webauthn"]["credential_options"]["publicKey"])
-    page.open(f"{here}/sign-in")
-    credential = page.run(
-        "navigator.credentials.create({ publicKey:"
-        f" PublicKeyCredential.parseCreationOptionsFromJSON({options}) }}).then((made) => made.toJSON())"
-    )
-    answer = {"type": "create", "credential_response": credential, **origins}
-    body = {"challenge_id": asked.json["id"], "webauthn": answer}
-    assert session.post(f"/factors/{factor_id}/verify", json=body).status_code == 200
+    security_keys.enrol_in_browser(page, here, alice.sign_in(client=site), "Blue key")
     yield added
     page.remove_authenticator(added)
 

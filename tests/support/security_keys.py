@@ -1,9 +1,11 @@
 """Security keys of people, as second factors."""
 
+import json
 from typing import Any
 
 from tests.support.answers import A_UUID, assert_ok
 from tests.support.authenticator import Authenticator
+from tests.support.browser import Browser
 from tests.support.cast import Session, session_of
 
 SITE = {"rpId": "localhost", "rpOrigins": ["http://localhost:8000"]}
@@ -39,3 +41,19 @@ def set_up(session: Session) -> tuple[Authenticator, str, Session]:
     """Enrol a key that does not verify its user, and return it with its id and the raised session."""
     key, factor_id = Authenticator(is_verified=False), enrol(session)
     return key, factor_id, session_of(session.client, verify(session, factor_id, key))
+
+
+def enrol_in_browser(page: Browser, here: str, session: Session, name: str) -> None:
+    """Enrol the browser's authenticator by the API, as an application does."""
+    factor_id = enrol(session, name)
+    origins = {"rpId": "localhost", "rpOrigins": [here]}
+    asked = session.post(f"/factors/{factor_id}/challenge", json={"factorId": factor_id, "webauthn": origins})
+    options = json.dumps(asked.json["webauthn"]["credential_options"]["publicKey"])
+    page.open(f"{here}/sign-in")
+    credential = page.run(
+        "navigator.credentials.create({ publicKey:"
+        f" PublicKeyCredential.parseCreationOptionsFromJSON({options}) }}).then((made) => made.toJSON())"
+    )
+    answer = {"type": "create", "credential_response": credential, **origins}
+    body = {"challenge_id": asked.json["id"], "webauthn": answer}
+    assert session.post(f"/factors/{factor_id}/verify", json=body).status_code == 200

@@ -1,0 +1,123 @@
+"""Acts that an administrator confirms with a passkey or a security key, in Chromium."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.console.test_user_stories import fill, host  # noqa: F401
+from tests.pages.test_stories import signed_in_with_new_passkey
+from tests.support import security_keys
+from tests.support.browser import Browser
+from tests.support.cast import PASSWORD, Session
+from tests.support.factors import App, set_up
+
+pytestmark = pytest.mark.browser
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+
+@pytest.fixture
+def passkey(page, here, carol, authenticator) -> None:
+    """Carol's passkey, with which she is signed in."""
+    signed_in_with_new_passkey(page, here, carol)
+
+
+@pytest.fixture
+def owner(site, carol) -> tuple[App, Session]:
+    """Carol's authenticator app, and her session with it."""
+    return set_up(carol.sign_in(client=site))
+
+
+@pytest.fixture
+def key(page, here, owner, carol) -> Iterator[str]:
+    """Carol's security key, with which she is signed in on the console."""
+    added = page.add_authenticator(is_key=True)
+    security_keys.enrol_in_browser(page, here, owner[1], "Blue key")
+    page.open(f"{here}/console")
+    sign_in(page, carol)
+    page.click("Blue key")
+    page.wait_for("Overview")
+    yield added
+    page.remove_authenticator(added)
+
+
+def sign_in(page: Browser, person) -> None:
+    fill(page, email=person.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("One more step")
+
+
+def press(page: Browser, title: str, credential: str, outcome: str) -> None:
+    """Choose an act on the present page, confirm it with a credential, and wait for the outcome."""
+    page.click(title)
+    page.wait_for("Cancel")
+    page.click(f"{title} with {credential}")
+    page.wait_for(outcome)
+
+
+def test_passkey_changes_an_address_removes_a_factor_and_deletes_a_user(
+    page, here, site, passkey, alice, bob, database
+):
+    set_up(alice.sign_in(client=site), "Old phone")
+    page.open(f"{here}/console/users/{alice.id}/addresses")
+    fill(page, email=bob.email)
+    page.click("Change the addresses with a passkey")
+    page.wait_for("has already been registered")
+    # The refused form has a new challenge, and what was typed.
+    assert page.run("document.querySelector('[name=email]').value") == bob.email
+    fill(page, email="new@example.com")
+    page.click("Change the addresses with a passkey")
+    page.wait_for("The addresses are saved.")
+    assert database.value("SELECT email FROM users WHERE id = %(id)s", id=alice.id) == "new@example.com"
+    page.click("Remove Old phone")
+    page.wait_for("Removes 1 authenticator app: Old phone.")
+    page.click("Remove with a passkey")
+    page.wait_for("No authenticator app, security key or passkey.")
+    page.click("Delete")
+    page.wait_for("Deletes 1 user with 1 identity")
+    page.click("Delete with a passkey")
+    page.wait_for("This user no longer exists.")
+    assert database.count("users", "id = %(id)s", id=alice.id) == 0
+
+
+def test_security_key_makes_changes_and_deletes_a_webhook(page, here, key, target, database):
+    page.open(f"{here}/console/webhooks/new")
+    # The browser asks for the missing field before it asks for the key.
+    page.click("Add a webhook with Blue key")
+    page.wait(lambda: page.run("document.activeElement.name") == "url")
+    fill(page, url=f"{target.url}/hooks", description="Billing")
+    page.run("for (const box of document.querySelectorAll('[type=checkbox]')) box.checked = false")
+    page.click("Add a webhook with Blue key")
+    page.wait_for("Choose at least one event.")
+    assert page.run("document.querySelector('[name=description]').value") == "Billing"
+    page.run("document.querySelector('[name=user_created]').checked = true")
+    page.click("Add a webhook with Blue key")
+    page.wait_for("Copy it now")
+    made = database.one("SELECT id, events, description FROM webhooks")
+    assert (made.events, made.description) == (["user.created"], "Billing")
+    page.open(f"{here}/console/webhooks/{made.id}")
+    press(page, "Send a test event", "Blue key", "The test event will be sent within seconds.")
+    press(page, "Create a new secret", "Blue key", "Copy it now")
+    page.open(f"{here}/console/webhooks/{made.id}")
+    press(page, "Change the webhook", "Blue key", "The webhook has been changed.")
+    press(page, "Disable", "Blue key", "The webhook is disabled.")
+    press(page, "Enable", "Blue key", "The webhook is enabled.")
+    press(page, "Delete", "Blue key", "The webhook is deleted.")
+    assert database.count("webhooks") == 0
+
+
+def test_credential_that_is_not_at_hand_leaves_the_other_ways(page, here, owner, key, alice, database):
+    page.clear(key)
+    page.open(f"{here}/console/users/{alice.id}/delete")
+    page.click("Delete with Blue key")
+    page.wait_for("No passkey or security key was used. Try again, or use another way.")
+    assert database.count("users", "id = %(id)s", id=alice.id) == 1
+    fill(page, factor_code=owner[0].code())
+    page.click("Delete")
+    page.wait_for("This user no longer exists.")
+
+
+def test_passkey_that_was_added_lately_is_not_offered(page, here, passkey, carol, alice, database):
+    database.run("UPDATE users SET first_factor_at = now() - interval '30 days'")
+    page.open(f"{here}/console/users/{alice.id}/delete")
+    page.wait_for("added at least a week ago")
+    assert not page.run("document.querySelector('main form button')")
