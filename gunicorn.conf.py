@@ -37,6 +37,7 @@ from auth.settings import state as _state
 from sql import Database as _Database
 from sql import schema
 from sql.pool import SIZE as _POOL_SIZE
+from sql.pool import reason as _reason
 
 try:
     _loaded = _settings.load()
@@ -88,7 +89,7 @@ def on_starting(server) -> None:
         sys.exit(str(error))
     except psycopg2.Error as error:
         act = "use the database" if isinstance(error, psycopg2.OperationalError) else "apply the schema"
-        sys.exit(f"DATABASE_URL: can't {act}: {' '.join(str(error).split())}")
+        sys.exit(f"DATABASE_URL: can't {act}: {_reason(error)}")
     if pooler_problem:
         sys.exit(pooler_problem)
     if redis_problem := _start_checks.redis_problem(_loaded):

@@ -39,7 +39,7 @@ def main(extras):
             made_for, installed = "", []
         if made_for == state and set(extras) <= set(installed):
             return
-        print("Installing into .venv …", flush=True)
+        print("Installing into .venv, which takes a minute or two …", flush=True)
         if made_for != state:
             installed = []
             subprocess.run([sys.executable, "-m", "venv", "--clear", ".venv"], check=True)

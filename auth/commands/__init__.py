@@ -15,6 +15,7 @@ from auth.settings import SettingsError
 from auth.settings.kept_secrets import Missing
 from auth.settings.state import NotRunningError
 from sql import Database
+from sql.pool import reason
 
 _NAMES = [
     *(
@@ -42,15 +43,22 @@ class _Commands(click.Group):
             return None
         return importlib.import_module(f"auth.commands.{cmd_name.replace('-', '_')}").command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            # click knows only the commands that have been imported.
+            raise type(error)(error.command_name, possibilities=_NAMES, ctx=ctx) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except (SettingsError, NotRunningError, fingerprints.OtherKeys) as error:
             raise click.ClickException(str(error)) from None
         except psycopg2.Error as error:
-            raise click.ClickException(
-                f"DATABASE_URL: can't use the database: {' '.join(str(error).split())}"
-            ) from None
+            raise click.ClickException(f"DATABASE_URL: can't use the database: {reason(error)}") from None
         except InvalidAddress as error:
             raise click.BadParameter(str(error)) from None
 
@@ -58,7 +66,10 @@ class _Commands(click.Group):
 @click.command("latchkey", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(auth.__version__, prog_name="latchkey")
 def main() -> None:
-    """Run the authentication service. Settings are environment variables, or lines in .env."""
+    """Run the authentication service, with the settings of the environment and of .env.
+
+    `latchkey COMMAND --help` shows the options of a command, and an example.
+    """
 
 
 def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:

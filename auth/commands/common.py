@@ -69,9 +69,10 @@ def failures(file: Path) -> Iterator[None]:
     except (BackupError, NoProgramError, EmbeddedPostgresError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        # A draft next to FILE has its name.
         name = str(error.filename or file)
-        raise click.ClickException(f"{file if file.name in name else name}: {error.strerror}") from None
+        # A draft next to FILE has its name; the directory cannot be written to.
+        place = file.parent if file.name in name and name != str(file) else name
+        raise click.ClickException(f"{place}: {error.strerror}.") from None
 
 
 @contextmanager

@@ -17,7 +17,13 @@ _FAILED = 3
 
 
 @click.command("doctor", short_help="Check the deployment, and show how to fix it.")
-@click.option("--skip", multiple=True, type=click.Choice(_NAMES), help="Skip a check; may be repeated.")
+@click.option(
+    "--skip",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(_NAMES),
+    help="Skip a check, by its name in --json; may be repeated.",
+)
 @json_option
 def command(skip: tuple[str, ...], as_json: bool) -> None:
     """Check what tends to go wrong, and print the setting to change for each failure.

@@ -16,6 +16,7 @@ from auth.settings import Settings, name_of, state
 from auth.tokens.keys import format_time
 from auth.tokens.signing_keys import ALGORITHMS
 from sql import Database, schema
+from sql.pool import reason
 
 
 @click.group("keys")
@@ -139,7 +140,7 @@ def _accept(url: str, settings: Settings) -> None:
         db = Database(url, size=1, prepare=False)
         fingerprints.keep(db, settings, even_others=True)
     except psycopg2.Error as error:
-        raise click.ClickException(f"DATABASE_URL: {' '.join(str(error).split())}") from None
+        raise click.ClickException(f"DATABASE_URL: {reason(error)}") from None
     db.close()
 
 

@@ -6,6 +6,7 @@ import psycopg2
 from auth.commands import load_settings
 from auth.commands.common import json_option, progress_of
 from sql import schema
+from sql.pool import reason
 
 
 @click.command("migrate", short_help="Create the schema, or bring it up to date.")
@@ -21,7 +22,7 @@ def command(as_json: bool) -> None:
         with progress_of("Upgrading the schema", len(schema.pending(url))) as progress:
             steps = schema.apply(url, progress)
     except psycopg2.Error as error:
-        raise click.ClickException(f"DATABASE_URL: {' '.join(str(error).split())}") from None
+        raise click.ClickException(f"DATABASE_URL: {reason(error)}") from None
     if as_json:
         click.echo(json.dumps({"steps": steps}))
         return

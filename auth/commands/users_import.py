@@ -24,6 +24,7 @@ from auth.transfer import reading
 from auth.transfer.importing import Import, Outcome
 from auth.transfer.products import PRODUCTS
 from auth.transfer.records import Choices
+from sql.pool import reason
 
 _AGE = b"age-encryption.org/v1\n"
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
@@ -86,8 +87,8 @@ def import_(
             entries, total = reading.read(readable)
             counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
     except psycopg2.Error as error:
-        reason = " ".join(str(error).split())
-        raise click.ClickException(f"{reason}. Run it again: users who exist are unchanged.") from None
+        text = f"{reason(error)} Run it again: users who exist are unchanged."
+        raise click.ClickException(text) from None
     sums = {status: counts[status] for status in ("created", "exists", "refused")}
     if as_json:
         click.echo(json.dumps({"dry_run": dry_run} | sums))

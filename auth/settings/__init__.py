@@ -26,7 +26,9 @@ from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_prov
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
 # Set by Kubernetes and Docker links for a service called "auth".
-_INJECTED_BY_PLATFORMS = re.compile(r"AUTH_(SERVICE_HOST|SERVICE_PORT.*|PORT.*|NAME|ENV_.*)")
+_INJECTED_BY_PLATFORMS = re.compile(
+    r"AUTH_((SERVICE_HOST|SERVICE_PORT.*|PORT_.*|NAME|ENV_.*)=.*|PORT=(tcp|udp)://.*)", re.DOTALL
+)
 # The share of characters that an unknown name has in common with the setting it is taken for.
 _CLOSE = 0.85
 # Read only by the commands backup and restore.
@@ -278,7 +280,7 @@ def _unknown(environment: Mapping[str, str | None]) -> tuple[str, ...]:
     for name in sorted(set(environment) - set(known.values()) - _OF_COMMANDS):
         if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
             continue
-        if not _INJECTED_BY_PLATFORMS.fullmatch(name):
+        if not _INJECTED_BY_PLATFORMS.fullmatch(f"{name}={environment[name]}"):
             nearest = difflib.get_close_matches(name.removeprefix("AUTH_"), known, 1, _CLOSE)
             hint = f"; did you mean {known[nearest[0]]}?" if nearest else "."
             lines.append(f"{name} is not a setting{hint}")

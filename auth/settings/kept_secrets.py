@@ -32,7 +32,8 @@ def add(values: dict[str, Any], missing: Missing) -> list[str]:
     if absent and missing == "refuse":
         files_of = ", ".join(files[name].name for name in absent)
         return [
-            f"AUTH_STATE_DIR: {directory} has no {files_of}. Set it to the state directory of the service."
+            f"AUTH_STATE_DIR: {directory} has no {files_of}. Set it to the state directory of the service,"
+            " or run this in the directory where the service was started."
         ]
     present = {name: path for name, path in values["key_files"].items() if name not in absent}
     found, problems = read(present, must_sign=not values["jwt_secret"])

@@ -102,6 +102,11 @@ def test_missing_or_unreadable_passphrase_is_one_line_and_exits_with_2(app, tmp_
     assert binary.output == f"Error: {tmp_path}/binary cannot be read: it is not text.\n"
 
 
+@cases(("typed", "meant"), [("creat-admin", "create-admin"), ("webhook", "webhooks")])
+def test_misspelt_command_is_recognized(app, typed, meant):
+    assert f"No such command '{typed}'. Did you mean '{meant}'?\n" in run_command(app, typed).output
+
+
 def test_outcomes_are_printed_as_json(app, client, service_role, alice):
     outcome = json.loads(run_command(app, "create-admin", alice.email, "--json").output)
     console = "http://localhost:8000/console"

@@ -67,7 +67,7 @@ def test_passphrase_of_a_plaintext_export_is_refused(app, tmp_path):
 def test_file_that_cannot_be_created_is_named(app, tmp_path):
     path = tmp_path / "missing" / "users.jsonl"
     result = run_command(app, "users", "export", str(path), "--plaintext")
-    assert (result.exit_code, result.stderr) == (1, f"Error: {path}: No such file or directory\n")
+    assert (result.exit_code, result.stderr) == (1, f"Error: {path.parent}: No such file or directory.\n")
 
 
 def test_pages_are_complete(export, database, monkeypatch):
@@ -110,12 +110,6 @@ def test_drafts_of_killed_exports_are_removed(tmp_path):
     with replacing(tmp_path / "users") as draft:
         draft.write(b"all")
     assert sorted(os.listdir(tmp_path)) == sorted([*names[1:], "users"])
-
-
-def test_unwritable_path_is_an_error(app, tmp_path):
-    result = run_command(app, "users", "export", str(tmp_path / "none" / "users.jsonl"), "--plaintext")
-    assert result.exit_code == 1
-    assert "No such file or directory" in result.output
 
 
 def test_export_and_import_into_an_empty_service_restores_all_users(

@@ -206,7 +206,7 @@ def test_start_fails_when_the_database_is_unreachable(state_dir):
     status, text = Service(state_dir, DATABASE_URL=url).refuses_to_start()
 
     assert status == 1
-    assert re.match("DATABASE_URL: can't use the database: .*Connection refused", text)
+    assert re.match("DATABASE_URL: can't use the database: .*Connection refused. Is the server running", text)
     assert text.count("\n") == 1
     assert "correcthorse" not in text
 

@@ -362,6 +362,7 @@ class TestUnknownNames:
             ("AUTH_PASSWORD_MINLENGTH", "AUTH_PASSWORD_MIN_LENGTH"),
             ("AUTH_TRUSTED_PROXY", "AUTH_TRUSTED_PROXIES"),
             ("AUTH_DATABASE_URL", "DATABASE_URL"),
+            ("AUTH_PORT", "PORT"),
         ],
     )
     def test_warning_names_the_nearest_setting(self, load, name, nearest):

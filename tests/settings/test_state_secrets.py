@@ -161,7 +161,8 @@ class TestCommands:
         assert (result.exit_code, result.output) == (
             1,
             f"Error: AUTH_STATE_DIR: {state_dir_setting / 'var'} has no secret_key, service_role_key, jwt_keys.json."
-            " Set it to the state directory of the service.\n",
+            " Set it to the state directory of the service,"
+            " or run this in the directory where the service was started.\n",
         )
         assert not list(state_dir_setting.iterdir())
 

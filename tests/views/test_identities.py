@@ -559,6 +559,16 @@ class TestUnlinking:
         assert user["app_metadata"] == {"provider": "email", "providers": ["email"]}
         assert service.signed_in("google").get("/user").json["id"] != alice.id
 
+    def test_session_that_began_with_the_identity_continues_until_the_others_are_ended(
+        self, service, session, alice
+    ):
+        link(service, session, "google")
+        by_google = service.signed_in("google")
+        session.delete(f"/user/identities/{identities_of(session)['google']}")
+        assert by_google.get("/user").json["id"] == alice.id
+        session.post("/logout?scope=others")
+        assert by_google.get("/user").status_code == 401
+
     def test_unlinking_mails_a_notice(self, service, session, alice, outbox):
         link(service, session, "google")
         session.delete(f"/user/identities/{identities_of(session)['google']}")

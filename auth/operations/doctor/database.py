@@ -8,7 +8,7 @@ from psycopg2.errors import UndefinedTable
 from auth.operations import start_checks
 from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
 from sql import schema
-from sql.pool import SIZE
+from sql.pool import SIZE, reason
 
 LEAST_VERSION = 14
 GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
@@ -21,9 +21,8 @@ def _answers(patient: Patient) -> Failure | None:
     try:
         patient.db.one("ping")
     except psycopg2.Error as error:
-        reason = " ".join(str(error).split())
         return Failure(
-            f"The database cannot be used: {reason}",
+            f"The database cannot be used: {reason(error)}",
             "DATABASE_URL=postgresql://user:password@host/database, or start that Postgres",
         )
     return None
