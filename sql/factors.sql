@@ -39,8 +39,8 @@ SELECT id, factor_type, friendly_name, secret, last_step,
  ORDER BY verified_at, id;
 
 -- name: select_trusted_before(user_id uuid)
--- A thief of a session may have added what is newer, unless it came in the week after the first factor.
-SELECT greatest(now(), first_factor_at + interval '14 days') - interval '7 days' AS moment
+-- A thief of a session may have added what is newer, unless it came in the hour after the first factor.
+SELECT greatest(now() - interval '7 days', first_factor_at + interval '1 hour') AS moment
   FROM users
  WHERE id = :user_id;
 

@@ -16,11 +16,11 @@ NEW = "added at least a week ago"
 def age(database):
     """Make all factors, recovery codes and the user's first factor older by some days."""
 
-    def age(days: int) -> None:
+    def age(days: float) -> None:
         for statement in (
-            "UPDATE users SET first_factor_at = first_factor_at - make_interval(days => %(days)s)",
-            "UPDATE factors SET verified_at = verified_at - make_interval(days => %(days)s)",
-            "UPDATE recovery_codes SET created_at = created_at - make_interval(days => %(days)s)",
+            "UPDATE users SET first_factor_at = first_factor_at - %(days)s * interval '1 day'",
+            "UPDATE factors SET verified_at = verified_at - %(days)s * interval '1 day'",
+            "UPDATE recovery_codes SET created_at = created_at - %(days)s * interval '1 day'",
         ):
             database.run(statement, days=days)
 
@@ -110,12 +110,27 @@ def test_thief_who_replaces_all_factors_waits_a_week(browser, owner, alice, dele
     assert delete(thief, factor_code=added.code(1)).status == 200
 
 
-def test_what_is_added_in_the_week_after_the_first_factor_counts_on(browser, carol, delete, age):
+def test_what_is_added_in_the_hour_after_the_first_factor_counts_at_once_and_later(
+    browser, carol, alice, bob, delete, age
+):
     codes, session = set_up(carol.open_session())
-    age(6)
+    age(1 / 25)
     added, _ = set_up(session, "tablet")
-    age(2)
-    assert delete(browser(codes), factor_code=added.code()).status == 200
+    visitor = browser(codes)
+    assert delete(visitor, factor_code=added.code()).status == 200
+    age(3)
+    visitor.visit(f"/console/users/{bob.id}/delete")
+    assert visitor.press("delete", factor_code=added.code(1)).status == 200
+
+
+def test_what_is_added_on_the_day_of_the_first_factor_waits_a_week(browser, carol, delete, age, database):
+    codes, session = set_up(carol.open_session())
+    age(1 / 23)
+    added, _ = set_up(session, "thief's")
+    visitor = browser(codes)
+    assert delete(visitor, factor_code=added.code()).status == 422
+    assert database.count("users") == 2
+    assert delete(visitor, factor_code=codes.code(1)).status == 200
 
 
 def test_factor_after_a_removal_by_the_service_role_key_is_a_first_one(
