@@ -16,6 +16,9 @@ from auth.web.errors import ApiError
 from auth.web.forms import SESSION
 from auth.web.levels import Level
 
+# Seconds for which browsers keep a cookie at most. The session ends earlier, counted from the last visit.
+_LONGEST = 400 * 86_400
+
 
 def resume() -> Any:
     """Make the user of the browser's session the caller, and return the session's row, or None."""
@@ -63,7 +66,7 @@ def forget(response: Response) -> None:
 
 
 def remember(response: Response, token: str) -> None:
-    cookies.remember(response, SESSION, token, max_age=latchkey.settings.refresh_token_lifetime)
+    cookies.remember(response, SESSION, token, max_age=_LONGEST)
 
 
 @guard.guard_by

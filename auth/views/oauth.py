@@ -29,8 +29,12 @@ def authorize() -> Response:
         # A script cannot receive our cookie: the browser has to open this URL.
         forwarded: dict[str, str] = {name: query[name] for name in _FORWARDED if name in query}
         return jsonify(url=outgoing.own_url("authorize", forwarded))
+    redirect_to = checked_redirect(query)
+    if redirect_to and latchkey.redirects.is_own_page(redirect_to) and _is_from_other_site():
+        # It would sign the browser out of its present account. The page asks the user.
+        return Response(status=302, headers={"Location": redirect_to})
     state, secrets = one_time.new_token(), oauth_flows.new_secrets(query.get("scopes"))
-    browser, redirect_to = oauth_flows.browser_secret(provider), checked_redirect(query)
+    browser = oauth_flows.browser_secret(provider)
     try:
         url = oauth_flows.authorization_url(provider, state, secrets)
     except oauth_flows.ProviderRefusal as refusal:
@@ -40,6 +44,10 @@ def authorize() -> Response:
     others = {"redirect_to": redirect_to, "code_challenge": query.get("code_challenge")}
     oauth_flows.write_flow(latchkey.db, provider, state, secrets, browser, **others)
     return oauth_flows.to_provider(provider, url, browser, 302)
+
+
+def _is_from_other_site() -> bool:
+    return request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none")
 
 
 @blueprint.post("/sso")

@@ -36,6 +36,17 @@ def test_provider_signs_the_browser_in_without_tokens_in_urls(visitor, acme):
     assert visitor.session_cookie
 
 
+def test_other_site_does_not_sign_the_browser_in_by_a_provider(visitor, acme, alice, database):
+    """Login CSRF: at the provider, the browser may be signed in as the attacker."""
+    visitor.signed_in_as(alice)
+    visitor.be_at("https://evil.example/")
+    page = visitor.click(
+        f"{SITE}/authorize?{urlencode({'provider': 'acme', 'redirect_to': f'{SITE}/sign-in'})}"
+    )
+    assert (page.url, alice.email in page.text) == (f"{SITE}/account", True)
+    assert database.count("sessions") == 1
+
+
 def test_title_of_the_settings_is_on_buttons_and_in_the_account(make_service, alice):
     visitor = Visitor(make_service(AUTH_PROVIDER_ACME_TITLE="Acme & Sons").app)
     assert "Continue with Acme &amp; Sons" in visitor.visit("/sign-in").text
