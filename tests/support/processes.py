@@ -1,6 +1,7 @@
 """Real processes for the tests: the service as `make run` starts it, and its remaining processes."""
 
 import http.client
+import itertools
 import json
 import os
 import pwd
@@ -20,6 +21,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 GUNICORN = ["-m", "gunicorn", "wsgi:app"]
 T = TypeVar("T")
 
+_block = 20_000 + os.getpid() % 120 * 100
+_ports = itertools.cycle(range(_block, _block + 100))
+
 
 def wait_until(condition: Callable[[], T], seconds: float = 10) -> T:
     """Return the condition's value as soon as it is true; fail on a timeout."""
@@ -31,9 +35,19 @@ def wait_until(condition: Callable[[], T], seconds: float = 10) -> T:
 
 
 def free_port() -> int:
-    """Return an unused port."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+    """Return an unused port from a block of this process's own.
+
+    The blocks are below the ports of outgoing connections: one of those could be taken before it is bound.
+    """
+    return next(filter(_is_free, _ports))
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def processes_of(state_dir: Path) -> dict[int, str]:
