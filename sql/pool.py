@@ -40,7 +40,7 @@ _served_last: dict[str, str] = {}
 
 def reason(error: psycopg2.Error) -> str:
     """Return the message of an error, which may have several lines, as sentences on one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
     return " ".join(line if line.endswith((".", "?", ":")) else f"{line}." for line in lines)
 
 

@@ -68,4 +68,6 @@ def _of_deployment(settings: Settings, skip: tuple[str, ...]) -> list[Result]:
 
 def _of_setting(line: str) -> Result:
     name = line.partition(":")[0].partition(" ")[0]
-    return Result("settings", "failed", line, f"{name}=…; see docs/settings.md")
+    # Of a file, the line says what to do.
+    setting = None if name.startswith("/") else f"{name}=…; see docs/settings.md"
+    return Result("settings", "failed", line, setting)

@@ -19,7 +19,17 @@ from limits import RateLimitItem
 from marshmallow.validate import Length, OneOf, Regexp
 
 from auth.net.networks import is_loopback
-from auth.settings import brand, checks, contradictions, kept_secrets, kinds, relying_party, state, targets
+from auth.settings import (
+    brand,
+    checks,
+    contradictions,
+    env_file,
+    kept_secrets,
+    kinds,
+    relying_party,
+    state,
+    targets,
+)
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
 
@@ -206,6 +216,8 @@ def names() -> list[str]:
 
 def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "make") -> Settings:
     """Read and check all settings, and the secrets of the state directory. Raises `SettingsError`."""
+    if lines := env_file.problems(Path(dotenv)):
+        raise SettingsError("\n".join(lines))
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
     file = dotenv_values(dotenv)

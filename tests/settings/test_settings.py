@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,10 @@ from tests.support.cases import cases
 from tests.tokens.test_access_tokens import HS_SECRET, private_jwk
 
 SECRET = "a secret of at least 32 characters"
+
+
+def _write_latin_1(path):
+    path.write_bytes(b"AUTH_BRAND_NAME=Caf\xe9\n")
 
 
 @pytest.fixture
@@ -127,6 +132,29 @@ class TestParsing:
         (tmp_path / ".env").write_text("AUTH_JWT_AUDIENCE=from-the-file\nAUTH_AUTOCONFIRM=true\n")
         loaded = load(AUTH_AUTOCONFIRM="false")
         assert (loaded.jwt_audience, loaded.autoconfirm) == ("from-the-file", False)
+
+    def test_malformed_lines_of_the_dotenv_file_are_errors_without_their_values(self, load, tmp_path):
+        path = tmp_path / ".env"
+        path.write_text(
+            "# a comment\n\nPORT=1\nAUTH_SECRET_KEY topsecret\nexport AUTH_BIND='::'\nPORT\nX='a\n"
+        )
+        with pytest.raises(SettingsError) as error:
+            load()
+        assert str(error.value).splitlines() == [
+            f"{path}: Line {number} must be NAME=value." for number in (4, 6, 7)
+        ]
+
+    @cases(
+        ("make", "problem"),
+        [(Path.mkdir, "Cannot be read: Is a directory."), (_write_latin_1, "Must be text in UTF-8.")],
+    )
+    def test_unreadable_dotenv_file_is_an_error(self, load, tmp_path, make, problem):
+        path = tmp_path / ".env"
+        make(path)
+        with pytest.raises(SettingsError) as error:
+            load()
+        assert str(error.value) == f"{path}: {problem}"
+        path.rmdir() if path.is_dir() else path.unlink()
 
     def test_dotenv_file_of_a_parent_directory_is_ignored(self, load, tmp_path, monkeypatch):
         (tmp_path / ".env").write_text("AUTH_JWT_AUDIENCE=from-the-file\n")
