@@ -31,8 +31,9 @@ RETURNING f.id, f.provider, f.secrets;
 
 -- name: spend_oauth_flow(state_hash bytea, browser_hash bytea)
 DELETE FROM oauth_flows
- WHERE state_hash = :state_hash AND browser_hash = :browser_hash AND expires_at > now()
-RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_id, created_at;
+ WHERE state_hash = :state_hash AND browser_hash = :browser_hash
+RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_id, created_at,
+          expires_at > now() AS is_live;
 
 -- name: spend_id_token(token_hash bytea, expires_at bigint)
 INSERT INTO spent_id_tokens (token_hash, expires_at)

@@ -70,8 +70,8 @@ def callback(name: str | None = None) -> Response:
     read = read_body if request.method == "POST" else read_query
     query = read(schemas.CallbackQuery())
     flow = oauth_flows.spend_flow(query.get("state", ""))
-    if flow is None:
-        return oauth_flows.refused(None, ApiError("bad_oauth_state"))
+    if flow is None or not flow.is_live:
+        return oauth_flows.refused(flow and flow.redirect_to, ApiError("bad_oauth_state"))
     try:
         return (_link if flow.user_id else _sign_in)(flow, name, query)
     except ApiError as error:

@@ -3,26 +3,17 @@
 They share a service with low limits, whose database can be away.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.pages.test_stories import fill, signed_in
-from tests.support.browser import Browser
+from tests.pages.test_stories import signed_in
+from tests.support.browser import Browser, fill
 from tests.support.cast import PASSWORD
-from tests.support.forwarder import Forwarder
+from tests.support.trouble import AWAY
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 DAVE, NOBODY = "dave@example.com", "anne@example.com"
-AWAY = "answer at the moment. Try again shortly."
-
-
-@pytest.fixture(scope="module")
-def forwarder(database_url) -> Iterator[Forwarder]:
-    with Forwarder(database_url) as forwarder:
-        yield forwarder
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.pages.test_accessibility import AXE, problems
-from tests.pages.test_stories import fill, signed_in, signed_in_with_new_passkey
+from tests.pages.test_stories import signed_in, signed_in_with_new_passkey
 from tests.support import security_keys
+from tests.support.browser import fill
 from tests.support.cast import PASSWORD
 
 pytestmark = pytest.mark.browser

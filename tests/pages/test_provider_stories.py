@@ -5,12 +5,13 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.pages.test_stories import fill, traded
+from tests.pages.test_stories import traded
 from tests.support import oidc_provider
-from tests.support.browser import Browser
+from tests.support.browser import Browser, fill
 from tests.support.links import CHALLENGE
 from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.support.processes import free_port
+from tests.support.trouble import TROUBLED
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -22,11 +23,12 @@ def host() -> str:
 
 
 @pytest.fixture(scope="module")
-def settings(host: str, tmp_path_factory) -> Iterator[dict[str, str]]:
+def settings(host: str, forwarder, tmp_path_factory) -> Iterator[dict[str, str]]:
     port = free_port()
     redirect_uri = f"http://{host}:{port}/providers/django/callback"
     with OidcProvider(tmp_path_factory.mktemp("provider"), redirect_uri) as provider:
-        yield {
+        yield TROUBLED | {
+            "DATABASE_URL": forwarder.database_url,
             "PORT": str(port),
             "AUTH_BASE_URL": f"http://{host}:{port}",
             "AUTH_REDIRECT_ALLOW_LIST": f"http://127.0.0.1:{port}/**",
@@ -41,6 +43,10 @@ def at_provider(page: Browser, answer: str) -> None:
     page.wait_for("Username")
     fill(page, username="dave", password=oidc_provider.PASSWORD)
     page.click("Log in")
+    consent(page, answer)
+
+
+def consent(page: Browser, answer: str) -> None:
     page.wait_for("Authorize Latchkey?")
     # Its page asks another host for a style sheet.
     page.complaints()
@@ -77,3 +83,16 @@ def test_banned_user_of_the_provider_is_told_whom_to_ask(page, here, database):
         page.wait_for(said)
         database.run("UPDATE users SET banned_until = 'infinity'")
     page.wait_for("Continue with django")
+
+
+def test_sign_in_that_is_late_limited_or_without_a_database_is_tried_again(page, here, database, trouble):
+    page.open(f"{here}/sign-in")
+    trouble.without_database(lambda: page.click("Continue with django"), "Try again", "Username")
+    page.open(f"{here}/sign-in")
+    trouble.over_limit(lambda: page.click("Continue with django"), "Try again", "Username")
+    database.run("UPDATE oauth_flows SET expires_at = now()")
+    at_provider(page, "Authorize")
+    page.wait_for("took too long or began in another browser. Please try again.")
+    page.click("Continue with django")
+    consent(page, "Authorize")
+    page.wait_for("Your account")

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from tests.support.browser import Browser
+from tests.support.browser import Browser, fill
 from tests.support.cast import PASSWORD
 from tests.support.factors import set_up
 from tests.support.links import CHALLENGE, VERIFIER
@@ -25,12 +25,6 @@ def settings(mail_server: MailServer) -> dict[str, str]:
 def application(site) -> str:
     """Where an application on another origin receives its code: a page that shows nothing."""
     return f"http://localhost:{site.port}/health"
-
-
-def fill(page: Browser, **fields: str) -> None:
-    """Type into the fields of a page."""
-    for name, value in fields.items():
-        page.run(f"document.querySelector('[name={name}]:not([type=hidden])').value = {value!r}")
 
 
 def signed_in(page: Browser, here: str, person, password: str = PASSWORD) -> None:

@@ -264,6 +264,12 @@ class BrowserError(Exception):
     """An error reported by the browser or a page."""
 
 
+def fill(page: Browser, **fields: str) -> None:
+    """Type into the fields of a page."""
+    for name, value in fields.items():
+        page.run(f"document.querySelector('[name={name}]:not([type=hidden])').value = {value!r}")
+
+
 def _or_none(condition: Callable[[], Any]) -> Any:
     try:
         return condition()

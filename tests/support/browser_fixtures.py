@@ -7,10 +7,12 @@ import pytest
 
 from tests.support import browser
 from tests.support.browser import Browser, BrowserError
+from tests.support.forwarder import Forwarder
 from tests.support.inbox import Post
 from tests.support.processes import Service, free_port
 from tests.support.server import ServerClient
 from tests.support.smtp_server import MailServer
+from tests.support.trouble import Trouble
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +52,13 @@ def mail_server() -> Iterator[MailServer]:
 @pytest.fixture
 def post(mail_server: MailServer) -> Post:
     return Post(mail_server)
+
+
+@pytest.fixture(scope="module")
+def forwarder(database_url: str) -> Iterator[Forwarder]:
+    """Between the service and its database, for modules whose settings name it."""
+    with Forwarder(database_url) as forwarder:
+        yield forwarder
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +115,8 @@ def authenticator(page) -> Iterator[str]:
     added = page.add_authenticator()
     yield added
     page.remove_authenticator(added)
+
+
+@pytest.fixture
+def trouble(page, here, database, forwarder) -> Trouble:
+    return Trouble(page, here, database, forwarder)

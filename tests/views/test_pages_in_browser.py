@@ -137,6 +137,7 @@ def test_email_change_can_be_confirmed_and_undone(page, site, here, alice, outbo
         ("error=access_denied&error_code=otp_expired", "This link no longer works."),
         ("error=access_denied&error_code=user_banned", "sign in: your account is blocked."),
         ("error=access_denied&error_code=email_exists", "This email address now belongs to another account."),
+        ("error=invalid_request&error_code=bad_oauth_state", "took too long or began in another browser."),
         ("error=server_error", "Something went wrong. Please try again."),
         (
             "error=x&error_code=signed_in_not&error_description=Call+%2B1+555+0100",
