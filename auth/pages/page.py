@@ -14,7 +14,7 @@ from auth.context import latchkey
 from auth.delivery import languages
 from auth.flows.token_response import see_other
 from auth.net.redirects import origin
-from auth.settings.brand import logo_file
+from auth.settings.brand import is_svg, logo_file
 from auth.web import cookies, forms
 
 _TEXTS = Path(__file__).parent / "texts"
@@ -50,6 +50,7 @@ def page(
         "here": None if request.args else request.path,
         "brand": settings.brand_name,
         "logo": _logo(settings.brand_logo),
+        "logo_is_svg": bool(settings.brand_logo and is_svg(settings.brand_logo)),
         "has_pages": settings.pages,
         "has_site": settings.has_site,
         "disable_signup": settings.disable_signup,
@@ -68,7 +69,7 @@ def page(
     forms.remember(response, secret)
     response.headers["Content-Security-Policy"] = _CSP.format(
         script=_SCRIPT if script else "",
-        images=_images(settings.brand_logo),
+        images=logo_source(settings.brand_logo),
         form_target=f" {form_target}" if form_target else "",
     )
     response.vary.add("Accept-Language")
@@ -148,7 +149,8 @@ def _logo(logo: str | None) -> str | None:
     return f"{root()}brand/logo" if logo_file(logo) else None
 
 
-def _images(logo: str | None) -> str:
+def logo_source(logo: str | None) -> str:
+    """Return the directive of a Content-Security-Policy that allows the logo."""
     if logo is None:
         return ""
     return f"img-src {origin(logo)}; " if logo.startswith("https://") else "img-src 'self'; "

@@ -85,9 +85,13 @@ def logo_file(logo: str | None) -> bytes | None:
         return None
 
 
+def is_svg(logo: str) -> bool:
+    return logo.partition("?")[0].lower().endswith(".svg")
+
+
 def logo_in_mails(logo: str | None, base_url: str) -> str | None:
     """Return the URL of the logo for mails, or None: mail programs do not show SVG."""
-    if logo is None or logo.partition("?")[0].lower().endswith(".svg"):
+    if logo is None or is_svg(logo):
         return None
     return logo if logo.startswith("https://") else f"{base_url}/brand/logo"
 

@@ -4,6 +4,7 @@ from flask import Blueprint, Response, jsonify, render_template
 
 from auth.context import latchkey
 from auth.delivery import dev_inbox
+from auth.pages.page import logo_source
 from auth.pages.problems import asks_for_page
 from auth.web import fields, guard, schemas
 from auth.web.edge import for_no_other_origin
@@ -16,10 +17,10 @@ _PAGE_CSP = (
     "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; "
     "base-uri 'none'"
 )
-# A message cannot run or load anything, and has an opaque origin.
+# A message cannot run anything, loads only the logo, and has an opaque origin.
 _MESSAGE_CSP = (
-    "sandbox; default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'self'; "
-    "base-uri 'none'"
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; {images}form-action 'none'; "
+    "frame-ancestors 'self'; base-uri 'none'"
 )
 
 _Query = schemas.Input.from_dict({"recipient": fields.Text()})
@@ -44,7 +45,8 @@ def get_dev_inbox_message(message_id: str) -> Response:
     """Return the HTML of a message, for the sandboxed frame of the page."""
     id = known_id(message_id, "message.not_found")
     html = found(dev_inbox.html_of(latchkey.db, latchkey.sealer, id), "message.not_found")
-    return Response(html, headers={"Content-Security-Policy": _MESSAGE_CSP})
+    policy = _MESSAGE_CSP.format(images=logo_source(latchkey.settings.brand_logo))
+    return Response(html, headers={"Content-Security-Policy": policy})
 
 
 @blueprint.after_request

@@ -53,7 +53,7 @@ def test_logo_file_is_served_without_scripts(make_app, tmp_path):
     assert (response.mimetype, response.data) == ("image/svg+xml", b"<svg/>")
     assert "sandbox" in response.headers["Content-Security-Policy"]
     page = client.get("/")
-    assert 'src="/brand/logo"' in page.text
+    assert '<img src="/brand/logo" alt="">' in page.text
     assert "Acme &lt;1&gt;" in page.text
     assert "img-src 'self';" in page.headers["Content-Security-Policy"]
 
@@ -71,6 +71,12 @@ def test_logo_whose_file_is_deleted_stays_until_the_workers_restart(make_app, tm
         assert_error(client.get("/brand/logo"), 404, "not_found")
         assert "<img" not in client.get("/").text
     assert capfd.readouterr().err.count("logo_unreadable") == 1
+
+
+def test_logo_that_cannot_follow_the_theme_stands_on_a_plate(make_app, tmp_path):
+    (tmp_path / "logo.png").write_bytes(b"png")
+    client = make_app(AUTH_BRAND_LOGO=str(tmp_path / "logo.png")).test_client()
+    assert '<img src="/brand/logo" alt="" class="plate">' in client.get("/").text
 
 
 def test_without_a_logo_there_is_none(client):

@@ -308,6 +308,7 @@ def others(walker: Walker) -> None:
     walker.visit("/dev/inbox")
     walker.shows("inbox, empty", "Nothing has been sent yet.")
     walker.client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+    walker.client.post("/signup", json={"email": f"{'d' * 64}@{'example' * 9}.com", "password": PASSWORD})
     walker.client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
     walker.deliver()
     walker.visit("/dev/inbox")

@@ -202,6 +202,15 @@ class TestPage:
             "sandbox; default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'self'; base-uri 'none'"
         )
 
+    def test_html_of_a_message_may_load_the_logo(self, make_app, outbox, deliver, tmp_path):
+        (tmp_path / "logo.png").write_bytes(b"png")
+        id = outbox.write()
+        deliver()
+        client = make_app(AUTH_DEV_INBOX="true", AUTH_BRAND_LOGO=str(tmp_path / "logo.png")).test_client()
+        policy = client.get(f"/dev/inbox/{id}").headers["Content-Security-Policy"]
+        assert "sandbox; default-src 'none';" in policy
+        assert " img-src 'self';" in policy
+
     @pytest.mark.parametrize("id", [UNKNOWN, "nonsense", "%00"])
     def test_unknown_message_is_404(self, client, database, id):
         assert_error(client.get(f"/dev/inbox/{id}"), 404, "not_found")
