@@ -21,6 +21,7 @@ _SENSITIVE = ("new_email", "new_phone", "password_hash")
 
 def change_user(body: dict[str, Any], link: Mapping[str, str | None] = _NO_LINK) -> Any:
     """Apply a `UserChange` body to the caller. `link` has the columns of the link that confirms an email."""
+    outgoing.check_channel(body.get("email"), body.get("phone"))
     change, known, authentication = _check(body)
     adds_first = not authentication.get("needs_proof") and bool(change["new_email"] or change["new_phone"])
     first = _addresses_at_once(known, change)

@@ -107,10 +107,11 @@ LEVELS = {
         (
             *("show_email", "submit_email", "remove_email", "show_phone", "submit_phone", "remove_phone"),
             *("connect_provider", "disconnect_provider"),
-            *("remove_two_step", "new_recovery_codes", "remove_passkey"),
+            *("remove_two_step", "remove_passkey"),
         ),
         Level.PROOF,
     ),
+    "new_recovery_codes": Level.SECOND_FACTOR,
     # The first factor, which AUTH_MFA_REQUIRED may ask for.
     **dict.fromkeys(("begin_two_step", "show_new_passkey", "submit_new_passkey"), Level.ENROL),
 }

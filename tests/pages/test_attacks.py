@@ -113,6 +113,13 @@ class TestForms:
         assert visitor.send("/sign-in", email=NOBODY, password="x" * 64 * 1024).status == 413
 
 
+def test_user_without_a_factor_gets_no_recovery_codes(visitor, alice, database):
+    """A thief would keep them for the day on which the owner sets up a factor."""
+    visitor.signed_in_as(alice).visit("/account")
+    assert visitor.send("/account/recovery-codes").url.startswith(f"{SITE}/account/two-step")
+    assert database.count("recovery_codes") == 0
+
+
 def test_every_cookie_is_bound_to_the_host_and_kept_from_scripts(make_app, alice):
     origin = "https://auth.example.com"
     visitor = Visitor(make_app(AUTH_BASE_URL=origin), origin)

@@ -103,6 +103,12 @@ class TestSignUp:
         visitor.visit("/sign-up")
         assert visitor.submit(email=PHONE, password=PHONE).status == 422
 
+    def test_country_without_sms_is_refused_as_a_new_number(self, make_app, alice, database):
+        visitor = Visitor(make_app(AUTH_SMS_COUNTRIES="+1")).signed_in_as(alice)
+        page = visitor.send("/account/phone", phone=PHONE)
+        assert (page.status, "send an SMS to this country" in page.text) == (400, True)
+        assert database.count("outbox", "channel = 'sms'") == 0
+
     def test_country_without_sms_is_reported(self, make_app):
         visitor = Visitor(make_app(AUTH_SMS_COUNTRIES="+1"))
         visitor.visit("/sign-up")
