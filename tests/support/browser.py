@@ -3,7 +3,6 @@
 The pipes need no port, driver or package: each message is JSON terminated by NUL.
 """
 
-import base64
 import json
 import os
 import shutil
@@ -219,10 +218,6 @@ class Browser:
     def remove_authenticator(self, authenticator: str) -> None:
         self._call("WebAuthn.removeVirtualAuthenticator", authenticatorId=authenticator)
         self._call("WebAuthn.disable")
-
-    def photograph(self, path: Path) -> None:
-        """Save a screenshot."""
-        path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))
 
     def _send(self, method: str, **parameters: Any) -> None:
         self._number += 1
