@@ -1,7 +1,7 @@
--- name: bound_search()
+-- name: bound_search(seconds double precision)
 -- For the rest of the transaction. A generic plan would read a million users for a rare filter.
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
-       set_config('statement_timeout', '1s', true);
+       set_config('statement_timeout', (1000 * :seconds)::integer::text, true);
 
 -- name: list_users_by_age(filters jsonb, among text[], backward boolean, place timestamptz, id uuid,
 --                         page_size integer)
@@ -61,6 +61,32 @@ SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') 
           FROM user_objects
          WHERE last_sign_in_at >= coalesce(now() - :within, '-infinity')
            AND last_sign_in_at < coalesce(now() - :not_within, 'infinity')
+         LIMIT :few + 1) AS found;
+
+-- name: few_users_of_provider_by_sign_in(provider text, within interval, not_within interval, few integer)
+SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
+  FROM (SELECT o.user_id
+          FROM user_objects AS o
+          JOIN identities AS i ON i.user_id = o.user_id AND i.provider = :provider
+         WHERE o.last_sign_in_at >= coalesce(now() - :within, '-infinity')
+           AND o.last_sign_in_at < coalesce(now() - :not_within, 'infinity')
+         LIMIT :few + 1) AS found;
+
+-- name: few_users_of_provider_with_factor(provider text, few integer)
+SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
+  FROM (SELECT i.user_id
+          FROM identities AS i
+         WHERE i.provider = :provider
+           AND EXISTS (SELECT FROM factors AS f WHERE f.user_id = i.user_id AND f.verified_at IS NOT NULL)
+         LIMIT :few + 1) AS found;
+
+-- name: few_users_with_factor_by_sign_in(within interval, not_within interval, few integer)
+SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
+  FROM (SELECT o.user_id
+          FROM user_objects AS o
+         WHERE o.last_sign_in_at >= coalesce(now() - :within, '-infinity')
+           AND o.last_sign_in_at < coalesce(now() - :not_within, 'infinity')
+           AND EXISTS (SELECT FROM factors AS f WHERE f.user_id = o.user_id AND f.verified_at IS NOT NULL)
          LIMIT :few + 1) AS found;
 
 -- name: sample_users(percent double precision)

@@ -17,6 +17,8 @@ PAGE_SIZE = 25
 # If a filter matches at most this many users, only these are read. Otherwise a walk through all users finds
 # matches soon enough.
 _FEW = 2_000
+# Seconds for a search; fewer at first, if there is another plan.
+_LONGEST, _FIRST = 1.0, 0.3
 # The size of the sample for an estimate, and the fewest matches in it that are significant.
 _SAMPLE, _LEAST_IN_SAMPLE = 1_000, 5
 
@@ -77,12 +79,26 @@ class _Page(NamedTuple):
 
 def find(query: dict[str, Any]) -> Found:
     """Return the users that a query asks for. Raises `QueryCanceled` if it takes too long, and `ApiError`."""
-    text, filters = query.get("q", "").strip(), _filters(query)
+    filters = _filters(query)
+    few, both = list(_candidates(filters)), list(_intersections(filters))
+    if not both:
+        return _find(query, filters, few, _LONGEST)
+    try:
+        return _find(query, filters, few, _FIRST)
+    except QueryCanceled:
+        # The filters have many users each, but perhaps few together.
+        return _find(query, filters, both, _LONGEST)
+
+
+def _find(
+    query: dict[str, Any], filters: Filters, candidates: list[tuple[str, dict[str, Any]]], longest: float
+) -> Found:
+    text = query.get("q", "").strip()
     readings = _readings(text)
     chosen = {query["by"]: readings[query["by"]]} if query.get("by") in readings else readings
     with latchkey.db.transaction() as tx:
-        tx.run("bound_search")
-        among = _few(tx, filters)
+        tx.run("bound_search", seconds=longest)
+        among = _few(tx, candidates)
         for reading, meant in chosen.items():
             wanted = filters | meant
             page = _page(tx, reading if reading in _STATEMENTS else query["sort"], wanted, among, query)
@@ -129,22 +145,38 @@ def _whole_address(text: str) -> str | None:
         return None
 
 
-def _few(tx: Transaction, filters: Filters) -> list[str] | None:
-    """Return the users that match a filter without an index on `users`, if they are few."""
-    for statement, parameters in _candidates(filters):
+def _few(tx: Transaction, candidates: list[tuple[str, dict[str, Any]]]) -> list[str] | None:
+    """Return the users that one of the candidates finds, if they are few."""
+    for statement, parameters in candidates:
         if (ids := tx.one(statement, **parameters, few=_FEW).ids) is not None:
             return ids
     return None
 
 
 def _candidates(filters: Filters) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a statement for each filter without an index on `users`."""
     if "provider" in filters:
         yield "few_users_of_provider", {"provider": filters["provider"]}
     if filters.get("has_factor"):
         yield "few_users_with_factor", {}
-    if "within" in filters or "not_within" in filters:
-        bounds = {name: filters.get(name) for name in ("within", "not_within")}
+    if bounds := _bounds(filters):
         yield "few_users_by_sign_in", bounds
+
+
+def _intersections(filters: Filters) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a statement for each two of these filters, which joins their indexes."""
+    provider, has_factor, bounds = filters.get("provider"), filters.get("has_factor"), _bounds(filters)
+    if provider and bounds:
+        yield "few_users_of_provider_by_sign_in", {"provider": provider, **bounds}
+    if provider and has_factor:
+        yield "few_users_of_provider_with_factor", {"provider": provider}
+    if has_factor and bounds:
+        yield "few_users_with_factor_by_sign_in", bounds
+
+
+def _bounds(filters: Filters) -> dict[str, Any]:
+    names = ("within", "not_within")
+    return {name: filters.get(name) for name in names} if filters.keys() & set(names) else {}
 
 
 def _page(
@@ -191,7 +223,7 @@ def _total(wanted: Filters, among: list[str] | None, page: _Page) -> str:
         return _users(len(page.rows))
     try:
         with latchkey.db.transaction() as tx:
-            tx.run("bound_search")
+            tx.run("bound_search", seconds=_LONGEST)
             return _estimate(tx, wanted, among)
     except QueryCanceled:
         return f"More than {_users(PAGE_SIZE)}"

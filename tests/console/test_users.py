@@ -10,9 +10,12 @@ import psycopg2
 import pytest
 
 from auth.console import user_search
+from auth.context import EXTENSION
 from tests.support.cast import register
+from tests.support.factors import set_up
 from tests.support.pages import Visitor
 from tests.support.plans import analyze, plan_of
+from tests.support.processes import wait_until
 
 
 @pytest.fixture
@@ -261,7 +264,7 @@ class TestManyRows:
     @pytest.fixture
     def plan(self, many_users, database_url):
         def plan(name, **parameters):
-            constants = {"backward": False, "page_size": 51} | parameters
+            constants = {"backward": False, "page_size": 51, "seconds": 1.0} | parameters
             found = plan_of(database_url, name, "bound_search", **constants)
             assert found.read_whole == set(), (name, parameters)
             return found
@@ -333,6 +336,35 @@ def test_search_that_takes_too_long_asks_to_narrow_it(find, database, database_u
     blocker.close()
     assert page.status == 422
     assert "Narrow it" in page.text
+
+
+@pytest.fixture
+def newcomers(alice, bob, carol, database):
+    """Alice has signed in, but has no factor; Bob has one, and has never signed in."""
+    set_up(bob.open_session())
+    database.run("UPDATE users SET last_sign_in_at = CASE WHEN id <> %(id)s THEN now() END", id=bob.id)
+
+
+def test_filters_that_take_too_long_one_by_one_are_joined(find, newcomers, bob, database):
+    waiting = "SELECT min(xact_start) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    held = "LOCK TABLE identities IN ACCESS EXCLUSIVE MODE; SELECT %s::text"
+    with database.locked("identities", "", held) as lock:
+        found = lock.start(lambda: find("?provider=email&signed_in=never"))
+        first = database.value(waiting)
+        wait_until(lambda: database.value(waiting) not in (None, first))
+    assert listed(found.result()) == [bob.email]
+
+
+def test_joined_filters_match_users_of_both(app, newcomers, alice, bob, carol):
+    db, both = app.extensions[EXTENSION].db, {"provider": "email", "has_factor": True}
+    for time, expected in (
+        ({"not_within": "1000 years"}, [{bob.id}, {bob.id}, {bob.id}]),
+        ({"within": "1 day"}, [{alice.id, carol.id}, {bob.id}, set()]),
+    ):
+        statements = user_search._intersections(both | time)
+        assert [set(db.one(name, **given, few=2).ids) for name, given in statements] == expected
+    many = {"provider": "email", "within": "1 day", "not_within": None, "few": 1}
+    assert db.one("few_users_of_provider_by_sign_in", **many).ids is None
 
 
 def test_place_at_an_odd_offset_is_read(find):

@@ -33,7 +33,7 @@ def plan_of(url: str, name: str, first: str | None = None, /, **parameters: Any)
         connection.autocommit = False
         with connection.cursor() as cursor:
             if first:
-                cursor.execute(STATEMENTS[first].direct, {})
+                cursor.execute(STATEMENTS[first].direct, given)
             cursor.execute(statement.prepare(), {})
             for _ in range(_RUNS):
                 cursor.execute("SAVEPOINT run")
