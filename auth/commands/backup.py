@@ -8,7 +8,15 @@ import click
 import psycopg2
 
 from auth.commands import load_settings
-from auth.commands.common import INPUT_FILE, failures, json_option, new_file, passphrase_option, progress_of
+from auth.commands.common import (
+    INPUT_FILE,
+    NumberRange,
+    failures,
+    json_option,
+    new_file,
+    passphrase_option,
+    progress_of,
+)
 from auth.operations import backup_files, backups, rehearsals
 from sql import Database
 
@@ -20,7 +28,7 @@ from sql import Database
 @click.option(
     "--keep",
     metavar="N",
-    type=click.IntRange(1, 1000),
+    type=NumberRange(1, 1000),
     default=1,
     show_default=True,
     help="Keep N backups: FILE becomes FILE.1, which becomes FILE.2.",

@@ -32,6 +32,11 @@ class _InputFile(click.Path):
             raise _Unreadable(error.message) from None
 
 
+class NumberRange(click.IntRange):
+    # In errors: 'x' is not a valid number.
+    name = "number"
+
+
 INPUT_FILE = _InputFile(exists=True, dir_okay=False, path_type=Path)
 INPUT_FILE_OR_STDIN = _InputFile(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 existing_file = click.argument("file", type=INPUT_FILE)

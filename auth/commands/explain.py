@@ -6,7 +6,7 @@ import click
 
 from auth import addresses
 from auth.commands import open_parts
-from auth.commands.common import json_option
+from auth.commands.common import NumberRange, json_option
 from auth.context import Latchkey
 from auth.flows import explanation, timeline
 from auth.operations import rotation
@@ -24,7 +24,8 @@ class _NothingKnown(click.ClickException):
 @click.argument("subject", metavar="EMAIL|PHONE|USER_ID|REQUEST_ID")
 @click.option(
     "--most",
-    type=click.IntRange(1, 10_000),
+    metavar="N",
+    type=NumberRange(1, 10_000),
     default=50,
     show_default=True,
     help="How many entries to show, newest first.",

@@ -102,6 +102,11 @@ def test_missing_or_unreadable_passphrase_is_one_line_and_exits_with_2(app, tmp_
     assert binary.output == f"Error: {tmp_path}/binary cannot be read: it is not text.\n"
 
 
+def test_bad_number_is_called_a_number(app):
+    output = run_command(app, "backup", "x", "--keep", "many").output
+    assert output.endswith("Error: Invalid value for '--keep': 'many' is not a valid number.\n")
+
+
 @cases(("typed", "meant"), [("creat-admin", "create-admin"), ("webhook", "webhooks")])
 def test_misspelt_command_is_recognized(app, typed, meant):
     assert f"No such command '{typed}'. Did you mean '{meant}'?\n" in run_command(app, typed).output
