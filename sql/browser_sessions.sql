@@ -40,7 +40,8 @@ UPDATE browser_sessions SET token_hash = :token_hash WHERE session_id = :session
 SELECT method FROM sessions WHERE id = :session_id;
 
 -- name: select_second_steps(user_id uuid, added_before timestamptz)
-SELECT (SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name)
+SELECT (SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name,
+                                                     'added_at', iso_8601(f.verified_at))
                                   ORDER BY f.created_at, f.id), '[]')
           FROM factors AS f
          WHERE f.user_id = :user_id AND f.factor_type = 'totp'

@@ -4,17 +4,15 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from auth.context import latchkey
-from auth.delivery import sanitize
 from auth.flows import browser_sessions, removal
 from auth.flows.browser_sessions import signed_in
 from auth.flows.user_changes import delete_caller
 from auth.pages.confirm import require_proof
 from auth.pages.moments import ago
-from auth.pages.page import has_text, page, text
+from auth.pages.page import device, has_text, page, provider, text
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, shows, told
 from auth.pages.profile import own_user
-from auth.settings.presets import PRESETS
 from auth.web import form_schemas, guard
 from auth.web.application import JsonResponse
 from auth.web.forms import own_form
@@ -94,10 +92,11 @@ def submit_delete() -> Response:
 
 
 def _second_steps() -> dict[str, Any]:
-    settings, passkeys = latchkey.settings, own_passkeys()
+    settings = latchkey.settings
+    passkeys = [each | {"added": ago(each["created_at"])} for each in own_passkeys()]
     ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id(), added_before=None)
     return {
-        "apps": ways.apps,
+        "apps": [each | {"added": ago(each["added_at"])} for each in ways.apps],
         "passkeys": passkeys,
         "has_factor": bool(ways.apps or passkeys),
         "recovery_codes": ways.recovery_codes,
@@ -114,17 +113,14 @@ def _sessions() -> list[dict[str, Any]]:
 
 
 def _device(session: dict[str, Any]) -> dict[str, Any]:
-    browser, system = sanitize.browser_and_system(session["user_agent"])
-    return session | {"browser": browser, "system": system, "used": ago(session["refreshed_at"])}
+    name = device(session["user_agent"]) or text("account", "unknown_device")
+    return session | {"name": name, "used": ago(session["refreshed_at"])}
 
 
 def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
     linked = next((each for each in user["identities"] if each["provider"] == name), None)
     data = linked["identity_data"] if linked else {}
-    return {
-        "name": name,
-        "title": sanitize.provider(name, latchkey.settings.provider_titles) or name,
-        "mark": f"marks/{name}.svg" if name in PRESETS else "",
+    return provider(name) | {
         "identity_id": linked and linked["id"],
         "known_as": data.get("email") or data.get("name"),
     }

@@ -5,12 +5,11 @@ from typing import Any
 from flask import Blueprint, Response
 
 from auth.context import latchkey
-from auth.delivery import sanitize
 from auth.flows import removal
 from auth.flows.browser_sessions import signed_in
 from auth.flows.user_changes import change_user
 from auth.pages.moments import ago
-from auth.pages.page import address, page, text, to_own
+from auth.pages.page import address, page, provider, text, to_own
 from auth.pages.problems import Problem, shows
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
@@ -55,7 +54,7 @@ def _shown(change: dict[str, Any]) -> dict[str, Any]:
     kind, label = change["type"], change["label"] or ""
     if kind == "identity":
         name, _, label = label.partition(" ")
-        title = sanitize.provider(name, latchkey.settings.provider_titles) or name
+        title = provider(name)["title"]
     else:
         title = text(*_KINDS[kind])
     return {

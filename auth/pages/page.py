@@ -11,10 +11,11 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from auth.context import latchkey
-from auth.delivery import languages
+from auth.delivery import languages, sanitize
 from auth.flows.token_response import see_other
 from auth.net.redirects import origin
 from auth.settings.brand import is_svg, logo_file
+from auth.settings.presets import PRESETS
 from auth.web import cookies, forms
 
 _TEXTS = Path(__file__).parent / "texts"
@@ -154,6 +155,20 @@ def logo_source(logo: str | None) -> str:
     if logo is None:
         return ""
     return f"img-src {origin(logo)}; " if logo.startswith("https://") else "img-src 'self'; "
+
+
+def device(user_agent: object) -> str | None:
+    """Return `Firefox on Linux`, or as much of it as a User-Agent header says."""
+    browser, system = sanitize.browser_and_system(user_agent)
+    if browser and system:
+        return text("common", "device", browser=browser, system=system)
+    return browser or system
+
+
+def provider(name: str) -> dict[str, str]:
+    """Return a provider's title, and the template of its mark if it has one."""
+    title = sanitize.provider(name, latchkey.settings.provider_titles) or name
+    return {"name": name, "title": title, "mark": f"marks/{name}.svg" if name in PRESETS else ""}
 
 
 def address(text: str) -> Markup:

@@ -6,7 +6,6 @@ from flask import Blueprint, Response, request
 
 from auth.addresses import is_email
 from auth.context import latchkey
-from auth.delivery import sanitize
 from auth.flows import browser_sessions
 from auth.flows.arrivals import Destination, arrive, go_on
 from auth.flows.browser_sessions import signed_in
@@ -15,9 +14,8 @@ from auth.flows.password_attempts import queued
 from auth.flows.password_sign_in import sign_in_with_password
 from auth.flows.verification import by_code, spend
 from auth.net.redirects import origin
-from auth.pages.page import address, masked, page, to_own
+from auth.pages.page import address, masked, page, provider, to_own
 from auth.pages.problems import Problem, shows, told
-from auth.settings.presets import PRESETS
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import read_form, read_query
@@ -139,10 +137,6 @@ def _providers() -> list[dict[str, str]]:
     """Return the links of the providers, which return here after the sign-in."""
     back = destination().own_url("sign-in")
     return [
-        {
-            "name": sanitize.provider(name, latchkey.settings.provider_titles) or name,
-            "mark": f"marks/{name}.svg" if name in PRESETS else "",
-            "query": urlencode({"provider": name, "redirect_to": back}),
-        }
+        provider(name) | {"query": urlencode({"provider": name, "redirect_to": back})}
         for name in latchkey.providers
     ]

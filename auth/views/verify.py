@@ -5,14 +5,13 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
-from auth.delivery import sanitize
 from auth.flows import undo_credentials
 from auth.flows.arrivals import form_targets, redirect_done, redirect_signed_in, redirect_with_error
 from auth.flows.token_response import token_response
 from auth.flows.undo import list_undone
 from auth.flows.verification import Proof, by_code, by_link, spend
 from auth.pages.moments import ago
-from auth.pages.page import page
+from auth.pages.page import device, page
 from auth.tokens import one_time
 from auth.web import form_schemas, schemas, webauthn_schemas
 from auth.web.errors import ApiError
@@ -102,7 +101,6 @@ def _proof(body: Mapping[str, str]) -> Proof:
 
 def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Response:
     target = _target(query, link.redirect_to or _own_page(link.purpose))
-    browser, system = sanitize.browser_and_system(link.signup_user_agent)
     challenge = undo_credentials.challenge(query["token"]) if link.asks_for_factor else None
     undone = list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
     return page(
@@ -112,8 +110,7 @@ def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Respon
         query=query,
         link=link,
         ago=ago,
-        browser=browser,
-        system=system,
+        device=device(link.signup_user_agent),
         undone=undone,
         challenge=challenge,
         script=challenge is not None,

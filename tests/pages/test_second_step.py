@@ -108,7 +108,9 @@ class TestAuthenticatorApp:
         assert "That code is wrong." in visitor.press("verify", code=app.wrong_code()).text
         assert "Keep these recovery codes" in visitor.press("verify", code=app.code(-1)).text
         assert len(re.findall(r"<li><code>", visitor.page.text)) == 10
+        database.run("UPDATE factors SET verified_at = now() - interval '3 days'")
         assert "10 left" in visitor.visit("/account").text
+        assert "Authenticator app Added 3 days ago" in words(visitor.page)
         assert visitor.press("two-step/remove").url == f"{SITE}/account?done=factor_removed#security"
         assert database.count("factors") == 0
 
@@ -187,6 +189,7 @@ class TestPasskeys:
         visitor.visit("/second-step")
         credential = json.dumps(authenticator.get(visitor.passkey_options))
         visitor.press("second-step/passkey", credential=credential)
+        assert "Passkey Added just now" in words(visitor.page)
         assert visitor.press("passkeys/remove").url.startswith(f"{SITE}/account?done=passkey_removed")
         assert database.count("factors") == 0
 

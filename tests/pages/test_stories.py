@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.browser import Browser, fill
 from tests.support.cast import PASSWORD
-from tests.support.factors import set_up
+from tests.support.factors import App, set_up
 from tests.support.links import CHALLENGE, VERIFIER
 from tests.support.smtp_server import MailServer
 
@@ -160,6 +160,48 @@ def test_second_step_and_pages_work_without_javascript(page, site, here, alice):
     page.wait_for("Your account")
     page.click("Sign out")
     page.wait_for("You are signed out")
+
+
+def test_sign_in_and_second_step_work_by_keyboard(page, here, alice):
+    app, _session = set_up(alice.open_session())
+    page.open(f"{here}/sign-in")
+    page.type(alice.email)
+    page.press("Tab")
+    page.type(PASSWORD)
+    page.press("Tab")
+    assert page.run("document.activeElement.innerText") == "Show"
+    page.press("Tab")
+    assert page.run("document.activeElement.innerText") == "Forgot password?"
+    page.press("Tab")
+    assert page.run("document.activeElement.innerText") == "Sign in"
+    assert page.run("getComputedStyle(document.activeElement).outlineWidth") == "2px"
+    page.press("Enter")
+    page.wait_for("One more step")
+    page.type(app.wrong_code())
+    page.wait_for("That code is wrong.")
+    # The field has the focus again.
+    page.type(app.code())
+    page.wait_for("Your account")
+
+
+def test_first_app_comes_with_recovery_codes_as_a_file(page, here, alice, tmp_path):
+    signed_in(page, here, alice)
+    page.open(f"{here}/account/two-step")
+    page.click("Set it up")
+    page.wait_for("Connect your app")
+    app = App("", page.run("document.querySelector('code').textContent").replace(" ", ""))
+    page.type(app.wrong_code())
+    page.wait_for("That code is wrong.")
+    page.type(app.code(-1))
+    page.wait_for("Keep these recovery codes")
+    codes = page.run("[...document.querySelectorAll('.codes li')].map((each) => each.innerText)")
+    page.download_to(tmp_path)
+    page.click("Download")
+    file = tmp_path / "recovery-codes.txt"
+    assert page.wait(lambda: file.exists() and file.read_text()).split() == codes
+    page.click("I have saved them")
+    page.wait_for("10 left")
+    assert "Authenticator app Added just now" in " ".join(page.text.split())
 
 
 def test_language_and_theme_are_remembered(page, here):

@@ -135,6 +135,10 @@ class Browser:
                 "Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1
             )
 
+    def type(self, text: str) -> None:
+        """Type into the focused field."""
+        self._call("Input.insertText", text=text)
+
     def press(self, key: str) -> None:
         """Press a key: `Tab`, `Enter`, `/`."""
         code, text = {"Tab": (9, ""), "Enter": (13, "\r"), "/": (191, "/")}[key]
@@ -150,6 +154,10 @@ class Browser:
     def wait_for(self, text: str) -> None:
         """Wait until the page contains a text, and its script has run."""
         self.wait(lambda: text in self.text and self.run("document.readyState") == "complete")
+
+    def download_to(self, folder: Path) -> None:
+        """Save downloads in a folder."""
+        self._call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
 
     def complaints(self) -> list[str]:
         """Return the messages on the console since the last call: errors, and violations of CSP."""
