@@ -17,6 +17,7 @@ from auth.net.redirects import origin
 from auth.settings.brand import is_svg, logo_file
 from auth.settings.presets import PRESETS
 from auth.web import cookies, forms
+from auth.web.edge import for_no_other_origin
 
 _TEXTS = Path(__file__).parent / "texts"
 _CSP = (
@@ -74,7 +75,7 @@ def page(
         form_target=f" {form_target}" if form_target else "",
     )
     response.vary.add("Accept-Language")
-    return response
+    return for_no_other_origin(response)
 
 
 def chosen_language() -> str:

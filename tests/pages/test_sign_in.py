@@ -218,12 +218,17 @@ class TestOtherSites:
             assert page.status == 403
         assert database.value("SELECT count(*) FROM sessions") == 0
 
-    @pytest.mark.parametrize("path", ["/sign-in", "/sign-up", "/forgot-password"])
+    @pytest.mark.parametrize(
+        "path", ["/sign-in", "/forgot-password", "/", "/verify?token=x&type=signup", "/verify", "/nowhere"]
+    )
     def test_no_page_may_be_framed_or_read_by_others(self, client, path):
-        headers = client.get(path).headers
+        headers = client.get(path, headers={"Accept": "text/html"}).headers
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert "unsafe" not in headers["Content-Security-Policy"]
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
         assert "Access-Control-Allow-Origin" not in headers
+
+    @pytest.mark.parametrize("path", ["/sign-in", "/sign-up", "/forgot-password"])
+    def test_no_script_of_another_site_may_post_to_a_page(self, client, path):
         preflight = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
         assert "Access-Control-Allow-Origin" not in client.options(path, headers=preflight).headers
