@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, Outbox, follow, hand_in, type_in
 from tests.support.processes import free_port
@@ -94,32 +95,21 @@ def everybody(client, service_role, database):
 
 class TestResponse:
     @pytest.mark.parametrize("name", REQUESTS)
-    def test_response_is_the_same_for_each_state(self, client, everybody, name):
+    def test_response_is_the_same_for_each_state(self, client, everybody, parts, database, hashes, name):
+        """So are statements, commits and hashes: one transaction writes a message, to be sent or not."""
         field = REQUESTS[name][2]
-        answers = {
-            state: answer_of(client, name, addresses[field])
-            for state, addresses in everybody.items()
-            if field in addresses
-        }
-        assert len(answers) >= 6
-        assert {state: answer for state, answer in answers.items() if answer != answers["unknown"]} == {}
-
-    @pytest.mark.parametrize("name", REQUESTS)
-    def test_statements_commits_and_hashes_are_the_same_for_each_state(
-        self, client, everybody, parts, database, hashes, name
-    ):
-        """One transaction writes one message, a real one or one that is not sent."""
-        field = REQUESTS[name][2]
-        work = {}
+        answers, work = {}, {}
         for state, addresses in everybody.items():
             if field in addresses:
                 statements, hashed, messages = parts.db.statements_run, hashes.count, database.count("outbox")
-                answer_of(client, name, addresses[field])
+                answers[state] = answer_of(client, name, addresses[field])
                 work[state] = (
                     parts.db.statements_run - statements,
                     hashes.count - hashed,
                     database.count("outbox") - messages,
                 )
+        assert len(answers) >= 6
+        assert {state: answer for state, answer in answers.items() if answer != answers["unknown"]} == {}
         assert len(set(work.values())) == 1
         assert work["unknown"][1:] == (1 if name.startswith("/signup") else 0, 1)
 
@@ -154,7 +144,7 @@ class TestResponse:
         assert len(set(work.values())) == 1
         assert work["unknown", "first"][1] == 1
 
-    @pytest.mark.parametrize("name", REQUESTS)
+    @cases("name", REQUESTS)
     def test_invalid_request_is_refused_for_each_state(self, client, everybody, name):
         path, body, field = REQUESTS[name]
         changes: list[dict[str, Any]] = [
