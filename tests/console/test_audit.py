@@ -6,6 +6,7 @@ import pytest
 
 from auth.context import EXTENSION
 from tests.support.audit import act, clear_history, refuse
+from tests.support.cases import cases
 from tests.support.plans import analyze, plan_of
 
 ALICE = "11111111-1111-1111-1111-111111111111"
@@ -136,7 +137,8 @@ def test_text_of_refusals_is_escaped(look, database, alice):
 def many(all_rows, database_url):
     """100,000 entries of 1,000 users, of which an administrator made 200."""
     all_rows.empty()
-    all_rows.run(
+    all_rows.fill(
+        "audit_log",
         """INSERT INTO audit_log (at, action, user_id, actor, actor_id)
            SELECT now() - make_interval(secs => n), CASE WHEN n %% 3 = 0 THEN 'signed_out' ELSE 'signed_in' END,
                   md5((n %% 1000)::text)::uuid, CASE WHEN n %% 500 = 1 THEN 'user' WHEN n %% 2 = 0 THEN 'service_role' ELSE 'user' END,
@@ -151,7 +153,7 @@ def many(all_rows, database_url):
 
 
 class TestManyEntries:
-    @pytest.mark.parametrize(
+    @cases(
         ("found", "indexes"),
         [
             ({}, {"audit_log_at"}),
@@ -162,7 +164,7 @@ class TestManyEntries:
             ({"first_request_id": "one"}, {"audit_log_request_id"}),
         ],
     )
-    @pytest.mark.parametrize("is_first", [True, False])
+    @cases("is_first", [True, False])
     def test_page_is_read_from_the_index_of_the_first_filter(
         self, many, database_url, found, indexes, is_first
     ):

@@ -10,6 +10,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from auth.settings.presets import PRESETS
+from tests.support.cases import cases
 from tests.support.fake_provider import FakeProvider, GitHub
 from tests.support.oauth import SITE, Fakes, Service, assert_failed, begin_linking, fragment, single
 from tests.support.server import at_once
@@ -189,10 +190,18 @@ class TestRedirectUri:
     ):
         assert self.redirect_uri(make_service, fakes, name, **settings) == CALLBACK
 
-    @pytest.mark.parametrize("variable", ["AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"])
     @pytest.mark.parametrize(
-        "host",
-        ["github.example.com", "github.com.evil.example", "github.com:8443", "github.com.", "gitlab.com"],
+        ("variable", "host"),
+        [
+            ("AUTHORIZE_URL", "github.example.com"),
+            ("USERINFO_URL", "github.example.com"),
+            ("EMAILS_URL", "github.example.com"),
+            ("TOKEN_URL", "github.example.com"),
+            ("TOKEN_URL", "github.com.evil.example"),
+            ("TOKEN_URL", "github.com:8443"),
+            ("TOKEN_URL", "github.com."),
+            ("TOKEN_URL", "gitlab.com"),
+        ],
     )
     def test_preset_with_an_endpoint_at_another_host_has_its_own_redirect_uri(
         self, make_service, fakes, variable, host
@@ -227,7 +236,7 @@ class TestRedirectUri:
 class TestCallback:
     """A flow ends at the redirect URI of its provider; there is no second try."""
 
-    @pytest.mark.parametrize(
+    @cases(
         "path",
         [
             "/callback",
@@ -237,7 +246,7 @@ class TestCallback:
             "/providers/GOOGLE/callback",
         ],
     )
-    @pytest.mark.parametrize("method", ["get", "post"])
+    @cases("method", ["get", "post"])
     def test_callback_of_another_provider_is_refused_and_ends_the_flow(
         self, service, google, database, path, method
     ):

@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import secret
 from tests.support.answers import A_SENTENCE, ANYTHING, Like, assert_error, assert_ok
+from tests.support.cases import cases
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import CHALLENGE, WITH_CHALLENGE
 from tests.support.oauth import ALLOW_LIST, APPLICATION, SITE, Service, assert_failed, fragment, query, single
@@ -118,7 +119,7 @@ class TestAuthorize:
             service.leave(service.browser(), "google", scopes="openid calendar")["scope"] == "openid calendar"
         )
 
-    @pytest.mark.parametrize(
+    @cases(
         "name",
         [
             "state",
@@ -167,9 +168,7 @@ class TestAuthorize:
 
 
 class TestBadRequests:
-    @pytest.mark.parametrize(
-        "name", ["nobody", "GOOGLE", "google ", "email", "phone", "../google", "discord", ""]
-    )
+    @cases("name", ["nobody", "GOOGLE", "google ", "email", "phone", "../google", "discord", ""])
     def test_unknown_provider_is_refused(self, service, database, name):
         assert_error(
             service.client.get("/authorize", query_string={"provider": name}),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg2
@@ -61,12 +61,16 @@ class Rows:
             cursor.execute(statement, parameters)
             return cursor.rowcount
 
-    def fill(self, statement: str, **parameters: Any) -> None:
-        """Insert many rows. Triggers and foreign keys that were planned for empty tables would scan them for
-        each row.
-        """
-        with closing(psycopg2.connect(self._url, options="-c enable_seqscan=off")) as connection, connection:
-            connection.cursor().execute(statement, parameters)
+    def fill(self, table: str, statement: str, **parameters: Any) -> None:
+        """Insert many rows into a table and index them afterwards, which takes two thirds of the time."""
+        indexes = self.all(
+            "SELECT indexname AS name, indexdef AS definition FROM pg_indexes"
+            " WHERE tablename = %(table)s AND indexname <> %(table)s || '_pkey'",
+            table=table,
+        )
+        drop = [f"DROP INDEX {index.name}" for index in indexes]
+        create = [index.definition.replace("%", "%%") for index in indexes]
+        self.run("; ".join([*drop, statement, *create]), **parameters)
 
     def all(self, statement: str, **parameters: Any) -> list[Any]:
         """Return all rows, as named tuples."""

@@ -356,16 +356,18 @@ ENDPOINTS = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body"), ENDPOINTS, ids=lambda value: str(value))
+each_endpoint = cases(("method", "path", "body"), ENDPOINTS)
+
+
 class TestEveryEndpoint:
     """Each endpoint refuses a token when its session or user has ended."""
 
     @pytest.fixture
-    def ask(self, client, carol, database, method, path, body):
+    def ask(self, client, carol, database):
         """Return a function that makes a request as Carol, an administrator, after running a statement."""
         session = carol.open_session()
 
-        def ask(happening=None, headers=None):
+        def ask(method, path, body, happening=None, headers=None):
             if happening:
                 database.run(happening)
             before = database.everything()
@@ -377,36 +379,55 @@ class TestEveryEndpoint:
 
         return ask
 
-    def test_endpoint_requires_a_token(self, ask):
+    @each_endpoint
+    def test_endpoint_requires_a_token(self, ask, method, path, body):
         assert_error(
-            ask(headers={}), 401, "no_authorization", details="Authorization: must be Bearer <token>"
+            ask(method, path, body, headers={}),
+            401,
+            "no_authorization",
+            details="Authorization: must be Bearer <token>",
         )
 
-    def test_endpoint_refuses_a_forged_token(self, ask):
-        assert_error(ask(headers={"Authorization": "Bearer x.y.z"}), 401, "bad_jwt")
+    @each_endpoint
+    def test_endpoint_refuses_a_forged_token(self, ask, method, path, body):
+        assert_error(ask(method, path, body, headers={"Authorization": "Bearer x.y.z"}), 401, "bad_jwt")
 
-    def test_endpoint_refuses_an_ended_session(self, ask):
+    @each_endpoint
+    def test_endpoint_refuses_an_ended_session(self, ask, method, path, body):
         assert_error(
-            ask("UPDATE sessions SET ended_at = now(), end_reason = 'logout'"), 401, "session_not_found"
+            ask(method, path, body, "UPDATE sessions SET ended_at = now(), end_reason = 'logout'"),
+            401,
+            "session_not_found",
         )
 
-    def test_endpoint_refuses_a_deleted_session(self, ask):
-        assert_error(ask("DELETE FROM sessions"), 401, "session_not_found")
+    @each_endpoint
+    def test_endpoint_refuses_a_deleted_session(self, ask, method, path, body):
+        assert_error(ask(method, path, body, "DELETE FROM sessions"), 401, "session_not_found")
 
-    def test_endpoint_refuses_an_expired_session(self, ask):
+    @each_endpoint
+    def test_endpoint_refuses_an_expired_session(self, ask, method, path, body):
         assert_error(
-            ask("UPDATE sessions SET refreshed_at = now() - interval '30 days'"), 401, "session_expired"
+            ask(method, path, body, "UPDATE sessions SET refreshed_at = now() - interval '30 days'"),
+            401,
+            "session_expired",
         )
 
-    def test_endpoint_refuses_a_deleted_user(self, ask):
-        assert_error(ask("DELETE FROM users"), 401, "user_not_found")
+    @each_endpoint
+    def test_endpoint_refuses_a_deleted_user(self, ask, method, path, body):
+        assert_error(ask(method, path, body, "DELETE FROM users"), 401, "user_not_found")
 
-    def test_endpoint_refuses_a_banned_user(self, ask):
-        assert_error(ask("UPDATE users SET banned_until = now() + interval '1 hour'"), 403, "user_banned")
+    @each_endpoint
+    def test_endpoint_refuses_a_banned_user(self, ask, method, path, body):
+        assert_error(
+            ask(method, path, body, "UPDATE users SET banned_until = now() + interval '1 hour'"),
+            403,
+            "user_banned",
+        )
 
-    def test_endpoint_refuses_a_banned_user_whose_sessions_have_ended(self, ask):
+    @each_endpoint
+    def test_endpoint_refuses_a_banned_user_whose_sessions_have_ended(self, ask, method, path, body):
         ended = "UPDATE sessions SET ended_at = now(), end_reason = 'logout'; UPDATE users SET banned_until = 'infinity'"
-        assert_error(ask(ended), 403, "user_banned")
+        assert_error(ask(method, path, body, ended), 403, "user_banned")
 
 
 def test_token_with_the_session_of_another_user_is_refused(client, mint, bob):

@@ -225,12 +225,13 @@ class TestPages:
 def many(all_rows, database_url):
     """120,000 rows of seven months, of 1,000 users; a few actions are rare."""
     all_rows.empty()
-    all_rows.run(
+    all_rows.fill(
+        "audit_log",
         "INSERT INTO audit_log (at, action, user_id, actor, request_id)"
         " SELECT now() - number * interval '150 seconds',"
         "        CASE WHEN mod(number, 5000) = 0 THEN 'banned' WHEN mod(number, 3) = 0 THEN 'signed_out' ELSE 'signed_in' END,"
         "        lpad(mod(number, 1000)::text, 32, '1')::uuid, 'user', 'request-' || number"
-        "   FROM generate_series(1, 120000) AS number"
+        "   FROM generate_series(1, 120000) AS number",
     )
     analyze(database_url, "audit_log")
     yield
@@ -246,7 +247,7 @@ REQUEST = {"request_id": "request-7"}
 
 
 class TestManyRows:
-    @pytest.mark.parametrize(
+    @cases(
         ("found", "indexes"),
         [
             ({}, {"audit_log_at"}),
@@ -263,7 +264,7 @@ class TestManyRows:
             (ONE | COMMON | WHEN | REQUEST, {"audit_log_request_id"}),
         ],
     )
-    @pytest.mark.parametrize("offset", [0, 20])
+    @cases("offset", [0, 20])
     def test_page_is_read_from_an_index_in_its_order(self, many, database_url, found, indexes, offset):
         plan = plan_of(database_url, "list_audit", page_size=20, page_offset=offset, **found)
         assert plan.indexes

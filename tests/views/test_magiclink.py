@@ -256,7 +256,7 @@ class TestRefusals:
     def test_get_is_refused(self, client):
         assert_error(client.get("/magiclink"), 405, "method_not_allowed")
 
-    @pytest.mark.parametrize(
+    @cases(
         "address",
         [
             "{0}\r\nBcc: mallory@example.com",

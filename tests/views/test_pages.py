@@ -270,7 +270,12 @@ class TestPagesOfAddressChanges:
 class TestViewing:
     """Scanners, previews and prefetching open a link before its user does."""
 
-    @pytest.mark.parametrize(
+    @pytest.fixture
+    def usable_link(self, client, link):
+        yield link
+        assert "access_token" in fragment(client.post("/verify", data=look(client, link).fields))
+
+    @cases(
         "headers",
         [
             {},
@@ -284,14 +289,13 @@ class TestViewing:
             {"Accept": "*/*"},
         ],
     )
-    @pytest.mark.parametrize("method", ["GET", "HEAD"])
-    def test_viewing_does_not_use_the_link(self, client, link, database, method, headers):
+    @cases("method", ["GET", "HEAD"])
+    def test_viewing_does_not_use_the_link(self, client, usable_link, database, method, headers):
         before = database.everything()
         for _ in range(2):
-            response = client.open(link, method=method, headers=BROWSER | headers)
+            response = client.open(usable_link, method=method, headers=BROWSER | headers)
             assert (response.status_code, response.mimetype) == (200, "text/html")
         assert database.everything() == before
-        assert "access_token" in fragment(client.post("/verify", data=look(client, link).fields))
 
     @pytest.mark.parametrize("name", ["Sec-Purpose", "Purpose", "X-Moz"])
     def test_prefetch_gets_a_page_even_if_it_does_not_ask_for_html(self, client, link, database, name):
@@ -307,8 +311,8 @@ class TestViewing:
 
 
 class TestFormsOfOtherSites:
-    @pytest.mark.parametrize("site", ["cross-site", "same-site", "none", "nonsense"])
-    @pytest.mark.parametrize("action", [{}, {"action": "decline"}])
+    @cases("site", ["cross-site", "same-site", "none", "nonsense"])
+    @cases("action", [{}, {"action": "decline"}])
     def test_form_of_another_site_is_refused_without_effect(self, client, link, database, site, action):
         fields = look(client, link).fields | action
         before = database.everything()

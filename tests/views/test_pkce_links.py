@@ -154,7 +154,7 @@ class TestRedemption:
             assert_error(response, 400, "validation_failed", details="code_verifier: is required")
         assert database.count("sessions") == 0
 
-    @pytest.mark.parametrize(
+    @cases(
         "verifier",
         ["", "short", "x" * 42, "x" * 129, "x" * 42 + " ", "x" * 42 + "é", "x" * 42 + "\n", "x" * 42 + "="],
     )

@@ -11,6 +11,7 @@ from auth.delivery.deliverer import Deliverer
 from auth.flows import timeline, words
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
 from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse, story
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.links import PHONE, follow
 from tests.support.plans import analyze, plan_of
@@ -45,9 +46,10 @@ class TestSessions:
         clear_history(database)
         assert story(tell(alice.id))[-1] == "3 sessions ended: banned"
 
-    @pytest.mark.parametrize("reason", ENDS)
+    @cases("reason", ENDS)
     def test_every_end_reason_has_a_sentence(self, tell, database, alice, reason):
-        alice.sign_in()
+        database.run("DELETE FROM sessions")
+        alice.open_session()
         database.run(
             "UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = %(reason)s",
             reason=reason,

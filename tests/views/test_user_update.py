@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, Like, assert_error, assert_ok, user
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.server import at_once, until_served
 
@@ -54,7 +55,7 @@ def test_update_changes_only_the_caller(alice, bob, database):
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
     [
         {"role": "admin"},
@@ -68,7 +69,6 @@ def test_update_changes_only_the_caller(alice, bob, database):
         {"aud": "x"},
         {"is_admin": True},
     ],
-    ids=str,
 )
 def test_update_ignores_fields_users_may_not_change(alice, database, body):
     session = alice.open_session()
@@ -79,7 +79,7 @@ def test_update_ignores_fields_users_may_not_change(alice, database, body):
 class TestMetadata:
     """`data` is merged by key; null removes a key."""
 
-    @pytest.mark.parametrize(
+    @cases(
         ("before", "change", "after"),
         [
             ({}, {"a": 1}, {"a": 1}),
