@@ -133,6 +133,8 @@ def outcome(details: dict[str, Any]) -> str:
             return "waits to be sent"
         case "waiting":
             return f"waits, after {tries}, until {clock(details['next_attempt_at'])}{error}"
+        case "void" if details["channel"] == "webhook":
+            return "was not sent: the webhook was deleted"
         case "void":
             return "was not sent: its link or code was used or voided before"
         case "expired":

@@ -191,7 +191,7 @@ OUTCOMES = {
     "sent": "sent",
     "failed": "failed",
     "expired": "too late",
-    "void": "not needed any more",
+    "void": "not needed",
 }
 EVENTS = {
     "user.created": "user created",

@@ -251,6 +251,10 @@ class TestEvents:
         )
         database.run("DELETE FROM webhooks")
         assert story(tell(alice.id)) == [f"event (sign-in) to {webhook} waits to be sent"]
+        database.run("UPDATE outbox SET outcome = 'void', finished_at = now()")
+        assert story(tell(alice.id)) == [
+            f"event (sign-in) to {webhook} was not sent: the webhook was deleted"
+        ]
 
 
 class TestLimits:
