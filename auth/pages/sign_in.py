@@ -55,6 +55,9 @@ def sign_in_form(problem: Problem | None = None) -> Response:
         # The password was right.
         typed = address_of(read_form(form_schemas.AddressForm()))
         return code_page("sign-up", typed, again="sign-up/code", problem=problem)
+    if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
+        # Another window has signed in meanwhile. Signing in again would end the session of its application.
+        return form_page("continue.html", "sign-in", problem=problem, known=known)
     ways = {"providers": _providers(), "has_passkeys": latchkey.settings.passkeys_enabled}
     return form_page("sign_in.html", "sign-in", problem=problem or told(), **ways)
 

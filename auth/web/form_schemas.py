@@ -44,4 +44,4 @@ RecoveryForm = Input.from_dict({"recovery_code": fields.Text(required=True)})
 CredentialForm = Input.from_dict(
     {"challenge_id": fields.Text(required=True), "credential": fields.JsonText(required=True)}
 )
-SignOutForm = Input.from_dict({"scope": fields.Choice("global", "local", "others", load_default="local")})
+SignOutForm = Input.from_dict({"scope": fields.Choice("global", "local", load_default="local")})

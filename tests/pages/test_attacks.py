@@ -103,6 +103,14 @@ class TestForms:
         assert visitor.post(f"{SITE}/sign-out", {"form_token": token, "scope": "global"}).status == 403
         assert database.everything() == before
 
+    def test_form_from_before_the_sign_in_of_another_window_leads_on(self, visitor, alice):
+        visitor.visit("/sign-in")
+        form = visitor.page.forms[0].fields | {"email": alice.email, "password": PASSWORD}
+        visitor.signed_in_as(alice)
+        page = visitor.post(f"{SITE}/sign-in", form)
+        assert (page.status, "Continue as" in page.text) == (403, True)
+        assert visitor.press("sign-in/continue").url == f"{SITE}/account"
+
     def test_form_of_another_site_does_not_sign_the_browser_out(self, visitor, alice):
         """Browsers do not send the cookie with it, but take a response's word that it is no longer needed."""
         visitor.signed_in_as(alice)
