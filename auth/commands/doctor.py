@@ -6,6 +6,7 @@ import click
 
 from auth.commands import load_settings
 from auth.commands.common import json_option
+from auth.delivery.messages import load_templates
 from auth.operations.doctor.examination import CHECKS, Result, examine
 from auth.settings import Settings, SettingsError
 from auth.settings.brand import read_logo
@@ -50,6 +51,7 @@ def command(skip: tuple[str, ...], as_json: bool) -> None:
 def _results(skip: tuple[str, ...]) -> list[Result]:
     try:
         settings = load_settings()
+        load_templates(settings)
         read_logo(settings.brand_logo)
     except (SettingsError, ValueError) as error:
         return [_of_setting(line) for line in str(error).splitlines()]

@@ -217,6 +217,8 @@ class Templates:
 
 def load_templates(settings: Settings) -> Templates:
     """Return the templates. Raises `SettingsError` if one in `AUTH_MAIL_TEMPLATES` cannot be rendered."""
+    if settings.mail_templates and not settings.mail_templates.is_dir():
+        raise SettingsError("AUTH_MAIL_TEMPLATES: Must be a folder.")
     templates = Templates(
         settings.base_url,
         settings.site_url,

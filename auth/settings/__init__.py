@@ -148,7 +148,7 @@ class Settings:
     brand_color: str = kinds.text(brand.DEFAULT_COLOR, brand.check_color)
     smtp_url: str | None = kinds.secret_url(kinds.text(None, checks.smtp_url))
     mail_from: str = kinds.text("Latchkey <no-reply@localhost>", targets.mail_address)
-    mail_templates: Path | None = kinds.text(None, checks.folder)
+    mail_templates: Path | None = kinds.text(None)
     sms_provider: str | None = kinds.choice(None, "none", targets.CONSOLE, "twilio", "webhook")
     sms_countries: tuple[str, ...] = kinds.list_of((), checks.country_prefix)
     twilio_account_sid: str = kinds.text("", checks.twilio_id)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import limits
@@ -179,11 +178,6 @@ def rate_limit_storage(value: str) -> None:
 def smtp_url(value: str) -> None:
     if value != targets.CONSOLE:
         targets.smtp_server(value)
-
-
-def folder(value: str) -> None:
-    if not Path(value).is_dir():
-        raise ValueError("must be a folder")
 
 
 def country_prefix(value: str) -> None:

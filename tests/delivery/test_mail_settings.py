@@ -233,7 +233,11 @@ class TestTemplates:
         (tmp_path / "file").write_text("")
         for name in ("missing", "file"):
             with pytest.raises(SettingsError, match=r"AUTH_MAIL_TEMPLATES: Must be a folder\."):
-                load(AUTH_MAIL_TEMPLATES=str(tmp_path / name))
+                load_templates(load(AUTH_MAIL_TEMPLATES=str(tmp_path / name)))
+
+    def test_worker_starts_without_the_folder(self, make_app, tmp_path):
+        client = make_app(AUTH_MAIL_TEMPLATES=str(tmp_path / "removed")).test_client()
+        assert client.get("/health").status_code == 200
 
     def test_faulty_template_is_refused_with_its_error(self, load, tmp_path):
         (tmp_path / "en").mkdir()

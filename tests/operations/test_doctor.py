@@ -127,8 +127,9 @@ class TestCommand:
             ({"AUTH_RATE_LIMITS_ENABLE": "true"}, "AUTH_RATE_LIMITS_ENABLE"),
             ({"AUTH_STATE_DIR": "/nowhere"}, "AUTH_STATE_DIR"),
             ({"AUTH_BRAND_LOGO": "/nowhere.png"}, "AUTH_BRAND_LOGO"),
+            ({"AUTH_MAIL_TEMPLATES": "/nowhere"}, "AUTH_MAIL_TEMPLATES"),
         ],
-        ids=["weak secret", "bad pattern", "unknown name", "no state directory", "no logo"],
+        ids=["weak secret", "bad pattern", "unknown name", "no state directory", "no logo", "no templates"],
     )
     def test_settings_that_would_stop_the_start_are_failures(
         self, environment, healthy, changes, setting, monkeypatch
