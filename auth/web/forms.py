@@ -64,6 +64,8 @@ def own_form_or_json(view: View) -> View:
 
 def _check() -> None:
     if len(whole_body()) > _MOST and "is_administrative" not in g:
+        # Not parsed by the page that is shown again either.
+        request.form = ImmutableMultiDict()
         raise ApiError("form.request_entity_too_large")
     # A browser without either cookie gets a new secret here, whose token no form has.
     is_bound = hmac.compare_digest(request.form.get(FIELD, "").encode(), token_of(secret()).encode())
