@@ -4,6 +4,7 @@ axe-core is installed by `npm ci` in tests/clients. The fixture `page` collects 
 """
 
 import json
+import os
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
@@ -13,6 +14,7 @@ import pytest
 
 from tests.support.browser import Browser
 from tests.support.deliverers import deliver_due
+from tests.support.pictures import Pictures
 from tests.support.walkers import ChromiumWalker
 from tests.support.walks import SETTINGS, WALKS, google
 
@@ -56,8 +58,11 @@ def test_pages_are_accessible_and_fit_the_screen(walker, page, walk):
         pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/clients")
 
     axe = AXE.read_text()
+    pictures = Pictures(page) if "PICTURES" in os.environ else None
 
     def check(name: str) -> None:
+        if pictures:
+            pictures.take(name)
         page.run(axe)
         for width, height, dark in SCREENS:
             page.resize(width, height, dark=dark)
@@ -66,6 +71,8 @@ def test_pages_are_accessible_and_fit_the_screen(walker, page, walk):
 
     walker.check = check
     walk(walker)
+    if pictures:
+        pictures.save()
 
 
 def test_choices_of_language_and_theme_cover_and_move_nothing(page, here):

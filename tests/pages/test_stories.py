@@ -45,6 +45,11 @@ def signed_in_with_new_passkey(page: Browser, here: str, person) -> None:
     page.wait_for("Your account")
 
 
+def shown_app(page: Browser) -> App:
+    """Return an app with the secret that the page shows."""
+    return App("", page.run("document.querySelector('code').textContent").replace(" ", ""))
+
+
 def traded(site, page: Browser, application: str) -> dict:
     """Wait until the browser is back at the application, and trade its code."""
     page.wait(lambda: page.url.startswith(f"{application}?code="))
@@ -189,7 +194,7 @@ def test_first_app_comes_with_recovery_codes_as_a_file(page, here, alice, tmp_pa
     page.open(f"{here}/account/two-step")
     page.click("Set it up")
     page.wait_for("Connect your app")
-    app = App("", page.run("document.querySelector('code').textContent").replace(" ", ""))
+    app = shown_app(page)
     page.type(app.wrong_code())
     page.wait_for("That code is wrong.")
     page.type(app.code(-1))

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.pages.test_stories import DAVE, NEW_PASSWORD, signed_in, signed_in_with_new_passkey
+from tests.pages.test_stories import DAVE, NEW_PASSWORD, shown_app, signed_in, signed_in_with_new_passkey
 from tests.support.browser import Browser, BrowserError, fill
 from tests.support.cast import PASSWORD
 from tests.support.factors import set_up
@@ -173,6 +173,31 @@ def test_second_step(page, site, here, trouble, database, alice):
     page.wait_for("Your account")
 
 
+def test_first_app(page, here, trouble, alice):
+    signed_in(page, here, alice)
+
+    def begin() -> None:
+        page.open(f"{here}/account/two-step")
+        page.click("Set it up")
+        page.wait_for("Connect your app")
+
+    page.open(f"{here}/account/two-step")
+    trouble.without_database(lambda: page.click("Set it up"), "Continue", "Your account")
+    begin()
+    app = shown_app(page)
+    submitting(page, "Switch on", code=app.wrong_code())()
+    page.wait_for("That code is wrong.")
+    trouble.over_limit(submitting(page, "Switch on", code=app.code(-1)))
+    page.click("Start again")
+    page.wait_for("Scan this code")
+    app = shown_app(page)
+    trouble.banned_meanwhile(submitting(page, "Switch on", code=app.code(-1)), alice)
+    signed_in(page, here, alice)
+    begin()
+    submitting(page, "Switch on", code=shown_app(page).code(-1))()
+    page.wait_for("Keep these recovery codes")
+
+
 def test_another_device(page, here, trouble, alice):
     laptop = alice.open_session()
     signed_in(page, here, alice)
@@ -251,6 +276,9 @@ def test_passkey(page, here, trouble, database, authenticator, alice):
     page.touch(authenticator, agrees=False)
     page.open(f"{here}/sign-in")
     trouble.without_database(lambda: page.click("Sign in with a passkey"))
+    page.open(f"{here}/sign-in")
+    page.wait(lambda: page.run("document.querySelector('[name=challenge_id]').value"))
+    trouble.over_limit(lambda: page.click("Sign in with a passkey"))
     trouble.banned(use)
     page.touch(authenticator, agrees=False)
     page.forget()

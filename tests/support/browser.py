@@ -155,6 +155,10 @@ class Browser:
         """Wait until the page contains a text, and its script has run."""
         self.wait(lambda: text in self.text and self.run("document.readyState") == "complete")
 
+    def photograph(self) -> str:
+        """Return a picture of the window in base64."""
+        return self._call("Page.captureScreenshot", format="webp", quality=80)["data"]
+
     def download_to(self, folder: Path) -> None:
         """Save downloads in a folder."""
         self._call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))

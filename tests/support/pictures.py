@@ -1,0 +1,49 @@
+"""Pictures of the pages for docs/pages.md: each in both themes, on a desktop and on a phone."""
+
+import base64
+import re
+from pathlib import Path
+
+from tests.support.browser import Browser
+
+_DOCS = Path(__file__).parents[2] / "docs"
+# Width, height, dark, and the width in the picture.
+_VIEWS = ((1280, 720, False, 640), (320, 640, False, 200), (1280, 720, True, 640), (320, 640, True, 200))
+
+
+class Pictures:
+    """Takes pictures of the pages that docs/pages.md shows, named after the state of a walk."""
+
+    def __init__(self, page: Browser) -> None:
+        self._page = page
+        self._shown = set(re.findall(r"\(pages/([a-z-]+)\.webp\)", (_DOCS / "pages.md").read_text()))
+        self._taken: dict[str, list[str]] = {}
+
+    def take(self, state: str) -> None:
+        name = re.sub(r"[^a-z]+", "-", state.lower()).strip("-")
+        if name not in self._shown:
+            return
+        self._taken[name] = []
+        for width, height, dark, _shown_width in _VIEWS:
+            self._page.resize(width, height, dark=dark)
+            whole = self._page.run("document.documentElement.scrollHeight")
+            self._page.resize(width, max(height, whole), dark=dark)
+            self._taken[name].append(self._page.photograph())
+
+    def save(self) -> None:
+        """Arrange the views of each page, which is left for that, and write a file for each."""
+        self._page.open("about:blank")
+        for name, views in self._taken.items():
+            images = [
+                f'<img src="data:image/webp;base64,{view}" width="{width}">'
+                for view, (*_, width) in zip(views, _VIEWS, strict=True)
+            ]
+            self._page.run(
+                "document.body.outerHTML = `<body style='align-items: start; background: #888; display: grid;"
+                f" gap: 16px; grid-template-columns: 640px 200px; margin: 16px; width: 856px'>{''.join(images)}`"
+            )
+            self._page.wait(lambda: self._page.run("[...document.images].every((image) => image.complete)"))
+            # A window that is higher than the picture would be measured instead.
+            self._page.resize(888, 100)
+            self._page.resize(888, self._page.run("document.body.scrollHeight + 32"))
+            (_DOCS / "pages" / f"{name}.webp").write_bytes(base64.b64decode(self._page.photograph()))
