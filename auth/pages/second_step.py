@@ -62,9 +62,10 @@ def verify_key(*, added_before: Any = None) -> Any:
     return factors.verify_webauthn(factor_id, sent["challenge_id"], answer, added_before=added_before)
 
 
+# Not the limit of codes, because other sites can open the page, and must not use that up.
 @blueprint.get("/second-step")
 @signed_in
-@limited("verify", key=guard.caller_id)
+@limited("verify", key=lambda: f"page {guard.caller_id()}")
 def show_second_step() -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
     # Never continue from a GET request, which another site may have started.
