@@ -58,12 +58,16 @@ class Console:
         response = client.open(path, method=method, base_url=PUBLIC_URL, headers=headers, **options)
         return Answer(response.status_code, response.location or "", response.text, response.headers)
 
-    def walk(self, cookie: str | None, **options: Any) -> Iterator[tuple[str, str, Answer]]:
-        """Ask for all pages, confirmations and acts, with valid forms. Nothing may have changed then."""
+    def walk(self, cookie: str | None, step: int = 1, **options: Any) -> Iterator[tuple[str, str, Answer]]:
+        """Ask for all pages, confirmations and acts, with valid forms. Nothing may have changed then.
+
+        With a step, ask for some acts only, where the guard that all routes have answers.
+        """
         before = self._database.everything(*TABLES)
-        for path in (*self.pages, *self.forms):
+        forms = self.forms[::step]
+        for path in (*self.pages, *forms):
             yield "get", path, self.open("get", path, cookie, **options)
-        for path in self.forms:
+        for path in forms:
             yield "post", path, self.post(path, cookie, **options)
         assert self._database.everything(*TABLES) == before
 
@@ -184,7 +188,7 @@ def test_old_cookie_opens_nothing_once_the_administrator_is(console, carol, app_
     cookie = signed_in(console, carol, app_of_carol)
     assert console.open("get", "/console", cookie).status == 200
     database.run(statement)
-    for _method, path, answer in console.walk(cookie):
+    for _method, path, answer in console.walk(cookie, step=1 if end == "demoted" else 6):
         assert answer.status == status, path
         assert status == 403 or "sign-in?error_code=session_expired&next=console" in answer.location, path
 
@@ -282,6 +286,6 @@ def test_disabled_console_has_no_routes(console, make_app, carol, app_of_carol):
         without = make_app(AUTH_BASE_URL=PUBLIC_URL, **{name: "false"})
         assert not list(console_routes(without))
         console.app = without
-        for method, path, answer in console.walk(cookie):
+        for method, path, answer in console.walk(cookie, step=6):
             # A form is refused before the path is looked up.
             assert answer.status == (415 if method == "post" else 404), path

@@ -43,8 +43,8 @@ def _people(google) -> None:
 
 @pytest.fixture
 def session(service, alice):
-    """Alice, signed in with her password."""
-    return alice.sign_in().on(service.client)
+    """A session of Alice's, as after a sign-in with her password."""
+    return alice.open_session().on(service.client)
 
 
 def flow_of(url: str) -> str:
