@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.hooks import verified
 from tests.support.links import SITE
 from tests.support.pages import words
@@ -144,7 +145,7 @@ class TestActs:
         row = database.one("SELECT actor, actor_id, details FROM audit_log WHERE action = 'webhook_created'")
         assert (row.actor, row.actor_id, row.details["url"]) == ("user", carol.id, target.url)
 
-    @pytest.mark.parametrize(
+    @cases(
         ("fields", "problem"),
         [
             ({"url": "ftp://192.0.1.1/", **TICKED}, "must be an http or https URL"),

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.support.audit import FIREFOX, act, clear_history
+from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import PHONE
 from tests.support.pages import words
@@ -158,7 +159,7 @@ class TestTimeline:
         operator.visit(f"/console/users/{alice.id}?kind=act")
         assert (len(entries(operator)), "kind=act&amp;before=" in operator.page.text) == (25, True)
 
-    @pytest.mark.parametrize(
+    @cases(
         "query", ["kind=x", "before=x", f"before=2026-01-01T00:00:00Z~4~{NOBODY}", f"before=now~1~{NOBODY}"]
     )
     def test_malformed_query_is_refused(self, operator, alice, query):

@@ -6,6 +6,7 @@ import pytest
 
 from auth.console.user_acts import USER_ACTS
 from tests.support.audit import clear_history
+from tests.support.cases import cases
 from tests.support.cast import register
 from tests.support.factors import set_up
 from tests.support.links import PHONE, assert_signs_in
@@ -92,7 +93,7 @@ class TestBan:
         by_carol = [row for row in acts_of(database, alice) if row[1:] == CAROL]
         assert by_carol == [("banned", *CAROL), ("unbanned", *CAROL)]
 
-    @pytest.mark.parametrize("duration", ["", "x", "0s", "99999999w"])
+    @cases("duration", ["", "x", "0s", "99999999w"])
     def test_malformed_duration_changes_nothing(self, operator, go, alice, database, duration):
         go(alice, "ban")
         before = database.everything("users", "sessions", "audit_log")
@@ -130,7 +131,7 @@ class TestMetadata:
         assert user["user_metadata"] == wanted
         assert acts_of(database, alice) == [("user_changed", *CAROL)]
 
-    @pytest.mark.parametrize(
+    @cases(
         ("field", "text", "problem"),
         [
             ("user_metadata", '{"a": }', "User metadata must be valid JSON"),

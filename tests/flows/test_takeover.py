@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, register, session_of, sign_in
 from tests.support.links import (
     BROWSER,
@@ -435,7 +436,10 @@ class TestRemoval:
         client = make_app(AUTH_PHONE_ENABLED="false").test_client()
         assert_error(session.on(client).put("/user", json={"email": None}), *LAST_WAY)
 
-    @pytest.mark.parametrize("ids", [["6e334b05-ee63-412a-a14e-8f0fe85097cd"], ["x"], "x", [1]], ids=str)
+    @cases(
+        "ids",
+        [["6e334b05-ee63-412a-a14e-8f0fe85097cd"], ["x"], "x", [1]],
+    )
     def test_ids_that_are_not_recent_changes_are_refused(self, session, database, ids):
         response = session.put("/user", json={"remove": ids})
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)

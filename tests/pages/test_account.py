@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.support.answers import assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.links import SITE
 from tests.support.pages import Visitor
@@ -176,7 +177,7 @@ class TestData:
 
 
 class TestForms:
-    @pytest.mark.parametrize(
+    @cases(
         "path",
         ["/account/name", "/account/email", "/account/delete", "/account/sessions/end-others", "/sign-out"],
     )

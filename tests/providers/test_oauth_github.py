@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.answers import assert_error, identity
+from tests.support.cases import cases
 from tests.support.links import VERIFIER, WITH_CHALLENGE
 from tests.support.oauth import assert_failed, external, new_user, query
 
@@ -122,7 +123,7 @@ def test_verified_address_signs_in_its_user(service, github, alice):
     )
 
 
-@pytest.mark.parametrize("number", [None, True, False, "", [], {}, 1.5])
+@cases("number", [None, True, False, "", [], {}, 1.5])
 def test_profile_without_a_number_is_refused(service, github, database, number):
     github.documents["/user"]["id"] = number
     assert_failed(service.sign_in("github"), *FAILED)

@@ -296,7 +296,7 @@ class TestCallback:
             browser.visit(f"{CALLBACK}?{urlencode({'state': state, 'error': 'access_denied'})}"), *FAILED
         )
 
-    @pytest.mark.parametrize(
+    @cases(
         "path",
         [
             "/callback/",
@@ -320,7 +320,7 @@ class TestCallback:
         url = service.return_url(browser, "google")
         service.session(browser.visit(url.replace(SITE, f"{SITE}/auth/v1")))
 
-    @pytest.mark.parametrize("name", ["google", "nobody", "a%00b", "%F0%9F%98%80", "x" * 2000])
+    @cases("name", ["google", "nobody", "a%00b", "%F0%9F%98%80", "x" * 2000])
     def test_callback_without_a_flow_does_not_reveal_provider_names(self, service, name):
         page = service.browser().visit(f"{SITE}/providers/{name}/callback?state={'x' * 43}&code=x")
         assert_failed(page, *STALE)

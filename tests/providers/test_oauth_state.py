@@ -178,7 +178,7 @@ class TestBadRequests:
         )
         assert database.count("oauth_flows") == 0
 
-    @pytest.mark.parametrize(
+    @cases(
         "sent",
         [
             "",
@@ -237,7 +237,7 @@ class TestCallback:
         # The flow still works.
         service.session(browser.visit(url))
 
-    @pytest.mark.parametrize(
+    @cases(
         "sent",
         ["code=a&code=b&state=x", "state=a&state=b", "state=%00", "iss=a&iss=b", "state=" + "x" * 2049],
     )
@@ -275,7 +275,7 @@ class TestCallback:
             False,
         )
 
-    @pytest.mark.parametrize("code", ["", "made-up", "x" * 60_000, "a&client_secret=b", "ä☃"])
+    @cases("code", ["", "made-up", "x" * 60_000, "a&client_secret=b", "ä☃"])
     def test_unknown_code_is_refused(self, service, google, database, code):
         browser = service.browser()
         page = service.leave(browser, "google")
@@ -285,7 +285,7 @@ class TestCallback:
         assert_failed(response, "bad_oauth_callback", "server_error")
         assert (database.count("users"), database.count("oauth_flows")) == (0, 0)
 
-    @pytest.mark.parametrize(
+    @cases(
         ("said", "passed_on"),
         [
             ("access_denied", "access_denied"),
@@ -452,9 +452,7 @@ class TestOtherProvider:
         assert "/token" not in acme.paths()
         assert database.count("users") == 0
 
-    @pytest.mark.parametrize(
-        "issuer", ["acme", "", "https://accounts.google.com", "{url}/", "{url}/x", "HTTP{url}"]
-    )
+    @cases("issuer", ["acme", "", "https://accounts.google.com", "{url}/", "{url}/x", "HTTP{url}"])
     def test_response_of_another_issuer_is_refused_before_its_code_is_redeemed(
         self, service, google, acme, database, issuer
     ):

@@ -304,7 +304,7 @@ class TestInvalidToken:
         )
         assert_error(response, 400, "bad_oauth_callback", details=DETAILS)
 
-    @pytest.mark.parametrize(
+    @cases(
         "body",
         [
             {},

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import secret
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok, identity
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.fake_provider import Answer
 from tests.support.links import CHALLENGE
@@ -168,7 +169,7 @@ class TestPage:
         assert database.everything() == before
         assert "/authorize" not in google.paths()
 
-    @pytest.mark.parametrize("flow", ["", "x", "x" * 43, "x" * 2048, "{state}"])
+    @cases("flow", ["", "x", "x" * 43, "x" * 2048, "{state}"])
     def test_unknown_flow_is_refused(self, service, flow):
         state = service.leave(service.browser(), "google")["state"]
         page = service.browser().visit(
@@ -590,7 +591,7 @@ class TestUnlinking:
         session.delete(path)
         assert_error(session.delete(path), 404, "identity_not_found")
 
-    @pytest.mark.parametrize(
+    @cases(
         "id",
         [
             "00000000-0000-4000-8000-000000000000",

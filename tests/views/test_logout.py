@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok
+from tests.support.cases import cases
 from tests.support.server import at_once
 
 DONE = {"message": "Successfully logged out", "timestamp": A_TIMESTAMP}
@@ -85,7 +86,7 @@ def test_second_logout_is_401(alice):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("query", "details"),
     [
         ("?scope=", "scope: must be one of global, local, others"),

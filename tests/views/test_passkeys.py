@@ -14,6 +14,7 @@ from tests.support.answers import (
 )
 from tests.support.audit import story
 from tests.support.authenticator import ES256, ES384, Authenticator, Key, encode
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, Session, session_of, sign_up_anonymously
 from tests.support.links import Outbox, press
 from tests.support.passkeys import assertion, register, register_response, sign_in, sign_in_response
@@ -190,7 +191,7 @@ class TestSignIn:
         }
         assert_ok(response, body)
 
-    @pytest.mark.parametrize(
+    @cases(
         "changes",
         [
             {"origin": "https://evil.example"},
@@ -204,7 +205,6 @@ class TestSignIn:
             {"user_handle": None},
             {"user_handle": bytes(16)},
         ],
-        ids=lambda changes: next(iter(changes)),
     )
     def test_assertion_with_a_foreign_part_is_refused(self, client, authenticator, database, changes):
         sessions = database.count("sessions")
@@ -287,7 +287,7 @@ class TestSignIn:
         )
         assert database.count("sessions") == sessions
 
-    @pytest.mark.parametrize(
+    @cases(
         "body",
         [
             {},

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error, token_response
+from tests.support.cases import cases
 from tests.support.cast import session_of
 from tests.support.links import CHALLENGE, VERIFIER, WITH_CHALLENGE, later
 from tests.support.oauth import APPLICATION, fragment, new_user, query
@@ -69,7 +70,7 @@ class TestCode:
             assert_error(response, 404, "flow_state_not_found")
             assert database.count("sessions") == 0
 
-    @pytest.mark.parametrize("wrong", ["x", "x" * 43, "x" * 2048, "ä" * 43, "{code}x", "{code} "])
+    @cases("wrong", ["x", "x" * 43, "x" * 2048, "ä" * 43, "{code}x", "{code} "])
     def test_unknown_code_is_refused(self, service, code, wrong, database):
         assert_error(trade(service, wrong.format(code=code)), 404, "flow_state_not_found")
         assert database.count("sessions") == 0
@@ -131,9 +132,7 @@ class TestReplay:
 
 
 class TestVerifier:
-    @pytest.mark.parametrize(
-        "verifier", ["x" * 43, VERIFIER[:-1] + "F", VERIFIER.upper(), VERIFIER + "x", CHALLENGE]
-    )
+    @cases("verifier", ["x" * 43, VERIFIER[:-1] + "F", VERIFIER.upper(), VERIFIER + "x", CHALLENGE])
     def test_wrong_verifier_is_refused(self, service, code, verifier, database):
         assert_error(trade(service, code, verifier), 400, "bad_code_verifier")
         assert database.count("sessions") == 0
@@ -142,7 +141,7 @@ class TestVerifier:
         trade(service, code, "x" * 43)
         assert trade(service, code).status_code == 200
 
-    @pytest.mark.parametrize(
+    @cases(
         "body",
         [
             {},
@@ -161,9 +160,7 @@ class TestVerifier:
         )
         assert database.count("sessions") == 0
 
-    @pytest.mark.parametrize(
-        "verifier", ["ä" * 43, "x" * 42 + "=", "x" * 42 + " ", "x" * 42 + "\n", 7, ["x" * 43], True]
-    )
+    @cases("verifier", ["ä" * 43, "x" * 42 + "=", "x" * 42 + " ", "x" * 42 + "\n", 7, ["x" * 43], True])
     def test_verifier_with_forbidden_characters_is_refused(self, service, code, verifier):
         assert_error(
             service.client.post(PATH, json={"auth_code": code, "code_verifier": verifier}),
@@ -194,7 +191,7 @@ class TestVerifier:
 class TestChallenge:
     """The challenge can be neither dropped nor weakened (RFC 9700, section 2.1.1)."""
 
-    @pytest.mark.parametrize("method", ["plain", "PLAIN", "none", "", "s512", "s256 "])
+    @cases("method", ["plain", "PLAIN", "none", "", "s512", "s256 "])
     def test_unknown_challenge_method_is_refused(self, service, database, method):
         sent = {"provider": "google", "code_challenge": CHALLENGE, "code_challenge_method": method}
         assert_error(
@@ -213,9 +210,7 @@ class TestChallenge:
         code = query(service.sign_in("google", code_challenge=VERIFIER[:43]))["code"]
         assert_error(trade(service, code, VERIFIER[:43]), 400, "bad_code_verifier")
 
-    @pytest.mark.parametrize(
-        "challenge", ["", "x", "x" * 42, "x" * 44, "x" * 42 + "=", "x" * 42 + "+", "ä" * 43]
-    )
+    @cases("challenge", ["", "x", "x" * 42, "x" * 44, "x" * 42 + "=", "x" * 42 + "+", "ä" * 43])
     def test_malformed_challenge_is_refused(self, service, database, challenge):
         for sent in (
             {"code_challenge": challenge},

@@ -170,7 +170,7 @@ class TestRedemption:
             details="code_verifier: must be a string",
         )
 
-    @pytest.mark.parametrize("code", ["x" * 43, "x", "x" * 500, "é" * 43])
+    @cases("code", ["x" * 43, "x", "x" * 500, "é" * 43])
     def test_unknown_code_is_404(self, client, code):
         assert_error(exchange(client, code), *GONE)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, ANYTHING, assert_error, assert_ok
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.crowd import crowd
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, counted, hand_in, later, type_in
@@ -186,7 +187,7 @@ class TestNonce:
         )
         assert alice.try_to_sign_in().status_code == 200
 
-    @pytest.mark.parametrize("nonce", [123456, True, ["123456"], {}])
+    @cases("nonce", [123456, True, ["123456"], {}])
     def test_nonce_that_is_not_a_string_is_refused(self, session, nonce):
         assert_error(
             session.put("/user", json={"password": NEW, "nonce": nonce}),

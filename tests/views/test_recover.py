@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
+from tests.support.cases import cases
 from tests.support.cast import Session
 from tests.support.links import (
     ON_ITS_WAY,
@@ -116,7 +117,7 @@ def test_user_without_a_password_can_recover(client, service_role, outbox):
     assert session.put("/user", json={"password": NEW}).status_code == 200
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "details"),
     [
         ({}, "email: is required"),
@@ -124,7 +125,6 @@ def test_user_without_a_password_can_recover(client, service_role, outbox):
         ({"email": 1}, "email: must be a string"),
         ({"email": "alice@"}, A_SENTENCE),
     ],
-    ids=str,
 )
 def test_invalid_body_is_400(client, database, body, details):
     assert_error(client.post("/recover", json=body), 400, "validation_failed", details=details)

@@ -6,6 +6,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.links import BROWSER, CHALLENGE, Outbox, follow, fragment, path, press, query
 
@@ -327,7 +328,7 @@ class TestCreatingALink:
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert database.everything() == before
 
-    @pytest.mark.parametrize("target", [1, ["https://app.example.com/"], {}, True])
+    @cases("target", [1, ["https://app.example.com/"], {}, True])
     def test_target_that_is_not_a_string_is_400(self, client, alice, service_role, target):
         session = alice.open_session()
         for request_for, body in (

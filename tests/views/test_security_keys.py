@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_UUID, ANYTHING, assert_error, assert_ok
 from tests.support.authenticator import ES256, Authenticator, Key
+from tests.support.cases import cases
 from tests.support.cast import session_of
 from tests.support.passkeys import assertion, register, sign_in, sign_in_response
 from tests.support.security_keys import SITE, answer, enrol, set_up, verify
@@ -152,7 +153,7 @@ def test_key_and_passkey_do_not_stand_in_for_each_other(client, alice, laptop):
     assert sign_in(client, passkey).claims["aal"] == "aal2"
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
     [
         {},
@@ -161,7 +162,6 @@ def test_key_and_passkey_do_not_stand_in_for_each_other(client, alice, laptop):
         {"webauthn": {"type": "create"}},
         {"webauthn": {"type": "request", "credential_response": {}}},
     ],
-    ids=str,
 )
 def test_malformed_body_is_refused(laptop, body):
     factor_id = enrol(laptop)

@@ -465,7 +465,7 @@ class TestList:
         assert "user deleted" + FROM in story(tell(alice.id))
         assert tell(alice.id).json["limits"] == []
 
-    @pytest.mark.parametrize("id", [NO_ID, "1", "alice@example.com", NO_ID.replace("-", "")])
+    @cases("id", [NO_ID, "1", "alice@example.com", NO_ID.replace("-", "")])
     def test_unknown_user_is_404(self, tell, id):
         assert_error(tell(id), 404, "user_not_found")
 

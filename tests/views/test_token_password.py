@@ -8,6 +8,7 @@ import bcrypt
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, token_response, user
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD, Session, refresh, register, session_of, sign_in
 from tests.support.server import at_once, until_served
 
@@ -282,7 +283,7 @@ class TestRefusals:
         details = "grant_type: must be in the query, not in the body"
         assert_error(client.post("/token", json=body), 400, "validation_failed", details=details)
 
-    @pytest.mark.parametrize(
+    @cases(
         ("query", "error_code", "details"),
         [
             ("", "validation_failed", "grant_type: is required"),
@@ -313,7 +314,7 @@ class TestRefusals:
         assert_error(response, 400, error_code, details=details)
         assert database.count("sessions") == 0
 
-    @pytest.mark.parametrize(
+    @cases(
         ("body", "details"),
         [
             ({"password": PASSWORD}, "email: give either an email or a phone"),

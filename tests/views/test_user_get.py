@@ -118,10 +118,9 @@ def test_authorization_scheme_is_case_insensitive(client, alice, scheme):
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "headers",
     [{}, {"Authorization": ""}, {"Authorization": "  "}, {"apikey": "x"}, {"Cookie": "access_token=x"}],
-    ids=str,
 )
 def test_missing_token_is_401(client, headers):
     response = client.get("/user", headers=headers)

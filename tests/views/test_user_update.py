@@ -190,9 +190,7 @@ class TestPassword:
         assert session.put("/user", json={"password": NEW}).status_code == 200
         assert alice.try_to_sign_in(NEW).status_code == 200
 
-    @pytest.mark.parametrize(
-        "password", ["short", "correct-horse-1", "CORRECT-HORSE-1", "Correct-Horse", "CorrectHorse1", ""]
-    )
+    @cases("password", ["short", "correct-horse-1", "CORRECT-HORSE-1", "Correct-Horse", "CorrectHorse1", ""])
     def test_weak_password_is_422(self, alice, database, password):
         session = alice.open_session()
         before = database.everything()

@@ -414,7 +414,7 @@ class TestForm:
         )
         assert_untouched(client, database, before, "magiclink", message.token)
 
-    @pytest.mark.parametrize(
+    @cases(
         ("body", "details"),
         [
             ("type=magiclink", "token: is required"),

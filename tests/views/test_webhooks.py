@@ -3,8 +3,6 @@
 import itertools
 import json
 
-import pytest
-
 from auth.delivery import webhooks
 from tests.support.answers import A_TIMESTAMP, A_UUID, Like, assert_error, assert_ok
 from tests.support.cases import cases
@@ -74,7 +72,7 @@ class TestRegistering:
     def test_each_webhook_has_its_own_secret(self, hooks):
         assert hooks.register(URL)["secret"] != hooks.register(URL)["secret"]
 
-    @pytest.mark.parametrize("events", [[], ["user.banned"], ["user.created", 5], "user.created", {}])
+    @cases("events", [[], ["user.banned"], ["user.created", 5], "user.created", {}])
     def test_unknown_events_are_refused(self, hooks, database, events):
         assert_error(
             hooks.ask("post", url=URL, events=events),
@@ -84,7 +82,7 @@ class TestRegistering:
         )
         assert database.count("webhooks") == database.count("audit_log") == 0
 
-    @pytest.mark.parametrize(
+    @cases(
         ("body", "details"),
         [
             ({}, "url: is required"),
