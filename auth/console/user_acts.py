@@ -89,7 +89,7 @@ def _deleted(user: Subject) -> Iterator[str]:
 
 def _removed(factor: Subject) -> Iterator[str]:
     name, kind = factor.row.friendly_name, words.FACTORS[factor.row.factor_type]
-    yield f"Removes 1 {kind}" + (f": {name}." if name else ".")
+    yield f"Removes 1 {kind}" + (f": {words.quoted(name)}." if name else ".")
     yield "Sessions that it raised to two steps fall back to one. The user is notified by mail."
 
 

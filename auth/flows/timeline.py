@@ -3,7 +3,7 @@ from typing import Any
 
 from auth.delivery.sanitize import browser_and_system, provider
 from auth.flows import words
-from auth.flows.words import worded
+from auth.flows.words import quoted, worded
 
 _GUESSES = {
     *("invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"),
@@ -70,19 +70,19 @@ def _changed(name: str, details: dict[str, Any]) -> str:
         return f", which removed {', '.join(details['removed'])}"
     if name.startswith("factor_"):
         kind = words.FACTORS.get(details.get("factor_type", ""), "factor")
-        return ": " + " ".join(filter(None, (kind, details.get("factor"))))
+        return f": {kind}" + (f" {quoted(details['factor'])}" if details.get("factor") else "")
     if name == "recovery_code_used" and "remaining" in details:
         return f", {details['remaining']} left"
     if name == "message_requested" and details.get("is_sent") is False:
         return ", but not sent"
     if name.startswith("passkey_") and not name.endswith("_removed"):
-        was = f" (was {details['old_passkey']})" if details.get("old_passkey") else ""
-        return f": {details.get('passkey', 'unknown')}{was}"
+        was = f" (was {quoted(details['old_passkey'])})" if details.get("old_passkey") else ""
+        return f": {quoted(details.get('passkey', 'unknown'))}{was}"
     subject = name.split("_")[0]
     address = "address" if subject in ("email", "phone") else subject
     if name.endswith("_removed"):
         removed = details.get(f"old_{subject}")
-        return f": {removed}" if removed else ""
+        return f": {quoted(removed)}" if removed else ""
     old = details.get(f"old_{subject}") or details.get(f"old_{address}")
     new = details.get(f"new_{subject}") or details.get(f"new_{address}") or details.get(subject)
     if name.endswith(("_changed", "_change_requested")) and subject in ("email", "phone", "role"):

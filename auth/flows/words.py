@@ -1,5 +1,6 @@
 """Words for people in place of the names that are stored. tests/flows/test_words.py knows all of these."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -228,9 +229,19 @@ def details(members: Mapping[str, Any]) -> str:
     return ", ".join(f"{worded({}, name)} {_value(name, value)}" for name, value in members.items())
 
 
+def quoted(text: str) -> str:
+    """Return text from users, in quotes unless it is one word: it must not read on as a part of the sentence,
+    such as `Laptop, by the service role key`."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    if re.fullmatch(r"[\w@.+:/-]+", printable):
+        return printable
+    return "“" + re.sub("[“”]", '"', printable) + "”"
+
+
 def _value(name: str, value: Any) -> str:
     if isinstance(value, list):
-        return " and ".join(str(item) for item in value)
+        return " and ".join(quoted(str(item)) for item in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return _VALUES.get(name, {}).get(value, str(value)) if isinstance(value, str) else str(value)
+    text = str(value)
+    return _VALUES.get(name, {}).get(text) or quoted(text)

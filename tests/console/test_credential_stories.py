@@ -69,7 +69,7 @@ def test_passkey_changes_an_address_removes_a_factor_and_deletes_a_user(
     page.wait_for("The addresses are saved.")
     assert database.value("SELECT email FROM users WHERE id = %(id)s", id=alice.id) == "new@example.com"
     page.click("Remove Old phone")
-    page.wait_for("Removes 1 authenticator app: Old phone.")
+    page.wait_for("Removes 1 authenticator app: “Old phone”.")
     page.click("Remove with a passkey")
     page.wait_for("No authenticator app, security key or passkey.")
     page.click("Delete")

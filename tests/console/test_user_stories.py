@@ -108,7 +108,7 @@ def test_lost_factor_is_removed_without_javascript(page, here, site, carol, alic
     page.click("Continue")
     page.wait_for("Old phone")
     page.click("Remove Old phone")
-    page.wait_for("Removes 1 authenticator app: Old phone.")
+    page.wait_for("Removes 1 authenticator app: “Old phone”.")
     fill(page, factor_code=codes.wrong_code())
     page.click("Remove")
     page.wait_for("The code must be a new code")

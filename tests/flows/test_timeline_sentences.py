@@ -92,6 +92,11 @@ ACTS = [
     ("passkey_added", {"passkey": "Laptop"}, "passkey added: Laptop"),
     ("passkey_removed", {"old_passkey": "Laptop"}, "passkey removed: Laptop"),
     (
+        "passkey_added",
+        {"passkey": "\u202eA”, by the service role key, from 192.0.2.1"},
+        'passkey added: “ A", by the service role key, from 192.0.2.1”',
+    ),
+    (
         "passkey_renamed",
         {"passkey": "Laptop", "old_passkey": "Passkey"},
         "passkey renamed: Laptop (was Passkey)",

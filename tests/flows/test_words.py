@@ -51,3 +51,10 @@ def reasons_of_deletions() -> set[str]:
 def test_every_name_has_words(table, names):
     assert len(names) > 1
     assert names - table.keys() == set()
+
+
+def test_details_are_words_and_what_users_wrote_is_quoted():
+    details = {"method": "otp", "session_id": "1f0c-2a", "is_sent": False, "tries": 3}
+    assert words.details(details) == "method a link or code, session id 1f0c-2a, is sent no, tries 3"
+    forged = {"passkey": "Laptop, administrator carol@example.com"}
+    assert words.details(forged) == "passkey “Laptop, administrator carol@example.com”"
