@@ -23,7 +23,12 @@ from flask import Flask
 # To import and to collect takes 5 s, and looking for garbage among that another second.
 gc.disable()
 # Modules with fixtures and hooks for all tests.
-pytest_plugins = ["tests.support.made_once", "tests.support.hosts", "tests.support.log_watch"]
+pytest_plugins = [
+    "tests.support.made_once",
+    "tests.support.reports",
+    "tests.support.hosts",
+    "tests.support.log_watch",
+]
 # Before they are imported, so that their assertions are rewritten like those of the tests.
 pytest.register_assert_rewrite(
     "tests.support.answers",

@@ -110,27 +110,27 @@ WITHOUT_WRITTEN_DEFAULT = {
 
 
 @functools.cache
-def tree(source: str) -> ast.Module:
-    return ast.parse(SOURCES[source].read_text())
+def nodes(source: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(SOURCES[source].read_text())))
 
 
-def strings(module: ast.Module) -> Iterator[str]:
-    """Yield the strings of a module except docstrings."""
-    docstrings = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
-    for node in ast.walk(module):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            yield node.value
+@functools.cache
+def strings(source: str) -> list[str]:
+    """Return the strings of a module except docstrings."""
+    docstrings = {id(node.value) for node in nodes(source) if isinstance(node, ast.Expr)}
+    texts = [(node, string_of(node)) for node in nodes(source)]
+    return [text for node, text in texts if text is not None and id(node) not in docstrings]
 
 
-def imports(module: ast.Module) -> set[str]:
+def imports(source: str) -> set[str]:
     """Return the top-level packages that a module imports."""
-    names = [alias.name for node in ast.walk(module) if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module or "" for node in ast.walk(module) if isinstance(node, ast.ImportFrom)]
+    names = [alias.name for node in nodes(source) if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes(source) if isinstance(node, ast.ImportFrom)]
     return {name.partition(".")[0] for name in names}
 
 
 def all_strings() -> set[str]:
-    return {text for source in SOURCES for text in strings(tree(source))}
+    return {text for source in SOURCES for text in strings(source)}
 
 
 def string_of(node: ast.AST | None) -> str | None:
@@ -141,13 +141,11 @@ def raised_error_keys() -> set[str]:
     """Return the literal first arguments of `ApiError`, `unavailable` and `refusal`."""
     found = set()
     for source in SOURCES:
-        for node in ast.walk(tree(source)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in (
-                "ApiError",
-                "unavailable",
-                "refusal",
-            ):
-                found.add(string_of(node.args[0]) if node.args else None)
+        for node in nodes(source):
+            if isinstance(node, ast.Call) and node.args:
+                called = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
+                if called in ("ApiError", "unavailable", "refusal"):
+                    found.add(string_of(node.args[0]))
     return {text for text in found if text}
 
 
@@ -222,7 +220,7 @@ def test_every_statement_that_is_run_exists():
     run = {
         string_of(node.args[0])
         for source in SOURCES
-        for node in ast.walk(tree(source))
+        for node in nodes(source)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("one", "all", "run")
@@ -248,7 +246,7 @@ def test_python_files_contain_no_sql():
     assert [
         (source, text)
         for source in SOURCES
-        for text in strings(tree(source))
+        for text in strings(source)
         if re.search(r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|TRUNCATE)\b", text)
     ] == []
 
@@ -279,7 +277,7 @@ def test_statements_have_at_most_60_lines():
     ],
 )
 def test_only_its_owners_import_the_package(package, owners):
-    assert [source for source in SOURCES if package in imports(tree(source))] == owners
+    assert [source for source in SOURCES if package in imports(source)] == owners
 
 
 def test_modules_outside_views_do_not_import_them():
@@ -298,7 +296,7 @@ def test_every_raised_error_is_in_the_table_of_errors():
 
 
 def test_every_error_of_the_table_is_used():
-    quoted = Counter(text for source in SOURCES for text in strings(tree(source)))
+    quoted = Counter(text for source in SOURCES for text in strings(source))
     quoted.subtract(ERRORS.keys())
     states = {*(text for text in quoted if quoted[text]), *re.findall(r"'([a-z_]+)'", SQL)}
     assert set(ERRORS) - states - {f"refresh.{state}" for state in states} == set()
@@ -317,7 +315,7 @@ def test_messages_of_errors_are_only_in_the_table():
         (source, text)
         for source in SOURCES
         if source != "auth/web/errors.py"
-        for text in strings(tree(source))
+        for text in strings(source)
         if text in sentences
     ]
     assert copies == []

@@ -58,7 +58,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Collect the findings of an xdist worker, which alone sees the logs of the services it started."""
-    found.extend(line for line in node.workeroutput["secrets"] if line not in found)
+    # A worker that crashed sends none.
+    secrets = getattr(node, "workeroutput", {}).get("secrets", ())
+    found.extend(line for line in secrets if line not in found)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
