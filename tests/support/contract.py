@@ -74,11 +74,16 @@ def resolved(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     if isinstance(node.get("$ref"), str):
-        target: Any = description()
-        for step in node["$ref"].removeprefix("#/").split("/"):
-            target = target[step]
-        return resolved(target)
+        return _target(node["$ref"])
     return {name: resolved(value) for name, value in node.items()}
+
+
+@functools.cache
+def _target(reference: str) -> Any:
+    target: Any = description()
+    for step in reference.removeprefix("#/").split("/"):
+        target = target[step]
+    return resolved(target)
 
 
 def check(request: Request, response: Response) -> None:

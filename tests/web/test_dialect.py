@@ -18,7 +18,7 @@ from tests.support.answers import (
     identity,
     user,
 )
-from tests.support.cast import PASSWORD, sign_in
+from tests.support.cast import PASSWORD, register
 from tests.support.contract import resolved
 from tests.support.links import PHONE, SITE
 from tests.test_contract import OPERATIONS, SCHEMES, guard_of, views
@@ -92,12 +92,12 @@ def shape(response: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_dialect_changes_only_what_is_documented(name, app, client, database, service_role, register_alice):
+def test_dialect_changes_only_what_is_documented(name, app, client, database, service_role):
     """Each operation responds the same with and without the header, except for the forms listed here."""
     schemes = SCHEMES[guard_of(views(app).get(name, views(app)["health"]))]
 
     def answer(headers):
-        alice = register_alice()
+        alice = register(client, service_role, "alice@example.com", role="admin").open_session()
         names = dict.fromkeys(re.findall(r"{(\w+)}", OPERATIONS[name].path), alice.user["id"])
         own = service_role if "service_role_key" in schemes else alice.authorization
         return shape(Request(OPERATIONS[name], names).send(client, headers | (own if schemes else {})))
@@ -132,23 +132,6 @@ def of_user(known: dict[str, Any]) -> dict[str, Any]:
         data = each["identity_data"]
         each["identity_data"] = {name: str(value).lstrip("+") for name, value in data.items()}
     return without_null(known)
-
-
-@pytest.fixture
-def register_alice(client, service_role):
-    def register():
-        body = {"email": "alice@example.com", "password": PASSWORD, "email_confirm": True, "role": "admin"}
-        assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
-        response = sign_in(client, "alice@example.com")
-        session = response.json
-        return _Session(session["user"], {"Authorization": f"Bearer {session['access_token']}"})
-
-    return register
-
-
-class _Session:
-    def __init__(self, user: dict[str, Any], authorization: dict[str, str]) -> None:
-        self.user, self.authorization = user, authorization
 
 
 class TestUserObjects:
@@ -213,7 +196,7 @@ class TestPhones:
         assert client.post("/verify", json=body, headers=DIALECT).json["user"]["phone"] == DIGITS
 
     def test_pending_phone_has_digits_only(self, client, alice):
-        headers = alice.open_session().authorization | DIALECT
+        headers = alice.sign_in().authorization | DIALECT
         response = client.put("/user", json={"phone": DIGITS}, headers=headers)
         assert (response.status_code, response.json["new_phone"]) == (200, DIGITS)
 
@@ -276,7 +259,7 @@ class TestAdministration:
         assert len(response.json.get("users") or response.json["data"]) == shown
 
     def test_other_lists_keep_their_form(self, client, alice):
-        response = client.get("/sessions", headers=alice.open_session().authorization | DIALECT)
+        response = client.get("/sessions", headers=alice.sign_in().authorization | DIALECT)
         assert set(response.json) == {"data", "pagination"}
 
     def test_redirect_target_in_a_link_is_readable(self, client, alice, service_role):
@@ -302,7 +285,7 @@ class TestMessages:
         assert_ok(client.post(path, json=body, headers=DIALECT), {})
 
     def test_request_for_reauthentication_returns_an_empty_object(self, client, alice):
-        headers = alice.open_session().authorization | DIALECT
+        headers = alice.sign_in().authorization | DIALECT
         assert_ok(client.get("/reauthenticate", headers=headers), {})
 
 
