@@ -8,7 +8,7 @@ from tests.support.pages import Visitor
 @pytest.fixture
 def operator(app, carol) -> Visitor:
     """The browser of Carol, an administrator, who has just signed in, which is enough on this machine."""
-    return Visitor(app).signed_in_as(carol)
+    return Visitor(app).with_session_of(carol)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from tests.support.pages import Visitor
 
 @pytest.fixture
 def visitor(app, alice) -> Visitor:
-    """Alice, signed in on the pages."""
-    return Visitor(app).signed_in_as(alice)
+    """The browser of Alice, who is signed in."""
+    return Visitor(app).with_session_of(alice)
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def later_visitor(visitor, database) -> Visitor:
     return visitor
 
 
-def test_account_shows_email_password_and_devices(visitor, alice):
-    page = visitor.visit("/account")
+def test_account_shows_email_password_and_devices(app, alice):
+    page = Visitor(app).signed_in_as(alice).visit("/account")
     assert page.status == 200
     assert alice.email in page.text
     assert "Firefox on Linux" in page.text

@@ -9,8 +9,8 @@ from tests.support.pages import Visitor
 
 @pytest.fixture
 def visitor(app, alice) -> Visitor:
-    """Alice, signed in on the pages."""
-    return Visitor(app).signed_in_as(alice)
+    """The browser of Alice, who is signed in."""
+    return Visitor(app).with_session_of(alice)
 
 
 @pytest.fixture
@@ -105,11 +105,11 @@ class TestChanges:
         assert "Not set up by you?" not in page.text
 
 
-def test_download_has_the_activity_but_not_where_administrators_work(visitor, alice, client, service_role):
+def test_download_has_the_activity_but_not_where_administrators_work(app, alice, client, service_role):
     headers = service_role | {"User-Agent": "Console of the operator"}
     client.put(f"/admin/users/{alice.id}", json={"user_metadata": {"plan": "gold"}}, headers=headers)
     alice.try_to_sign_in("Wrong-Horse-1")
-    page = visitor.visit("/account/data")
+    page = Visitor(app).signed_in_as(alice).visit("/account/data")
     assert '"action": "sign_in_refused"' in page.text
     assert '"by": "you"' in page.text
     assert '"by": "administrator"' in page.text

@@ -6,6 +6,9 @@ import re
 from typing import Any
 from urllib.parse import urljoin
 
+from auth.context import EXTENSION
+from auth.tokens import one_time
+from auth.web.forms import SESSION
 from tests.support.cast import PASSWORD
 from tests.support.links import SITE
 from tests.support.user_agent import Cookie, Page, UserAgent, origin_of
@@ -23,6 +26,7 @@ class Visitor(UserAgent):
     def __init__(self, app: Any, origin: str = SITE, **options: Any) -> None:
         super().__init__({origin: app.test_client(use_cookies=False)}, **options)
         self.origin = origin
+        self._parts = app.extensions[EXTENSION]
 
     def visit(self, url: str, **options: Any) -> Page:
         return super().visit(self.origin + url if url.startswith("/") else url, **options)
@@ -41,6 +45,14 @@ class Visitor(UserAgent):
     def session_cookie(self) -> Cookie | None:
         """The cookie of a browser that is signed in."""
         return self.cookie("__Host-latchkey") or self.cookie("latchkey")
+
+    def with_session_of(self, person: Any) -> "Visitor":
+        """Sign the browser in without the pages, for a set-up: at a tenth of the cost of `signed_in_as`."""
+        token, session = one_time.new_token(), person.open_session()
+        hashed = one_time.hash_token(token)
+        self._parts.db.run("insert_browser_session", token_hash=hashed, session_id=session.id)
+        self.plant(SESSION, token)
+        return self
 
     def signed_in_as(self, person: Any) -> "Visitor":
         self.visit("/sign-in")
