@@ -60,9 +60,7 @@ def end(scope: str) -> None:
 
 
 def forget(response: Response) -> None:
-    # Browsers do not send it with a form of another site, which must not sign the user out.
-    if cookies.sent(SESSION):
-        cookies.remember(response, SESSION, "", max_age=0)
+    cookies.remember(response, SESSION, "", max_age=0)
 
 
 def remember(response: Response, token: str) -> None:

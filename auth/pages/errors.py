@@ -5,7 +5,6 @@ from urllib.parse import urlencode
 from flask import Blueprint, Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from auth.flows import browser_sessions
 from auth.pages.page import page, to_own
 from auth.pages.problems import ELSEWHERE, asks_for_page, problem_of
 from auth.web.edge import for_no_other_origin
@@ -51,9 +50,9 @@ def to_step(error_code: str, query: dict[str, str]) -> Response:
     """Redirect to the page for an error of `ELSEWHERE`."""
     if error_code in STEPS:
         return to_own(f"{STEPS[error_code]}?{urlencode(query)}")
-    response = to_own(f"sign-in?{urlencode({'error_code': 'session_expired'} | query)}")
-    browser_sessions.forget(response)
-    return response
+    # The cookie stays: browsers do not send it with forms of other sites, and one that a form is sent with
+    # twice is renewed meanwhile.
+    return to_own(f"sign-in?{urlencode({'error_code': 'session_expired'} | query)}")
 
 
 def _page(error: ApiError) -> Response:

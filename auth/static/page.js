@@ -1,8 +1,13 @@
 // Everything here is a comfort: the pages work without it.
 for (const form of document.forms) {
+  let sentAt = -Infinity;
   form.addEventListener("submit", (event) => {
+    if (form.dataset.passkey) return;
+    // Of two clicks, the second would be refused: the first has spent the code, or renewed the cookie.
+    if (event.timeStamp < sentAt + 5000) return event.preventDefault();
+    sentAt = event.timeStamp;
     const button = event.submitter;
-    if (!button || form.dataset.passkey) return;
+    if (!button) return;
     button.style.width = `${button.offsetWidth}px`;
     button.setAttribute("aria-busy", "true");
     if (button.dataset.busy) button.textContent = button.dataset.busy;

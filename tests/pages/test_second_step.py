@@ -55,6 +55,15 @@ class TestAuthenticatorApp:
         assert visitor.session_cookie.value != before.value
         assert visitor.visit("/second-step").url == f"{SITE}/account"
 
+    def test_form_that_is_sent_twice_does_not_sign_the_browser_out(self, visitor, authenticator_app):
+        sign_in(visitor)
+        form, cookies = visitor.page.forms[0].fields | {"code": authenticator_app.code()}, visitor.cookies
+        assert visitor.post(f"{SITE}/second-step", form).url == f"{SITE}/account"
+        # The second response may come after the first has renewed the cookie.
+        visitor.cookies = cookies
+        assert "error_code=session_expired" in visitor.post(f"{SITE}/second-step", form).url
+        assert visitor.session_cookie
+
     def test_application_waits_for_it_and_gets_a_session_of_its_level(
         self, make_app, authenticator_app, client
     ):

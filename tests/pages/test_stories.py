@@ -225,3 +225,17 @@ def test_language_and_theme_are_remembered(page, here):
     page.run("document.querySelector('footer summary').click()")
     page.click("English")
     page.wait_for("Create your account")
+
+
+def test_form_is_sent_once(page, here):
+    page.open(f"{here}/forgot-password")
+    page.run(
+        """
+        window.refused = [];
+        addEventListener("submit", (event) => { refused.push(event.defaultPrevented); event.preventDefault(); });
+        document.forms[0].noValidate = true;
+        document.forms[0].requestSubmit();
+        document.forms[0].requestSubmit();
+        """
+    )
+    assert page.run("refused") == [False, True]
