@@ -53,7 +53,7 @@ def test_webhook_is_created_with_a_code_without_javascript(page, here, site, car
     fill(page, url=f"{target.url}/hooks", factor_code=codes.code(1))
     page.click("Add a webhook")
     page.wait_for("Copy it now")
-    secret = page.run("document.querySelector('.secret').textContent")
+    secret = page.run("document.querySelector('.card code').textContent")
     hooks.emit()
     hooks.deliver()
     assert verified(target.requests[0], secret)
