@@ -45,7 +45,7 @@ def _people(google) -> None:
 @pytest.fixture
 def session(service, alice):
     """A session of Alice's, as after a sign-in with her password."""
-    return alice.open_session().on(service.client)
+    return alice.sign_in().on(service.client)
 
 
 def flow_of(url: str) -> str:
