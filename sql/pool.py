@@ -8,8 +8,9 @@ import queue
 import select
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from typing import TypeAlias
 
 import psycopg2
 from psycopg2.extensions import POLL_OK, TRANSACTION_STATUS_IDLE, make_dsn, parse_dsn
@@ -32,6 +33,9 @@ SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_s
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
 # Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
+# The first of these suffice until a request has waited so many seconds for one. As few backends keep their
+# caches warm, this saves 8 % of GET /user.
+_REGULAR, _WAIT = 3, 0.05
 # Seconds after its last use for which a connection is assumed to be open.
 _FRESH = 0.01
 # By URL; this host is tried first.
@@ -123,6 +127,9 @@ def _hosts(url: str) -> list[str]:
     ]
 
 
+Stack: TypeAlias = "queue.LifoQueue[Connection | None]"
+
+
 class Pool:
     """Lends at most `size` connections, the last returned first: its backend's caches are warm.
 
@@ -136,9 +143,10 @@ class Pool:
         self._url = url
         self._has_timeouts = has_timeouts
         # None stands for a connection that has not been opened yet.
-        self._idle: queue.LifoQueue[Connection | None] = queue.LifoQueue()
-        for _ in range(size):
-            self._idle.put(None)
+        self._regular: Stack = queue.LifoQueue()
+        self._reserve: Stack = queue.LifoQueue()
+        for number in range(size):
+            (self._regular if number < _REGULAR else self._reserve).put(None)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -146,11 +154,7 @@ class Pool:
         away.
         """
         deadline = time.monotonic() + DEADLINE if self._has_timeouts else None
-        try:
-            connection = self._idle.get(timeout=CHECKOUT_DEADLINE)
-        except queue.Empty:
-            self.timeouts += 1
-            raise psycopg2.OperationalError("all connections to Postgres are in use") from None
+        connection, stack = self._take()
         try:
             if not connection or _has_been_closed(connection):
                 connection = connect(self._url, deadline, has_timeouts=self._has_timeouts)
@@ -166,18 +170,30 @@ class Pool:
                 connection.close()
             if connection:
                 connection.used_at = time.monotonic()
-            self._idle.put(connection if connection and not connection.closed else None)
+            stack.put(connection if connection and not connection.closed else None)
 
     @property
     def lent(self) -> int:
-        return self.size - self._idle.qsize()
+        return self.size - self._regular.qsize() - self._reserve.qsize()
 
     def close(self) -> None:
         """Close the connections that are not lent."""
-        for connection in [self._idle.get_nowait() for _ in range(self._idle.qsize())]:
-            if connection:
-                connection.close()
-            self._idle.put(None)
+        for stack in (self._regular, self._reserve):
+            for connection in [stack.get_nowait() for _ in range(stack.qsize())]:
+                if connection:
+                    connection.close()
+                stack.put(None)
+
+    def _take(self) -> tuple[Connection | None, Stack]:
+        """Return a connection, and the stack to which it belongs."""
+        give_up_at = time.monotonic() + CHECKOUT_DEADLINE
+        while time.monotonic() < give_up_at:
+            with suppress(queue.Empty):
+                return self._regular.get(timeout=_WAIT), self._regular
+            with suppress(queue.Empty):
+                return self._reserve.get_nowait(), self._reserve
+        self.timeouts += 1
+        raise psycopg2.OperationalError("all connections to Postgres are in use")
 
 
 def _has_been_closed(connection: Connection) -> bool:

@@ -1,13 +1,14 @@
 """The pool of connections to Postgres, and the timeouts of its connections."""
 
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from operator import attrgetter
 from urllib.parse import quote
 
 import psycopg2
 import pytest
 
-from sql.pool import connect
+from sql.pool import Pool, connect
 from tests.support.processes import free_port
 
 
@@ -41,3 +42,42 @@ def test_refused_connection_is_an_error_that_names_host_and_port_but_no_password
         f'connection to server at "127.0.0.1", port {port} failed: Connection refused'
     )
     assert "topsecret" not in str(raised.value)
+
+
+@pytest.fixture
+def pool(database_url):
+    with closing(Pool(database_url, size=5)) as pool:
+        yield pool
+
+
+def test_last_returned_connection_is_lent_next(pool):
+    with pool.connection() as first:
+        pass
+    with pool.connection() as again:
+        assert again is first
+
+
+def test_every_connection_is_lent_before_a_request_waits_in_vain(pool, monkeypatch):
+    monkeypatch.setattr("sql.pool.CHECKOUT_DEADLINE", 0.2)
+    with ExitStack() as held:
+        lent = [held.enter_context(pool.connection()) for _ in range(5)]
+        assert len({connection.get_backend_pid() for connection in lent}) == pool.lent == 5
+        with pytest.raises(psycopg2.OperationalError, match="all connections to Postgres are in use"):
+            held.enter_context(pool.connection())
+    assert (pool.lent, pool.timeouts) == (0, 1)
+
+
+def test_request_that_waits_gets_the_first_connection_that_is_returned(pool):
+    with ThreadPoolExecutor(1) as threads, ExitStack() as held:
+        *_, last = [held.enter_context(pool.connection()) for _ in range(4)]
+        with pool.connection() as fifth:
+            waiting = threads.submit(lambda: _backend(pool))
+            held.pop_all().close()
+            assert waiting.result() != fifth.get_backend_pid()
+    with pool.connection() as regular:
+        assert regular is not last
+
+
+def _backend(pool):
+    with pool.connection() as connection:
+        return connection.get_backend_pid()
