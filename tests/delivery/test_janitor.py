@@ -91,7 +91,7 @@ def fill(database, count, ages):
         # Fewer users: the plans of cascades, made for empty tables, read all deleted rows for each.
         some = " WHERE number <= 1200" if table in ("users", "factors") else ""
         statements.append(f"INSERT INTO {table} ({columns}) SELECT {values} {numbers}{some}")
-    database.fill(";".join(statements))
+    database.insert_many(";".join(statements))
 
 
 # The indexes with which the statements find expired rows.
@@ -446,7 +446,7 @@ def many(all_rows, database_url):
     fill(
         all_rows, MANY, "CASE WHEN mod(number, 1000) = 0 THEN interval '1 minute' ELSE interval '-1 day' END"
     )
-    all_rows.fill(
+    all_rows.insert_many(
         "INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 100) AS number;"
         "INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 30)"
     )
