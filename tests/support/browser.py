@@ -136,7 +136,8 @@ class Browser:
             )
 
     def type(self, text: str) -> None:
-        """Type into the focused field."""
+        """Type into the focused field; `autofocus` takes effect after the page has loaded."""
+        self.wait(lambda: self.run("document.activeElement.matches('input')"))
         self._call("Input.insertText", text=text)
 
     def press(self, key: str) -> None:
