@@ -28,7 +28,6 @@ def application(site) -> str:
 
 
 def signed_in(page: Browser, here: str, person, password: str = PASSWORD) -> None:
-    page.forget()
     page.open(f"{here}/sign-in")
     fill(page, email=person.email, password=password)
     page.click("Sign in")

@@ -199,7 +199,7 @@ def test_first_app(page, here, trouble, alice):
 
 
 def test_another_device(page, here, trouble, alice):
-    laptop = alice.open_session()
+    alice.open_session()
     signed_in(page, here, alice)
     page.open(f"{here}/account/name")
     submitting(page, "Save", name="Alice")()
@@ -211,6 +211,7 @@ def test_another_device(page, here, trouble, alice):
     trouble.without_database(end, "Continue", "Your account")
     trouble.over_limit(end, "Continue", "Your account")
     trouble.banned_meanwhile(end, alice)
+    laptop = alice.open_session()
     signed_in(page, here, alice)
     assert laptop.get("/user").status_code == 200
     page.click("Sign out everywhere else")

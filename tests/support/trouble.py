@@ -49,8 +49,11 @@ class Trouble:
         self.database.run("UPDATE users SET banned_until = NULL")
 
     def banned_meanwhile(self, step: Step, person: Person) -> None:
-        """Users who are signed in learn it when they sign in again. Their sessions live on after the ban."""
-        self.database.run("UPDATE users SET banned_until = 'infinity'")
+        """Users who are signed in learn it when they sign in again."""
+        self.database.run(
+            "UPDATE users SET banned_until = 'infinity';"
+            "UPDATE sessions SET ended_at = now(), end_reason = 'banned' WHERE ended_at IS NULL"
+        )
         step()
         self.page.wait_for(ENDED)
         fill(self.page, email=person.email, password=PASSWORD)
