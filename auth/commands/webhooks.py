@@ -1,5 +1,4 @@
 import json
-import queue
 import signal
 import threading
 import uuid
@@ -19,6 +18,7 @@ from auth.settings import targets
 
 DESCRIPTION = "latchkey webhooks listen"
 _MOST_BYTES = 64 * 1024
+_STOPS = {signal.SIGTERM, signal.SIGINT}
 
 
 @click.group("webhooks")
@@ -65,10 +65,8 @@ def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
         raise click.ClickException(
             "AUTH_WEBHOOK_PRIVATE_NETWORKS is false: the service would not post to this machine."
         )
-    # An event would deadlock if a second signal came while the first one wakes its waiter.
-    stops: queue.SimpleQueue[None] = queue.SimpleQueue()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stops.put(None))
+    # In all threads: the system may give a signal to any, and a handler would not wake the main one.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
     secret = secret or webhooks.new_secret()
     with _Receiver(secret, forward, as_json) as receiver:
         threading.Thread(target=receiver.serve_forever, args=(0.1,), daemon=True).start()
@@ -87,7 +85,7 @@ def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
                 limit = f"The limit of {webhooks.MAX_WEBHOOKS} webhooks is reached; delete one first."
                 raise click.ClickException(limit)
             click.echo(f"Listening. Ctrl-C stops it. Events are signed with {secret}", err=as_json)
-            stops.get()
+            signal.sigwait(_STOPS)
         finally:
             latchkey.db.one("delete_webhook", id=id, batch=webhooks.VOIDED_AT_ONCE)
             receiver.shutdown()
