@@ -4,9 +4,9 @@ With the argument `metrics` it only serves the metrics.
 """
 
 import os
-import queue
 import signal
 import sys
+import time
 from collections.abc import Callable
 
 import structlog
@@ -61,11 +61,12 @@ def _serve_metrics(config: settings.Settings, db: Database) -> Callable[[str, st
 
 
 def _wait_for_the_end() -> None:
-    # Not an event: its `set` would deadlock if a second signal came while the first one wakes `wait`.
-    ends: queue.SimpleQueue[None] = queue.SimpleQueue()
+    # Not an event: the system may give the signal to another thread, which would not wake this one.
+    ends: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: ends.put(None))
-    ends.get()
+        signal.signal(number, lambda number, _frame: ends.append(number))
+    while not ends:
+        time.sleep(0.2)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import socket
 import subprocess
 from pathlib import Path
 from typing import Self
@@ -69,7 +70,7 @@ class PgBouncer:
     def __init__(self, world: World) -> None:
         program = find_program("pgbouncer", "pgbouncer", "NOTHING IS TESTED BEHIND PGBOUNCER")
         socket_dir = Path(parse_dsn(world.postgres.url)["host"])
-        port = free_port()
+        self._port = port = free_port()
         self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"
         self._file = world.state_dir.parent / "pgbouncer.ini"
         self._file.write_text(
@@ -98,6 +99,14 @@ class PgBouncer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        wait_until(self._listens)
+
+    def _listens(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self._port)).close()
+        except OSError:
+            return False
+        return True
 
     def kill(self) -> None:
         self._process.kill()
