@@ -219,20 +219,20 @@ def load_templates(settings: Settings) -> Templates:
     """Return the templates. Raises `SettingsError` if one in `AUTH_MAIL_TEMPLATES` cannot be rendered."""
     if settings.mail_templates and not settings.mail_templates.is_dir():
         raise SettingsError("AUTH_MAIL_TEMPLATES: Must be a folder.")
-    templates = Templates(
-        settings.base_url,
-        settings.site_url,
-        settings.mail_templates,
-        brand_name=settings.brand_name,
-        brand_color=settings.brand_color,
-        brand_logo=settings.brand_logo,
-        provider_titles=settings.provider_titles,
-    )
-    if settings.mail_templates:
-        try:
+    try:
+        templates = Templates(
+            settings.base_url,
+            settings.site_url,
+            settings.mail_templates,
+            brand_name=settings.brand_name,
+            brand_color=settings.brand_color,
+            brand_logo=settings.brand_logo,
+            provider_titles=settings.provider_titles,
+        )
+        if settings.mail_templates:
             templates.check()
-        except (ValueError, CannotRender) as error:
-            raise SettingsError(
-                f"AUTH_MAIL_TEMPLATES: Must contain templates that can be rendered ({error})."
-            ) from None
+    except (ValueError, CannotRender) as error:
+        raise SettingsError(
+            f"AUTH_MAIL_TEMPLATES: Must contain templates that can be rendered ({error})."
+        ) from None
     return templates

@@ -247,6 +247,11 @@ class TestTemplates:
         ):
             load_templates(load(AUTH_MAIL_TEMPLATES=str(tmp_path)))
 
+    def test_faulty_strings_are_refused_with_the_file(self, load, tmp_path):
+        (tmp_path / "de.toml").write_text("[email.signup")
+        with pytest.raises(SettingsError, match=r"AUTH_MAIL_TEMPLATES: .*de\.toml: Expected"):
+            load_templates(load(AUTH_MAIL_TEMPLATES=str(tmp_path)))
+
     def test_valid_templates_are_used(self, load, tmp_path):
         (tmp_path / "en").mkdir()
         (tmp_path / "en" / "signup.txt").write_text("Hello\n\n{{ link }}")
