@@ -7,6 +7,7 @@ from werkzeug.exceptions import HTTPException
 
 from auth.pages.page import page, to_own
 from auth.pages.problems import ELSEWHERE, asks_for_page, problem_of
+from auth.web import forms
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error, envelope
 
@@ -37,9 +38,9 @@ def _error(error: Exception) -> Response:
     known = as_api_error(error)
     if known.error_code not in ELSEWHERE or not asks_for_page():
         return _answer(known)
-    # The page checks both again.
-    application = {name: request.values[name] for name in _APPLICATION if name in request.values}
     if known.error_code in STEPS:
+        # The page checks both again.
+        application = {name: request.values[name] for name in _APPLICATION if name in request.values}
         return to_step(known.error_code, {"next": request.path.rpartition("/")[2]} | application)
     # The page shows why a link failed.
     said = {name: request.args[name] for name in ("error_code",) if name in request.args}
@@ -56,6 +57,7 @@ def to_step(error_code: str, query: dict[str, str]) -> Response:
 
 
 def _page(error: ApiError) -> Response:
+    forms.leave_if_large()
     problem = problem_of(error)
     response = page("error.html", status=problem.status, problem=problem, here=None)
     response.headers.extend(problem.headers)

@@ -62,10 +62,17 @@ def own_form_or_json(view: View) -> View:
     return accepts_forms(dispatched)
 
 
-def _check() -> None:
-    if len(whole_body()) > _MOST and "is_administrative" not in g:
-        # Not parsed by the page that is shown again either.
+def leave_if_large() -> bool:
+    """Leave a form that is too large unparsed, also for the page that shows the error."""
+    is_large = len(request.get_data()) > _MOST and "is_administrative" not in g
+    if is_large:
         request.form = ImmutableMultiDict()
+    return is_large
+
+
+def _check() -> None:
+    whole_body()
+    if leave_if_large():
         raise ApiError("form.request_entity_too_large")
     # A browser without either cookie gets a new secret here, whose token no form has.
     is_bound = hmac.compare_digest(request.form.get(FIELD, "").encode(), token_of(secret()).encode())

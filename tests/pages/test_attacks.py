@@ -4,6 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
+from flask import request
 
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD
@@ -121,6 +122,15 @@ class TestForms:
         visitor.visit("/sign-in")
         page = visitor.send("/sign-in", email=NOBODY, password="x" * 64 * 1024)
         assert (page.status, NOBODY in page.text) == (413, False)
+
+    def test_form_over_64_kib_is_not_parsed_for_a_refusal_before_the_limit_counts_it(self, make_app):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_AUTHORIZE="1 per hour")
+        app.test_client().get("/callback")
+        for url, status in (("/sign-out", 303), ("/callback", 429)):
+            with app.test_client() as client:
+                sent = client.post(url, data={"email": "x" * 64 * 1024}, headers={"Accept": "text/html"})
+                parsed = vars(request._get_current_object()).get("form")  # type: ignore[attr-defined]
+                assert (sent.status_code, bool(parsed)) == (status, False)
 
 
 def test_user_without_a_factor_gets_no_recovery_codes(visitor, alice, database):
