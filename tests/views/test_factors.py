@@ -6,7 +6,7 @@ import pyotp
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
-from tests.support.cast import PASSWORD
+from tests.support.cast import PASSWORD, session_of
 from tests.support.factors import App, challenge, enrol, raised, set_up, verify
 from tests.support.server import at_once
 
@@ -126,9 +126,10 @@ class TestCodes:
 
     def test_step_before_a_used_one_is_refused(self, alice):
         app = enrol(session := alice.open_session())
-        assert verify(session, app, app.code(1)).status_code == 200
-        for steps in (0, -1, 1):
-            assert_error(verify(session, app, app.code(steps)), *WRONG)
+        used = app.code(1)
+        assert verify(session, app, used).status_code == 200
+        for code in (app.code(), app.code(-1), used):
+            assert_error(verify(session, app, code), *WRONG)
 
     def test_steps_further_away_are_refused(self, alice):
         app = enrol(session := alice.open_session())
@@ -170,11 +171,11 @@ class TestChallenges:
     def test_challenge_is_good_once_and_for_five_minutes(self, alice, database):
         app = enrol(session := alice.open_session())
         challenge_id = challenge(session, app)
-        assert verify(session, app, app.code(-1), challenge_id).status_code == 200
-        assert_error(verify(session, app, app.code(), challenge_id), *EXPIRED)
+        assert verify(session, app, app.code(), challenge_id).status_code == 200
+        assert_error(verify(session, app, app.code(1), challenge_id), *EXPIRED)
         expired = challenge(session, app)
         database.run("UPDATE factor_challenges SET expires_at = now()")
-        assert_error(verify(session, app, app.code(), expired), *EXPIRED)
+        assert_error(verify(session, app, app.code(1), expired), *EXPIRED)
 
     def test_challenge_of_another_user_factor_or_session_is_refused(self, alice, bob):
         app, session = set_up(alice.open_session())
@@ -322,8 +323,10 @@ class TestReauthentication:
         assert session.delete(f"/factors/{app.id}").status_code == 200
 
     def test_wrong_or_used_code_is_none(self, alice):
-        app, session = set_up(alice.open_session())
-        for code in (app.code(-1), app.wrong_code(), ""):
+        app = enrol(session := alice.open_session())
+        used = app.code()
+        session = session_of(session.client, verify(session, app, used))
+        for code in (used, app.wrong_code(), ""):
             assert_error(
                 session.post("/reauthenticate", json={"factor_code": code}),
                 400,
