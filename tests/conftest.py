@@ -54,7 +54,8 @@ from tests.support.hooks import Hooks
 from tests.support.http_target import HttpTarget
 from tests.support.inbox import Mailbox
 from tests.support.links import Outbox
-from tests.support.processes import Service
+from tests.support.patience import PATIENCE
+from tests.support.processes import PATIENT_GUNICORN, Service
 from tests.support.rows import Rows
 from tests.support.server import ServerClient
 
@@ -116,8 +117,8 @@ def pytest_collection_finish() -> None:
 def _patient_pool() -> Iterator[None]:
     """Wait for Postgres on a busy machine; tests/faults keeps the deadlines of the service."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "DEADLINE", 20.0)
-        patch.setattr(pool, "CHECKOUT_DEADLINE", 20.0)
+        for name, value in PATIENCE.items():
+            patch.setattr(pool, name, value)
         yield
 
 
@@ -319,7 +320,7 @@ def running_service(environment, database_url, state_dir: Path) -> Iterator[Serv
     """gunicorn with two workers, which log at level debug."""
     # With the secrets of the application in this process, so that each accepts the other's tokens.
     changes = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
-    with Service(state_dir, **changes | {"AUTH_LOG_LEVEL": "debug"}) as service:
+    with Service(state_dir, command=PATIENT_GUNICORN, **changes | {"AUTH_LOG_LEVEL": "debug"}) as service:
         yield service
     log_watch.scan_log("running_service", service.log())
 

@@ -9,10 +9,12 @@ import psycopg2
 import pytest
 
 from sql.pool import Pool, connect
+from tests.support.patience import SERVICE_TIMEOUTS
 from tests.support.processes import free_port
 
 
-def test_connection_has_timeouts(database_url):
+def test_connection_has_timeouts(database_url, monkeypatch):
+    monkeypatch.setattr("sql.pool._TIMEOUTS", SERVICE_TIMEOUTS)
     with closing(connect(database_url)) as connection, connection.cursor() as cursor:
         for name, value in (
             ("statement_timeout", "5s"),
@@ -58,9 +60,9 @@ def test_last_returned_connection_is_lent_next(pool):
 
 
 def test_every_connection_is_lent_before_a_request_waits_in_vain(pool, monkeypatch):
-    monkeypatch.setattr("sql.pool.CHECKOUT_DEADLINE", 0.2)
     with ExitStack() as held:
         lent = [held.enter_context(pool.connection()) for _ in range(5)]
+        monkeypatch.setattr("sql.pool.CHECKOUT_DEADLINE", 0.2)
         assert len({connection.get_backend_pid() for connection in lent}) == pool.lent == 5
         with pytest.raises(psycopg2.OperationalError, match="all connections to Postgres are in use"):
             held.enter_context(pool.connection())

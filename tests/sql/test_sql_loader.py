@@ -11,6 +11,7 @@ from sql import Database, InvalidStatement, load_statements
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.patience import SERVICE_TIMEOUTS
 from tests.support.server import at_once
 
 GOOD = """-- name: add(left integer, right integer)
@@ -181,11 +182,10 @@ class TestRunning:
         with pytest.raises(psycopg2.OperationalError):
             Database("postgresql://127.0.0.1:1/nowhere", size=1).one("ping")
 
-    def test_statement_that_waits_for_a_lock_times_out(self, db, database, alice):
-        with database.locked("users", alice.id) as lock:
-            waiting = lock.start(lambda: db().run("delete_user", user_id=alice.id))
-            with pytest.raises(psycopg2.OperationalError):
-                waiting.result(10)
+    def test_statement_that_waits_for_a_lock_times_out(self, db, database, alice, monkeypatch):
+        monkeypatch.setattr("sql.pool._TIMEOUTS", SERVICE_TIMEOUTS)
+        with database.locked("users", alice.id), pytest.raises(psycopg2.errors.LockNotAvailable):
+            db().run("delete_user", user_id=alice.id)
         assert database.count("users") == 1
 
 

@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from tests.support import log_watch
-from tests.support.processes import Service, free_port, wait_until
+from tests.support.processes import PATIENT_GUNICORN, Service, free_port, wait_until
 from tests.support.server import ServerClient
 
 HOME = "198.51.100.7"
@@ -122,7 +122,8 @@ def serve(environment, state_dir: Path) -> Any:
 
 @pytest.fixture(scope="session")
 def limited_service(serve) -> Iterator[ServerClient]:
-    with serve(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="20 per 5 minutes") as (_, client):
+    limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "20 per 5 minutes"}
+    with serve(PATIENT_GUNICORN, **limits) as (_, client):
         yield client
 
 

@@ -19,6 +19,7 @@ from typing import Any, Self, TypeVar
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 GUNICORN = ["-m", "gunicorn", "wsgi:app"]
+PATIENT_GUNICORN = [sys.executable, *GUNICORN, "--config", "tests/support/patient.conf.py"]
 T = TypeVar("T")
 
 _block = 20_000 + os.getpid() % 120 * 100
