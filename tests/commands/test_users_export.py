@@ -92,7 +92,7 @@ def test_signal_during_an_export_leaves_the_previous_file_alone(tmp_path, number
 
     def pieces():
         yield b"half"
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         yield b"the rest"
 
     with pytest.raises((KeyboardInterrupt, SystemExit)), failures(path), replacing(path) as draft:
