@@ -7,6 +7,8 @@ from typing import Self
 
 from psycopg2.extensions import make_dsn, parse_dsn
 
+from tests.support.processes import free_port
+
 
 class Forwarder:
     """Forwards connections to the Postgres of a URL, or another server, while it is open."""
@@ -15,7 +17,9 @@ class Forwarder:
         self._target = parse_dsn(url)
         self._listener: socket.socket | None = None
         self._connections: list[socket.socket] = []
-        self.port = 0
+        self._lock = threading.Lock()
+        # Not any free port: while this is closed, an outgoing connection could take that.
+        self.port = free_port()
         self.open()
         self.url = make_dsn(url, host="127.0.0.1", port=self.port, sslmode="disable")
 
@@ -32,17 +36,17 @@ class Forwarder:
 
     def open(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", self.port))
-        self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def close(self) -> None:
         """End all connections, and refuse new ones."""
-        for connection in [self._listener, *self._connections]:
-            if connection:
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-                connection.close()
-        self._connections.clear()
+        with self._lock:
+            ended = [self._listener, *self._connections]
+            self._listener, self._connections = None, []
+        for connection in filter(None, ended):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -51,7 +55,14 @@ class Forwarder:
             except OSError:
                 return
             server = self._connect()
-            self._connections += [client, server]
+            with self._lock:
+                is_open = self._listener is listener
+                if is_open:
+                    self._connections += [client, server]
+            if not is_open:
+                client.close()
+                server.close()
+                return
             for source, target in ((client, server), (server, client)):
                 threading.Thread(target=_pump, args=(source, target), daemon=True).start()
 
