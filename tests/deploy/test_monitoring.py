@@ -102,9 +102,10 @@ def test_endpoints_that_count_as_signing_in_exist(default_app):
 
 
 def test_gauges_tell_the_state_of_the_node(metered):
-    assert metered.value("latchkey_database_up") == 1
-    assert metered.value("latchkey_outbox_waiting", channel="email") == 0
-    assert metered.value("latchkey_pool_connections_max") == 18
+    # Workers sample once a second, and the outbox is counted every five seconds.
+    wait_until(lambda: metered.value("latchkey_database_up") == 1)
+    wait_until(lambda: metered.value("latchkey_outbox_waiting", channel="email") == 0)
+    wait_until(lambda: metered.value("latchkey_pool_connections_max") == 18)
 
 
 def test_metrics_are_not_served_elsewhere(metered):

@@ -34,7 +34,8 @@ def assert_limited(response):
 
 def test_plain_http_is_redirected_to_https(proxy, target):
     host = "auth.example.com" if isinstance(proxy, Nginx) else "localhost"
-    response = httpx.get(f"http://127.0.0.1:{proxy.plain_port}/verify?token=x", headers={"Host": host})
+    plain = f"http://127.0.0.1:{proxy.plain_port}/verify?token=x"
+    response = httpx.get(plain, headers={"Host": host}, timeout=20)
     assert response.status_code in (301, 308)
     assert response.headers["Location"] in (f"https://{host}/verify?token=x", f"{proxy.url}/verify?token=x")
     assert target.requests == []
@@ -140,7 +141,8 @@ def test_acme_challenge_is_served_over_plain_http(nginx):
     challenges = nginx.directory / ".well-known" / "acme-challenge"
     challenges.mkdir(parents=True)
     (challenges / "token").write_text("key authorization")
-    response = httpx.get(f"http://127.0.0.1:{nginx.plain_port}/.well-known/acme-challenge/token")
+    plain = f"http://127.0.0.1:{nginx.plain_port}/.well-known/acme-challenge/token"
+    response = httpx.get(plain, timeout=20)
     assert (response.status_code, response.text) == (200, "key authorization")
 
 

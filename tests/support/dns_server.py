@@ -22,7 +22,7 @@ class DnsServer:
         self.resolver = dns.resolver.Resolver(configure=False)
         self.resolver.nameservers = ["127.0.0.1"]
         self.resolver.port = self._socket.getsockname()[1]
-        self.resolver.lifetime = 2.0
+        self.resolver.lifetime = 10.0
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._serve, daemon=True).start()

@@ -74,7 +74,7 @@ class OidcProvider:
         (code,) = parse_qs(urlsplit(page.url).query)["code"]
         redeemed = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
         redeemed |= {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "code_verifier": VERIFIER}
-        response = httpx.post(f"{self.issuer}/token/", data=redeemed, trust_env=False)
+        response = httpx.post(f"{self.issuer}/token/", data=redeemed, trust_env=False, timeout=20)
         return response.json()["id_token"]
 
     def _answers(self) -> bool:

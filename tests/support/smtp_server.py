@@ -116,7 +116,7 @@ class MailServer:
 
 class _Controller(Controller):
     def __init__(self, handler: MailServer, host: str, port: int, **options: Any) -> None:
-        super().__init__(handler, hostname=host, port=port, **options)
+        super().__init__(handler, hostname=host, port=port, ready_timeout=30, **options)
 
     def factory(self) -> SMTP:
         return SMTP(self.handler, **self.SMTP_kwargs)
