@@ -80,6 +80,10 @@ def delivery_threads():
     return [thread for thread in threading.enumerate() if thread.name.startswith("delivery")]
 
 
+def sending_threads():
+    return [thread for thread in delivery_threads() if thread.name != "delivery housekeeping"]
+
+
 class TestWaking:
     @pytest.fixture
     def without_polling(self, monkeypatch):
@@ -142,7 +146,7 @@ class TestSlowTargets:
             deliver(email=sender(server.url), sms=sms)
             for number in range(10):
                 outbox.write(recipient=f"user{number}@example.com")
-            assert server.reached.wait(5)
+            assert server.reached.wait(20)
             outbox.sms()
             wait_until(lambda: sms.sent == ["+4915112345678"])
             server.recover()
@@ -194,7 +198,7 @@ class TestFailures:
             outbox.write()
         with capture_logs() as logs:
             deliver(email=target)
-            wait_until(lambda: target.failures == 5)
+            wait_until(lambda: target.failures == 5 and not sending_threads())
         (entry,) = [entry for entry in logs if entry["event"] == "delivery_fails"]
         assert entry["reason"] == "unexpected: RuntimeError"
 
@@ -233,7 +237,8 @@ class TestFailures:
             outbox.write(recipient=f"user{number}@example.com")
         with capture_logs() as logs:
             deliver(email=target)
-            wait_until(lambda: database.count("outbox", "attempts = 1 AND last_error IS NOT NULL") == 30)
+            wait_until(lambda: database.count("outbox", "attempts > 0 AND last_error IS NOT NULL") == 30)
+            wait_until(lambda: not sending_threads())
         (entry,) = [entry for entry in logs if entry["log_level"] in ("warning", "error")]
         assert (entry["event"], entry["what"], entry["reason"]) == (
             "delivery_fails",
@@ -306,7 +311,7 @@ class TestStopping:
         stopping = threading.Thread(target=deliverer.stop)
         stopping.start()
         target.released.set()
-        stopping.join(5)
+        stopping.join(20)
         assert not stopping.is_alive()
         assert outbox.outcome(id) == "sent"
 

