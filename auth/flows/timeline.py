@@ -67,7 +67,7 @@ def _changed(name: str, details: dict[str, Any]) -> str:
     if name == "user_deleted" and details.get("because"):
         return f": {words.BECAUSE.get(details['because'], details['because'])}"
     if name == "change_undone" and details.get("removed"):
-        return f", which removed {', '.join(details['removed'])}"
+        return f", which removed {', '.join(map(_way, details['removed']))}"
     if name.startswith("factor_"):
         kind = words.FACTORS.get(details.get("factor_type", ""), "factor")
         return f": {kind}" + (f" {quoted(details['factor'])}" if details.get("factor") else "")
@@ -88,6 +88,11 @@ def _changed(name: str, details: dict[str, Any]) -> str:
     if name.endswith(("_changed", "_change_requested")) and subject in ("email", "phone", "role"):
         return (f" from {old}" if old else "") + (f" to {new}" if new else "")
     return ""
+
+
+def _way(removed: str) -> str:
+    kind, _, label = removed.partition(" ")
+    return words.FACTORS.get(kind, kind) + (f" {quoted(label)}" if label else "")
 
 
 def _refusal(row: Any) -> str:

@@ -74,8 +74,9 @@ ACTS = [
     ("change_undone", {}, "change undone by the link in its notice"),
     (
         "change_undone",
-        {"removed": ["phone +4917012345", "identity google m@x.com"]},
-        "change undone by the link in its notice, which removed phone +4917012345, identity google m@x.com",
+        {"removed": ["phone +4917012345", "totp", "passkey A, by the service role key"]},
+        "change undone by the link in its notice, which removed phone +4917012345, authenticator app, passkey "
+        "“A, by the service role key”",
     ),
     ("email_removed", {"old_email": "a@example.com"}, "email removed: a@example.com"),
     ("phone_removed", {"old_phone": "+4917012345"}, "phone removed: +4917012345"),
