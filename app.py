@@ -26,7 +26,7 @@ from auth.views import (
 )
 from auth.web import audit, dialect, edge, errors, limits
 from auth.web.application import Application
-from auth.web.input import MAX_BODY
+from auth.web.input import MAX_BODY, MAX_FORM
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
@@ -41,6 +41,7 @@ def create_app(config: Settings | None = None) -> Flask:
     app = Application("auth")
     app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY + 1
+    app.config["MAX_FORM_MEMORY_SIZE"] = MAX_FORM
     app.extensions[EXTENSION] = make_parts(config, audit.origin)
     errors.register(app)
     edge.register(app, config)

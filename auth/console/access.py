@@ -18,6 +18,7 @@ from auth.web import audit, cookies, guard
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error
 from auth.web.forms import SESSION, own_form
+from auth.web.input import MAX_BODY
 from auth.web.levels import Level
 from auth.web.limits import limited
 
@@ -39,6 +40,8 @@ def administrator_signed_in() -> None:
     if known is None:
         raise ApiError("session_not_found")
     g.is_administrative = True
+    # Two fields of metadata of 64 KiB each.
+    request.max_form_memory_size = MAX_BODY
     audit.about(user_id=known.user_id)
     if not known.is_admin:
         raise ApiError("not_admin")

@@ -7,7 +7,7 @@ from werkzeug.exceptions import HTTPException
 
 from auth.pages.page import page, to_own
 from auth.pages.problems import ELSEWHERE, asks_for_page, problem_of
-from auth.web import forms
+from auth.web.application import FORM
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error, envelope
 
@@ -17,8 +17,10 @@ STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/
 _OPENED_BY_BROWSERS = {
     *("/verify", "/link-identity", "/preferences"),
     *("/authorize", "/callback", "/providers/<name>/callback"),
+    *("/dev/inbox", "/dev/inbox/<message_id>"),
 }
 _APPLICATION = ("redirect_to", "code_challenge")
+_FORMS = {FORM, "multipart/form-data"}
 
 
 def register(app: Flask, has_pages: bool) -> None:
@@ -57,7 +59,6 @@ def to_step(error_code: str, query: dict[str, str]) -> Response:
 
 
 def _page(error: ApiError) -> Response:
-    forms.leave_if_large()
     problem = problem_of(error)
     response = page("error.html", status=problem.status, problem=problem, here=None)
     response.headers.extend(problem.headers)
@@ -75,10 +76,11 @@ def _shown(error: Exception) -> Response:
 
 
 def _no_page(error: HTTPException) -> Response:
-    """Answer a browser that opens an unknown path, or the target of a form, for instance once more."""
+    """Answer a browser that opens or posts to an unknown path, or opens the target of a form."""
     known = as_api_error(error)
-    if request.method not in ("GET", "HEAD"):
+    is_navigation = request.method in ("GET", "HEAD") or request.mimetype in _FORMS
+    if not is_navigation or not asks_for_page():
         return envelope(known)
     missing = ApiError("not_found", headers=known.headers)
     missing.status = known.status
-    return _page(missing) if asks_for_page() else envelope(known)
+    return _page(missing)

@@ -8,6 +8,7 @@ from auth.flows.password_attempts import queued
 from auth.flows.user_changes import change_user
 from auth.flows.verification import by_code, spend
 from auth.pages.confirm import require_proof
+from auth.pages.page import to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.sign_in import address_of, code_page, destination, form_page
 from auth.web import form_schemas, guard
@@ -62,6 +63,12 @@ def submit_recovery_code() -> Response:
     proof = by_code(address_of(form), form["code"])
     outcome = spend("recovery" if "email" in form else "sms", proof, redirects=False)
     return redirect_signed_in(destination().own_url("new-password"), outcome)
+
+
+@blueprint.get("/.well-known/change-password")
+def change_password() -> Response:
+    """Lead password managers to the form (W3C, A Well-Known URL for Changing Passwords)."""
+    return to_own("sign-in?next=new-password")
 
 
 @blueprint.get("/new-password")

@@ -33,6 +33,9 @@ def _form(problem: Problem | None = None) -> Response:
 
 def own_factors(ways: Any) -> dict[str, Any]:
     """Return the factors to ask the caller for, a row of `select_second_steps`, with new challenges."""
+    if request.method == "HEAD":
+        # Nobody can answer them.
+        ways = ways._replace(keys=[], has_passkey=False)
     return {
         "apps": ways.apps,
         "challenge": challenge() if ways.has_passkey else None,

@@ -14,9 +14,10 @@ from auth.pages.moments import ago
 from auth.pages.page import device, page
 from auth.tokens import one_time
 from auth.web import form_schemas, schemas, webauthn_schemas
+from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
-from auth.web.input import FORM, check, read_body, read_form, read_query
+from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
 
 blueprint = Blueprint("verify", __name__)

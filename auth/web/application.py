@@ -10,13 +10,34 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from flask import Flask, Request, Response
 from flask.json.provider import DefaultJSONProvider
+from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import ClientDisconnected
+from werkzeug.formparser import FormDataParser
 from werkzeug.routing import MapAdapter
 from werkzeug.utils import cached_property
+
+FORM = "application/x-www-form-urlencoded"
+_Parsed = tuple[IO[bytes], MultiDict[str, str], MultiDict[str, Any]]
+
+
+class FormParser(FormDataParser):
+    """Parses forms of the type `FORM`. All others, and those over `max_form_memory_size`, are empty.
+
+    A MiB takes up to a second, and error pages read the form before a limit has counted the request.
+    """
+
+    def parse(self, stream: IO[bytes], mimetype: str, *args: Any, **kwargs: Any) -> _Parsed:
+        if mimetype != FORM:
+            return stream, self.cls(), self.cls()
+        body = stream.read()
+        is_small = len(body) <= (self.max_form_memory_size or 0)
+        return super().parse(io.BytesIO(body), FORM if is_small else "", *args, **kwargs)
 
 
 class BoundedRequest(Request):
     """A request whose body is read in one call: 2 % of a refresh."""
+
+    form_data_parser_class = FormParser
 
     @cached_property
     def stream(self) -> IO[bytes]:

@@ -5,19 +5,18 @@ import hashlib
 import hmac
 from typing import Any
 
-from flask import Response, g, request
+from flask import Response, request
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import ImmutableMultiDict
 
 from auth.tokens import one_time
 from auth.web import cookies
+from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.guard import View
-from auth.web.input import FORM, accepts_forms, whole_body
+from auth.web.input import accepts_forms, whole_body
 
 FIELD = "form_token"
-# Parsing takes up to a second per MiB, and no limit has counted the form yet. A passkey takes a few KiB.
-_MOST = 64 * 1024
 # The cookie of a browser that is signed in on our pages, and that of any other browser with a form.
 SESSION, VISIT = "latchkey", "latchkey_form"
 
@@ -62,17 +61,8 @@ def own_form_or_json(view: View) -> View:
     return accepts_forms(dispatched)
 
 
-def leave_if_large() -> bool:
-    """Leave a form that is too large unparsed, also for the page that shows the error."""
-    is_large = len(request.get_data()) > _MOST and "is_administrative" not in g
-    if is_large:
-        request.form = ImmutableMultiDict()
-    return is_large
-
-
 def _check() -> None:
-    whole_body()
-    if leave_if_large():
+    if len(whole_body()) > (request.max_form_memory_size or 0):
         raise ApiError("form.request_entity_too_large")
     # A browser without either cookie gets a new secret here, whose token no form has.
     is_bound = hmac.compare_digest(request.form.get(FIELD, "").encode(), token_of(secret()).encode())

@@ -10,12 +10,14 @@ from werkzeug.datastructures import MultiDict
 
 from auth.context import latchkey
 from auth.web import json_bodies
+from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.schemas import RedirectQuery
 
-FORM = "application/x-www-form-urlencoded"
 MAX_BODY = 1024 * 1024
+# A passkey takes a few KiB. The console sets its own.
+MAX_FORM = 64 * 1024
 # marshmallow's messages, reworded to follow the name of a field.
 _MESSAGES = {
     "Missing data for required field.": "is required",
@@ -39,7 +41,7 @@ def accepts_forms(view: View) -> View:
 
 def refuse_body() -> None:
     """Check the size and type of a body before it is read. Raises `ApiError` 413 or 415."""
-    if request.method in ("GET", "HEAD", "OPTIONS"):
+    if request.method in ("GET", "HEAD", "OPTIONS") or request.routing_exception:
         return
     length = request.content_length or 0
     if length > MAX_BODY:

@@ -83,6 +83,7 @@ LEVELS = {
             *("request_sign_in_code", "submit_sign_in_code", "show_sign_up", "submit_sign_up"),
             *("request_sign_up_code", "submit_sign_up_code", "show_forgot_password"),
             *("submit_forgot_password", "submit_recovery_code", "begin_passkey_page", "submit_passkey"),
+            "change_password",
         ),
         Level.ANYONE,
     ),

@@ -6,12 +6,14 @@ from urllib.parse import urlsplit
 import pytest
 from flask import request
 
+from auth.web.application import FORM
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.links import OTHER_PHONE, PHONE, SITE, path
 from tests.support.pages import Visitor
 
 NOBODY = "anne@example.com"
+BROWSER = {"Accept": "text/html"}
 
 
 @pytest.fixture
@@ -131,6 +133,15 @@ class TestForms:
                 sent = client.post(url, data={"email": "x" * 64 * 1024}, headers={"Accept": "text/html"})
                 parsed = vars(request._get_current_object()).get("form")  # type: ignore[attr-defined]
                 assert (sent.status_code, bool(parsed)) == (status, False)
+
+    def test_form_that_no_view_accepts_is_parsed_nowhere(self, app, client):
+        """Error pages, and redirects to the sign-in, read the form before a limit has counted it."""
+        fields, parts = {"x": "x" * 64 * 1024}, {f"x{number}": "x" for number in range(1001)}
+        for data, kind in ((fields, FORM), (parts, "multipart/form-data")):
+            with app.test_request_context("/sign-in", method="POST", data=data, content_type=kind):
+                assert (request.form, request.files) == ({}, {}), kind
+        page = client.post("/sign-in", data=parts, content_type="multipart/form-data", headers=BROWSER)
+        assert (page.status_code, page.mimetype) == (415, "text/html")
 
 
 def test_user_without_a_factor_gets_no_recovery_codes(visitor, alice, database):

@@ -148,11 +148,3 @@ class TestSwitchedOff:
         client = make_app(AUTH_PAGES="false").test_client()
         for url in ("/sign-in", "/account", "/new-password"):
             assert client.get(url, headers={"Accept": "text/html"}).json["error_code"] == "not_found"
-
-
-class TestUnknownPath:
-    def test_browser_gets_a_page_and_a_program_the_envelope(self, client):
-        page = client.get("/nowhere", headers={"Accept": "text/html"})
-        assert (page.status_code, page.mimetype) == (404, "text/html")
-        assert "Page not found" in page.text
-        assert client.get("/nowhere").json["error_code"] == "not_found"

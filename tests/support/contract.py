@@ -20,10 +20,14 @@ PREFIX = "/auth/v1"
 PAGES = ("brand", "pages")
 CONSOLE = "console"
 _PAGES = re.compile(
-    r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password|second-step.*|account.*|console.*)"
+    r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password|\.well-known/change-password"
+    r"|second-step.*|account.*|console.*)"
 )
 # Operations that show browsers a page in place of the envelope, as the description says of all errors.
-FOR_BROWSERS = ("/verify", "/link-identity", "/authorize", "/callback", "/providers/{name}/callback")
+FOR_BROWSERS = (
+    *("/verify", "/link-identity", "/authorize", "/callback", "/providers/{name}/callback"),
+    *("/dev/inbox", "/dev/inbox/{message_id}"),
+)
 _seen: set[tuple[Any, ...]] = set()
 
 

@@ -199,6 +199,6 @@ class TestPathsOnTheServer:
         assert status in (200, 400, 414)
 
 
-def test_body_for_an_unknown_path_is_404_or_415(client):
-    response = client.post("/nothing", json={})
-    assert_error(response, 404, "not_found", A_SENTENCE)
+def test_body_for_an_unknown_path_is_404_of_any_type(client):
+    assert_error(client.post("/nothing", json={}), 404, "not_found", A_SENTENCE)
+    assert_error(client.post("/nothing", data="x", content_type="text/plain"), 404, "not_found", A_SENTENCE)
