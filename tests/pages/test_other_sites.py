@@ -8,6 +8,7 @@ import pytest
 from tests.pages.test_stories import signed_in
 from tests.support.browser import Browser
 from tests.support.cast import PASSWORD
+from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -29,7 +30,7 @@ def test_pages_are_not_shown_in_frames(page, here):
         # Even on a page of the same origin, where the console reports it.
         page.open(f"{here}/health")
         page.run(f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{where}'}}))")
-        page.wait(lambda: any("frame-ancestors 'none'" in complaint for complaint in page.complaints()))
+        wait_until(lambda: any("frame-ancestors 'none'" in complaint for complaint in page.complaints()), 30)
 
 
 def test_form_of_a_sandbox_does_not_sign_in(page, here, alice, database):

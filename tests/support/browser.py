@@ -33,8 +33,14 @@ _FLAGS = [
     "--disable-extensions",
     "--no-proxy-server",
     "--remote-debugging-pipe",
+    # Clicks and keys before the first frame of a page, which a busy machine draws late, would be dropped.
+    "--allow-pre-commit-input",
+    # Do not wait for the DNS: pages of providers name style sheets on other hosts.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
 ]
-_TIMEOUT = 20.0
+# Seconds for an answer of the browser, and for a page. A busy machine may stop for several.
+_TIMEOUT = 60.0
+_PATIENCE = 30.0
 
 
 def find() -> str | None:
@@ -55,6 +61,8 @@ class Browser:
         self._number = 0
         self._session: str | None = None
         self._complaints: list[str] = []
+        # The ids of all documents so far.
+        self._documents: set[str] = set()
 
     def __enter__(self) -> Self:
         # Chromium speaks the protocol on the descriptors 3 and 4.
@@ -76,7 +84,8 @@ class Browser:
                     target
                     for target in self._call("Target.getTargets")["targetInfos"]
                     if target["type"] == "page"
-                ]
+                ],
+                _PATIENCE,
             )
             self._session = self._call("Target.attachToTarget", targetId=pages[0]["targetId"], flatten=True)[
                 "sessionId"
@@ -100,7 +109,8 @@ class Browser:
         """Open a URL, as if typed into the address bar."""
         answer = self._call("Page.navigate", url=url)
         assert not answer.get("errorText"), answer
-        self.wait(lambda: self.run("document.readyState") == "complete")
+        # The answer comes while the previous document is still there. Without an id, it stays.
+        self.wait(lambda: self.url and answer.get("loaderId", "") in {"", *self._documents})
 
     def run(self, expression: str) -> Any:
         """Return the value of a JavaScript expression. The page's CSP does not apply to the protocol."""
@@ -149,12 +159,15 @@ class Browser:
         self._call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=code)
 
     def wait(self, condition: Callable[[], Any]) -> Any:
-        """Wait until the condition is true, and return its value; a page that is being left counts as false."""
-        return wait_until(lambda: _or_none(condition))
+        """Wait until the condition is true on a page whose script has run, and return its value.
+
+        A page that is being left counts as false.
+        """
+        return wait_until(lambda: _or_none(lambda: self._if_complete(condition())), _PATIENCE)
 
     def wait_for(self, text: str) -> None:
-        """Wait until the page contains a text, and its script has run."""
-        self.wait(lambda: text in self.text and self.run("document.readyState") == "complete")
+        """Wait until the page contains a text."""
+        self.wait(lambda: text in self.text)
 
     def photograph(self) -> str:
         """Return a picture of the window in base64."""
@@ -202,7 +215,8 @@ class Browser:
         )
 
     def forget(self) -> None:
-        """Delete all cookies."""
+        """Leave the page, whose requests could still set cookies, and delete all cookies."""
+        self.open("about:blank")
         self._call("Network.clearBrowserCookies")
 
     def without_script(self, disabled: bool = True) -> None:
@@ -232,6 +246,9 @@ class Browser:
         self._call("WebAuthn.removeVirtualAuthenticator", authenticatorId=authenticator)
         self._call("WebAuthn.disable")
 
+    def _if_complete(self, value: Any) -> Any:
+        return value if value and self.run("document.readyState") == "complete" else None
+
     def _send(self, method: str, **parameters: Any) -> None:
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters} | (
@@ -260,6 +277,8 @@ class Browser:
         return json.loads(message)
 
     def _note(self, event: Any) -> None:
+        if event.get("method") == "Page.frameNavigated":
+            self._documents.add(event["params"]["frame"]["loaderId"])
         if event.get("method") == "Log.entryAdded":
             self._complaints.append(event["params"]["entry"]["text"])
         if event.get("method") == "Runtime.consoleAPICalled" and event["params"]["type"] == "error":

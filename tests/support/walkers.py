@@ -114,7 +114,7 @@ class ChromiumWalker(Walker):
         place = self.page.run(_FILL_IN.format(action=json.dumps(action), fields=json.dumps(fields)))
         assert place, f"no form leads to {action}: {self.page.text}"
         self.page.hit(place)
-        self.page.wait(lambda: self.page.run("!('pressed' in window) && document.readyState === 'complete'"))
+        self.page.wait(lambda: self.page.run("!('pressed' in window)"))
 
 
 _FILL_IN = """((action, fields) => {{
