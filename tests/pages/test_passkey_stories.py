@@ -36,6 +36,8 @@ def test_button_asks_for_the_passkey_while_the_field_offers_it(page, here, passk
     page.touch(authenticator, agrees=False)
     page.open(f"{here}/sign-in")
     page.wait(lambda: page.run("document.querySelector('[name=challenge_id]').value"))
+    # A second question, after whose answer the first one has reached the authenticator.
+    page.run("PublicKeyCredential.isConditionalMediationAvailable()")
     page.touch(authenticator, agrees=True)
     page.click("Sign in with a passkey")
     page.wait_for("Your account")
