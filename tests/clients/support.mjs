@@ -46,7 +46,7 @@ export async function signedIn(auth = {}) {
 
 /** The newest message to an address, as soon as it has been sent. */
 export async function message(to, isWanted = () => true) {
-  for (let tries = 0; tries < 100; tries++) {
+  for (let tries = 0; tries < 300; tries++) {
     const response = await fetch(`${url}/dev/inbox?recipient=${encodeURIComponent(to)}`);
     const found = (await response.json()).find(isWanted);
     if (found) return found;

@@ -15,7 +15,7 @@ from tests.support.browser import Browser
 from tests.support.cast import PASSWORD
 from tests.support.fake_provider import FakeProvider
 from tests.support.local_server import Handler, LocalServer
-from tests.support.processes import CHECKOUT, free_port, wait_until
+from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_until
 from tests.support.rows import Rows
 
 HERE = Path(__file__).parent
@@ -81,7 +81,7 @@ def service(tab, serve, origin, google) -> Iterator[Any]:
         "AUTH_DEV_INBOX": "true",
         "AUTH_DELIVER": "true",
     }
-    with serve(**changes, **google.settings("google")) as (service, _):
+    with serve(PATIENT_GUNICORN, **changes, **google.settings("google")) as (service, _):
         yield service
 
 
@@ -129,7 +129,7 @@ def test_sign_up_with_pkce_survives_a_reload_and_a_refresh_until_the_sign_out(pa
 
     follow()
     page.wait_for(f"Signed in as {DAVE}")
-    assert page.url == f"{origin}/index.html"
+    page.wait(lambda: page.url == f"{origin}/index.html")
 
     page.open(page.url)
     page.wait_for(f"Signed in as {DAVE}")
@@ -153,7 +153,7 @@ def test_magic_link_signs_in(page, follow, alice, origin):
     page.wait_for(f"We sent a mail to {alice.email}.")
     follow()
     page.wait_for(f"Signed in as {alice.email}")
-    assert page.url.rstrip("#") == f"{origin}/index.html"
+    page.wait(lambda: page.url.rstrip("#") == f"{origin}/index.html")
     # By the browser's own cryptography.
     assert page.run("auth.getClaims().then(({ data }) => data.claims.sub)") == alice.id
 
@@ -171,7 +171,7 @@ def test_provider_signs_in_and_links_with_pkce(page, origin, alice, database):
     leave = "auth.{}({{ provider: 'google', options: {{ redirectTo: here }} }})"
     page.run(leave.format("signInWithOAuth"))
     page.wait_for(f"Signed in as {DAVE}")
-    assert page.url == f"{origin}/index.html"
+    page.wait(lambda: page.url == f"{origin}/index.html")
 
     sign_out(page, database)
     database.run("DELETE FROM users WHERE email = %(email)s", email=DAVE)

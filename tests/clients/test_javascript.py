@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.fake_provider import Answer, Asked, FakeProvider
-from tests.support.processes import Service, free_port
+from tests.support.processes import PATIENT_GUNICORN, Service, free_port
 
 HERE = Path(__file__).parent
 NODE = shutil.which("node")
@@ -68,7 +68,7 @@ def service(request, google) -> Iterator[dict[str, str]]:
     settings |= {"PORT": port, "AUTH_DEV_INBOX": "true", "AUTH_RATE_LIMITS_ENABLED": "false"}
     with tempfile.TemporaryDirectory(prefix="latchkey-clients-") as directory:
         Path(directory).chmod(0o755)
-        with Service(Path(directory).resolve() / "var", **settings) as running:
+        with Service(Path(directory).resolve() / "var", command=PATIENT_GUNICORN, **settings) as running:
             tokens = [google.id_token(sub=f"{request.param} {n}", jti=str(n)) for n in range(3)]
             yield {
                 "PATH": os.environ["PATH"],

@@ -65,7 +65,7 @@ class Post:
             mails = [mail for mail in self._server.mails if mail["To"] == address]
             return next((mail for mail in reversed(mails) if subject in mail["Subject"]), None)
 
-        return Mail(wait_until(newest).get_body(("html",)).get_content())
+        return Mail(wait_until(newest, 30).get_body(("html",)).get_content())
 
 
 class Mail:
