@@ -61,7 +61,8 @@ class AllowList:
             parts = _split(url)
         except InvalidUrl:
             return self.site_url
-        as_routed = parts._replace(path=unquote(parts.path))
+        # Servers skip slashes at the beginning of a path.
+        as_routed = parts._replace(path=re.sub("//+", "/", unquote(parts.path)))
         if any(redirect.allows(as_routed) for redirect in self._own_redirects):
             return self.site_url
         return url if any(pattern.allows(parts) for pattern in self._patterns) else self.site_url

@@ -59,7 +59,7 @@ class TestAuthorize:
         assert response.headers["Referrer-Policy"] == "no-referrer"
         assert len(response.headers.getlist("Set-Cookie")) == 1
 
-    @pytest.mark.parametrize("path", ["/authorize", "/%61uthorize", "/auth/v1/authorize"])
+    @pytest.mark.parametrize("path", ["/authorize", "/%61uthorize", "/auth/v1//authorize"])
     def test_tokens_of_a_sign_in_are_not_carried_on_to_the_next_provider(self, service, google, path):
         """Browsers keep the fragment in a redirect."""
         page = service.sign_in("google", redirect_to=f"{SITE}{path}?provider=google")
