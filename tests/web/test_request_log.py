@@ -302,8 +302,10 @@ def test_no_secret_is_logged_at_level_debug(
     )
     exchange(service.port, f"{SERVICE_ROLE_KEY} {secret} HTTP/1.1\r\n\r\n".encode())
     # Refusals by the database, late answers and outages.
-    with database.locked("users", alice.id):
-        assert sign_in(server, alice.email, PASSWORD).status_code == 503
+    with database.locked("users", alice.id) as lock:
+        late = lock.start(lambda: sign_in(server, alice.email, PASSWORD))
+        database.run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        assert late.result().status_code == 503
     server.post("/admin/users", json={"email": alice.email, "password": PASSWORD}, headers=service_role)
     server.put("/user", json={"data": {"x": WRONG * 1000}}, headers=session.authorization)
 
