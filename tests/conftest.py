@@ -115,10 +115,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient_pool() -> Iterator[None]:
-    """Wait for Postgres on a busy machine; tests/faults keeps the deadlines of the service."""
+    """Wait longer on a busy machine; tests/faults keeps the deadlines of the service."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in PATIENCE.items():
-            patch.setattr(pool, name, value)
+        for module, name, value in PATIENCE:
+            patch.setattr(module, name, value)
         yield
 
 

@@ -6,7 +6,6 @@ tests/support/fake_provider.py can have each fault; the tests choose one.
 import base64
 import json
 import secrets
-import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,6 +19,7 @@ from auth.providers.id_tokens import IdTokens
 from tests.support.cases import cases
 from tests.support.fake_provider import Answer, FakeProvider, PlainProvider, signing_key
 from tests.support.oauth import APPLICATION, Service, assert_failed, assert_turned_back, fragment
+from tests.support.processes import free_port
 from tests.support.server import at_once
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -478,8 +478,7 @@ class TestGarbage:
         assert_failed(page, "bad_oauth_callback", "temporarily_unavailable", APPLICATION)
 
     def test_closed_port_ends_the_sign_in(self, make_service, database):
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        url = f"http://127.0.0.1:{free_port()}"
         service = make_service(AUTH_PROVIDER_GONE_ISSUER=url, AUTH_PROVIDER_GONE_CLIENT_ID="x")
         assert_turned_back(service.sign_in("gone"))
         assert database.count("oauth_flows") == 0

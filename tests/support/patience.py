@@ -1,13 +1,20 @@
-"""Ten times the service's patience with Postgres, for tests on a busy machine."""
+"""Ten times the service's patience with Postgres, Redis, providers and searches, for tests on a busy machine."""
 
 import re
 from typing import Any
 
+from auth.console import user_search
+from auth.providers import client
+from auth.web import limits
 from sql import pool
 
 SERVICE_TIMEOUTS = pool._TIMEOUTS
-PATIENCE: dict[str, Any] = {
-    "DEADLINE": 24.0,
-    "CHECKOUT_DEADLINE": 20.0,
-    "_TIMEOUTS": re.sub(r"(\d+)s", r"\g<1>0s", SERVICE_TIMEOUTS),
-}
+PATIENCE: tuple[tuple[Any, str, Any], ...] = (
+    (pool, "DEADLINE", 24.0),
+    (pool, "CHECKOUT_DEADLINE", 20.0),
+    (pool, "_TIMEOUTS", re.sub(r"(\d+)s", r"\g<1>0s", SERVICE_TIMEOUTS)),
+    (limits, "_REDIS_TIMEOUT", 5.0),
+    (client, "_PATIENCE", 10.0),
+    (user_search, "_LONGEST", 10.0),
+    (user_search, "_FIRST", 3.0),
+)

@@ -1,4 +1,4 @@
-"""The service's gunicorn configuration, with more patience with Postgres."""
+"""The service's gunicorn configuration, with more patience."""
 
 import runpy
 
@@ -6,7 +6,7 @@ globals().update(
     {name: value for name, value in runpy.run_path("gunicorn.conf.py").items() if name[0] != "_"}
 )
 
-from sql import pool  # noqa: E402
 from tests.support.patience import PATIENCE  # noqa: E402
 
-vars(pool).update(PATIENCE)
+for _module, _name, _value in PATIENCE:
+    setattr(_module, _name, _value)
