@@ -23,8 +23,11 @@ from tests.support.walkers import HttpWalker
 from tests.support.walks import NEW, SETTINGS, WALKS, google
 
 CLIENTS = Path(__file__).parents[1] / "clients"
-# The responses of an authenticator come from the script, and a download is not a page.
-APART = {("post", "/account/passkeys"), ("post", "/second-step/key"), ("get", "/account/data")}
+# The responses of an authenticator come from the script; a download and a redirect are not pages.
+APART = {
+    *(("post", "/account/passkeys"), ("post", "/second-step/key")),
+    *(("get", "/account/data"), ("get", "/.well-known/change-password")),
+}
 
 
 @pytest.fixture(scope="module")
