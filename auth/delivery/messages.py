@@ -217,9 +217,9 @@ class Templates:
 
 def load_templates(settings: Settings) -> Templates:
     """Return the templates. Raises `SettingsError` if one in `AUTH_MAIL_TEMPLATES` cannot be rendered."""
-    if settings.mail_templates and not settings.mail_templates.is_dir():
-        raise SettingsError("AUTH_MAIL_TEMPLATES: Must be a folder.")
     try:
+        if settings.mail_templates and not settings.mail_templates.is_dir():
+            raise SettingsError("AUTH_MAIL_TEMPLATES: Must be a folder.")
         templates = Templates(
             settings.base_url,
             settings.site_url,
@@ -231,7 +231,7 @@ def load_templates(settings: Settings) -> Templates:
         )
         if settings.mail_templates:
             templates.check()
-    except (ValueError, CannotRender) as error:
+    except (ValueError, OSError, CannotRender) as error:
         raise SettingsError(
             f"AUTH_MAIL_TEMPLATES: Must contain templates that can be rendered ({error})."
         ) from None

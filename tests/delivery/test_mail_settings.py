@@ -5,6 +5,7 @@ import ipaddress
 import os
 import socket
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -250,6 +251,13 @@ class TestTemplates:
     def test_faulty_strings_are_refused_with_the_file(self, load, tmp_path):
         (tmp_path / "de.toml").write_text("[email.signup")
         with pytest.raises(SettingsError, match=r"AUTH_MAIL_TEMPLATES: .*de\.toml: Expected"):
+            load_templates(load(AUTH_MAIL_TEMPLATES=str(tmp_path)))
+
+    @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="root can read all files but this one")
+    def test_unreadable_template_is_refused_with_its_error(self, load, tmp_path):
+        (tmp_path / "en").mkdir()
+        (tmp_path / "en" / "signup.txt").symlink_to("/proc/self/mem")
+        with pytest.raises(SettingsError, match=r"AUTH_MAIL_TEMPLATES: .*Input/output error"):
             load_templates(load(AUTH_MAIL_TEMPLATES=str(tmp_path)))
 
     def test_valid_templates_are_used(self, load, tmp_path):
