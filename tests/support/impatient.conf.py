@@ -1,4 +1,4 @@
-"""The service's gunicorn configuration, with a request deadline of one second instead of thirty."""
+"""The service's gunicorn configuration, with a request deadline of three seconds instead of thirty."""
 
 import runpy
 
@@ -8,4 +8,4 @@ globals().update(
 
 from auth.web import gunicorn_worker  # noqa: E402
 
-gunicorn_worker.REQUEST_DEADLINE = 1
+gunicorn_worker.REQUEST_DEADLINE = 3

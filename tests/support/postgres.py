@@ -38,7 +38,7 @@ class Postgres:
         self._server.stop()
 
     def kill(self) -> None:
-        """Kill all processes at once, like a power failure."""
+        """Kill all processes at once."""
         self.signal(signal.SIGKILL)
         wait_until(self._server.has_died)
 
@@ -48,10 +48,15 @@ class Postgres:
 
     def signal(self, number: int) -> None:
         """Send a signal to each of its processes."""
+        if number != signal.SIGCONT:
+            self._send(self.processes()[0], signal.SIGSTOP)  # it starts no other process meanwhile
         for pid in self.processes():
-            # A backend may have ended meanwhile.
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+            self._send(pid, number)
+
+    def _send(self, pid: int, number: int) -> None:
+        # A backend may have ended meanwhile.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
     def freeze(self) -> None:
         self.signal(signal.SIGSTOP)

@@ -22,11 +22,8 @@ GUNICORN = ["-m", "gunicorn", "wsgi:app"]
 PATIENT_GUNICORN = [sys.executable, *GUNICORN, "--config", "tests/support/patient.conf.py"]
 T = TypeVar("T")
 
-_block = 20_000 + os.getpid() % 120 * 100
-_ports = itertools.cycle(range(_block, _block + 100))
 
-
-def wait_until(condition: Callable[[], T], seconds: float = 10) -> T:
+def wait_until(condition: Callable[[], T], seconds: float = 30) -> T:
     """Return the condition's value as soon as it is true; fail on a timeout."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
@@ -35,11 +32,24 @@ def wait_until(condition: Callable[[], T], seconds: float = 10) -> T:
     return result
 
 
-def free_port() -> int:
-    """Return an unused port from a block of this process's own.
+def _claim_block() -> tuple[socket.socket, int]:
+    """Return the first port of a block that no other test process uses, and what keeps the others off it.
 
     The blocks are below the ports of outgoing connections: one of those could be taken before it is bound.
     """
+    for number in range(120):
+        first = 20_000 + (os.getpid() + number) % 120 * 100
+        with suppress(OSError):
+            return socket.create_server(("127.0.0.1", first)), first
+    raise OSError("another process uses each block of ports")
+
+
+_claim, _block = _claim_block()
+_ports = itertools.cycle(range(_block + 1, _block + 100))
+
+
+def free_port() -> int:
+    """Return an unused port from a block of this process's own."""
     return next(filter(_is_free, _ports))
 
 
@@ -80,6 +90,13 @@ def children_of(pid: int) -> list[int]:
         ]
     except OSError:
         return []  # gone
+
+
+def _command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""  # gone
 
 
 def is_running(pid: int) -> bool:
@@ -212,11 +229,7 @@ class Service:
 
     def delivery_processes(self) -> list[int]:
         """Return the delivery processes of the master. Linux only."""
-        return [
-            pid
-            for pid in children_of(self.process.pid)
-            if b"auth.delivery" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ]
+        return [pid for pid in children_of(self.process.pid) if b"auth.delivery" in _command_of(pid)]
 
     def refuses_to_start(self) -> tuple[int, str]:
         """Return the exit status and the output of a failed start."""

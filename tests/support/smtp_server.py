@@ -192,6 +192,8 @@ class BadMailServer:
                 if self._behaviour != "wait" or not self.released.wait(20):
                     self._misbehave(connection)
                     return False
+            if stage == "END":  # before the client knows
+                self.taken.append(recipient)
             connection.sendall(f"{reply}\r\n".encode())
             return True
 
@@ -205,8 +207,6 @@ class BadMailServer:
                 while going_on and lines.readline() not in (b".\r\n", b""):
                     pass
                 going_on = going_on and say("END", "250 taken")
-                if going_on:
-                    self.taken.append(recipient)
             elif verb == "QUIT":
                 return
             else:

@@ -40,6 +40,11 @@ class Way:
         for end in ends:
             _hang_up(end)
 
+    def is_idle(self) -> bool:
+        """Return whether all connections have ended."""
+        with self._lock:
+            return not self._ends
+
     def end(self) -> None:
         _hang_up(self._listener)
         self.cut()
