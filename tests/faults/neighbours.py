@@ -28,7 +28,7 @@ class _Standby(EmbeddedPostgres):
 
 
 class Replica(Postgres):
-    """Follows the Postgres of a world synchronously: an acknowledged commit is on the disk of both."""
+    """Follows the Postgres of a world synchronously: an acknowledged commit was written by both."""
 
     def __init__(self, primary: Postgres, directory: Path) -> None:
         directory.mkdir()
@@ -47,7 +47,7 @@ class Replica(Postgres):
         subprocess.run(backup, check=True, capture_output=True)
         # The backup includes the lock of the primary's socket, which is in its directory.
         (directory / "postgres" / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
-        self._server = _Standby(directory, {"max_connections": "40"})
+        self._server = _Standby(directory, {"max_connections": "40", "fsync": "off"})
         self.url = self._server.start()
         primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
         wait_until(

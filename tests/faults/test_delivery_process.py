@@ -45,9 +45,8 @@ def delivery_process(service: Service) -> int:
 
 
 def sign_up(service: Service, email: str = "dave@example.com") -> None:
-    response = httpx.post(
-        f"http://127.0.0.1:{service.port}/signup", json={"email": email, "password": PASSWORD}
-    )
+    body = {"email": email, "password": PASSWORD}
+    response = httpx.post(f"http://127.0.0.1:{service.port}/signup", json=body, timeout=20)
     assert response.status_code == 201
 
 
@@ -100,7 +99,7 @@ def test_stop_finishes_the_message_in_flight(service, outbox):
     with BadMailServer("END", "wait") as mail, service(AUTH_SMTP_URL=mail.url) as running:
         pid = delivery_process(running)
         id = outbox.write()
-        assert mail.reached.wait(10)
+        assert mail.reached.wait(30)
         running.process.terminate()
         wait_until(lambda: not accepts_connections(running))
         assert is_running(pid)
@@ -114,7 +113,7 @@ def test_stop_finishes_the_message_in_flight(service, outbox):
 def test_stop_leaves_a_message_that_hangs_to_the_next_start(service, outbox):
     with BadMailServer("GREETING", "hang") as mail, service(AUTH_SMTP_URL=mail.url) as running:
         id = outbox.write()
-        assert mail.reached.wait(10)
+        assert mail.reached.wait(30)
         running.process.terminate()
 
         assert running.process.wait(15) == 0
@@ -145,7 +144,7 @@ def test_service_starts_no_delivery_process_where_others_deliver(service, outbox
     with service(AUTH_DELIVER="false") as running:
         sign_up(running)
         assert running.delivery_processes() == []
-        assert len(children_of(running.process.pid)) == 2
+        wait_until(lambda: len(children_of(running.process.pid)) == 2)
     assert [row.attempts for row in map(outbox.row, outbox.outcomes())] == [0]
 
 

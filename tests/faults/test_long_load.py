@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.processes import Service, children_of, wait_until
+from tests.support.processes import PATIENT_GUNICORN, Service, children_of, wait_until
 
 pytestmark = pytest.mark.selection
 MIB = 2**20
@@ -35,8 +35,10 @@ def sample(service: Service, world: Any) -> dict[str, float]:
 def test_mixed_load_leaks_no_resources(world, note, scale):
     warm_up, seconds = scale(120, 4), scale(1800, 8)
     samples = defaultdict(list)
-    with world.service() as service:
-        workers = set(children_of(service.process.pid))
+    with world.service(PATIENT_GUNICORN) as service:
+        workers = wait_until(
+            lambda: pids if len(pids := set(children_of(service.process.pid))) == 3 else set()
+        )
         with world.load(service) as history:
             begins, ends = time.monotonic() + warm_up, time.monotonic() + warm_up + seconds
             due = begins

@@ -117,12 +117,12 @@ def test_lost_database_is_503_at_once_and_works_again_at_once(broken, relay, ali
     assert {answer.status_code for answer in at_once(16, lambda _: session.get("/user"))} == {200}
 
 
-def test_connections_that_died_while_idle_are_not_used(broken, alice, database):
+def test_connections_that_died_while_idle_are_not_used(broken, relay, alice, database):
     session = alice.sign_in().on(broken)
     at_once(16, lambda _: session.get("/user"))
     ours = "application_name = 'latchkey' AND datname = current_database()"
     database.all(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}")
-    wait_until(lambda: database.count("pg_stat_activity", ours) == 0)
+    wait_until(lambda: database.count("pg_stat_activity", ours) == 0 and relay.is_idle())
     assert {answer.status_code for answer in at_once(16, lambda _: session.get("/user"))} == {200}
 
 

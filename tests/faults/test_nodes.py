@@ -11,7 +11,7 @@ from tests.faults.clients import ADMIN
 from tests.faults.neighbours import PgBouncer, Replica, url_of_both
 from tests.faults.world import serves_again
 from tests.support.cast import PASSWORD, register, session_of, sign_in
-from tests.support.processes import wait_until
+from tests.support.processes import PATIENT_GUNICORN, wait_until
 from tests.support.server import ServerClient, at_once
 
 # The promised seconds for each response and for the recovery, and the slack for two busy cores.
@@ -108,8 +108,8 @@ def test_nodes_with_wrong_clocks_agree_on_times(world, note):
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
     with (
-        world.service(FAKETIME="+600s", **other) as ahead,
-        world.service(FAKETIME="-600s", **other) as behind,
+        world.service(PATIENT_GUNICORN, FAKETIME="+600s", **other) as ahead,
+        world.service(PATIENT_GUNICORN, FAKETIME="-600s", **other) as behind,
     ):
         for service, seconds in ((ahead, 600), (behind, -600)):
             client = ServerClient(service.port)

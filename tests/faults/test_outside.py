@@ -21,7 +21,7 @@ from tests.support.deliverers import RunningDeliverer
 from tests.support.fake_provider import Answer, FakeProvider
 from tests.support.http_target import HttpTarget
 from tests.support.outbox import Outbox
-from tests.support.processes import free_port, wait_until
+from tests.support.processes import PATIENT_GUNICORN, free_port, wait_until
 from tests.support.rows import Rows
 from tests.support.server import ServerClient
 from tests.support.smtp_server import MAIL_FROM, BadMailServer
@@ -51,7 +51,7 @@ def test_faulty_mail_server_neither_loses_mail_nor_delays_requests(world, note, 
         ("DATA", "drip"),
     ]
     seconds = scale(15, 2)
-    with world.service() as service:
+    with world.service(PATIENT_GUNICORN) as service:
         with world.load(service) as history:
             world.post.way.lead_to(("127.0.0.1", free_port()))
             for stage, behaviour in faults:
@@ -134,7 +134,7 @@ def test_faulty_provider_ends_its_own_sign_ins_and_delays_no_other_request(world
         Answer(200, b'{"access_token": "x", "id_token": "a.b.c", "token_type": "bearer"}'),
     ]
     faults = faults[:: scale(1, 4)]
-    with FakeProvider("google") as google, world.service(**google.settings()) as service:
+    with FakeProvider("google") as google, world.service(PATIENT_GUNICORN, **google.settings()) as service:
         with world.load(service) as history:
             client = ServerClient(service.port)
             took = []

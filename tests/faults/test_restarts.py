@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.faults.world import serves_again
-from tests.support.processes import Service, children_of, serves, wait_until
+from tests.support.processes import PATIENT_GUNICORN, Service, children_of, serves, wait_until
 
 
 def reload(service: Service) -> None:
@@ -34,7 +34,7 @@ def assert_none_failed(history: Any) -> None:
 @pytest.mark.selection
 def test_reload_fails_no_request(world, note, scale):
     times = scale(10, 2)
-    with world.service() as service:
+    with world.service(PATIENT_GUNICORN) as service:
         with world.load(service) as history:
             for _ in range(times):
                 reload(service)
@@ -46,7 +46,7 @@ def test_reload_fails_no_request(world, note, scale):
 
 def test_reload_during_a_reload_fails_no_request(world, note):
     times = 10
-    with world.service() as service:
+    with world.service(PATIENT_GUNICORN) as service:
         with world.load(service) as history:
             for _ in range(times):
                 before = set(children_of(service.process.pid))
@@ -62,7 +62,7 @@ def test_reload_during_a_reload_fails_no_request(world, note):
 @pytest.mark.selection
 def test_rolling_restart_of_two_instances_fails_no_request(world, note, scale):
     times = scale(10, 2)
-    with world.service() as one, world.service() as two:
+    with world.service(PATIENT_GUNICORN) as one, world.service(PATIENT_GUNICORN) as two:
         with world.load(one, two) as history:
             for number in range(times):
                 restart((one, two)[number % 2])

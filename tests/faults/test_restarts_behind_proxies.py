@@ -10,7 +10,7 @@ import pytest
 from tests.faults.clients import ADMIN
 from tests.faults.test_restarts import reload, restart
 from tests.support.cast import PASSWORD, register
-from tests.support.processes import wait_until
+from tests.support.processes import PATIENT_GUNICORN, wait_until
 from tests.support.reverse_proxies import Caddy, Nginx, ReverseProxy
 from tests.support.server import ServerClient
 
@@ -71,7 +71,7 @@ class Load:
 def test_restart_behind_a_proxy_fails_no_request(world, note, scale, tmp_path, kind, renew, instances):
     times = scale(6, 2)
     settings = {"AUTH_TRUSTED_PROXIES": "1", "AUTH_RATE_LIMITS_ENABLED": "false"}
-    services = [world.service(**settings) for _ in range(instances)]
+    services = [world.service(PATIENT_GUNICORN, **settings) for _ in range(instances)]
     running = [service.__enter__() for service in services]
     try:
         direct = ServerClient(running[0].port)

@@ -121,7 +121,7 @@ def test_pipelined_requests_are_served_in_order_and_delay_no_other_client(servic
 
 @pytest.fixture(scope="module")
 def impatient(serve) -> Iterator[Service]:
-    """A service that gives a request one second to arrive and be answered."""
+    """A service that gives a request three seconds to arrive and be answered."""
     command = [sys.executable, "-m", "gunicorn", "--config", "tests/support/impatient.conf.py", "wsgi:app"]
     with serve(command=command, AUTH_WORKERS="1") as (service, _):
         yield service
@@ -132,7 +132,7 @@ class TestDeadline:
         idle = [opened.enter_context(connect(impatient.port, sent)) for sent in (b"", GOOD)]
         assert idle[1].recv(12) == b"HTTP/1.1 200"
         slow = [opened.enter_context(connect_slowly(impatient, sent)) for sent in SLOW.values()]
-        time.sleep(2)  # the deadline is a second
+        time.sleep(4)  # the deadline is three seconds
         for connection in idle:
             connection.sendall(GOOD)
         assert b"HTTP/1.1 200" in idle[0].recv(65536)

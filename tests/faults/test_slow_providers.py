@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.fake_provider import Answer, FakeProvider, PlainProvider
 from tests.support.oauth import assert_failed, assert_turned_back
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 pytestmark = pytest.mark.selection
@@ -29,9 +29,9 @@ DEAD_ADDRESSES = ("127.0.0.1", "127.0.0.2")
 def dead_port() -> Iterator[int]:
     """Yield a port of `DEAD_ADDRESSES` whose backlog is full."""
     with ExitStack() as stack:
-        port = 0
+        port = free_port()
         for address in DEAD_ADDRESSES:
-            port = stack.enter_context(socket.create_server((address, port), backlog=0)).getsockname()[1]
+            stack.enter_context(socket.create_server((address, port), backlog=0))
             for _ in range(4):
                 waiting = stack.enter_context(socket.socket())
                 waiting.setblocking(False)

@@ -64,7 +64,8 @@ class World:
         place = Path(self._directory.name).resolve()
         place.chmod(0o755)
         self.state_dir = place / "var"
-        self.postgres = Postgres((self._disk or place) / "database", **self._options)
+        # What Postgres has written survives its death without fsync, and no test waits for a slow disk.
+        self.postgres = Postgres((self._disk or place) / "database", fsync="off", **self._options)
         self.post = Post().__enter__()
         return self
 
@@ -74,15 +75,18 @@ class World:
         self._directory.cleanup()
 
     @contextmanager
-    def service(self, **changes: str) -> Iterator[Service]:
-        """Run the service with two workers and delivery; all services of a world share their secrets."""
+    def service(self, command: list[str] | None = None, **changes: str) -> Iterator[Service]:
+        """Run the service with two workers and delivery; all services of a world share their secrets.
+
+        `PATIENT_GUNICORN` is for tests in which no request may fail: Postgres may stall on a busy machine.
+        """
         settings: dict[str, Any] = {
             **ENVIRONMENT,
             "DATABASE_URL": self.postgres.url,
             "AUTH_DELIVER": "true",
             "AUTH_SMTP_URL": self.post.url,
         }
-        service = Service(self.state_dir, **{**settings, **changes})
+        service = Service(self.state_dir, command=command, **{**settings, **changes})
         with service:
             yield service
         log_watch.scan_log("a service", service.text())
