@@ -332,3 +332,4 @@ class TestStopping:
         deliverer.stop()
         assert time.monotonic() - began < 10
         target.released.set()
+        wait_until(lambda: not sending_threads())
