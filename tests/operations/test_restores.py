@@ -14,6 +14,7 @@ from auth.operations import age, backup_files, backups, restores
 from auth.operations.backup_files import BackupError
 from auth.operations.restored_secrets import RestoredSecrets
 from auth.settings import kept_secrets
+from tests.support.processes import wait_until
 
 PASSPHRASE = "a passphrase of these tests"
 TARGET = "latchkey_restore_tests"
@@ -86,7 +87,7 @@ def query(url, statement):
 
 
 def test_role_without_the_right_to_create_databases_restores_into_an_empty_one(
-    url, restore, directory, parts
+    url, restore, directory, parts, database
 ):
     as_role = f"{url}{'&' if '?' in url else '?'}options=-c%20role%3D{TARGET}"
     assert restore(as_role) is None
@@ -94,6 +95,10 @@ def test_role_without_the_right_to_create_databases_restores_into_an_empty_one(
     assert query(url, "SELECT count(*) > 0 FROM pg_stats WHERE tablename = 'users'") == [(True,)]
     assert files_of(directory)["service_role_key"] == parts.settings.service_role_key[0] + "\n"
 
+    # Postgres ends the backend of a closed connection a moment later.
+    name = urlsplit(url).path[1:]
+    clients = "SELECT count(*) FROM pg_stat_activity WHERE datname = %(name)s AND usesysid IS NOT NULL"
+    wait_until(lambda: database.value(clients, name=name) == 0)
     with pytest.raises(BackupError, match="is not empty, and this role cannot replace it"):
         restore(as_role)
 
