@@ -139,7 +139,7 @@ class Service:
     """
 
     # Seconds within which the service must be healthy.
-    PATIENCE = 30
+    PATIENCE = 90
 
     def __init__(
         self,

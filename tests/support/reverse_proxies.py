@@ -61,7 +61,7 @@ class ReverseProxy(ABC):
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(60)
 
     def _listens(self) -> bool:
         if self._process.poll() is not None:

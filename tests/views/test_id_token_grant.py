@@ -288,7 +288,8 @@ class TestInvalidToken:
         google.instead = {}
         assert hand_in(service, token).status_code == 200
 
-    def test_token_is_503_while_too_many_requests_wait_for_the_issuer(self, service, google):
+    def test_token_is_503_while_too_many_requests_wait_for_the_issuer(self, service, google, monkeypatch):
+        monkeypatch.setattr("auth.providers.client._PATIENCE", 0.3)
         places = service.parts.providers["google"]._semaphore
         with ExitStack() as stack:
             while places.acquire(blocking=False):
