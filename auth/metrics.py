@@ -8,6 +8,7 @@ import fcntl
 import itertools
 import os
 import sys
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
@@ -29,6 +30,7 @@ def join() -> None:
         lock = (directory / f"{number}.lock").open("wb")
         if _take(lock):
             _locks.append(lock)
+            mark_process_dead(number, str(directory))  # the one that had the slot before
             break
         lock.close()
     # Greenlets do not switch while they count; gevent's lock would double the time that counting takes.
@@ -42,14 +44,22 @@ class Files(MultiProcessCollector):
     """Collects the sums of all files."""
 
     def __init__(self) -> None:
-        super().__init__(None, os.environ[METRICS_DIRECTORY])
+        self._directory = Path(os.environ[METRICS_DIRECTORY])
+        self._lock = threading.Lock()
+        super().__init__(None, str(self._directory))
 
     def collect(self) -> Iterable[Metric]:
-        for path in Path(self._path).glob("*.lock"):
-            with path.open("wb") as lock:
+        with self._lock:
+            self._remove_gauges_of_the_dead()
+            # A file is empty for an instant after its creation, which the library takes for an error.
+            return self.merge([str(path) for path in self._directory.glob("*.db") if path.stat().st_size])
+
+    def _remove_gauges_of_the_dead(self) -> None:
+        """Remove the gauges of processes that have ended, such as the lengths of their queues."""
+        for slot in {path.stem.rpartition("_")[2] for path in self._directory.glob("gauge_*.db")}:
+            with (self._directory / f"{slot}.lock").open("wb") as lock:
                 if _take(lock):
-                    mark_process_dead(path.stem, self._path)  # its gauges, such as the length of its queue
-        return super().collect()
+                    mark_process_dead(slot, str(self._directory))
 
 
 def _take(lock: IO[bytes]) -> bool:

@@ -1,6 +1,7 @@
 """Serves the metrics of this node to Prometheus. Imported only if AUTH_METRICS_BIND is set."""
 
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -68,7 +69,9 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        pass  # the client has gone
+        error = sys.exception()
+        if not isinstance(error, ConnectionError | TimeoutError):  # not a client that has gone
+            log.error("metrics_failed", exc_info=error)
 
 
 class _Handler(MetricsHandler):

@@ -1,6 +1,7 @@
 """Metrics survive the ends of workers, and restart at zero with the service."""
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 
@@ -26,6 +27,24 @@ def test_metrics_are_served_without_delivery_and_restart_at_zero(metered):
     assert metered.value("latchkey_database_up") == 1
     wait_until(lambda: metered.value("latchkey_workers") == 2)
     assert not [path for path in metered.directory.iterdir() if b"killed" in path.read_bytes()]
+
+
+def test_files_that_are_still_empty_are_left_out(metered):
+    empty = metered.directory / "counter_9.db"
+    empty.touch()
+    assert metered.value("latchkey_database_up") == 1
+    empty.unlink()
+
+
+def test_gauges_of_a_dead_worker_do_not_outlive_it_in_the_slot_of_another_process(metered):
+    gauges = list(metered.directory.glob("gauge_livesum_*.db"))
+    (slot,) = {"0", "1", "2"} - {path.stem[-1] for path in gauges}  # the one of the process that serves them
+    shutil.copy(gauges[0], metered.directory / f"gauge_livesum_{slot}.db")
+    (pid,) = metered.service.delivery_processes()
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_running(pid))
+    wait_until(metered.text, 30)
+    assert metered.value("latchkey_workers") == 2
 
 
 def test_totals_survive_a_killed_worker_without_new_files(metered):
