@@ -26,12 +26,10 @@ import psycopg2
 from auth import logs as _logs
 from auth import settings as _settings
 from auth.delivery import channels
-from auth.delivery import messages as _messages
 from auth.operations import fingerprints as _fingerprints
 from auth.operations import start_checks as _start_checks
 from auth.operations.delivery_process import DeliveryProcess
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError
-from auth.settings import brand as _brand
 from auth.settings import relying_party as _relying_party
 from auth.settings import state as _state
 from sql import Database as _Database
@@ -41,9 +39,8 @@ from sql.pool import reason as _reason
 
 try:
     _loaded = _settings.load()
-    _messages.load_templates(_loaded)
-    _brand.read_logo(_loaded.brand_logo)
-except (_settings.SettingsError, OSError, ValueError) as _error:
+    _start_checks.check_files(_loaded)
+except (_settings.SettingsError, OSError) as _error:
     sys.exit(str(_error))
 
 bind = f"[{_loaded.bind}]:{_loaded.port}" if ":" in _loaded.bind else f"{_loaded.bind}:{_loaded.port}"
@@ -208,7 +205,7 @@ def _reload(server, frame) -> None:
     """Replace the workers, unless they could not start: gunicorn would then end the service."""
     environment = dict(os.environ)
     try:
-        _messages.load_templates(_settings.load(missing_secrets="refuse"))
+        _start_checks.check_files(_settings.load(missing_secrets="refuse"))
     except (_settings.SettingsError, OSError) as error:
         # `load` has added the variables of .env.
         for name in os.environ.keys() - environment:

@@ -45,7 +45,7 @@ SELECT greatest(now() - interval '7 days', first_factor_at + interval '1 hour') 
  WHERE id = :user_id;
 
 -- name: forget_first_factor(user_id uuid)
--- For a user who has lost all factors, but not to a thief.
+-- After a removal by others than the user, because a thief of a session must not begin anew.
 UPDATE users
    SET first_factor_at = NULL
  WHERE id = :user_id AND first_factor_at IS NOT NULL AND NOT has_verified_factor(id);

@@ -6,10 +6,9 @@ import click
 
 from auth.commands import load_settings
 from auth.commands.common import json_option
-from auth.delivery.messages import load_templates
 from auth.operations.doctor.examination import CHECKS, Result, examine
+from auth.operations.start_checks import check_files
 from auth.settings import Settings, SettingsError
-from auth.settings.brand import read_logo
 from auth.settings.state import NotRunningError
 
 _NAMES = [check.name for check in CHECKS]
@@ -51,9 +50,8 @@ def command(skip: tuple[str, ...], as_json: bool) -> None:
 def _results(skip: tuple[str, ...]) -> list[Result]:
     try:
         settings = load_settings()
-        load_templates(settings)
-        read_logo(settings.brand_logo)
-    except (SettingsError, ValueError) as error:
+        check_files(settings)
+    except SettingsError as error:
         return [_of_setting(line) for line in str(error).splitlines()]
     named = [_of_setting(line) for line in settings.warnings] or [
         Result("settings", "ok", "All settings are valid")

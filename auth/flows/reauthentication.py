@@ -16,7 +16,7 @@ from sql import Transaction
 
 # Seconds for which an authentication counts as a proof, if `AUTH_REAUTHENTICATION_AGE` does not say fewer.
 _PROOF_AGE = 900
-# Seconds for which one always counts on the pages, which ask for it on a page of its own.
+# Seconds for which one counts on the pages at least: they ask for it on another page, before the change.
 _LEAST_ON_PAGES = 300
 _CREDENTIALS = (
     "current_password, factor_code of an authenticator app, or nonce with the code that GET /reauthenticate"

@@ -1,11 +1,22 @@
-"""Checks at the start of the servers that the service depends on."""
+"""Checks at the start: of the files in the settings, and of the servers that the service depends on."""
 
 from limits.storage import storage_from_string
 
-from auth.settings import Settings
+from auth.delivery.messages import load_templates
+from auth.settings import Settings, SettingsError
+from auth.settings.brand import read_logo
 from sql import Database
 
 _REDIS_TIMEOUT = 2.0  # seconds
+
+
+def check_files(settings: Settings) -> None:
+    """Raises `SettingsError` if the mail templates or the logo cannot be used."""
+    load_templates(settings)
+    try:
+        read_logo(settings.brand_logo)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
 
 
 def pooler_problem(url: str) -> str | None:

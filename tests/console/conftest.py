@@ -1,5 +1,6 @@
 import pytest
 
+from tests.support.browser import Browser, fill
 from tests.support.cast import PASSWORD
 from tests.support.factors import set_up
 from tests.support.pages import Visitor
@@ -47,3 +48,20 @@ def ids(alice, hooks, database) -> dict[str, str]:
         "message_id": database.value(failed, **to_alice),
         "delivery_id": database.value(failed, **event),
     }
+
+
+@pytest.fixture(scope="module")
+def host() -> str:
+    """A name, which passkeys need."""
+    return "localhost"
+
+
+@pytest.fixture
+def console(page, here, carol) -> Browser:
+    """The browser of Carol, an administrator, on the console."""
+    page.resize(1280, 800)
+    page.open(f"{here}/console")
+    fill(page, email=carol.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("Overview")
+    return page

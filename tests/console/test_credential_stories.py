@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.console.test_user_stories import fill, host  # noqa: F401
 from tests.pages.test_stories import signed_in_with_new_passkey
 from tests.support import security_keys
-from tests.support.browser import Browser
+from tests.support.browser import Browser, fill
 from tests.support.cast import PASSWORD, Session
 from tests.support.factors import App, set_up
 

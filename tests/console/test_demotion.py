@@ -1,4 +1,4 @@
-"""Every act, from the URL map, of an administrator who is demoted while it runs."""
+"""Every act of the URL map fails if its administrator is demoted while it runs."""
 
 import pytest
 

@@ -10,11 +10,6 @@ pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
-@pytest.fixture(scope="module")
-def host() -> str:
-    return "localhost"
-
-
 @pytest.fixture
 def operator(page, here, carol, authenticator) -> None:
     """Carol's passkey, with which she is signed in."""

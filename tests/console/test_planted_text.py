@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.console.test_user_stories import console, crawl, host  # noqa: F401
+from tests.console.test_user_stories import crawl
 from tests.support.audit import act
 from tests.support.cast import register
 
@@ -124,7 +124,7 @@ def look(page) -> str:
     return page.run(_SAID.replace("\n", " "))
 
 
-def test_users_page_shows_all_that_is_planted(console, here, victims):  # noqa: F811
+def test_users_page_shows_all_that_is_planted(console, here, victims):
     for person, text in zip(victims, (CORPUS, LINK), strict=True):
         console.open(f"{here}/console/users/{person.id}")
         said, values = look(console), planted(text)
@@ -136,7 +136,7 @@ def test_users_page_shows_all_that_is_planted(console, here, victims):  # noqa: 
         assert values["action"].replace("_", " ") in said
 
 
-def test_pages_of_the_console_do_not_execute_planted_text(console, here, victims):  # noqa: F811
+def test_pages_of_the_console_do_not_execute_planted_text(console, here, victims):
     start = [
         f"{here}/console",
         f"{here}/console/users?q={quote(CORPUS)}",

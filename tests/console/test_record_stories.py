@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.console.test_user_stories import console, fill, host  # noqa: F401
-from tests.support.browser import Browser
+from tests.support.browser import Browser, fill
 from tests.support.cast import PASSWORD
 from tests.support.deliverers import deliver_due
 from tests.support.factors import set_up
@@ -13,7 +12,7 @@ pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
-def test_failed_event_is_found_and_sent_again(console, here, hooks, target, parts):  # noqa: F811
+def test_failed_event_is_found_and_sent_again(console, here, hooks, target, parts):
     made = hooks.register(target)
     hooks.emit("user.created", "auth.login")
     target.status = 500
@@ -59,7 +58,7 @@ def test_webhook_is_created_with_a_code_without_javascript(page, here, site, car
     assert verified(target.requests[0], secret)
 
 
-def test_audit_log_shows_who_did_what(console: Browser, here, site, carol, alice, service_role):  # noqa: F811
+def test_audit_log_shows_who_did_what(console: Browser, here, site, carol, alice, service_role):
     site.put(f"/admin/users/{alice.id}", json={"ban_duration": "24h"}, headers=service_role)
     console.open(f"{here}/console/users/{alice.id}/unban")
     console.click("Lift the ban")

@@ -5,34 +5,12 @@ from urllib.parse import urldefrag
 
 import pytest
 
-from tests.support.browser import Browser
+from tests.support.browser import Browser, fill
 from tests.support.cast import PASSWORD
 from tests.support.factors import App, set_up
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
-
-
-@pytest.fixture(scope="module")
-def host() -> str:
-    """A name, which passkeys need."""
-    return "localhost"
-
-
-def fill(page: Browser, **fields: str) -> None:
-    for name, value in fields.items():
-        page.run(f"document.querySelector('main [name={name}]:not([type=hidden])').value = {value!r}")
-
-
-@pytest.fixture
-def console(page, here, carol) -> Browser:
-    """The browser of Carol, an administrator, on the console."""
-    page.resize(1280, 800)
-    page.open(f"{here}/console")
-    fill(page, email=carol.email, password=PASSWORD)
-    page.click("Sign in")
-    page.wait_for("Overview")
-    return page
 
 
 def crawl(console: Browser, here: str, *start: str) -> Iterator[str]:

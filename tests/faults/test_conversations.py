@@ -88,7 +88,7 @@ def _line(note) -> Iterator[None]:
 
 def rows_of(everything: dict[str, list[Any]]) -> Counter[tuple[str, str]]:
     for factor in everything["factors"]:
-        # Whatever comes of an act, its code is spent.
+        # An act spends its code, even if it fails.
         factor |= dict.fromkeys(("last_step", "last_used_at"))
     return Counter(
         (table, json.dumps(row, sort_keys=True))

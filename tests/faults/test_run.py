@@ -146,6 +146,18 @@ def test_reload_with_an_unusable_setting_keeps_the_workers(state_dir):
         service.wait_until_healthy()
 
 
+def test_reload_without_the_logo_keeps_the_workers(state_dir, tmp_path):
+    logo = tmp_path / "logo.svg"
+    logo.write_text("<svg/>")
+    with Service(state_dir, AUTH_BRAND_LOGO=str(logo)) as service:
+        workers = wait_until(lambda: pids if len(pids := workers_of(service)) == 2 else set())
+        logo.unlink()
+        service.process.send_signal(signal.SIGHUP)
+        problem = f"AUTH_BRAND_LOGO: Can't read {logo}: No such file or directory."
+        wait_until(lambda: f"Not reloaded, the workers keep running: {problem}" in service.said())
+        assert (workers_of(service), service.get("/health")[0]) == (workers, 200)
+
+
 def test_workers_that_end_are_replaced(running):
     workers = both_workers_of(running)
 

@@ -13,7 +13,7 @@ from tests.support.pages import Visitor
 
 @pytest.fixture
 def visitor(app, alice) -> Visitor:
-    """The browser of Alice, who is signed in."""
+    """Alice's browser, in which she is signed in."""
     return Visitor(app).with_session_of(alice)
 
 

@@ -12,6 +12,7 @@ from tests.support.answers import assert_error
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.commands import run_command
 from tests.support.processes import CHECKOUT
+from tests.support.programs import find_program
 
 FILES = Path(__file__).parent / "files"
 FOREVER = "9999-12-31T23:59:59.000000Z"
@@ -234,8 +235,8 @@ def test_entries_of_a_wrong_shape_are_refused_and_the_others_imported(make_app, 
     assert database.count("users") == 0
 
 
-@pytest.mark.skipif(not shutil.which("jq"), reason="NOTHING IS TESTED OF THE JOIN: there is no jq")
 def test_documented_join_of_auth0_gives_each_hash_to_its_own_user_only(tmp_path):
+    find_program("jq", "jq", "NOTHING IS TESTED OF THE JOIN")
     page = (CHECKOUT / "docs" / "moving-in.md").read_text()
     shutil.copy(FILES / "auth0.ndjson", tmp_path / "users.ndjson")
     shutil.copy(FILES / "auth0-hashes.ndjson", tmp_path / "hashes.ndjson")

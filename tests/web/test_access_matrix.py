@@ -186,7 +186,7 @@ def open_session(client, service_role) -> Callable[..., Session]:
 
 @pytest.fixture
 def make_admitted(open_session, database) -> Callable[[], dict[str, Credential]]:
-    """Make new credentials that some of the routes let in, each of a user of its own."""
+    """Make new credentials that some of the routes let in, each for another user."""
     no_admin, no_service = (403, "not_admin"), (403, "insufficient_permissions")
 
     def make() -> dict[str, Credential]:
