@@ -1,6 +1,7 @@
 """The factor or passkey that an act requires, in addition to that of the session.
 
-One that was added in the last seven days does not count, see docs/decisions.md.
+One that was added in the last seven days does not count, unless it came in the hour after the very first
+one: see docs/decisions.md.
 """
 
 from typing import Any
