@@ -89,6 +89,8 @@ def test_anonymous_users_are_left_out(export, alice, database):
 def test_signal_during_an_export_leaves_the_previous_file_alone(tmp_path, number):
     path = tmp_path / "users.jsonl"
     path.write_text("before")
+    # A shell starts background jobs with SIGINT ignored.
+    interrupts = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def pieces():
         yield b"half"
@@ -99,6 +101,7 @@ def test_signal_during_an_export_leaves_the_previous_file_alone(tmp_path, number
         draft.writelines(pieces())
     assert (path.read_text(), os.listdir(tmp_path)) == ("before", [path.name])
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    signal.signal(signal.SIGINT, interrupts)
 
 
 def test_drafts_of_killed_exports_are_removed(tmp_path):
