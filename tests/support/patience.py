@@ -5,7 +5,7 @@ from typing import Any
 
 from auth.console import user_search
 from auth.providers import client
-from auth.web import limits
+from auth.web import health, limits
 from sql import pool
 
 SERVICE_TIMEOUTS = pool._TIMEOUTS
@@ -13,6 +13,7 @@ PATIENCE: tuple[tuple[Any, str, Any], ...] = (
     (pool, "DEADLINE", 24.0),
     (pool, "CHECKOUT_DEADLINE", 20.0),
     (pool, "_TIMEOUTS", re.sub(r"(\d+)s", r"\g<1>0s", SERVICE_TIMEOUTS)),
+    (health, "_TIMEOUT", 10.0),
     (limits, "_REDIS_TIMEOUT", 5.0),
     (client, "_PATIENCE", 10.0),
     (user_search, "_LONGEST", 10.0),
