@@ -1,5 +1,6 @@
 """Real processes for the tests: the service as `make run` starts it, and its remaining processes."""
 
+import atexit
 import http.client
 import itertools
 import json
@@ -45,6 +46,8 @@ def _claim_block() -> tuple[socket.socket, int]:
 
 
 _claim, _block = _claim_block()
+# Else Python warns of an open socket when it ends.
+atexit.register(_claim.close)
 _ports = itertools.cycle(range(_block + 1, _block + 100))
 
 
