@@ -86,7 +86,7 @@ def back_from(client: Any, provider: FakeProvider) -> tuple[str, dict[str, str],
     """Return the path and parameters of a provider's redirect, and the browser's cookie."""
     begun = client.get(f"/authorize?provider={provider.name}")
     assert begun.status_code == 302, begun.get_data(as_text=True)
-    answer = httpx.get(begun.location, trust_env=False)
+    answer = httpx.get(begun.location, trust_env=False, timeout=20)
     sent = urlsplit(answer.headers.get("Location") or _ACTION.findall(html.unescape(answer.text))[0])
     back = links._single(sent.query) if sent.query else dict(_INPUT.findall(html.unescape(answer.text)))
     return sent.path, back, {"Cookie": begun.headers["Set-Cookie"].partition(";")[0]}

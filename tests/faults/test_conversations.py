@@ -14,6 +14,7 @@ from tests.faults.conversations import WITHOUT, Stage
 from tests.faults.ways import Conversation
 from tests.support.contract import description
 from tests.support.fake_provider import Apple, FakeProvider
+from tests.support.processes import PATIENT_GUNICORN
 
 pytestmark = pytest.mark.selection
 OPERATIONS = conversations.REQUESTS | factor_conversations.REQUESTS
@@ -66,7 +67,7 @@ def served(serve, conversation, providers) -> Iterator[Any]:
         "AUTH_DEV_INBOX": "true",
         "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL": "true",
     }
-    with serve(**changes, **limits, **settings) as (_, client):
+    with serve(PATIENT_GUNICORN, **changes, **limits, **settings) as (_, client):
         yield client
 
 

@@ -16,7 +16,7 @@ from auth.delivery.attempts import LEASE
 from tests.support.cast import PASSWORD
 from tests.support.commands import run_command
 from tests.support.outbox import Outbox
-from tests.support.processes import CHECKOUT, Service, free_port, wait_until
+from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, Service, free_port, wait_until
 from tests.support.smtp_server import BadMailServer, Certificate, MailServer
 
 pytestmark = pytest.mark.selection
@@ -215,7 +215,7 @@ class TestTheService:
                 "AUTH_BCRYPT_COST": "4",
                 "AUTH_RATE_LIMITS_ENABLED": "false",
             }
-            return Service(tmp_path / "var", command=None, user=None, **changes)
+            return Service(tmp_path / "var", command=PATIENT_GUNICORN, user=None, **changes)
 
         return start
 

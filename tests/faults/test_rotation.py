@@ -18,7 +18,7 @@ from tests.faults.world import serves_again
 from tests.support.cast import PASSWORD, refresh, register, session_of, sign_in
 from tests.support.factors import raised, set_up
 from tests.support.http_target import HttpTarget
-from tests.support.processes import CHECKOUT, free_port, wait_until
+from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_until
 from tests.support.rows import Rows
 from tests.support.server import ServerClient
 from tests.support.user_agent import UserAgent
@@ -153,7 +153,7 @@ def test_keys_are_rotated_under_load(world, note):
     port = free_port()
     base_url = f"http://127.0.0.1:{port}"
     public = {"PORT": str(port), "AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
-    with HttpTarget() as target, world.service(**public) as service:
+    with HttpTarget() as target, world.service(PATIENT_GUNICORN, **public) as service:
         client, rows = ServerClient(port), Rows(world.postgres.url)
         operator = Operator(world, base_url)
         hook = client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN).json
