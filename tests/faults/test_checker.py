@@ -52,7 +52,7 @@ def test_checker_finds_every_kind_of_damage(world):
         rows = Rows(world.postgres.url)
 
         def there_is_enough() -> bool:
-            """Return whether each kind of row exists, also if the six users who are active now end their
+            """Return whether each kind of row exists, also if the three users who are active now end their
             sessions.
             """
             is_refreshed = "id IN (SELECT user_id FROM sessions WHERE counter > 0 AND ended_at IS NULL)"
@@ -60,10 +60,10 @@ def test_checker_finds_every_kind_of_damage(world):
                 rows.count("users", is_refreshed),
                 rows.count("users", "banned_until IS NOT NULL"),
             )
-            return history.answered() > 300 and refreshed > 6 and banned > 0
+            return history.answered() > 300 and refreshed > 3 and banned > 0
 
-        with world.load(service) as history:
-            wait_until(there_is_enough, 120)
+        with world.load(service, clients_count=3) as history:
+            wait_until(there_is_enough, 240)
         wait_until(lambda: rows.count("outbox", "outcome IS NULL") == 0, 30)
         rows.run("CREATE SCHEMA kept")
         tables = ("users", "identities", "sessions", "outbox")
