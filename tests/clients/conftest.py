@@ -2,11 +2,12 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 import supabase
 from supabase import ClientOptions
 
-from tests.support.python_clients import Blocking
+from tests.support.python_clients import HTTPX, Blocking
 
 
 @pytest.fixture
@@ -24,10 +25,14 @@ def connect(request: Any, server: Any, loop: asyncio.AbstractEventLoop) -> Any:
     def make(key: str = "an-anon-key-that-is-ignored", of: Any = server, **options: Any) -> Any:
         url = f"http://127.0.0.1:{of.port}"
         if request.param == "sync":
-            plain = ClientOptions(auto_refresh_token=False, **options)
+            http = httpx.Client(**HTTPX)
+            plain = ClientOptions(auto_refresh_token=False, httpx_client=http, **options)
             client: Any = supabase.create_client(url, key, plain)
         else:
-            chosen = supabase.AsyncClientOptions(auto_refresh_token=False, **options)
+            asynchronous = httpx.AsyncClient(**HTTPX)
+            chosen = supabase.AsyncClientOptions(
+                auto_refresh_token=False, httpx_client=asynchronous, **options
+            )
             client = Blocking(loop.run_until_complete(supabase.acreate_client(url, key, chosen)), loop)
         made.append(client.auth)
         return client

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import bcrypt
+import httpx
 import pyotp
 import pytest
 import supabase
@@ -14,7 +15,7 @@ from supabase_auth.errors import AuthWeakPasswordError
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.cast import PASSWORD
 from tests.support.links import PHONE, SITE, press
-from tests.support.python_clients import refused
+from tests.support.python_clients import HTTPX, refused
 from tests.support.server import at_once, served
 
 DIGITS = PHONE.removeprefix("+")
@@ -189,9 +190,8 @@ class TestSessions:
         session = dave.get_session()
 
         def refresh(_: int) -> str:
-            tab = supabase.create_client(
-                f"http://127.0.0.1:{server.port}", "anon", ClientOptions(auto_refresh_token=False)
-            )
+            options = ClientOptions(auto_refresh_token=False, httpx_client=httpx.Client(**HTTPX))
+            tab = supabase.create_client(f"http://127.0.0.1:{server.port}", "anon", options)
             refreshed: Any = tab.auth.refresh_session(session.refresh_token).session
             tab.auth.close()
             return refreshed.refresh_token

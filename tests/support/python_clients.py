@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from supabase_auth.errors import AuthApiError
 
+# The clients' own options of httpx, with more patience than 5 s for a busy machine.
+HTTPX: dict[str, Any] = {"follow_redirects": True, "http2": True, "timeout": 60}
+
 
 class Blocking:
     """An asynchronous client with the interface of the other one."""
