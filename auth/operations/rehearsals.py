@@ -47,8 +47,10 @@ def rehearse(path: Path, passphrase: str, manifest: Manifest, progress: Progress
             url = postgres.start()
             restores.restore(url, path, passphrase, _Secrets(), restores.Options(), progress)
             _check_user_objects(url)
-            with _service(directory, url, manifest) as base_url:
-                _sign_in(base_url, manifest.service_role_key[0])
+            with requests.Session() as http:
+                http.trust_env = False  # no proxy leads to this machine
+                with _service(directory, url, manifest, http) as base_url:
+                    _sign_in(base_url, manifest.service_role_key[0], http)
         finally:
             postgres.stop()
 
@@ -61,7 +63,7 @@ def _check_user_objects(url: str) -> None:
 
 
 @contextmanager
-def _service(directory: Path, url: str, manifest: Manifest) -> Iterator[str]:
+def _service(directory: Path, url: str, manifest: Manifest, http: requests.Session) -> Iterator[str]:
     # Not in the checkout, whose .env has the settings of the real service.
     with (directory / "service.log").open("wb") as log:
         environment = _environment(directory, url, manifest)
@@ -71,7 +73,7 @@ def _service(directory: Path, url: str, manifest: Manifest) -> Iterator[str]:
     base_url = environment["AUTH_BASE_URL"]
     try:
         deadline = time.monotonic() + _START_LIMIT
-        while not _is_healthy(base_url):
+        while not _is_healthy(base_url, http):
             if process.poll() is not None or time.monotonic() > deadline:
                 end = (directory / "service.log").read_text(errors="replace").strip().splitlines()[-3:]
                 raise BackupError(f"The service does not start on the restored database: {' '.join(end)}")
@@ -105,31 +107,29 @@ def _environment(directory: Path, url: str, manifest: Manifest) -> Mapping[str, 
     return environment
 
 
-def _is_healthy(base_url: str) -> bool:
+def _is_healthy(base_url: str, http: requests.Session) -> bool:
     try:
-        return requests.get(f"{base_url}/health", timeout=_TIMEOUT).ok
+        return http.get(f"{base_url}/health", timeout=_TIMEOUT).ok
     except requests.RequestException:
         return False
 
 
-def _sign_in(base_url: str, service_role_key: str) -> None:
+def _sign_in(base_url: str, service_role_key: str, http: requests.Session) -> None:
     """Create a user, sign in by password, and use and refresh the session."""
     email, password = f"{secrets.token_hex(16)}@example.com", f"Aa1-{secrets.token_urlsafe(24)}"
     body = {"email": email, "password": password}
-    with requests.Session() as http:
-        http.trust_env = False
 
-        def call(what: str, method: str, path: str, **options: object) -> dict:
-            response = http.request(method, base_url + path, timeout=_TIMEOUT, **options)  # type: ignore[arg-type]
-            if not response.ok:
-                raise BackupError(f"{what} fails on the restored service: {response.status_code}")
-            return response.json()
+    def call(what: str, method: str, path: str, **options: object) -> dict:
+        response = http.request(method, base_url + path, timeout=_TIMEOUT, **options)  # type: ignore[arg-type]
+        if not response.ok:
+            raise BackupError(f"{what} fails on the restored service: {response.status_code}")
+        return response.json()
 
-        key = {"apikey": service_role_key}
-        call("Creating a user", "POST", "/admin/users", json=body | {"email_confirm": True}, headers=key)
-        tokens = call("A sign-in", "POST", "/token?grant_type=password", json=body)
-        bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
-        if call("GET /user", "GET", "/user", headers=bearer)["email"] != email:
-            raise BackupError("GET /user returns another user on the restored service.")
-        refresh = {"refresh_token": tokens["refresh_token"]}
-        call("A refresh", "POST", "/token?grant_type=refresh_token", json=refresh)
+    key = {"apikey": service_role_key}
+    call("Creating a user", "POST", "/admin/users", json=body | {"email_confirm": True}, headers=key)
+    tokens = call("A sign-in", "POST", "/token?grant_type=password", json=body)
+    bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
+    if call("GET /user", "GET", "/user", headers=bearer)["email"] != email:
+        raise BackupError("GET /user returns another user on the restored service.")
+    refresh = {"refresh_token": tokens["refresh_token"]}
+    call("A refresh", "POST", "/token?grant_type=refresh_token", json=refresh)

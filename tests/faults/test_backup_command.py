@@ -204,8 +204,8 @@ def test_restore_over_a_service_keeps_its_database_under_another_name(origin, pl
         assert value(state_dir, query, "postgres_before_restore") == "alice@example.com"
 
 
-def test_verify_restores_into_a_temporary_postgres_and_signs_in(origin):
-    done = latchkey("backup", "--verify", origin.file)
+def test_verify_restores_into_a_temporary_postgres_and_signs_in_past_a_proxy(origin):
+    done = latchkey("backup", "--verify", origin.file, HTTP_PROXY="http://127.0.0.1:9")
     assert (done.returncode, done.stderr) == (0, "")
     assert "is good (users: 1, " in done.stdout
     assert done.stdout.rstrip().split(", in ")[0].endswith("signed a user in")
