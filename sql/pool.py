@@ -186,12 +186,13 @@ class Pool:
 
     def _take(self) -> tuple[Connection | None, Stack]:
         """Return a connection, and the stack to which it belongs."""
-        give_up_at = time.monotonic() + CHECKOUT_DEADLINE
-        while time.monotonic() < give_up_at:
+        give_up_at, wait = time.monotonic() + CHECKOUT_DEADLINE, _WAIT
+        while (left := give_up_at - time.monotonic()) > 0:
             with suppress(queue.Empty):
-                return self._regular.get(timeout=_WAIT), self._regular
+                return self._regular.get(timeout=min(wait, left)), self._regular
             with suppress(queue.Empty):
                 return self._reserve.get_nowait(), self._reserve
+            wait *= 2  # hundreds may wait
         self.timeouts += 1
         raise psycopg2.OperationalError("all connections to Postgres are in use")
 
