@@ -63,7 +63,7 @@ def test_faulty_mail_server_neither_loses_mail_nor_delays_requests(world, note, 
             wait_until(serves_again(history))
         world.check(history)
     assert history.failed() == 0
-    assert history.slowest[0] < PROMISED
+    assert history.slowest[0] < PROMISED + SLACK, history.slowest
     note(
         "SMTP down, slow, dripping, lying",
         len(faults) + 1,
@@ -116,7 +116,7 @@ def test_faulty_sms_endpoint_neither_loses_messages_nor_delays_requests(world, n
             client.close()
             rows.close()
     assert came == known
-    assert slowest < PROMISED
+    assert slowest < PROMISED + SLACK
     note(
         "SMS down, slow, dripping, lying",
         len(faults),
@@ -158,7 +158,7 @@ def test_faulty_provider_ends_its_own_sign_ins_and_delays_no_other_request(world
         rows.close()
         world.check(history)
     assert history.failed() == 0
-    assert history.slowest[0] < PROMISED
+    assert history.slowest[0] < PROMISED + SLACK, history.slowest
     note(
         "a provider down, slow, dripping, lying",
         len(faults) * 4,
@@ -192,7 +192,7 @@ def test_faulty_redis_does_not_fail_requests(world, redis_server, note, scale):
                     wait_until(serves_again(history))
         world.check(history)
     assert history.failed() == 0
-    assert history.slowest[0] < PROMISED
+    assert history.slowest[0] < PROMISED + SLACK, history.slowest
     note("Redis stopped, and frozen", 2 * times, history.summary())
 
 
