@@ -17,7 +17,7 @@ class Metered:
 
     def __enter__(self) -> Self:
         _, self.client = self._serving.__enter__()
-        self._http = httpx.Client(base_url=f"http://{self.address}")
+        self._http = httpx.Client(base_url=f"http://{self.address}", timeout=30)
         wait_until(lambda: self.text())
         return self
 
