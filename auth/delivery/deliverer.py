@@ -86,14 +86,16 @@ class Deliverer:
         self._notifications: Notifications | None = None
 
     def run(self, grace: float = GRACE) -> None:
-        """Deliver until `end` is called, then wait up to `grace` seconds for messages in flight."""
-        threading.Thread(target=self._keep_house, name="delivery housekeeping", daemon=True).start()
+        """Deliver until `end` is called, then wait up to `grace` seconds for the threads to finish."""
+        housekeeping = threading.Thread(target=self._keep_house, name="delivery housekeeping", daemon=True)
+        housekeeping.start()
         with contextlib.closing(Notifications(self._listen_url)) as self._notifications:
             while not self._stopping.is_set():
                 self._dispatch()
                 self._notifications.wait(POLL_INTERVAL)
         deadline = time.monotonic() + grace
-        for thread in [thread for lane in self._lanes for thread in list(lane.threads)]:
+        in_flight = [thread for lane in self._lanes for thread in list(lane.threads)]
+        for thread in [*in_flight, housekeeping]:
             thread.join(max(0.0, deadline - time.monotonic()))
         for channel in self._channels:
             channel.sender.close()
