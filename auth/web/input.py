@@ -16,7 +16,7 @@ from auth.web.fields import is_uuid
 from auth.web.schemas import RedirectQuery
 
 MAX_BODY = 1024 * 1024
-# A passkey takes a few KiB. The console sets its own.
+# Of the pages, whose longest, a passkey, takes a few KiB. The console and the API set their own.
 MAX_FORM = 64 * 1024
 # marshmallow's messages, reworded to follow the name of a field.
 _MESSAGES = {
@@ -74,7 +74,10 @@ def json_body() -> dict[str, Any]:
 
 
 def read_body(schema: Schema) -> dict[str, Any]:
-    return read_form(schema) if request.mimetype == FORM else check(schema, json_body())
+    if request.mimetype != FORM:
+        return check(schema, json_body())
+    request.max_form_memory_size = MAX_BODY
+    return read_form(schema)
 
 
 def read_form(schema: Schema) -> dict[str, Any]:

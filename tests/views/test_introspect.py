@@ -97,10 +97,11 @@ class TestInactiveToken:
     def test_malformed_token_is_inactive(self, introspect, token):
         assert_ok(introspect(token), INACTIVE)
 
-    def test_token_that_is_not_utf_8_is_inactive(self, client, service_role):
+    @cases("token", [b"%ff", b"x" * 65_536, b"%78" * 65_536])
+    def test_token_of_a_form_that_is_not_utf_8_or_long_is_inactive(self, client, service_role, token):
         response = client.post(
             "/introspect",
-            data=b"token=%ff",
+            data=b"token=" + token,
             content_type="application/x-www-form-urlencoded",
             headers=service_role,
         )
