@@ -304,7 +304,8 @@ def test_no_secret_is_logged_at_level_debug(
     # Refusals by the database, late answers and outages.
     with database.locked("users", alice.id) as lock:
         late = lock.start(lambda: sign_in(server, alice.email, PASSWORD))
-        database.run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        waiting = "datname = current_database() AND wait_event_type = 'Lock'"
+        database.run(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {waiting}")
         assert late.result().status_code == 503
     server.post("/admin/users", json={"email": alice.email, "password": PASSWORD}, headers=service_role)
     server.put("/user", json={"data": {"x": WRONG * 1000}}, headers=session.authorization)
