@@ -45,7 +45,7 @@ SELECT greatest(now() - interval '7 days', first_factor_at + interval '1 hour') 
  WHERE id = :user_id;
 
 -- name: forget_first_factor(user_id uuid)
--- After a removal by others than the user, because a thief of a session must not begin anew.
+-- For removals by an administrator or an undo link. If users could do it, a thief would get a new first hour.
 UPDATE users
    SET first_factor_at = NULL
  WHERE id = :user_id AND first_factor_at IS NOT NULL AND NOT has_verified_factor(id);

@@ -33,8 +33,8 @@ SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_s
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
 # Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
-# The first of these serve alone until a request has waited so many seconds for one. A few backends keep their
-# caches warm: 8 % of GET /user.
+# These connections serve alone until a request has waited this many seconds: fewer backends have warmer
+# caches, which saves 8 % of GET /user.
 _REGULAR, _WAIT = 3, 0.05
 # Seconds after its last use for which a connection is assumed to be open.
 _FRESH = 0.01

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import requests
 
@@ -40,17 +41,16 @@ class _Secrets:
 
 def rehearse(path: Path, passphrase: str, manifest: Manifest, progress: Progress) -> None:
     """Raises `BackupError`, `EmbeddedPostgresError`, `NoProgramError`, `OSError` and `psycopg2.Error`."""
-    with tempfile.TemporaryDirectory(prefix="latchkey-") as name:
+    with tempfile.TemporaryDirectory(prefix="latchkey-") as name, requests.Session() as http:
+        http.trust_env = False  # no proxy leads to this machine
         directory = Path(name).resolve()
         postgres = EmbeddedPostgres(directory / "var", {"fsync": "off", "full_page_writes": "off"})
         try:
             url = postgres.start()
             restores.restore(url, path, passphrase, _Secrets(), restores.Options(), progress)
             _check_user_objects(url)
-            with requests.Session() as http:
-                http.trust_env = False  # no proxy leads to this machine
-                with _service(directory, url, manifest, http) as base_url:
-                    _sign_in(base_url, manifest.service_role_key[0], http)
+            with _service(directory, url, manifest, http) as base_url:
+                _sign_in(base_url, manifest.service_role_key[0], http)
         finally:
             postgres.stop()
 
@@ -119,8 +119,8 @@ def _sign_in(base_url: str, service_role_key: str, http: requests.Session) -> No
     email, password = f"{secrets.token_hex(16)}@example.com", f"Aa1-{secrets.token_urlsafe(24)}"
     body = {"email": email, "password": password}
 
-    def call(what: str, method: str, path: str, **options: object) -> dict:
-        response = http.request(method, base_url + path, timeout=_TIMEOUT, **options)  # type: ignore[arg-type]
+    def call(what: str, method: str, path: str, **options: Any) -> dict:
+        response = http.request(method, base_url + path, timeout=_TIMEOUT, **options)
         if not response.ok:
             raise BackupError(f"{what} fails on the restored service: {response.status_code}")
         return response.json()

@@ -27,11 +27,9 @@ class FormParser(FormDataParser):
     """
 
     def parse(self, stream: IO[bytes], mimetype: str, *args: Any, **kwargs: Any) -> _Parsed:
-        if mimetype != FORM:
+        if mimetype != FORM or len(body := stream.read()) > (self.max_form_memory_size or 0):
             return stream, self.cls(), self.cls()
-        body = stream.read()
-        is_small = len(body) <= (self.max_form_memory_size or 0)
-        return super().parse(io.BytesIO(body), FORM if is_small else "", *args, **kwargs)
+        return super().parse(io.BytesIO(body), mimetype, *args, **kwargs)
 
 
 class BoundedRequest(Request):

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from auth.operations.embedded_postgres import find_programs
 from auth.operations.postgres_account import choose_account
-from tests.support.processes import as_user, children_of, free_port, wait_until
+from tests.support.processes import as_user, children_of, free_port, send, wait_until
 from tests.support.programs import find_program
 
 _MISSING = "NOTHING IS TESTED UNDER PATRONI"
@@ -85,8 +85,7 @@ class Node:
             postmaster = int((data / "postmaster.pid").read_text().split()[0])
             pids += [postmaster, *children_of(postmaster)]
         for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
         self._process.wait()
 
     def stop(self) -> None:

@@ -172,7 +172,7 @@ class TestTheService:
     def test_hashing_threads_have_low_priority(self, slow_service):
         server = ServerClient(slow_service.port)
         answers = at_once(8, lambda _: sign_in(server, "nobody@example.com", "Wrong-Horse-1"))
-        # With such a priority, a busy machine may let the last ones wait too long.
+        # A busy machine starves threads of low priority: the last requests may give up.
         assert {answer.status_code for answer in answers} in ({401}, {401, 503})
         (worker,) = children_of(slow_service.process.pid)
         priorities = [

@@ -52,9 +52,7 @@ def test_checker_finds_every_kind_of_damage(world):
         rows = Rows(world.postgres.url)
 
         def there_is_enough() -> bool:
-            """Return whether each kind of row exists, also if the three users who are active now end their
-            sessions.
-            """
+            """Return whether each kind of row exists, and will after the three active users end their sessions."""
             is_refreshed = "id IN (SELECT user_id FROM sessions WHERE counter > 0 AND ended_at IS NULL)"
             refreshed, banned = (
                 rows.count("users", is_refreshed),

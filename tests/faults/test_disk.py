@@ -46,7 +46,8 @@ def fill(disk: Path) -> Path:
 
 def serves_or_starts(world: World, serves: Callable[[], bool]) -> bool:
     """Return whether requests are served; start a Postgres that has ended, as an operator does."""
-    if world.postgres.has_ended():  # perhaps only now that there is room again
+    # A Postgres that has no room may end only once it has room again.
+    if world.postgres.has_ended():
         world.postgres.stop()
         world.postgres.start()
     return serves()

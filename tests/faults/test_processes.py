@@ -7,12 +7,11 @@ import os
 import random
 import signal
 import time
-from contextlib import suppress
 
 import pytest
 
 from tests.faults.world import serves_again
-from tests.support.processes import Service, children_of, processes_of, serves, wait_until
+from tests.support.processes import Service, children_of, processes_of, send, serves, wait_until
 
 pytestmark = pytest.mark.selection
 CHANCE = random.Random(7)
@@ -58,8 +57,7 @@ def test_killed_service_loses_no_answered_change(world, note, scale):
             for _ in range(times):
                 sleep_for_a_moment()
                 for pid in processes_of(world.state_dir):
-                    with suppress(ProcessLookupError):  # the death of the master ends the others
-                        os.kill(pid, signal.SIGKILL)
+                    send(pid, signal.SIGKILL)  # the death of the master ends the others
                 service.process.wait()
                 service.start_again()
                 wait_until(serves_again(history))

@@ -1,6 +1,5 @@
 """Running the service: start, output, signals, and recovery after a crash."""
 
-import contextlib
 import http.client
 import json
 import os
@@ -23,6 +22,7 @@ from tests.support.processes import (
     free_port,
     processes_of,
     python_for,
+    send,
     serves,
     sockets_of,
     wait_until,
@@ -56,8 +56,7 @@ def used_directory() -> Iterator[Path]:
 
 def kill_all(directory: Path) -> None:
     for pid in processes_of(directory):
-        with contextlib.suppress(ProcessLookupError):  # the death of another may have ended it
-            os.kill(pid, signal.SIGKILL)
+        send(pid, signal.SIGKILL)  # the death of another may have ended it
     wait_until(lambda: none_left(directory))
 
 

@@ -55,16 +55,20 @@ class Forwarder:
             except OSError:
                 return
             server = self._connect()
-            with self._lock:
-                is_open = self._listener is listener
-                if is_open:
-                    self._connections += [client, server]
-            if not is_open:
-                client.close()
-                server.close()
+            if not self._keep(listener, client, server):
                 return
             for source, target in ((client, server), (server, client)):
                 threading.Thread(target=_pump, args=(source, target), daemon=True).start()
+
+    def _keep(self, listener: socket.socket, *pair: socket.socket) -> bool:
+        """Keep the ends of a connection for `close`, or close them if that has been called."""
+        with self._lock:
+            if self._listener is listener:
+                self._connections += pair
+                return True
+        for end in pair:
+            end.close()
+        return False
 
     def _connect(self) -> socket.socket:
         host, port = self._target.get("host", "localhost"), int(self._target.get("port", 5432))

@@ -11,7 +11,7 @@ import psycopg2
 from psycopg2.extensions import make_dsn
 
 from auth.operations.embedded_postgres import EmbeddedPostgres
-from tests.support.processes import children_of, is_running, wait_until
+from tests.support.processes import children_of, is_running, send, wait_until
 
 
 class Postgres:
@@ -49,14 +49,9 @@ class Postgres:
     def signal(self, number: int) -> None:
         """Send a signal to each of its processes."""
         if number != signal.SIGCONT:
-            self._send(self.processes()[0], signal.SIGSTOP)  # it starts no other process meanwhile
+            send(self.processes()[0], signal.SIGSTOP)  # it starts no other process meanwhile
         for pid in self.processes():
-            self._send(pid, number)
-
-    def _send(self, pid: int, number: int) -> None:
-        # A backend may have ended meanwhile.
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
+            send(pid, number)
 
     def freeze(self) -> None:
         self.signal(signal.SIGSTOP)

@@ -102,6 +102,12 @@ def _command_of(pid: int) -> bytes:
         return b""  # gone
 
 
+def send(pid: int, number: int) -> None:
+    """Send a signal to a process, unless it has ended."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
 def is_running(pid: int) -> bool:
     """Return whether a process exists and is not a zombie. Linux only."""
     try:
