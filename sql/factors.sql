@@ -1,9 +1,26 @@
--- name: count_factor_attempt(key text)
--- Counts before the code is checked, so that concurrent guesses gain nothing.
-SELECT count, seconds_left FROM count_up(:key, 86400);
+-- name: count_factor_tries(kind text, user_id uuid, network text, tries integer, most integer)
+-- Counts before the code is checked, so that concurrent guesses gain nothing: for the network, and together
+-- with all others unless it has tries of its own.
+WITH counted AS (
+  SELECT ARRAY[:kind || ' ' || :user_id || ' ' || :network]
+           || CASE WHEN NOT has_own_tries(:user_id, :network) THEN ARRAY[:kind || ' ' || :user_id] END AS keys
+), tried AS (
+  SELECT array_agg(key ORDER BY place) AS keys
+    FROM counted
+   CROSS JOIN unnest(counted.keys) WITH ORDINALITY AS k (key, place)
+   CROSS JOIN generate_series(1, :tries)
+)
+SELECT counted.keys, :tries AS tries, quota.amount - quota.remaining AS count, quota.seconds_left
+  FROM counted
+ CROSS JOIN tried
+ CROSS JOIN take_from_quota(tried.keys, array_fill(:most, ARRAY[cardinality(tried.keys)]),
+                            array_fill(86400, ARRAY[cardinality(tried.keys)])) AS quota;
 
--- name: take_back_factor_attempt(key text)
-UPDATE failure_counts SET count = greatest(count - 1, 0) WHERE key = :key;
+-- name: take_back_factor_tries(keys text[], tries integer)
+UPDATE failure_counts SET count = greatest(count - :tries, 0) WHERE key = ANY (:keys);
+
+-- name: show_network(user_id uuid, network text)
+SELECT show_network(:user_id, :network);
 
 -- name: count_verified_factors(user_id uuid)
 SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS total

@@ -26,8 +26,10 @@ SELECT u.id,
  LIMIT 1
    FOR KEY SHARE OF u;
 
--- name: spend_reauthentication_code(user_id uuid, address text, code_macs bytea[], origin jsonb)
-SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded
+-- name: spend_reauthentication_code(user_id uuid, address text, code_macs bytea[], network text,
+--                                   origin jsonb)
+SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded,
+       show_network(spent.user_id, :network) AS shown
   FROM spend_code(:address, :code_macs, '{reauthentication}') AS spent
  WHERE spent.user_id = :user_id;
 
@@ -112,6 +114,8 @@ WITH dropped AS (
   DELETE FROM factors WHERE user_id = :user_id
 ), dropped_codes AS (
   DELETE FROM recovery_codes WHERE user_id = :user_id
+), dropped_networks AS (
+  UPDATE known_networks SET passed_at = NULL WHERE user_id = :user_id AND passed_at IS NOT NULL
 )
 UPDATE users
    SET email = CASE WHEN NOT :drops_email THEN email END,

@@ -194,7 +194,7 @@ SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
  CROSS JOIN open_session(signed_in.id, :method, :ip, :network, :user_agent,
                          :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
 
--- name: raise_session(session_id uuid, method text, factor_id uuid, audience text)
+-- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text)
 -- Skips a counter, so that the previous refresh token, which may be a thief's, is refused at once.
 UPDATE sessions AS s
    SET aal = 'aal2',
@@ -207,7 +207,8 @@ UPDATE sessions AS s
  WHERE s.id = :session_id AND u.id = s.user_id
 RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
-          user_object(u, linked.objects, linked.providers, :audience)::text AS user_object;
+          user_object(u, linked.objects, linked.providers, :audience)::text AS user_object,
+          pass_second_step(s.user_id, :network) AS passed;
 
 -- name: renew_session(session_id uuid, audience text)
 UPDATE sessions AS s

@@ -34,6 +34,15 @@ SELECT user_id, created_at, restores, extract(epoch FROM clock_timestamp())::flo
   FROM one_time_tokens AS t
  WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes) AND t.asks_for_factor AND is_good_link(t);
 
+-- name: show_network_of_undo(token_hash bytea, purposes text[], network text)
+SELECT show_network(owner.id, :network)
+  FROM (SELECT u.id
+          FROM users AS u
+          JOIN one_time_tokens AS t ON t.user_id = u.id
+         WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes) AND t.asks_for_factor
+           AND is_good_link(t)
+           FOR UPDATE OF u) AS owner;
+
 -- name: list_asked_credentials(token_hash bytea, purposes text[])
 -- The factors from before such a change, and the one that it removed.
 SELECT known.id, known.user_id, known.friendly_name, known.credential_id, known.public_key, known.sign_count,

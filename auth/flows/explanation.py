@@ -10,7 +10,13 @@ from auth.settings import Settings
 from auth.web import counts
 from sql import Database
 
-_LOCKS = {"passwords", "codes", "factors"}
+_BY_ITSELF = "It ends by itself; a link by mail or a passkey works meanwhile."
+_ELSEWHERE = (
+    "It ends by itself. Meanwhile a passkey works; so do codes on another network where the user has passed"
+    " the second step this year, or now signs in by mail."
+)
+# What may lock a user out, and what to do about it.
+_LOCKS = {"passwords": _BY_ITSELF, "codes": _BY_ITSELF, "factors": _ELSEWHERE}
 # Messages without which a user may be unable to sign in.
 _NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]
 
@@ -97,7 +103,7 @@ def _address_obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
 def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
     for count in limits:
         if count["is_used_up"] and count["what"] in _LOCKS:
-            yield Obstacle(count["text"], "It ends by itself; a link by mail or a passkey works meanwhile.")
+            yield Obstacle(count["text"], _LOCKS[count["what"]])
 
 
 def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import structlog
+from flask import g
 
 from auth.context import latchkey
 from auth.factors import recovery_codes, totp
@@ -17,36 +18,46 @@ _TOTP_LENGTH = 6
 log = structlog.get_logger()
 
 
-def count(tx: Transaction, kind: str, user_id: str) -> None:
-    """Count an attempt, of a kind of `WRONG_CODES_A_DAY`, as wrong. Raises `ApiError` if none is left.
+def count(tx: Transaction, kind: str, user_id: str, apps: int = 1) -> Any:
+    """Count an attempt, of a kind of `WRONG_CODES_A_DAY`, as wrong, and return its row for `spend_…`.
 
-    Call it before the user's row is locked. A wrong code must not roll the transaction back.
+    It counts once for each app that the code is tried against, because each adds to the odds of a guess.
+    Raises `ApiError` if too few tries are left. Call it before the user's row is locked. A wrong code must
+    not roll the transaction back.
     """
-    tried = tx.one("count_factor_attempt", key=f"{kind} {user_id}")
     most = counts.WRONG_CODES_A_DAY[kind]
+    # A user who has more apps than tries still has one code a day.
+    tries = min(max(apps, 1), most)
+    columns = {"kind": kind, "user_id": user_id, "network": g.client["network"]}
+    tried = tx.one("count_factor_tries", **columns, tries=tries, most=most)
     audit.about(user_id=user_id, tries=tried.count, of=most)
-    if tried.count > most:
+    if tried.seconds_left:
         limits.note(limits.Window(most, 0, tried.seconds_left))
         raise limits.refusal("factor.over_request_rate_limit", tried.seconds_left)
+    return tried
 
 
-def spend_totp(tx: Transaction, user_id: str, factors: Iterable[Any], code: str) -> Any:
+def spend_totp(tx: Transaction, tried: Any, factors: Iterable[Any], code: str) -> Any:
     """Return the factor whose code this is, or None. `factors` are rows of `list_totp_factors`."""
     for factor in factors:
         step = _step(bytes(factor.secret), factor.id, code, factor.moment)
         if step is not None and tx.one("use_totp_step", id=factor.id, step=step):
-            tx.run("take_back_factor_attempt", key=f"totp {user_id}")
+            _take_back(tx, tried)
             return factor
     return None
 
 
-def spend_recovery_code(tx: Transaction, user_id: str, code: str, made_before: Any = None) -> Any:
+def spend_recovery_code(tx: Transaction, tried: Any, user_id: str, code: str, made_before: Any = None) -> Any:
     """Return a row with the number of `remaining` codes, or None if the code is wrong or used."""
     macs = latchkey.recovery_codes.macs(user_id, recovery_codes.canonical(code))
     row = tx.one("use_recovery_code", user_id=user_id, code_macs=macs, made_before=made_before)
     if row:
-        tx.run("take_back_factor_attempt", key=f"recovery {user_id}")
+        _take_back(tx, tried)
     return row
+
+
+def _take_back(tx: Transaction, tried: Any) -> None:
+    tx.run("take_back_factor_tries", keys=tried.keys, tries=tried.tries)
 
 
 def proves_owner(tx: Transaction, link: Any, code: str) -> bool:
@@ -55,18 +66,24 @@ def proves_owner(tx: Transaction, link: Any, code: str) -> bool:
     `link` is a row of `select_asked_factor`. The factor may be the one that the change removed.
     """
     is_totp = len(code.replace(" ", "")) == _TOTP_LENGTH
-    count(tx, "totp" if is_totp else "recovery", link.user_id)
-    tx.one("lock_user", user_id=link.user_id)
     if not is_totp:
-        return spend_recovery_code(tx, link.user_id, code, link.created_at) is not None
+        tried = count(tx, "recovery", link.user_id)
+        tx.one("lock_user", user_id=link.user_id)
+        return spend_recovery_code(tx, tried, link.user_id, code, link.created_at) is not None
     factors = tx.all("list_totp_factors", user_id=link.user_id, verified_before=link.created_at)
-    return bool(spend_totp(tx, link.user_id, factors, code)) or _is_of_removed_factor(link, code)
+    has_removed = (link.restores or {}).get("factor_type") == "totp"
+    tried = count(tx, "totp", link.user_id, len(factors) + has_removed)
+    tx.one("lock_user", user_id=link.user_id)
+    if spend_totp(tx, tried, factors, code):
+        return True
+    is_proved = has_removed and _is_of_removed_factor(link, code)
+    if is_proved:
+        _take_back(tx, tried)
+    return is_proved
 
 
 def _is_of_removed_factor(link: Any, code: str) -> bool:
-    removed = link.restores or {}
-    if removed.get("factor_type") != "totp":
-        return False
+    removed = link.restores
     step = _step(bytes.fromhex(removed["secret"][2:]), removed["id"], code, link.moment)
     return step is not None and step > (removed["last_step"] or -1)
 
@@ -83,7 +100,7 @@ def _step(sealed: bytes, factor_id: str, code: str, moment: float) -> int | None
 def check_totp(user_id: str, code: str, *, added_before: Any = None) -> bool:
     """Whether this is a code of one of a user's authenticator apps. Raises `ApiError` after too many."""
     with latchkey.db.transaction() as tx:
-        count(tx, "totp", user_id)
-        tx.one("lock_user", user_id=user_id)
         factors = tx.all("list_totp_factors", user_id=user_id, verified_before=added_before)
-        return spend_totp(tx, user_id, factors, code) is not None
+        tried = count(tx, "totp", user_id, len(factors))
+        tx.one("lock_user", user_id=user_id)
+        return spend_totp(tx, tried, factors, code) is not None

@@ -88,14 +88,14 @@ def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
     """Raise the caller's session to `aal2` by a code, and return its row. Raises `ApiError`."""
     session, ids = None, {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
     with latchkey.db.transaction() as tx:
-        factor_codes.count(tx, "totp", guard.caller_id())
+        tried = factor_codes.count(tx, "totp", guard.caller_id())
         factor = own_factor(tx, guard.caller_id(), factor_id)
         if not factor.is_verified:
             guard.require(Level.ENROL)
         caller = lock_caller(tx, reauthenticated=True)
         if not tx.one("try_challenge", id=challenge_id, factor_id=factor.id, **ids):
             raise ApiError("mfa_challenge_expired")
-        if factor_codes.spend_totp(tx, caller.id, [factor], code):
+        if factor_codes.spend_totp(tx, tried, [factor], code):
             tx.run("delete_challenge", id=challenge_id)
             session = complete(tx, caller, factor, "totp")
     if session is None:

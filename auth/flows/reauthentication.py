@@ -120,6 +120,7 @@ def _spend_nonce(nonce: str, known: Any) -> None:
         user_id=guard.caller_id(),
         address=address,
         code_macs=latchkey.codes.macs(address, nonce),
+        network=g.client["network"],
     )
     if not spent:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")

@@ -37,9 +37,9 @@ def verify(code: str, *, made_before: Any = None) -> Any:
     """Raise the caller's session to `aal2` by a recovery code, and return its row. Raises `ApiError`."""
     session = None
     with latchkey.db.transaction() as tx:
-        factor_codes.count(tx, "recovery", guard.caller_id())
+        tried = factor_codes.count(tx, "recovery", guard.caller_id())
         caller = lock_caller(tx, reauthenticated=True)
-        spent = factor_codes.spend_recovery_code(tx, caller.id, code, made_before)
+        spent = factor_codes.spend_recovery_code(tx, tried, caller.id, code, made_before)
         if spent:
             _tell(tx, caller, "recovery_code_used", remaining=spent.remaining)
             session = raise_session(tx, g.caller.session_id, "recovery_code", None)

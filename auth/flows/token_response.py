@@ -30,7 +30,8 @@ def open_session(tx: Transaction, user_id: str, method: str) -> Any:
 
 def raise_session(tx: Transaction, session_id: str, method: str, factor_id: str | None) -> Any:
     """Raise a session of a user whose row is locked to `aal2`, and return its row."""
-    return tx.one("raise_session", session_id=session_id, method=method, factor_id=factor_id)
+    columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
+    return tx.one("raise_session", **columns, network=g.client["network"])
 
 
 def see_other(url: str) -> Response:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from flask import g
 from psycopg2.errors import UniqueViolation
 
 from auth import addresses
@@ -62,6 +63,10 @@ def _spend(
     purposes = one_time.PURPOSES.get(link_type)
     if purposes is None:
         return _expired()
+    if link_type in one_time.UNDO and factor_code:
+        # In a transaction of its own, because codes are counted before the user's row is locked.
+        shown = {"token_hash": proof["token_hash"], "network": g.client["network"]}
+        latchkey.db.run("show_network_of_undo", **shown, purposes=purposes)
     with latchkey.db.transaction() as tx:
         if link_type in one_time.UNDO:
             asked = tx.one("select_asked_factor", token_hash=proof["token_hash"], purposes=purposes)
@@ -106,6 +111,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
             own = {"password_hash": spent.password_hash, "user_metadata": spent.user_metadata}
             tx.run("adopt_sign_up", user_id=user_id, **own)
     tx.run("confirm_address", **owner, password_hash=password_hash)
+    tx.run("show_network", user_id=user_id, network=g.client["network"])
     if proof.is_first or password_hash:
         reason = "password_changed" if password_hash else "address_proved"
         tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason=reason)

@@ -53,7 +53,7 @@ def show_confirm() -> Response:
 @signed_in
 @shows(_form)
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def submit_confirm() -> Response:
     record_reauthentication(guard.live_caller(), read_form(form_schemas.ProofForm()))
     return to_own(own_page(request.form.get("next")) or "account")

@@ -68,7 +68,7 @@ def verify_key(*, added_before: Any = None) -> Any:
 # Not the limit of codes, because other sites can open the page, and must not use that up.
 @blueprint.get("/second-step")
 @signed_in
-@limited("verify", key=lambda: f"page {guard.caller_id()}")
+@limited("verify", key=lambda: f"page {guard.caller_on_network()}")
 def show_second_step() -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
     # Never continue from a GET request, which another site may have started.
@@ -79,7 +79,7 @@ def show_second_step() -> Response:
 @signed_in
 @shows(_form)
 @own_form
-@limited("verify", key=guard.caller_id)
+@limited("verify", key=guard.caller_on_network)
 def submit_second_step() -> Response:
     return _raised(verify_code())
 
@@ -88,7 +88,7 @@ def submit_second_step() -> Response:
 @signed_in
 @shows(_form)
 @own_form
-@limited("verify", key=guard.caller_id)
+@limited("verify", key=guard.caller_on_network)
 def submit_recovery_second_step() -> Response:
     return _raised(recovery_codes.verify(read_form(form_schemas.RecoveryForm())["recovery_code"]))
 
@@ -97,7 +97,7 @@ def submit_recovery_second_step() -> Response:
 @signed_in
 @shows(_form)
 @own_form
-@limited("verify", key=guard.caller_id)
+@limited("verify", key=guard.caller_on_network)
 def submit_passkey_second_step() -> Response:
     _moment, session = passkeys.prove(sent_credential())
     return _raised(session)
@@ -107,7 +107,7 @@ def submit_passkey_second_step() -> Response:
 @signed_in
 @shows(_form)
 @own_form
-@limited("verify", key=guard.caller_id)
+@limited("verify", key=guard.caller_on_network)
 def submit_key_second_step() -> Response:
     return _raised(verify_key())
 

@@ -77,7 +77,7 @@ def begin_two_step() -> Response:
 @signed_in
 @shows(_code_form)
 @own_form
-@limited("verify", key=guard.caller_id)
+@limited("verify", key=guard.caller_on_network)
 def finish_two_step() -> Response:
     """Switch two-step verification on by the first code, and show recovery codes."""
     g.caller = replace(g.caller, aal=verify_code().aal)

@@ -23,7 +23,7 @@ def enrol_factor() -> Response:
 
 @blueprint.post("/factors/<factor_id>/challenge")
 @guard.access_token
-@limited("verify", key=guard.caller_id)
+@limited("verify", key=guard.caller_on_network)
 def challenge_factor(factor_id: str) -> Response:
     """Begin to verify one of the caller's factors."""
     guard.live_caller()
@@ -33,7 +33,7 @@ def challenge_factor(factor_id: str) -> Response:
 
 @blueprint.post("/factors/<factor_id>/verify")
 @guard.access_token
-@limited("verify", key=guard.caller_id)
+@limited("verify", key=guard.caller_on_network)
 def verify_factor(factor_id: str) -> Response:
     """Raise the session to `aal2`."""
     guard.live_caller()
@@ -88,7 +88,7 @@ def get_recovery_codes() -> Response:
 
 @blueprint.post("/recovery_codes/verify")
 @guard.access_token
-@limited("verify", key=guard.caller_id)
+@limited("verify", key=guard.caller_on_network)
 def verify_recovery_code() -> Response:
     """Raise the session to `aal2` by a recovery code."""
     guard.live_caller()

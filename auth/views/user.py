@@ -55,7 +55,7 @@ def delete_user() -> Response:
 
 @blueprint.post("/reauthenticate")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def confirm_reauthentication() -> Response:
     """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
     known = guard.live_caller()

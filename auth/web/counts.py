@@ -79,6 +79,8 @@ def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
         text += f" from {network}"
     elif prefix in ("account", "user"):
         text += ", from networks that its user has never signed in from"
+    elif is_of_factors:
+        text += ", from all networks where the user has neither passed the second step nor used a mailed link"
     # "2026-01-02T03:04:05.678901Z"
     text += f", until {row.until[:10]} {row.until[11:16]}" + (_USED_UP[what] if is_used_up else "")
     return {

@@ -118,6 +118,11 @@ def caller_id() -> str:
     return g.caller.user_id
 
 
+def caller_on_network() -> str:
+    """Return a key for limits that a thief of the password must not use up for the user."""
+    return f"{g.caller.user_id} {g.client['network']}"
+
+
 def is_on_pages() -> bool:
     """Whether the caller is a browser that is signed in on our pages: no token expires."""
     return g.caller.expires_at is None

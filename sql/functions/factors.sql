@@ -50,11 +50,17 @@ AS $$
 $$;
 
 -- Sessions whose level came from a removed factor fall to `aal1`. Recovery codes go with the last factor.
+-- A thief may have passed the second step with a removed factor, so no network keeps tries of its own.
 -- Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION remove_factors(owner uuid, ids uuid[]) RETURNS SETOF factors
   LANGUAGE sql VOLATILE
 AS $$
   UPDATE sessions SET aal = 'aal1', factor_id = NULL WHERE user_id = owner AND factor_id = ANY (ids);
+  UPDATE known_networks
+     SET passed_at = NULL
+   WHERE user_id = owner AND passed_at IS NOT NULL
+     AND EXISTS (SELECT FROM factors
+                  WHERE user_id = owner AND verified_at IS NOT NULL AND id = ANY (ids));
   DELETE FROM recovery_codes
    WHERE user_id = owner
      AND NOT EXISTS (SELECT FROM factors

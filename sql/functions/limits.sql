@@ -57,3 +57,40 @@ BEGIN
   RETURN NEXT;
 END
 $$;
+
+-- Whether wrong codes of a user's second step count for a network alone. The numbers are those in
+-- docs/security.md.
+CREATE OR REPLACE FUNCTION has_own_tries(owner uuid, here text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT here = ANY (ARRAY(SELECT n.network
+                             FROM known_networks AS n
+                            WHERE n.user_id = owner AND n.passed_at > now() - interval '365 days'
+                            ORDER BY n.passed_at DESC
+                            LIMIT 10))
+         OR EXISTS (SELECT
+                      FROM known_networks AS n
+                     WHERE n.user_id = owner AND n.network = here AND n.shown_at > now() - interval '1 day')
+$$;
+
+-- Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION pass_second_step(owner uuid, here text) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  INSERT INTO known_networks (user_id, network, passed_at) VALUES (owner, here, now())
+  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), passed_at = now()
+$$;
+
+-- Gives a network from which a mailed link or code was spent tries of its own, and no more than three in a
+-- day, because a thief of the mailbox can use links from anywhere. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION show_network(owner uuid, here text) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  INSERT INTO known_networks (user_id, network, shown_at)
+  SELECT owner, here, now()
+   WHERE 3 > (SELECT count(*)
+                FROM known_networks AS n
+               WHERE n.user_id = owner AND n.network <> here AND n.passed_at IS NULL
+                 AND n.shown_at > now() - interval '1 day')
+  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), shown_at = now()
+$$;

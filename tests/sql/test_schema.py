@@ -188,6 +188,12 @@ class TestUpgrade:
         assert session.get("/user").json["email"] == "alice@example.com"
         app.extensions[EXTENSION].db.close()
 
+    @pytest.mark.parametrize("upgraded", [SCHEMAS / "0.2.0.sql"], ids=["0.2.0"], indirect=True)
+    def test_networks_of_sessions_at_aal2_count_as_passed_after_the_upgrade(self, upgraded):
+        passed = "SELECT user_id, network FROM known_networks WHERE passed_at IS NOT NULL ORDER BY user_id"
+        raised = "SELECT DISTINCT user_id, host(ip) FROM sessions WHERE aal = 'aal2' ORDER BY user_id"
+        assert execute(upgraded.url, passed) == execute(upgraded.url, raised) != []
+
     @pytest.mark.parametrize("upgraded", [SCHEMAS / "0.1.0.sql"], ids=["0.1.0"], indirect=True)
     def test_upgrade_of_0_1_0_leaves_the_origins_of_webhooks_in_the_audit_log(self, upgraded):
         urls = execute(upgraded.url, "SELECT details ->> 'url' FROM audit_log WHERE details ? 'url'")

@@ -199,48 +199,6 @@ class TestChallenges:
         assert before + 295 <= expires_at <= before + 310
 
 
-class TestGuessing:
-    def test_twenty_wrong_codes_a_day_over_all_sessions_and_networks(self, alice, database):
-        app, session = set_up(alice.open_session())
-        for number in range(20):
-            guesser = alice.sign_in()
-            body = {"challenge_id": challenge(guesser, app), "code": app.wrong_code()}
-            address = {"REMOTE_ADDR": f"198.51.100.{number}"}
-            assert_error(
-                guesser.client.post(
-                    f"/factors/{app.id}/verify",
-                    json=body,
-                    headers=guesser.authorization,
-                    environ_base=address,
-                ),
-                *WRONG,
-            )
-        for one in (session, alice.sign_in()):
-            response = verify(one, app)
-            assert_error(response, 429, "over_request_rate_limit")
-            assert int(response.headers["Retry-After"]) > 86_000
-        assert_error(
-            session.post("/reauthenticate", json={"factor_code": app.code()}), 429, "over_request_rate_limit"
-        )
-        database.run("UPDATE failure_counts SET expires_at = now()")
-        assert verify(session, app).status_code == 200
-
-    def test_right_codes_do_not_count(self, alice, database):
-        app, session = set_up(alice.open_session())
-        for _ in range(21):
-            database.run("UPDATE factors SET last_step = NULL")
-            assert verify(session, app).status_code == 200
-        assert database.value("SELECT max(count) FROM failure_counts WHERE starts_with(key, 'totp')") == 0
-
-    def test_concurrent_guesses_gain_nothing(self, alice, server):
-        app, session = set_up(alice.sign_in(client=server))
-        challenges = [challenge(session, app) for _ in range(8)]
-        wrong = app.wrong_code()
-        answers = at_once(40, lambda number: verify(session, app, wrong, challenges[number % 8]))
-        assert [answer.status_code for answer in answers].count(422) == 20
-        assert {answer.status_code for answer in answers} == {422, 429}
-
-
 class TestSessions:
     def test_first_verification_ends_the_other_sessions(self, alice, database):
         old, session = alice.open_session(), alice.open_session()

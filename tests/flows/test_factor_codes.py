@@ -1,0 +1,340 @@
+"""Wrong codes of the second step: how many a user may enter from which networks, wherever one is asked for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.cases import cases
+from tests.support.cast import PASSWORD, Session
+from tests.support.factors import challenge, raised, set_up, verify
+from tests.support.hosts import ELSEWHERE, HOME, OFFICE
+from tests.support.links import counted, follow, hand_in, press, type_in
+from tests.support.pages import Visitor
+from tests.support.passkeys import register, sign_in
+from tests.support.server import at_once, served
+
+WRONG = (422, "mfa_verification_failed")
+REFUSED = (429, "over_request_rate_limit")
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Alice's codes of one kind: how many wrong ones she has a day, and how to enter a wrong or a right one."""
+
+    kind: str
+    most: int
+    guess: Callable[[Session], Any]
+    enter: Callable[[Session], Any]
+
+
+@pytest.fixture
+def at(app):
+    """Return a function that makes a client in a network."""
+
+    def at(network, app=app):
+        client = app.test_client()
+        client.environ_base["REMOTE_ADDR"] = network
+        return client
+
+    return at
+
+
+@pytest.fixture
+def owner(alice, at):
+    """Alice's authenticator app, and her session at home, where she has passed the second step."""
+    return set_up(alice.sign_in(client=at(HOME)))
+
+
+@pytest.fixture
+def app_codes(owner, database):
+    app = owner[0]
+
+    def enter(session):
+        database.run("UPDATE factors SET last_step = NULL")
+        return verify(session, app)
+
+    return Codes("totp", 20, lambda session: verify(session, app, app.wrong_code()), enter)
+
+
+@pytest.fixture(params=["app", "recovery"])
+def codes(request, app_codes, owner):
+    if request.param == "app":
+        return app_codes
+    unused = owner[1].post("/recovery_codes").json["codes"]
+
+    def send(session, code):
+        return session.post("/recovery_codes/verify", json={"code": code})
+
+    return Codes(
+        "recovery",
+        10,
+        lambda session: send(session, "00000-00000"),
+        lambda session: send(session, unused.pop()),
+    )
+
+
+@pytest.fixture
+def use_up(alice, at):
+    """Let a thief who knows Alice's password use up the tries of the networks that are not hers."""
+
+    def use_up(codes):
+        for number in range(codes.most):
+            thief = alice.sign_in(client=at(f"192.0.2.{number}"))
+            assert_error(codes.guess(thief), *WRONG)
+        assert_error(codes.guess(thief), *REFUSED)
+
+    return use_up
+
+
+class TestNetworks:
+    def test_thief_with_the_password_does_not_lock_the_owner_out_at_home(self, alice, at, codes, use_up):
+        use_up(codes)
+        thief = alice.sign_in(client=at(ELSEWHERE))
+        for enter in (codes.guess, codes.enter):
+            response = enter(thief)
+            assert_error(response, *REFUSED)
+            assert 86_000 < int(response.headers["Retry-After"]) <= 86_400
+        assert codes.enter(alice.sign_in(client=at(HOME))).status_code == 200
+
+    @pytest.mark.parametrize("way", ["link", "code", "nonce", "passkey"])
+    def test_mailed_link_or_code_or_a_passkey_gives_a_network_tries_of_its_own(
+        self, way, alice, owner, at, codes, use_up, outbox
+    ):
+        authenticator = register(owner[1])[0]
+        use_up(codes)
+        client = at(OFFICE)
+        session = alice.sign_in(client=client)
+        assert_error(codes.enter(session), *REFUSED)
+        if way == "nonce":
+            session.get("/reauthenticate")
+            assert session.post("/reauthenticate", json={"nonce": outbox.last().code}).status_code == 200
+        elif way == "passkey":
+            sign_in(client, authenticator)
+        else:
+            client.post("/magiclink", json={"email": alice.email})
+            sent = outbox.last(alice.email, "magiclink")
+            shown = (
+                hand_in(client, "magiclink", sent.token)
+                if way == "link"
+                else type_in(client, "magiclink", alice.email, sent.code)
+            )
+            assert shown.status_code == 200
+        assert codes.enter(session).status_code == 200
+        assert_error(codes.guess(alice.sign_in(client=at(ELSEWHERE))), *REFUSED)
+
+    def test_passed_network_has_no_more_tries_than_the_others_together(self, alice, at, codes, use_up):
+        session = alice.sign_in(client=at(HOME))
+        for _ in range(codes.most):
+            assert_error(codes.guess(session), *WRONG)
+        assert_error(codes.enter(session), *REFUSED)
+        use_up(codes)
+
+    def test_tries_return_after_a_day(self, alice, at, codes, use_up, database):
+        use_up(codes)
+        database.run("UPDATE failure_counts SET expires_at = now()")
+        assert codes.enter(alice.sign_in(client=at(ELSEWHERE))).status_code == 200
+
+    def test_addresses_of_one_ipv6_network_share_their_tries(self, alice, at, app_codes, use_up):
+        assert app_codes.enter(alice.sign_in(client=at("2001:db8::1"))).status_code == 200
+        use_up(app_codes)
+        assert_error(app_codes.guess(alice.sign_in(client=at("2001:db8::2"))), *WRONG)
+        assert_error(app_codes.guess(alice.sign_in(client=at("2001:db8:0:1::1"))), *REFUSED)
+
+    def test_ten_networks_that_were_passed_last_have_tries_for_a_year(
+        self, alice, at, app_codes, use_up, database
+    ):
+        for number in range(10):
+            assert app_codes.enter(alice.sign_in(client=at(f"203.0.113.{number}"))).status_code == 200
+        use_up(app_codes)
+        assert_error(app_codes.guess(alice.sign_in(client=at(HOME))), *REFUSED)
+        first = alice.sign_in(client=at("203.0.113.0"))
+        assert_error(app_codes.guess(first), *WRONG)
+        database.run("UPDATE known_networks SET passed_at = passed_at - interval '365 days'")
+        assert_error(app_codes.guess(first), *REFUSED)
+
+    def test_three_networks_a_day_get_tries_by_links(self, alice, at, app_codes, use_up, outbox, database):
+        def open_link(number):
+            client = at(f"203.0.113.{number}")
+            client.post("/magiclink", json={"email": alice.email})
+            assert hand_in(client, "magiclink", outbox.last(alice.email).token).status_code == 200
+            return alice.sign_in(client=client)
+
+        use_up(app_codes)
+        sessions = [open_link(number) for number in range(4)]
+        for session in sessions[:3]:
+            assert_error(app_codes.guess(session), *WRONG)
+        assert_error(app_codes.guess(sessions[3]), *REFUSED)
+        database.run("UPDATE known_networks SET shown_at = shown_at - interval '1 day'")
+        for session in sessions:
+            assert_error(app_codes.guess(session), *REFUSED)
+        assert_error(app_codes.guess(open_link(3)), *WRONG)
+
+    def test_networks_lose_their_tries_with_a_factor(self, alice, owner, at, app_codes, use_up):
+        """A thief may have passed the second step with a factor that the owner has removed."""
+        spare, session = set_up(owner[1], "Spare")
+        unverified = session.post("/factors", json={"factor_type": "totp", "friendly_name": "x"}).json["id"]
+        use_up(app_codes)
+        at_home = alice.sign_in(client=at(HOME))
+        # For this, a password is enough.
+        assert at_home.delete(f"/factors/{unverified}").status_code == 200
+        assert_error(app_codes.guess(at_home), *WRONG)
+        assert session.delete(f"/factors/{spare.id}").status_code == 200
+        assert_error(app_codes.guess(at_home), *REFUSED)
+
+
+class TestCounts:
+    def test_right_code_returns_its_own_try_and_no_other(self, alice, at, codes, database):
+        home, elsewhere = (alice.sign_in(client=at(network)) for network in (HOME, ELSEWHERE))
+        for session, times in ((home, 2), (elsewhere, 3)):
+            for _ in range(times):
+                codes.guess(session)
+        together = f"{codes.kind} {alice.id}"
+        keys = [f"{together} {HOME}", f"{together} {ELSEWHERE}", together]
+        assert [counted(database, key) for key in keys] == [2, 3, 3]
+        for session in (home, elsewhere):
+            assert codes.enter(session).status_code == 200
+            assert [counted(database, key) for key in keys] == [2, 3, 3]
+
+    def test_fifty_concurrent_guesses_from_many_networks_gain_nothing(self, alice, owner, make_app):
+        app, _session = owner
+        with served(make_app(AUTH_TRUSTED_PROXIES="1")) as server:
+            session = alice.sign_in(client=server)
+            challenges = [challenge(session, app) for _ in range(10)]
+            wrong = app.wrong_code()
+
+            def guess(number):
+                headers = session.authorization | {"X-Forwarded-For": f"192.0.2.{number}"}
+                body = {"challenge_id": challenges[number % 10], "code": wrong}
+                return server.post(f"/factors/{app.id}/verify", json=body, headers=headers).status_code
+
+            statuses = at_once(50, guess)
+        assert (statuses.count(422), statuses.count(429)) == (20, 30)
+
+    def test_concurrent_guesses_from_one_network_gain_nothing(self, alice, server):
+        app, session = set_up(alice.sign_in(client=server))
+        challenges = [challenge(session, app) for _ in range(8)]
+        wrong = app.wrong_code()
+        answers = at_once(40, lambda number: verify(session, app, wrong, challenges[number % 8]).status_code)
+        assert (answers.count(422), answers.count(429)) == (20, 20)
+
+    def test_code_counts_once_for_each_app_that_it_is_tried_against(self, owner, alice, database):
+        app, session = owner
+        for name in ("Tablet", "Spare"):
+            _app, session = set_up(session, name)
+
+        def reauthenticate(code):
+            database.run("UPDATE factors SET last_step = NULL")
+            return session.post("/reauthenticate", json={"factor_code": code})
+
+        key = f"totp {alice.id} {HOME}"
+        for number in range(6):
+            assert_error(
+                reauthenticate(app.wrong_code()), 400, "reauthentication_not_valid", details=A_SENTENCE
+            )
+            assert counted(database, key) == 3 * (number + 1)
+            assert number > 0 or reauthenticate(app.code()).status_code == 200
+            assert counted(database, key) == 3 * (number + 1)
+        for code in (app.wrong_code(), app.code()):
+            assert_error(reauthenticate(code), *REFUSED)
+        # This field is for a single app.
+        assert verify(session, app).status_code == 200
+
+    def test_code_of_an_undo_link_counts_for_the_removed_app_too(
+        self, client, owner, alice, at, use_up, app_codes, outbox, database
+    ):
+        removed, session = set_up(owner[1], "Old")
+        database.run("UPDATE factors SET verified_at = now() - interval '8 days', last_step = NULL")
+        database.run("UPDATE sessions SET created_at = now() - interval '8 days'")
+        assert (
+            session.delete(f"/factors/{removed.id}", json={"current_password": PASSWORD}).status_code == 200
+        )
+        token = outbox.last(alice.email, "factor_removed").token
+        use_up(app_codes)
+        # Its link shows the network.
+        office, key = at(OFFICE), f"totp {alice.id} {OFFICE}"
+        assert press(office, "undo", token, factor_code=removed.wrong_code()).status_code == 403
+        assert counted(database, key) == 2
+        assert press(office, "undo", token, factor_code=removed.code()).status_code == 303
+        assert counted(database, key) == 2
+
+    def test_undo_links_give_three_networks_a_day_tries(
+        self, client, owner, alice, at, app_codes, outbox, database
+    ):
+        app, session = owner
+        assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
+        follow(client, "email_change", outbox.last("new@example.com").token)
+        token = outbox.last(alice.email, "email_changed").token
+        database.run("UPDATE failure_counts SET count = 20 WHERE key = %(key)s", key=f"totp {alice.id}")
+        networks = [f"203.0.113.{number}" for number in range(4)]
+        for network in networks:
+            assert press(at(network), "undo", token, factor_code=app.wrong_code()).status_code == 403
+        assert [counted(database, f"totp {alice.id} {network}") for network in networks] == [1, 1, 1, 0]
+
+
+class TestPlaces:
+    @cases(
+        ("method", "path", "body"),
+        [
+            ("post", "/factors/{app.id}/verify", {"code": "{code}", "challenge_id": "{challenge}"}),
+            ("post", "/recovery_codes/verify", {"code": "00000-00000"}),
+            ("post", "/reauthenticate", {"factor_code": "{code}"}),
+            ("delete", "/factors/{app.id}", {"factor_code": "{code}"}),
+            ("put", "/user", {"factor_code": "{code}", "password": "Another-Horse-1"}),
+            ("put", "/user", {"factor_code": "{code}", "email": "new@example.com"}),
+            ("delete", "/user", {"factor_code": "{code}"}),
+            ("post", "/recovery_codes", {"factor_code": "{code}"}),
+            ("post", "/factors", {"factor_code": "{code}", "factor_type": "totp"}),
+            ("post", "/passkeys/registration/options", {"factor_code": "{code}"}),
+        ],
+    )
+    def test_operation_counts_by_network(self, owner, alice, at, database, method, path, body):
+        app, session = owner
+        database.run("UPDATE sessions SET created_at = now() - interval '2 days', reauthenticated_at = NULL")
+        database.run("DELETE FROM failure_counts")
+        for kind, most in (("totp", 20), ("recovery", 10)):
+            database.run(
+                "INSERT INTO failure_counts VALUES (%(key)s, %(most)s, now() + interval '1 day')",
+                key=f"{kind} {alice.id}",
+                most=most,
+            )
+        known = {"app": app, "code": app.wrong_code(), "challenge": challenge(session, app)}
+        sent = {name: value.format(**known) for name, value in body.items()}
+        answers = [
+            getattr(session.on(at(network)), method)(path.format(**known), json=sent)
+            for network in (ELSEWHERE, HOME)
+        ]
+        assert_error(answers[0], *REFUSED)
+        assert answers[1].json["error_code"] in ("mfa_verification_failed", "reauthentication_not_valid")
+
+    @pytest.mark.parametrize("form", ["second-step", "second-step/recovery", "act"])
+    def test_page_counts_by_network(self, form, app, carol, alice, at, database):
+        codes, session = set_up(carol.sign_in(client=at(HOME)))
+        assert session.post("/recovery_codes").status_code == 200
+        visitor = Visitor(app).signed_in_as(carol)
+        action, fields = form, {"code": codes.wrong_code(), "recovery_code": "00000-00000"}
+        if form == "act":
+            visitor.press("second-step", code=codes.code())
+            visitor.visit(f"/console/users/{alice.id}/delete")
+            action, fields = "delete", {"factor_code": codes.wrong_code()}
+        database.run("UPDATE known_networks SET passed_at = NULL")
+        database.run("UPDATE failure_counts SET count = 0")
+        statuses = [visitor.press(action, **fields).status for _ in range(21)]
+        most = 10 if "recovery" in form else 20
+        assert statuses[: most + 1] == [422] * most + [429]
+        kind = "recovery" if "recovery" in form else "totp"
+        assert counted(database, f"{kind} {carol.id}") == most
+
+    @pytest.mark.parametrize("path", ["/factors/{}/challenge", "/recovery_codes/verify", "/reauthenticate"])
+    def test_requests_of_a_thief_do_not_use_up_the_limits_of_the_owner(
+        self, path, make_app, owner, alice, at
+    ):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
+        thief = alice.sign_in(client=at(ELSEWHERE, app))
+        path = path.format(owner[0].id)
+        assert [thief.post(path, json={}).status_code for _ in range(31)][-1] == 429
+        session = raised(alice.sign_in(client=at(HOME, app)), owner[0])
+        body = {"current_password": PASSWORD}
+        assert session.post("/reauthenticate", json=body).status_code == 200
