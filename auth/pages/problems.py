@@ -130,7 +130,8 @@ def _name(exception: Exception, error: ApiError, field: str | None) -> str:
     if name == "validation_failed":
         name = "country_invalid" if error.key == "country.validation_failed" else f"{field}_invalid"
     if name == "over_request_rate_limit":
-        name = _LIMITS.get(request.endpoint or "", name)
+        is_of_factor = error.key == "factor.over_request_rate_limit"
+        name = "factor_rate_limit" if is_of_factor else _LIMITS.get(request.endpoint or "", name)
     if looks_like_phone(request.form.get("email", "")) and has_text("errors", f"{name}_phone"):
         return f"{name}_phone"
     return name if has_text("errors", name) else "other"

@@ -140,7 +140,7 @@ ERRORS = {
     "recovery.mfa_verification_failed": (422, "The recovery code is wrong or was used before"),
     "factor.over_request_rate_limit": (
         429,
-        "Too many wrong codes; try again tomorrow, or use another way to verify",
+        "Too many wrong codes; sign in by a mailed link, use another network or way to verify, or wait",
     ),
     "over_request_rate_limit": (429, "Too many requests; try again later"),
     "sign_in.over_request_rate_limit": (
