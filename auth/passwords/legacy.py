@@ -16,22 +16,18 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cryptography.exceptions import UnsupportedAlgorithm
+from argon2 import low_level as argon2
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.kdf import argon2
 
 # Work that takes as long as a round of bcrypt, of which a hash of cost 10 has 1024. Measured on x86-64 with
 # SHA extensions, which OpenSSL uses.
 _PBKDF2_PER_ROUND = {"sha1": 160, "sha256": 160, "sha512": 75}
-_ARGON2_PER_ROUND = 65  # KiB times passes
+_ARGON2_PER_ROUND = 65  # KiB times passes, plus what lanes add (`_argon2`)
 _SCRYPT_PER_ROUND = 200  # N * r * p
 _MD5_PER_ROUND = 160
 
-_ARGON2: dict[str, type[argon2.Argon2d | argon2.Argon2i | argon2.Argon2id]] = {
-    "d": argon2.Argon2d,
-    "i": argon2.Argon2i,
-    "id": argon2.Argon2id,
-}
+_ARGON2 = {"d": argon2.Type.D, "i": argon2.Type.I, "id": argon2.Type.ID}
+_ARGON2_MOST_LANES = (1 << 24) - 1
 
 _BASE64 = r"([A-Za-z0-9+/_.-]+={0,2})"
 _PHPASS_DIGITS = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -56,7 +52,7 @@ def read(stored: str) -> ForeignHash:
         if match := form.fullmatch(stored):
             try:
                 return reader(match)
-            except (ValueError, UnsupportedAlgorithm) as error:
+            except ValueError as error:
                 raise UnusableHash(f"password_hash is malformed: {error}") from None
     raise UnusableHash("password_hash is of no supported scheme")
 
@@ -72,20 +68,52 @@ def encode(data: bytes) -> str:
 
 
 def _argon2(match: re.Match[str]) -> ForeignHash:
-    make = _ARGON2[match[1]]
+    kind = _ARGON2[match[1]]
     memory, passes, lanes = int(match[2]), int(match[3]), int(match[4])
     salt, digest = decode(match[5]), decode(match[6])
+    if passes < 1 or not 1 <= lanes <= _ARGON2_MOST_LANES or memory < 8 * lanes:
+        raise ValueError("Argon2 has at least one pass, one lane, and 8 KiB of memory for each lane")
+    if len(salt) < 8 or len(digest) < 4:
+        raise ValueError("Argon2 has a salt of at least 8 bytes, and a digest of at least 4")
 
-    def derivation() -> argon2.Argon2d | argon2.Argon2i | argon2.Argon2id:
-        return make(salt=salt, length=len(digest), iterations=passes, lanes=lanes, memory_cost=memory)
+    def matches(password: bytes) -> bool:
+        derived = _derive_argon2(kind, password, salt, memory, passes, lanes, len(digest))
+        return hmac.compare_digest(derived, digest)
 
-    derivation()  # checks the parameters
-    return ForeignHash(
-        rounds=memory * passes / _ARGON2_PER_ROUND,
-        memory=memory * 1024,
-        # An object derives only once.
-        matches=lambda password: hmac.compare_digest(derivation().derive(password), digest),
+    # Filling a lane, and addressing it in each pass, takes longer than its blocks if these are few.
+    work = memory * passes + 8 * lanes * (passes + 2)
+    return ForeignHash(rounds=work / _ARGON2_PER_ROUND, memory=memory * 1024, matches=matches)
+
+
+def _derive_argon2(
+    kind: argon2.Type, password: bytes, salt: bytes, memory: int, passes: int, lanes: int, length: int
+) -> bytes:
+    """Derive in the calling thread alone, whatever the number of lanes.
+
+    cryptography computes lanes in OpenSSL's thread pool, where two derivations at once deadlock (50.0.2).
+    `hash_secret_raw` starts a thread for each lane in each quarter of a pass: thousands of threads, and up to
+    50 times the time if lanes are short. Only `core` takes a number of threads that differs from the lanes.
+    """
+    out = argon2.ffi.new("uint8_t[]", length)
+    context = argon2.ffi.new(
+        "argon2_context *",
+        {
+            "version": argon2.ARGON2_VERSION,
+            "out": out,
+            "outlen": length,
+            "pwd": argon2.ffi.from_buffer("uint8_t[]", password),
+            "pwdlen": len(password),
+            "salt": argon2.ffi.from_buffer("uint8_t[]", salt),
+            "saltlen": len(salt),
+            "t_cost": passes,
+            "m_cost": memory,
+            "lanes": lanes,
+            "threads": 1,
+        },
     )
+    if error := argon2.core(context, kind.value):
+        raise MemoryError(argon2.error_to_str(error))
+    return bytes(argon2.ffi.buffer(out))
 
 
 def _scrypt(match: re.Match[str]) -> ForeignHash:

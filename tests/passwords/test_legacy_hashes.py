@@ -186,7 +186,9 @@ class TestCost:
         [
             (f"$2b$13${'a' * 21}u{'a' * 31}", "8.0 log-ins"),
             (f"bcrypt_sha256$2b$14${'a' * 21}u{'a' * 31}", "16.0 log-ins"),
-            (f"$argon2id$v=19$m=65536,t=10,p=4${'a' * 22}${'a' * 43}", "9.8 log-ins"),
+            (f"$argon2id$v=19$m=65536,t=10,p=4${'a' * 22}${'a' * 43}", "9.9 log-ins"),
+            # Short lanes take longer than their blocks.
+            (f"$argon2id$v=19$m=65536,t=3,p=8192${'a' * 22}${'a' * 43}", "7.9 log-ins"),
             (f"$argon2id$v=19$m=102400,t=2,p=8${'a' * 22}${'a' * 43}", "100 MiB"),
             (f"$scrypt$ln=16,r=8,p=1${'a' * 22}${'a' * 43}", "64 MiB"),
             (f"$scrypt$ln=14,r=8,p=100${'a' * 22}${'a' * 43}", "64.0 log-ins"),
@@ -220,6 +222,9 @@ class TestCost:
             f"$argon2id$v=16$m=4096,t=3,p=1${'a' * 22}${'a' * 43}",
             f"$argon2id$v=19$m=4096,t=0,p=1${'a' * 22}${'a' * 43}",
             f"$argon2id$v=19$m=4,t=1,p=1${'a' * 22}${'a' * 43}",
+            f"$argon2id$v=19$m=4096,t=1,p=0${'a' * 22}${'a' * 43}",
+            f"$argon2id$v=19$m=4096,t=1,p=513${'a' * 22}${'a' * 43}",
+            f"$argon2id$v=19$m=4096,t=1,p=1${'a' * 22}$YWE",
             f"$argon2id$v=19$m=4096,t=3,p=1$a${'a' * 43}",
             f"$scrypt$ln=0,r=8,p=1${'a' * 22}${'a' * 43}",
             f"$scrypt$ln=99,r=8,p=1${'a' * 22}${'a' * 43}",
