@@ -35,11 +35,15 @@ SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience
 -- name: select_sign_in_refusal(user_id uuid, checked_password_hash text, address text, provider text,
 --                              is_stranger boolean, admin_only boolean, email_confirm_required boolean,
 --                              phone_confirm_required boolean, network text)
-SELECT sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only)
-         AS error_code,
-       take_back_attempt(:address, :network, :is_stranger) AS taken_back
+-- Returns only the hash if it is no longer the one that was checked.
+SELECT u.password_hash,
+       CASE WHEN u.password_hash = :checked_password_hash
+            THEN sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only)
+       END AS error_code,
+       CASE WHEN u.password_hash = :checked_password_hash
+            THEN take_back_attempt(:address, :network, :is_stranger) END AS taken_back
   FROM users AS u
- WHERE u.id = :user_id AND u.password_hash = :checked_password_hash;
+ WHERE u.id = :user_id;
 
 -- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean,
 --                       refresh_limit integer, refresh_limit_seconds integer, refresh_token_lifetime integer,

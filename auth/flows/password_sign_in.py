@@ -18,16 +18,23 @@ def sign_in_with_password(body: dict[str, Any], *, admin_only: bool = False) -> 
         raise ApiError("invalid_credentials")
     checked = {
         "user_id": attempt.user_id,
-        "checked_password_hash": attempt.password_hash,
         "address": email or phone,
         "provider": "email" if email else "phone",
         "is_stranger": attempt.is_stranger,
         "admin_only": admin_only,
     }
-    renewed_hash = latchkey.passwords.renewed_hash(password, attempt.password_hash)
-    row = latchkey.db.one("sign_in", new_password_hash=renewed_hash, **checked, **g.client)
-    if row is None:
+    password_hash = attempt.password_hash
+    while True:
+        checked["checked_password_hash"] = password_hash
+        renewed_hash = latchkey.passwords.renewed_hash(password, password_hash)
+        row = latchkey.db.one("sign_in", new_password_hash=renewed_hash, **checked, **g.client)
+        if row is not None:
+            return row
         refusal = latchkey.db.one("select_sign_in_refusal", network=g.client["network"], **checked)
-        error_code = (refusal and refusal.error_code) or "invalid_credentials"
-        raise ApiError("sign_in.not_admin" if error_code == "not_admin" else error_code)
-    return row
+        if refusal is None or refusal.password_hash == password_hash:
+            error_code = (refusal and refusal.error_code) or "invalid_credentials"
+            raise ApiError("sign_in.not_admin" if error_code == "not_admin" else error_code)
+        # A simultaneous log-in has renewed the hash, or the password was changed.
+        password_hash = refusal.password_hash
+        if password_hash is None or not latchkey.passwords.check(password, password_hash):
+            raise ApiError("invalid_credentials")
