@@ -8,5 +8,6 @@ from auth.settings.state import NotRunningError
 try:
     app = create_app()
     app.extensions[EXTENSION].key_ring.watch()
+    app.extensions[EXTENSION].passwords.threads.watch()
 except (SettingsError, NotRunningError) as error:
     sys.exit(str(error))

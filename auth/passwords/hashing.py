@@ -9,21 +9,17 @@ import hashlib
 import hmac
 import os
 import re
-import sys
-import threading
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
 
 import bcrypt
 
 from auth.passwords import legacy
 from auth.passwords.legacy import UnusableHash
+from auth.passwords.threads import THREADS, HashingThreads
 from auth.settings import Settings
-
-T = TypeVar("T")
 
 MAX_BYTES = 1024
 _SCHEME = "latchkey1"
@@ -39,11 +35,8 @@ _MOST_TIME, _MOST_MEMORY = 4, 64 * 1024 * 1024
 # Makes the digest of a longer password useless as a password, even if another service has leaked its SHA-256.
 _LABEL = b"latchkey password over 72 bytes: "
 _DEARER_HASHES = 2  # steps above today's cost; the first log-in then takes four times as long
-# Native threads of a worker. Their priority is low, so that log-ins do not slow down other requests.
-_THREADS = 2
-_NICENESS = 13
 # More than the threads, because an admitted request also waits for the database.
-_ADMITTED = 3 * _THREADS
+_ADMITTED = 3 * THREADS
 # More than can be served within PATIENCE (seconds): a waiting client sends nothing else, a refused one
 # retries.
 _QUEUE = 200
@@ -51,7 +44,7 @@ PATIENCE = 5.0
 
 
 class TooManyWaiting(Exception):
-    """The hashing queue is full, or moves too slowly."""
+    """The hashing queue is full, moves too slowly, or hangs."""
 
 
 def normalize(password: str) -> str:
@@ -67,9 +60,9 @@ class Passwords:
         self.highest_cost = self._cost + _DEARER_HASHES
         # Checked for users without a password, so that it takes as long.
         self._dummy_hash = self._new_hash(os.urandom(16).hex())
-        run, semaphore = _under_gevent() if _is_patched() else (_at_once, threading.Semaphore)
-        self._run: Callable[[Callable[[], Any]], Any] = run
-        self._queue, self._admission = semaphore(_ADMITTED + _QUEUE), semaphore(_ADMITTED)
+        self.threads = HashingThreads(self._cost)
+        self._queue = self.threads.semaphore(_ADMITTED + _QUEUE)
+        self._admission = self.threads.semaphore(_ADMITTED)
         # For metrics: requests that were admitted or are waiting, and refused ones. Exact under gevent.
         self.queue_length, self.refusals = 0, 0
         self._is_admitted = ContextVar("is_admitted", default=False)
@@ -80,7 +73,7 @@ class Passwords:
         if self._is_admitted.get():
             yield
             return
-        if not self._queue.acquire(blocking=False):
+        if self.threads.is_stuck or not self._queue.acquire(blocking=False):
             self.refusals += 1
             raise TooManyWaiting
         self.queue_length += 1
@@ -100,12 +93,13 @@ class Passwords:
 
     def hash(self, password: str) -> str:
         with self.queue():
-            return self._run(lambda: self._new_hash(password))
+            return self.threads.run(_SCHEME, lambda: self._new_hash(password))
 
     def check(self, password: str, password_hash: str | None) -> bool:
         """Check a password. Takes equally long for a user without one. Raises `TooManyWaiting`."""
+        checked = password_hash or self._dummy_hash
         with self.queue():
-            matches = self._run(lambda: _matches(password, password_hash or self._dummy_hash))
+            matches = self.threads.run(_scheme(checked), lambda: _matches(password, checked))
         return matches and password_hash is not None
 
     def can_check(self, password_hash: str) -> bool:
@@ -165,25 +159,5 @@ def _digest(data: bytes) -> bytes:
     return base64.b64encode(hashlib.sha256(data).digest())
 
 
-def _is_patched() -> bool:
-    monkey = sys.modules.get("gevent.monkey")
-    return monkey is not None and monkey.is_module_patched("threading")
-
-
-def _under_gevent() -> tuple[Callable[[Callable[[], Any]], Any], Callable[[int], Any]]:
-    """Return a function that runs work in native threads, and the class of a fair semaphore."""
-    from gevent.lock import Semaphore
-    from gevent.threadpool import ThreadPool
-
-    threads = ThreadPool(_THREADS)
-    return lambda work: threads.apply(_at_low_priority, (work,)), Semaphore
-
-
-def _at_low_priority(work: Callable[[], T]) -> T:
-    if sys.platform == "linux":  # where threads have priorities
-        os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
-    return work()
-
-
-def _at_once(work: Callable[[], T]) -> T:
-    return work()
+def _scheme(password_hash: str) -> str:
+    return password_hash.lstrip("$").partition("$")[0]

@@ -30,13 +30,17 @@ _health = HealthCheck()
 
 @blueprint.get("/health")
 def health() -> Response:
-    """Return 200 while the database answers, else 503 in the error envelope."""
+    """Return 200 while the database answers and hashing does not hang, else 503 in the error envelope."""
     if nonce := request.headers.get(probes.HEADER):
         _answer_probe(nonce)
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
-    if _health.is_healthy(latchkey.db):
+    if latchkey.passwords.threads.is_stuck:
+        problem = "Password hashing hangs; this process is being replaced"
+    elif not _health.is_healthy(latchkey.db):
+        problem = "The database does not respond"
+    else:
         return jsonify(body | {"status": "healthy"})
-    error = {"code": 503, "msg": "The database does not respond", "error_code": "service_unavailable"}
+    error = {"code": 503, "msg": problem, "error_code": "service_unavailable"}
     response = jsonify(body | {"status": "unhealthy"} | error)
     response.status_code = 503
     response.headers["Retry-After"] = "2"

@@ -54,6 +54,9 @@ class RequestMetrics:
         self._refreshes = Counter("latchkey_refreshes", "Refreshes of sessions.", ["outcome"])
         # `labels` formats and looks up its values each time, which takes longer than counting.
         self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        # Outlives the worker, which ends before the next scrape.
+        stuck = Gauge("latchkey_hash_stuck", "Workers whose hashing hung.", multiprocess_mode="sum")
+        latchkey.passwords.threads.when_stuck.append(stuck.inc)
         threading.Thread(target=_Samples(latchkey).run, name="metrics", daemon=True).start()
 
     def count(self, method: str, status: int, seconds: float) -> None:

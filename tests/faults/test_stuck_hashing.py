@@ -1,0 +1,98 @@
+"""A worker whose hashing hangs is noticed, says so, and is replaced, while all other requests are served."""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from auth import __version__
+from tests.support.answers import A_TIMESTAMP
+from tests.support.cast import sign_in
+from tests.support.metered import Metered
+from tests.support.processes import wait_until
+from tests.support.server import until_served
+from tests.support.wire import HOST, connect
+
+pytestmark = pytest.mark.selection
+
+HANGING_GUNICORN = [sys.executable, "-m", "gunicorn", "wsgi:app", "--config", "tests/support/hanging.conf.py"]
+UNHEALTHY = {
+    "status": "unhealthy",
+    "service": "latchkey",
+    "version": __version__,
+    "timestamp": A_TIMESTAMP,
+    "code": 503,
+    "msg": "Password hashing hangs; this process is being replaced",
+    "error_code": "service_unavailable",
+}
+REASON = (
+    "a password hash of scheme latchkey1 is not done after 20 s: this worker ends, and another replaces it"
+)
+NOTICED = 25  # seconds
+
+
+@contextmanager
+def repeated(*acts: Callable[[], Any]) -> Iterator[list[list[Any]]]:
+    """Repeat acts, each in a thread of its own, and return their growing lists of results."""
+    is_over = threading.Event()
+    results: list[list[Any]] = [[] for _ in acts]
+
+    def repeat(number: int) -> None:
+        while not is_over.wait(0.02):
+            results[number].append(acts[number]())
+
+    with ThreadPoolExecutor(len(acts)) as threads:
+        running = [threads.submit(repeat, number) for number in range(len(acts))]
+        try:
+            yield results
+        finally:
+            is_over.set()
+        for each in running:
+            each.result()
+
+
+# A loop is endless once it has had four seconds of CPU time, which takes a while on busy cores.
+@pytest.mark.parametrize(("hang", "seconds"), [("Deadlock", NOTICED), ("Polling", NOTICED), ("Loop", 90)])
+def test_worker_with_a_hanging_hash_is_replaced_while_others_are_served(
+    serve, alice, bob, carol, hang, seconds
+):
+    body = json.dumps({"email": "alice@example.com", "password": f"Hang-{hang}-1"}).encode()
+    request = b"POST /token?grant_type=password HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
+    with Metered(serve, command=HANGING_GUNICORN) as metered:
+        wait_until(lambda: metered.value("latchkey_workers") == 2)
+        client, log, before = metered.client, metered.service.log, metered.workers()
+        assert metered.value("latchkey_hash_stuck") == 0
+        session = carol.sign_in()
+
+        with (
+            repeated(
+                lambda: client.get("/user", headers=session.authorization).status_code,
+                lambda: until_served(lambda: sign_in(client, "bob@example.com")).status_code,
+                lambda: client.get("/health"),
+            ) as (users, sign_ins, health),
+            connect(
+                metered.service.port, request + b"Content-Length: %d\r\n\r\n" % len(body) + body
+            ) as stuck,
+        ):
+            began = time.monotonic()
+            wait_until(lambda: "hashing_stuck" in log(), seconds)
+            assert time.monotonic() - began > 19
+            wait_until(lambda: len(metered.workers() & before) == 1, 5)
+            wait_until(lambda: len(metered.workers()) == 2)
+            assert stuck.recv(1) == b""
+
+        assert set(users) == {200}
+        assert set(sign_ins) == {200}
+        unhealthy = [answer for answer in health if answer.status_code != 200]
+        assert {(answer.status_code, answer.headers["Retry-After"]) for answer in unhealthy} == {(503, "2")}
+        assert all(answer.json == UNHEALTHY for answer in unhealthy)
+        (event,) = [json.loads(line) for line in log().splitlines() if "hashing_stuck" in line]
+        assert (event["level"], event["reason"]) == ("error", REASON)
+        assert metered.value("latchkey_hash_stuck") == 1
+        assert "Traceback" not in log()
