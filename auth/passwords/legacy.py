@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 # SHA extensions, which OpenSSL uses.
 _PBKDF2_PER_ROUND = {"sha1": 160, "sha256": 160, "sha512": 75}
 _ARGON2_PER_ROUND = 65  # KiB times passes, plus what lanes add (`_argon2`)
-_SCRYPT_PER_ROUND = 200  # N * r * p
+_SCRYPT_PER_ROUND = 200  # (N + 4) * r * p: hashing before and after takes as long as N = 4
 _MD5_PER_ROUND = 160
 
 _ARGON2 = {"d": argon2.Type.D, "i": argon2.Type.I, "id": argon2.Type.ID}
@@ -142,7 +142,7 @@ def _firebase(match: re.Match[str]) -> ForeignHash:
 def _scrypt_cost(log_n: int, r: int, p: int) -> tuple[float, int]:
     if not 1 <= log_n <= 30 or r < 1 or p < 1:
         raise ValueError("N is at least 2 and at most 2^30, r and p are at least 1")
-    return (r * p << log_n) / _SCRYPT_PER_ROUND, 128 * r * ((1 << log_n) + p)
+    return r * p * ((1 << log_n) + 4) / _SCRYPT_PER_ROUND, 128 * r * ((1 << log_n) + p)
 
 
 def _scrypt_derivation(log_n: int, r: int, p: int, salt: bytes, length: int) -> Callable[[bytes], bytes]:

@@ -192,6 +192,7 @@ class TestCost:
             (f"$argon2id$v=19$m=102400,t=2,p=8${'a' * 22}${'a' * 43}", "100 MiB"),
             (f"$scrypt$ln=16,r=8,p=1${'a' * 22}${'a' * 43}", "64 MiB"),
             (f"$scrypt$ln=14,r=8,p=100${'a' * 22}${'a' * 43}", "64.0 log-ins"),
+            (f"$scrypt$ln=1,r=8,p=51200${'a' * 22}${'a' * 43}", "12.0 log-ins"),
             (f"$pbkdf2-sha256$i=1000000${'a' * 22}${'a' * 43}", "6.1 log-ins"),
             # Two blocks of SHA-256, which Keycloak used to derive.
             (f"$pbkdf2-sha256$i=600000${'a' * 22}${'a' * 86}", "7.3 log-ins"),

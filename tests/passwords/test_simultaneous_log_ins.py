@@ -28,7 +28,7 @@ def dearest(cost: int) -> dict[str, str]:
         "Argon2i with many passes": argon2("i", 32, 4),
         "Argon2d with many lanes": argon2("d", 1024 * scale, 128 * scale),
         "scrypt with a large N": f"$scrypt$ln={cost + 5},r=8,p=3${S}${D}",
-        "scrypt with a large p": f"$scrypt$ln=1,r=8,p={800 * scale}${S}${D}",
+        "scrypt with a large p": f"$scrypt$ln=1,r=8,p={266 * scale}${S}${D}",
         "Firebase": f"$fbscrypt$v=1,n={cost + 5},r=8,p=3,sk={D}${S}${D}",
         "PBKDF2 with SHA-1": f"$pbkdf2-sha1$i={160 * rounds}${S}${'a' * 27}",
         "PBKDF2 with SHA-256": f"$pbkdf2-sha256$i={160 * rounds}${S}${D}",
