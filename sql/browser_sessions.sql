@@ -24,14 +24,15 @@ WITH used AS (
 )
 SELECT * FROM used;
 
--- name: mark_opened_by(session_id uuid, opened_by uuid)
+-- name: mark_opened_by(session_id uuid, opened_by uuid, mfa_required text)
 -- The application's session has the level and the proof of the browser's.
 UPDATE sessions AS s
    SET opened_by = opener.id, aal = opener.aal, amr = methods_of(opener), factor_id = opener.factor_id,
        reauthenticated_at = authenticated_at(opener)
   FROM sessions AS opener
+  JOIN users AS u ON u.id = opener.user_id
  WHERE s.id = :session_id AND opener.id = :opened_by
-RETURNING s.aal, s.amr;
+RETURNING s.aal, s.amr, lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)) AS lacks_step;
 
 -- name: renew_browser_session(session_id uuid, token_hash bytea)
 UPDATE browser_sessions SET token_hash = :token_hash WHERE session_id = :session_id;
@@ -39,8 +40,9 @@ UPDATE browser_sessions SET token_hash = :token_hash WHERE session_id = :session
 -- name: select_session_method(session_id uuid)
 SELECT method FROM sessions WHERE id = :session_id;
 
--- name: select_second_steps(user_id uuid, added_before timestamptz)
-SELECT (SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name,
+-- name: select_second_steps(user_id uuid, added_before timestamptz, mfa_required text)
+SELECT (SELECT must_have_step(users, :mfa_required) FROM users WHERE id = :user_id) AS is_required,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name,
                                                      'added_at', iso_8601(f.verified_at))
                                   ORDER BY f.created_at, f.id), '[]')
           FROM factors AS f

@@ -1,7 +1,8 @@
 -- name: sign_in(user_id uuid, checked_password_hash text, new_password_hash text, address text,
 --               provider text, is_stranger boolean, admin_only boolean, email_confirm_required boolean,
 --               phone_confirm_required boolean, sessions_per_user integer, refresh_token_lifetime integer,
---               session_timebox integer, ip inet, network text, user_agent text, audience text, origin jsonb)
+--               session_timebox integer, mfa_required text, ip inet, network text, user_agent text,
+--               audience text, origin jsonb)
 WITH signed_in AS (
   -- Waits for a concurrent change of the password or a ban, and then evaluates its conditions again.
   UPDATE users AS u
@@ -20,6 +21,8 @@ SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience
        s.id AS session_id,
        s.counter,
        s.aal,
+       lacks_step(signed_in::users, s.aal, :mfa_required,
+                  locked_has_second_step(signed_in.id)) AS lacks_step,
        methods_of(s) AS amr,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
        iso_8601(signed_in.admin_since) AS admin_since,
@@ -47,7 +50,7 @@ SELECT u.password_hash,
 
 -- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean,
 --                       refresh_limit integer, refresh_limit_seconds integer, refresh_token_lifetime integer,
---                       session_timebox integer, audience text, origin jsonb)
+--                       session_timebox integer, mfa_required text, audience text, origin jsonb)
 -- One UPDATE decides, because only an UPDATE sees the row as the previous request left it: N concurrent
 -- requests with one token move the counter once and get the same token. A counter ahead of the session's is
 -- accepted: the database was restored from a backup. A stolen token ends the session even when no refreshes
@@ -75,6 +78,7 @@ RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_u
           s.user_id,
           s.counter,
           s.aal,
+          lacks_step(u, s.aal, :mfa_required, EXISTS (SELECT FROM second_steps(u.id))) AS lacks_step,
           methods_of(s) AS amr,
           s.refreshes,
           extract(epoch FROM s.counted_until - now())::float AS seconds_left,
@@ -186,11 +190,13 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
  WHERE u.id = :caller_id;
 
 -- name: open_session(user_id uuid, method text, sessions_per_user integer, refresh_token_lifetime integer,
---                    session_timebox integer, ip inet, network text, user_agent text, audience text)
+--                    session_timebox integer, mfa_required text, ip inet, network text, user_agent text,
+--                    audience text)
 WITH signed_in AS (
   UPDATE users SET last_sign_in_at = now() WHERE id = :user_id RETURNING *
 )
 SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
+       lacks_step(signed_in::users, s.aal, :mfa_required, has_second_step(signed_in.id)) AS lacks_step,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
        user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object
   FROM signed_in
@@ -209,18 +215,19 @@ UPDATE sessions AS s
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked
  WHERE s.id = :session_id AND u.id = s.user_id
-RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
+RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(s) AS amr,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           user_object(u, linked.objects, linked.providers, :audience)::text AS user_object,
           pass_second_step(s.user_id, :network) AS passed;
 
--- name: renew_session(session_id uuid, audience text)
+-- name: renew_session(session_id uuid, mfa_required text, audience text)
 UPDATE sessions AS s
    SET counter = s.counter + 1, refreshed_at = now()
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked
  WHERE s.id = :session_id AND u.id = s.user_id
 RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
+          lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)) AS lacks_step,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           user_object(u, linked.objects, linked.providers, :audience)::text AS user_object;
 

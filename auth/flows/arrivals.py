@@ -125,20 +125,23 @@ def arrive(session: Any, destination: Destination) -> Response:
     return _sign_in_browser(destination.own_url("sign-in"), session)
 
 
-def go_on(destination: Destination, done: str | None = None) -> Response:
-    """Redirect a signed-in browser to its application, with a session for it, or to a page of ours."""
+def go_on(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:
+    """Redirect a signed-in browser to its application, with a session for it, or to a page of ours.
+
+    The application requires a level: AAL1 where the user did not want to use a passkey now.
+    """
     if next_url := destination.next_url():
         return see_other(next_url)
     account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
-    return hand_over(destination) if destination else see_other(account)
+    return hand_over(destination, level) if destination else see_other(account)
 
 
-def hand_over(destination: Destination) -> Response:
+def hand_over(destination: Destination, level: Level) -> Response:
     """Redirect to the application with a code or tokens for its own session.
 
     Raises `ApiError` if the user's second step is missing.
     """
-    guard.require(Level.AAL2)
+    guard.require(level)
     with latchkey.db.transaction() as tx:
         caller, opened_by = lock_caller(tx, reauthenticated=True), g.caller.session_id
         method = tx.one("select_session_method", session_id=opened_by).method

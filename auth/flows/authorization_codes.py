@@ -53,7 +53,7 @@ def open_application_session(tx: Transaction, owner: Any, method: str, opened_by
     row = open_session(tx, owner.id, method)
     if opened_by:
         level = tx.one("mark_opened_by", session_id=row.session_id, opened_by=opened_by)
-        row = row._replace(aal=level.aal, amr=level.amr)
+        row = row._replace(**level._asdict())
     details = {"method": method, "session_id": row.session_id}
     audit.record(tx, owner.id, owner.email, ["signed_in"], ["auth.login"], **details)
     return row

@@ -7,6 +7,7 @@ from typing import Any
 from flask import Response, g
 
 from auth.context import latchkey
+from auth.tokens.access_tokens import SECOND_STEP
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
 from sql import Transaction
@@ -48,7 +49,8 @@ def token_response(row: Any, **members: Any) -> Response:
 def tokens(row: Any) -> dict[str, Any]:
     """Return the tokens of a session, a row of `open_session`."""
     user, access_tokens = json.loads(row.user_object), latchkey.access_tokens
-    level = {"aal": row.aal, "amr": row.amr}
+    lacks_step = row.lacks_step and latchkey.settings.mfa_tokens == SECOND_STEP
+    level = {"aal": row.aal, "amr": row.amr, "lacks_step": lacks_step}
     return {
         "access_token": access_tokens.issue(user, row.session_id, row.issued_at, **level),
         "token_type": "bearer",

@@ -16,6 +16,7 @@ from auth.pages.sign_in import destination, form_page
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
+from auth.web.levels import Level
 from auth.web.limits import limited
 
 blueprint = Blueprint("second_step", __name__)
@@ -28,6 +29,8 @@ def _form(problem: Problem | None = None) -> Response:
         return to_own(destination().path("account/two-step"))
     # A thief may have added all of them.
     offers = {"may_remove": removal.may_remove_recent(latchkey.db, guard.caller_id())}
+    to = destination()
+    offers["may_skip"] = bool(to and not to.next) and not (ways.apps or ways.keys or ways.is_required)
     return form_page("second_step.html", "second-step", problem=problem, **own_factors(ways), **offers)
 
 
@@ -110,6 +113,15 @@ def submit_passkey_second_step() -> Response:
 @limited("verify", key=guard.caller_on_network)
 def submit_key_second_step() -> Response:
     return _raised(verify_key())
+
+
+@blueprint.post("/second-step/skip")
+@signed_in
+@own_form
+@limited("verify", key=guard.caller_id)
+def skip_second_step() -> Response:
+    """Continue to the application without the passkey, which sensitive changes still ask for."""
+    return go_on(destination(), level=Level.AAL1)
 
 
 def _raised(session: Any) -> Response:

@@ -116,6 +116,7 @@ class Settings:
     mfa_enabled: bool = kinds.flag(True)
     mfa_max_enrolled_factors: int = kinds.number(10, 1, 100)
     mfa_required: str = kinds.choice("none", "none", "admins", "all")
+    mfa_tokens: str = kinds.choice("second_step", "second_step", "full")
     verify_on_get: str = kinds.choice(None, "programs", "never")
     rate_limits_enabled: bool = kinds.flag(True)
     rate_limit_storage: str = kinds.secret_url(kinds.text("postgresql", checks.rate_limit_storage))

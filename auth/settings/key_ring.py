@@ -27,6 +27,7 @@ class KeyRing:
         self.access_tokens = AccessTokens(
             jwk_set=settings.jwt_keys,
             secret=settings.jwt_secret,
+            step_keys=keys.derive(settings.secret_key, keys.SECOND_STEP),
             issuer=settings.jwt_issuer,
             audience=settings.jwt_audience,
             lifetime=settings.access_token_lifetime,
@@ -50,7 +51,8 @@ class KeyRing:
             return
         settings = dataclasses.replace(self.settings, **found)
         self.settings = settings
-        self.access_tokens.use(settings.jwt_keys, settings.jwt_secret)
+        step_keys = keys.derive(settings.secret_key, keys.SECOND_STEP)
+        self.access_tokens.use(settings.jwt_keys, settings.jwt_secret, step_keys)
         self.refresh_tokens.use(settings.secret_key)
         self.codes.use(settings.secret_key)
         self.recovery_codes.use(settings.secret_key)

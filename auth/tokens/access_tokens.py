@@ -1,6 +1,9 @@
 """Access tokens (RFC 9068, RFC 8725).
 
 The statement that serves a request checks expiry and session (SQL function `caller_state`).
+
+Tokens of a session that lacks a second step are for this service only. They have an audience and a secret key
+of their own: an application that verifies the signature or the audience refuses them.
 """
 
 import functools
@@ -13,9 +16,11 @@ from typing import Any
 
 import jwt
 
-from auth.tokens.signing_keys import all_keys, signing_key
+from auth.tokens.signing_keys import Key, all_keys, second_step_key, signing_key
 
 TYPE = "at+jwt"
+SECOND_STEP = "second_step"  # the audience of tokens whose session lacks a step
+LACKS_STEP = "aal0"  # their level, of which `lacks_level` in SQL knows too
 # RFC 7515, section 7.1. PyJWT would accept "=" too, which gives a token several spellings.
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 # Roles that no user can have.
@@ -37,7 +42,8 @@ class InvalidAccessToken(Exception):
 class Caller:
     """The user, session and level of a verified access token, or of a browser that is signed in on our pages.
 
-    `expires_at` is in Unix seconds, and None for a browser.
+    `expires_at` is in Unix seconds, and None for a browser. `aal` is `aal0` for a token of the audience
+    `second_step`.
     """
 
     user_id: str
@@ -57,25 +63,38 @@ class ServiceRole:
 
 
 class AccessTokens:
-    """With a `secret`, HS256 signs, and the keys of the JWK Set only verify. `lifetime` is in seconds."""
+    """With a `secret`, HS256 signs, and the keys of the JWK Set only verify. `lifetime` is in seconds.
+
+    `step_keys`, derived from `AUTH_SECRET_KEY`, are for tokens of sessions that lack a second step: the first
+    signs, all verify.
+    """
 
     def __init__(
-        self, *, jwk_set: str, secret: str | None, issuer: str, audience: str, lifetime: int
+        self,
+        *,
+        jwk_set: str,
+        secret: str | None,
+        step_keys: Sequence[bytes],
+        issuer: str,
+        audience: str,
+        lifetime: int,
     ) -> None:
         self._issuer = issuer
         self._audience = audience
         self.lifetime = lifetime
-        self._source: tuple[str, str | None] | None = None
-        self.use(jwk_set, secret)
+        self._source: Any = None
+        self.use(jwk_set, secret, step_keys)
 
-    def use(self, jwk_set: str, secret: str | None) -> None:
+    def use(self, jwk_set: str, secret: str | None, step_keys: Sequence[bytes]) -> None:
         """Replace the keys, if they have changed, and sign with the one whose time has come.
 
         Raises `ValueError`.
         """
-        if (jwk_set, secret) != self._source:
+        if (jwk_set, secret, step_keys) != self._source:
             self._all_keys = all_keys(jwk_set, secret)
-            self._source = (jwk_set, secret)
+            self._source = (jwk_set, secret, step_keys)
+            self._step_key, *older = map(second_step_key, step_keys)
+            self._step_keys = {key.kid: key for key in (self._step_key, *older)}
             self._keys = {key.kid: key for key in self._all_keys}
             self.jwks = {"keys": [key.public_jwk for key in self._all_keys if key.public_jwk]}
             # Without this cache GET /user takes 50 % longer. Exceptions are not cached.
@@ -83,11 +102,19 @@ class AccessTokens:
         self._signing_key = signing_key(self._all_keys)
 
     def issue(
-        self, user: Mapping[str, Any], session_id: str, issued_at: int, aal: str, amr: Sequence[Any]
+        self,
+        user: Mapping[str, Any],
+        session_id: str,
+        issued_at: int,
+        aal: str,
+        amr: Sequence[Any],
+        *,
+        lacks_step: bool = False,
     ) -> str:
         """Return a token. `user` is a user object; the times are Unix seconds by the database's clock.
 
-        `amr` lists the session's methods with their times.
+        `amr` lists the session's methods with their times. With `lacks_step` the token is for the audience
+        `second_step`.
         """
         claims = {
             "iss": self._issuer,
@@ -107,6 +134,8 @@ class AccessTokens:
             "is_anonymous": user["is_anonymous"],
         }
         key = self._signing_key
+        if lacks_step:
+            key, claims = self._step_key, claims | {"aud": SECOND_STEP, "next_aal": "aal2"}
         headers = {"typ": TYPE} | ({"kid": key.kid} if key.kid else {})
         return _JWS.encode(_JSON.encode(claims).encode(), key.signing_key, key.algorithm, headers)
 
@@ -117,7 +146,8 @@ class AccessTokens:
             if not all(type(claims[name]) is int and 0 <= claims[name] < _END_OF_CALENDAR for name in _TIMES):
                 raise ValueError
             user_id, session_id = (str(uuid.UUID(claims[name])) for name in ("sub", "session_id"))
-            return Caller(user_id, session_id, claims["exp"], claims["aal"])
+            aal = LACKS_STEP if claims["aud"] == SECOND_STEP else claims["aal"]
+            return Caller(user_id, session_id, claims["exp"], aal)
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InvalidAccessToken("a claim is missing or malformed") from error
 
@@ -127,16 +157,14 @@ class AccessTokens:
             raise InvalidAccessToken("not a JWT")
         try:
             header = jwt.get_unverified_header(token)
-            key = self._keys.get(header.get("kid"))
-            if key is None:
-                raise InvalidAccessToken("unknown kid")
+            key, audience = self._key(header.get("kid"))
             if header.get("typ") != TYPE:
                 raise InvalidAccessToken("not an access token")
             return jwt.decode(
                 token,
                 key.verifying_key,
                 algorithms=[key.algorithm],
-                audience=self._audience,
+                audience=audience,
                 issuer=self._issuer,
                 options={
                     "require": ["exp", "iat", "iss", "aud", "sub"],
@@ -148,6 +176,14 @@ class AccessTokens:
         # PyJWT does not catch the UnicodeError of a lone surrogate.
         except (jwt.InvalidTokenError, UnicodeError) as error:
             raise InvalidAccessToken(str(error)) from error
+
+    def _key(self, kid: str | None) -> tuple[Key, str]:
+        """Return a key and the only audience that it signs for. Raises `InvalidAccessToken`."""
+        if key := self._step_keys.get(kid):
+            return key, SECOND_STEP
+        if key := self._keys.get(kid):
+            return key, self._audience
+        raise InvalidAccessToken("unknown kid")
 
     def service_role(self, token: str) -> ServiceRole:
         """Return the service role of a token, even if it has expired. Raises `InvalidAccessToken`."""

@@ -15,7 +15,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, HMACAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from auth.tokens.keys import in_use, parse_time
+from auth.tokens.keys import in_use, key_id, parse_time
 
 ALGORITHMS = ("ES256", "EdDSA", "RS256", "HS256")
 _LEAST_SECRET = 32  # bytes
@@ -103,6 +103,11 @@ def signing_key(keys: Sequence[Key]) -> Key:
     times = [key.active_from for key in usable]
     newest = times[in_use(times)]
     return max((key for key in usable if key.active_from == newest), key=lambda key: key.is_preferred)
+
+
+def second_step_key(key: bytes) -> Key:
+    """Return a derived key as one that is in no JWK Set. Its `kid` tells nothing about it."""
+    return Key("HS256", f"second-step-{key_id(key).hex()}", key, key, None)
 
 
 def fingerprints(jwk_set: str) -> list[str]:

@@ -1,7 +1,7 @@
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
-from auth.tokens.access_tokens import InvalidAccessToken
+from auth.tokens.access_tokens import LACKS_STEP, SECOND_STEP, InvalidAccessToken
 from auth.web import guard, schemas
 from auth.web.input import accepts_forms, read_body
 from auth.web.levels import Level
@@ -21,13 +21,15 @@ def introspect() -> Response:
         caller = latchkey.access_tokens.verify(token)
     except InvalidAccessToken:
         return jsonify(_INACTIVE)
+    # Refuses tokens from before the user verified a factor too, which look complete.
+    needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or caller.aal == LACKS_STEP
     row = latchkey.db.one(
         "select_caller",
         caller_id=caller.user_id,
         caller_session_id=caller.session_id,
         caller_expires_at=caller.expires_at,
         caller_aal=caller.aal,
-        caller_level=Level.SESSION,
+        caller_level=Level.AAL1 if needs_step else Level.SESSION,
     )
     if row is None or row.state != "live":
         return jsonify(_INACTIVE)

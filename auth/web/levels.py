@@ -7,8 +7,9 @@ from enum import StrEnum
 class Level(StrEnum):
     """A level of assurance, as a statement's parameter `caller_level`.
 
-    AAL2, ENROL and PROOF require `aal2` of users with a verified factor, SECOND_FACTOR of all users. If
-    `AUTH_MFA_REQUIRED` demands a factor of the user, all but SESSION and ENROL do. The last three also
+    AAL1 requires `aal2` of users with an authenticator app or a security key; AAL2, ENROL and PROOF of users
+    with a passkey too; SECOND_FACTOR of all users. If `AUTH_MFA_REQUIRED` demands a factor of the user, all
+    but SESSION and ENROL do. Only these two admit tokens of the audience `second_step`. The last three also
     require a recent proof.
     """
 
@@ -59,6 +60,7 @@ LEVELS = {
     "create_recovery_codes": Level.SECOND_FACTOR,
     # Sensitive changes require more: see auth/flows/user_changes.py.
     "update_user": Level.AAL1,
+    "skip_second_step": Level.AAL1,
     "list_sessions": Level.AAL1,
     "delete_session": Level.AAL2,
     "delete_user": Level.AAL2,

@@ -61,6 +61,15 @@ def me(request: Any) -> JsonResponse:
     return JsonResponse({"id": claims["sub"], "email": claims["email"]})
 
 
+# The audience says that no second step is missing; `aal` says whether there was one.
+@require_GET
+def reports(request: Any) -> HttpResponse:
+    claims = verify(request.token)
+    if claims["role"] != "admin" or claims["aal"] != "aal2":
+        return HttpResponse(status=403)
+    return JsonResponse({"reports": []})
+
+
 # Browsers do not send the header on their own, so no other site can forge such a request.
 @csrf_exempt
 @require_POST
@@ -72,7 +81,7 @@ def pay(request: Any) -> JsonResponse:
     return JsonResponse({"paid_by": claims["sub"]})
 
 
-urlpatterns = [path("me", me), path("payments", pay)]
+urlpatterns = [path("me", me), path("reports", reports), path("payments", pay)]
 
 if __name__ == "__main__":
     # Yours are in settings.py.

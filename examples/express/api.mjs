@@ -34,6 +34,12 @@ app.get("/me", verify, ({ claims }, response) => {
   response.json({ id: claims.sub, email: claims.email });
 });
 
+// The audience says that no second step is missing; `aal` says whether there was one.
+app.get("/reports", verify, ({ claims }, response) => {
+  if (claims.role !== "admin" || claims.aal !== "aal2") return response.sendStatus(403);
+  response.json({ reports: [] });
+});
+
 // An access token outlives a log-out. Ask where that matters, not for every request.
 app.post("/payments", verify, requireSession, ({ claims }, response) => {
   response.json({ paid_by: claims.sub });

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import httpx
 import jwt
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 LATCHKEY = os.environ.get("LATCHKEY_URL", "http://localhost:8000")
@@ -56,6 +56,14 @@ def unavailable(request: Request, error: Exception) -> Response:
 @app.get("/me")
 def me(claims: Claims) -> dict[str, str]:
     return {"id": claims["sub"], "email": claims["email"]}
+
+
+# The audience says that no second step is missing; `aal` says whether there was one.
+@app.get("/reports")
+def reports(claims: Claims) -> dict[str, list[str]]:
+    if claims["role"] != "admin" or claims["aal"] != "aal2":
+        raise HTTPException(403)
+    return {"reports": []}
 
 
 # An access token outlives a log-out. Ask where that matters, not for every request.

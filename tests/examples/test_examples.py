@@ -18,7 +18,8 @@ from joserfc import jwk
 
 from auth.context import EXTENSION
 from tests.conftest import SERVICE_ROLE_KEY, new_app
-from tests.support.cast import Session, register
+from tests.support.cast import Session, register, session_of, sign_in
+from tests.support.factors import raised, set_up
 from tests.support.forwarder import Forwarder
 from tests.support.processes import CHECKOUT, free_port, wait_until
 from tests.support.server import ServerClient, served
@@ -124,6 +125,7 @@ BAD: dict[str, Callable[[dict[str, Any]], str]] = {
     "without expiry": lambda claims: mint({name: claims[name] for name in claims if name != "exp"}),
     "of another issuer": lambda claims: mint(claims | {"iss": "http://127.0.0.1:1"}),
     "for another audience": lambda claims: mint(claims | {"aud": "another"}),
+    "for the second step": lambda claims: mint(claims | {"aud": "second_step", "next_aal": "aal2"}),
     "of another type": lambda claims: mint(claims, typ="JWT"),
     "of another key": lambda claims: mint(claims, OTHER_KEY),
     "of an unknown key": lambda claims: mint(claims, OTHER_KEY, kid="unknown"),
@@ -152,6 +154,25 @@ def test_bad_tokens_are_refused(api, session):
             response = api.request(method, path, headers={"Authorization": header})
             assert (name, response.status_code) == (name, 401)
             assert response.headers["WWW-Authenticate"].startswith("Bearer"), name
+
+
+def test_token_that_lacks_a_second_step_is_refused(api, session):
+    app, full = set_up(session)
+    lacking = session_of(session.client, sign_in(session.client, session.user["email"]))
+    for method, path in (("GET", "/me"), ("GET", "/reports"), ("POST", "/payments")):
+        response = api.request(method, path, headers=lacking.authorization)
+        assert (path, response.status_code) == (path, 401)
+    for complete in (full, raised(lacking, app)):
+        assert api.get("/me", headers=complete.authorization).status_code == 200
+        assert api.post("/payments", headers=complete.authorization).status_code == 200
+
+
+def test_report_needs_a_role_and_a_second_step(api, session, latchkey, service_role):
+    carol = register(latchkey[0], service_role, "carol@example.com", role="admin").sign_in()
+    for refused in (session, set_up(session)[1], carol):
+        assert api.get("/reports", headers=refused.authorization).status_code == 403
+    response = api.get("/reports", headers=set_up(carol)[1].authorization)
+    assert (response.status_code, response.json()) == (200, {"reports": []})
 
 
 def test_ended_session_is_noticed_where_it_matters(api, session):

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlencode, urljoin
 
 import pytest
 
-from tests.support import security_keys
+from tests.support import passkeys, security_keys
 from tests.support.authenticator import Authenticator
-from tests.support.cast import PASSWORD
+from tests.support.cast import PASSWORD, session_of
 from tests.support.factors import App, set_up
 from tests.support.links import CHALLENGE, SITE, VERIFIER
 from tests.support.pages import Visitor, words
@@ -170,6 +170,48 @@ class TestPasskeys:
         sign_in(visitor)
         credential = json.dumps(authenticator.get(visitor.passkey_options))
         assert visitor.press("second-step/passkey", credential=credential).url == f"{SITE}/account"
+
+    def test_passkey_alone_may_be_skipped_on_the_way_to_the_application_only(
+        self, make_app, authenticator, client
+    ):
+        target = "https://app.example.com/signed-in"
+        query = f"?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}"
+        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
+        sign_in(visitor, query)
+        assert visitor.page.url.startswith(f"{SITE}/second-step?")
+        assert "Not now" in words(visitor.page)
+        url = visitor.press("second-step/skip").url
+        assert url.startswith(f"{target}?code=")
+        body = {"auth_code": parse_qs(url.partition("?")[2])["code"][0], "code_verifier": VERIFIER}
+        session = session_of(client, client.post("/token?grant_type=pkce", json=body))
+        assert (session.claims["aud"], session.claims["aal"]) == ("authenticated", "aal1")
+        assert session.delete("/user").json["error_code"] == "insufficient_aal"
+        # Our own pages go on asking.
+        for path in ("/account", "/account/email"):
+            page = visitor.visit(path)
+            assert page.url.startswith(f"{SITE}/second-step?next=")
+            assert "Not now" not in words(page)
+        # The next application is continued to after the same question.
+        visitor.visit(f"/sign-in{query}")
+        visitor.press("sign-in/continue")
+        assert visitor.press("second-step/skip").url.startswith(f"{target}?code=")
+
+    @pytest.mark.parametrize("why", ["authenticator app", "AUTH_MFA_REQUIRED"])
+    def test_step_that_is_missing_is_not_skipped(
+        self, make_app, visitor, authenticator, alice, database, why
+    ):
+        target = "https://app.example.com/signed-in"
+        required = "all" if why == "AUTH_MFA_REQUIRED" else "none"
+        changes = {"AUTH_MFA_REQUIRED": required, "AUTH_REDIRECT_ALLOW_LIST": target}
+        lured = Visitor(make_app(**changes))
+        if why == "authenticator app":
+            set_up(passkeys.sign_in(alice.client, authenticator))
+        sign_in(lured, f"?{urlencode({'redirect_to': target})}")
+        assert "Not now" not in words(lured.page)
+        form = next(form for form in lured.page.forms if form.action.endswith("sign-out")).fields
+        page = lured.post(f"{SITE}/second-step/skip", form)
+        assert page.url.startswith(f"{SITE}/second-step?")
+        assert database.count("sessions", "opened_by IS NOT NULL") == 0
 
     def test_wrong_and_repeated_answers_are_refused(self, app, authenticator):
         visitor = Visitor(app)

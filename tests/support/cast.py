@@ -8,6 +8,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from auth.context import EXTENSION, Latchkey
+from auth.flows.token_response import tokens
 
 PASSWORD = "Correct-Horse-1"
 # Hashes of it by their cost.
@@ -87,10 +88,9 @@ class Person:
         client = {"ip": ip, "network": ip, "user_agent": user_agent}
         row = parts.db.one("open_session", user_id=self.id, method="password", **client)
         user = json.loads(row.user_object)
-        access_token = parts.access_tokens.issue(user, row.session_id, row.issued_at, row.aal, row.amr)
-        return Session(
-            self.client, access_token, parts.refresh_tokens.make(row.session_id, row.counter), user
-        )
+        with self.client.application.app_context():
+            issued = tokens(row)
+        return Session(self.client, issued["access_token"], issued["refresh_token"], user)
 
 
 def register(client: Any, service_role: dict[str, str], email: str, role: str | None = None) -> Person:

@@ -1,0 +1,400 @@
+"""Access tokens of sessions that lack a second step: only this service accepts them, and only for that step."""
+
+import base64
+import hmac
+import json
+import re
+import uuid
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from auth.context import EXTENSION
+from auth.tokens.keys import SECOND_STEP, derive
+from auth.tokens.signing_keys import second_step_key
+from auth.web.levels import LEVELS, Level
+from tests.conftest import secret
+from tests.support import passkeys, security_keys
+from tests.support.answers import assert_error, assert_ok
+from tests.support.cast import PASSWORD, Session, session_of, sign_up_anonymously
+from tests.support.contract import routes
+from tests.support.factors import challenge, enrol, raised, set_up, verify
+from tests.support.links import CHALLENGE, VERIFIER, follow, fragment, hand_in
+from tests.support.server import at_once
+from tests.test_contract import guard_of
+
+LOW = (403, "insufficient_aal")
+INACTIVE = {"active": False}
+
+
+def audience(session: Session) -> str:
+    """Return the audience of an access token, whose key and claims must fit it."""
+    header, claims = jwt.get_unverified_header(session.access_token), session.claims
+    keys = session.client.get("/.well-known/jwks.json").json["keys"]
+    is_published = header["kid"] in {key["kid"] for key in keys}
+    fits = {
+        "authenticated": ("ES256", True, None),
+        "second_step": ("HS256", False, "aal2"),
+    }
+    assert (header["alg"], is_published, claims.get("next_aal")) == fits[claims["aud"]]
+    assert header["typ"] == "at+jwt"
+    assert session.user["aud"] == "authenticated"
+    return claims["aud"]
+
+
+def introspected(session, service_role):
+    body = {"token": session.access_token}
+    return session.client.post("/introspect", json=body, headers=service_role)
+
+
+def remove_factors(person, service_role):
+    """Remove all of a user's factors as an operator."""
+    path = f"/admin/users/{person.id}/factors"
+    for factor in person.client.get(path, headers=service_role).json:
+        assert person.client.delete(f"{path}/{factor['id']}", headers=service_role).status_code == 200
+
+
+class TestSessionsThatLackAStep:
+    @pytest.mark.parametrize(
+        ("has", "expected"),
+        [
+            (None, "authenticated"),
+            (enrol, "authenticated"),
+            (passkeys.register, "authenticated"),
+            (set_up, "second_step"),
+            (security_keys.set_up, "second_step"),
+        ],
+        ids=["nothing", "unverified app", "passkey", "app", "security key"],
+    )
+    def test_audience_follows_the_factors_of_the_user(self, alice, has, expected):
+        if has:
+            has(alice.open_session())
+        session = alice.sign_in()
+        assert (session.claims["aal"], audience(session), audience(session.refreshed())) == (
+            "aal1",
+            expected,
+            expected,
+        )
+
+    @pytest.mark.parametrize(
+        ("required", "expected"),
+        [
+            ("none", ["authenticated", "authenticated"]),
+            ("admins", ["authenticated", "second_step"]),
+            ("all", ["second_step"] * 2),
+        ],
+    )
+    def test_setting_demands_a_step_of_users_without_a_factor(
+        self, make_app, alice, carol, required, expected
+    ):
+        client = make_app(AUTH_MFA_REQUIRED=required).test_client()
+        assert [audience(person.sign_in(client=client)) for person in (alice, carol)] == expected
+
+    def test_anonymous_user_of_whom_a_step_is_demanded_lacks_it_too(self, make_app):
+        app = make_app(AUTH_MFA_REQUIRED="all", AUTH_ANONYMOUS_ENABLED="true")
+        assert audience(sign_up_anonymously(app.test_client())) == "second_step"
+
+    def test_every_way_to_sign_in_gives_the_same_audience(self, client, alice, outbox):
+        app, _ = set_up(alice.open_session())
+
+        def by_code():
+            client.post("/magiclink", json={"email": alice.email})
+            code = outbox.last(alice.email, "magiclink").code
+            return client.post("/verify", json={"type": "email", "email": alice.email, "token": code})
+
+        def by_authorization_code():
+            link = {"email": alice.email, "code_challenge": CHALLENGE, "code_challenge_method": "s256"}
+            client.post("/magiclink", json=link)
+            url = follow(client, "magiclink", outbox.last(alice.email, "magiclink").token).location
+            body = {"auth_code": url.partition("code=")[2], "code_verifier": VERIFIER}
+            return client.post("/token?grant_type=pkce", json=body)
+
+        def by_recovery():
+            client.post("/recover", json={"email": alice.email})
+            return hand_in(client, "recovery", outbox.last(alice.email, "recovery").token)
+
+        for sign_in in (by_code, by_authorization_code, by_recovery):
+            session = session_of(client, sign_in())
+            assert (sign_in.__name__, audience(session)) == (sign_in.__name__, "second_step")
+        client.post("/magiclink", json={"email": alice.email})
+        tokens = fragment(follow(client, "magiclink", outbox.last(alice.email, "magiclink").token))
+        by_link = Session(client, tokens["access_token"], tokens["refresh_token"], session.user)
+        assert audience(by_link) == "second_step"
+        assert audience(raised(by_link, app)) == "authenticated"
+
+    def test_administrator_signs_in_without_the_step(self, client, carol):
+        app, _ = set_up(carol.open_session())
+        response = client.post("/login-admin", json={"email": carol.email, "password": PASSWORD})
+        session = session_of(client, response)
+        assert (response.json["admin_details"]["is_admin"], audience(session)) == (True, "second_step")
+        assert_error(session.get("/admin/users"), *LOW)
+        assert raised(session, app).get("/admin/users").status_code == 200
+
+    def test_setting_gives_the_tokens_of_complete_sessions(self, make_app, alice, service_role):
+        app, _ = set_up(alice.open_session())
+        lacking = alice.sign_in()
+        client = make_app(AUTH_MFA_TOKENS="full").test_client()
+        session = alice.sign_in(client=client)
+        assert (audience(session), session.claims["aal"]) == ("authenticated", "aal1")
+        assert introspected(session, service_role).json["aal"] == "aal1"
+        # The changed setting does not complete tokens from before.
+        assert_ok(introspected(lacking.on(client), service_role), INACTIVE)
+        assert_error(lacking.on(client).get("/sessions"), *LOW)
+        assert_error(session.delete("/user"), *LOW)
+        assert raised(session, app).claims["aal"] == "aal2"
+
+
+class TestEndOfTheStep:
+    def test_answer_to_the_step_has_the_full_audience(self, client, alice, outbox):
+        app, first = set_up(alice.open_session())
+        code = first.post("/recovery_codes", json={}).json["codes"][0]
+        low = alice.sign_in()
+        by_recovery_code = session_of(client, low.post("/recovery_codes/verify", json={"code": code}))
+        by_app = raised(alice.sign_in(), app)
+        for session in (by_recovery_code, by_app, by_app.refreshed()):
+            assert (session.claims["aal"], audience(session)) == ("aal2", "authenticated")
+        # The token from before keeps its audience.
+        assert_error(low.get("/sessions"), *LOW)
+        assert by_recovery_code.get("/sessions").status_code == 200
+
+    def test_answer_of_a_passkey_or_security_key_has_the_full_audience(self, client, alice):
+        key, key_id, session = security_keys.set_up(alice.open_session())
+        authenticator, _ = passkeys.register(session)
+        low = alice.sign_in()
+        assert audience(low) == "second_step"
+        proof = passkeys.assertion(client, authenticator)
+        assert audience(session_of(client, low.post("/reauthenticate", json=proof))) == "authenticated"
+        assert audience(passkeys.sign_in(client, authenticator)) == "authenticated"
+        by_key = security_keys.verify(alice.sign_in(), key_id, key)
+        assert audience(session_of(client, by_key)) == "authenticated"
+
+    def test_refresh_after_the_last_factor_was_removed_has_the_full_audience(self, alice, service_role):
+        set_up(alice.open_session())
+        session = alice.sign_in()
+        remove_factors(alice, service_role)
+        assert audience(session.refreshed()) == "authenticated"
+
+    def test_refresh_after_a_factor_was_enrolled_elsewhere_lacks_the_step(self, client, alice, service_role):
+        # After a passkey, another factor ends no sessions.
+        authenticator, _ = passkeys.register(alice.open_session())
+        session = alice.sign_in()
+        set_up(passkeys.sign_in(client, authenticator))
+        # A service that verifies tokens itself accepts this one until it expires; we do not.
+        assert audience(session) == "authenticated"
+        assert_error(session.get("/sessions"), *LOW)
+        assert_error(session.put("/user", json={"data": {"x": 1}}), *LOW)
+        assert_ok(introspected(session, service_role), INACTIVE)
+        assert audience(session.refreshed()) == "second_step"
+
+    def test_promotion_demands_the_step_at_the_next_refresh(self, make_app, alice, service_role):
+        session = alice.sign_in(client=make_app(AUTH_MFA_REQUIRED="admins").test_client())
+        alice.client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
+        assert audience(session.refreshed()) == "second_step"
+
+    @pytest.mark.parametrize("enrols", [True, False], ids=["enrolled", "removed"])
+    def test_concurrent_refreshes_follow_a_change_of_factors(
+        self, server, client, alice, service_role, enrols
+    ):
+        authenticator, _ = passkeys.register(alice.open_session())
+        other = passkeys.sign_in(client, authenticator)
+        app = enrol(other)
+        if not enrols:
+            raised(other, app)
+        before, after = ("authenticated", "second_step") if enrols else ("second_step", "authenticated")
+        session = alice.sign_in()
+        assert audience(session) == before
+
+        def act(number: int):
+            if number == 0:
+                return raised(other, app) if enrols else remove_factors(alice, service_role)
+            return session_of(server, session.on(server).refresh())
+
+        racers = at_once(50, act)[1:]
+        assert {audience(racer) for racer in racers} <= {before, after}
+        assert len({racer.refresh_token for racer in racers}) == 1
+        # Whatever the race gave: a refresh that begins after the change knows of it.
+        late = at_once(50, lambda number: session_of(server, racers[number % 49].on(server).refresh()))
+        assert {audience(racer) for racer in late} == {after}
+
+    def test_sign_in_that_waits_for_the_first_verification_lacks_the_step(self, alice, database):
+        session = alice.open_session()
+        app = enrol(session)
+        challenge_id = challenge(session, app)
+        with database.locked("users", alice.id) as lock:
+            verified = lock.start(lambda: verify(session, app, challenge_id=challenge_id))
+            waiting = lock.start(alice.sign_in)
+        assert verified.result().status_code == 200
+        assert audience(waiting.result()) == "second_step"
+
+
+class TestRoutes:
+    @pytest.mark.parametrize(
+        "has_factor", [True, False], ids=["while it has the factor", "once it is removed"]
+    )
+    def test_level_of_each_route_decides_whether_the_token_is_accepted(
+        self, make_app, alice, service_role, has_factor
+    ):
+        provider = {f"AUTH_PROVIDER_GOOGLE_CLIENT_{name}": "of-these-tests" for name in ("ID", "SECRET")}
+        client = make_app(**provider).test_client()
+        factor, _ = set_up(alice.open_session())
+        walked = [
+            route
+            for route in routes(client.application)
+            if guard_of(route[2]) and not route[1].startswith("/dev/")
+        ]
+        sessions = [alice.open_session() for _ in walked]
+        if not has_factor:
+            remove_factors(alice, service_role)
+        wrong = []
+        for session, (method, path, view) in zip(sessions, walked, strict=True):
+            ids = {"factor_id": factor.id, "session_id": session.id}
+            names = re.findall("{(.+?)}", path)
+            target = path.format_map({name: ids.get(name, str(uuid.uuid4())) for name in names})
+            # A global log-out would end the sessions of the other requests.
+            target += {"/logout": "?scope=local", "/user/identities/authorize": "?provider=google"}.get(
+                path, ""
+            )
+            response = client.open(target, method=method, headers=session.authorization, json={})
+            level = LEVELS[view.__name__]
+            # To enrol another factor takes one. The removal of a factor that is gone needs no level.
+            accepts = level is Level.SESSION or (
+                not has_factor and (level is Level.ENROL or path == "/factors/{factor_id}")
+            )
+            if (response.status_code == 403 and response.json["error_code"] == "insufficient_aal") is accepts:
+                wrong.append((method, path, level, response.status_code, response.json))
+            assert response.status_code != 401, path
+        assert wrong == []
+
+    def test_user_with_a_factor_is_at_aal1_what_others_are_at_aal2(self, alice, database):
+        set_up(alice.open_session())
+        low = alice.sign_in()
+        before = database.everything("users", "sessions")
+        assert_error(low.put("/user", json={"data": {"x": 1}}), *LOW)
+        assert_error(low.delete(f"/sessions/{low.id}"), *LOW)
+        assert_error(low.post("/logout?scope=others"), *LOW)
+        assert database.everything("users", "sessions") == before
+        assert low.get("/user").json["aud"] == "authenticated"
+        assert low.post("/logout").status_code == 200
+        assert_error(low.get("/sessions"), 401, "session_not_found")
+
+    def test_id_token_is_not_linked(self, alice):
+        set_up(alice.open_session())
+        body = {"provider": "google", "id_token": "x.y.z", "link_identity": True}
+        response = alice.sign_in().post("/token?grant_type=id_token", json=body)
+        assert response.status_code in (400, 403)
+        assert alice.sign_in().user["app_metadata"]["providers"] == ["email"]
+
+    def test_expired_token_is_401_everywhere(self, alice, make_app):
+        set_up(alice.open_session())
+        client = make_app(AUTH_ACCESS_TOKEN_LIFETIME="30").test_client()
+        session = alice.sign_in(client=client)
+        parts = client.application.extensions[EXTENSION]
+        level = {"aal": "aal1", "amr": [], "lacks_step": True}
+        expired = parts.access_tokens.issue(session.user, session.id, session.claims["iat"] - 31, **level)
+        for path in ("/user", "/sessions", "/admin/users"):
+            response = client.get(path, headers={"Authorization": f"Bearer {expired}"})
+            assert_error(response, 401, "bad_jwt")
+
+    def test_introspection_calls_the_token_inactive(self, alice, service_role):
+        app, _ = set_up(alice.open_session())
+        low = alice.sign_in()
+        assert_ok(introspected(low, service_role), INACTIVE)
+        high = raised(low, app)
+        assert introspected(high, service_role).json["aud"] == "authenticated"
+        remove_factors(alice, service_role)
+        assert_ok(introspected(low, service_role), INACTIVE)
+
+
+class TestKeys:
+    @pytest.fixture
+    def sessions(self, alice):
+        """A session that lacks a step, and one that does not."""
+        _, full = set_up(alice.open_session())
+        return alice.sign_in(), full
+
+    @pytest.fixture
+    def step_key(self, app):
+        secret_keys = app.extensions[EXTENSION].settings.secret_key
+        return second_step_key(derive(secret_keys, SECOND_STEP)[0])
+
+    def test_old_secret_key_verifies_while_it_is_rotated(self, make_app, alice):
+        old, new = secret("old"), secret("new")
+        before, during, afterwards = (
+            make_app(AUTH_SECRET_KEY=keys).test_client() for keys in (old, f"{new},{old}", new)
+        )
+        session = alice.open_session()
+        set_up(session)
+        low = alice.sign_in(client=before)
+        assert low.on(during).get("/user").status_code == 200
+        assert_error(low.on(during).get("/sessions"), *LOW)
+        assert_error(low.on(afterwards).get("/user"), 401, "bad_jwt")
+        renewed = low.on(during).refreshed()
+        assert renewed.on(afterwards).get("/user").status_code == 200
+        kids = {jwt.get_unverified_header(each.access_token)["kid"] for each in (low, renewed)}
+        assert len(kids) == 2
+
+    def test_altered_token_is_refused(self, client, sessions, service_role):
+        session, full = sessions
+        step_header = jwt.get_unverified_header(session.access_token)
+        full_header = jwt.get_unverified_header(full.access_token)
+        (jwk,) = client.get("/.well-known/jwks.json").json["keys"]
+        pem = jwt.PyJWK(jwk).key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        signature = session.access_token.rpartition(".")[2]
+        payloads = [session.claims, session.claims | {"aud": "authenticated"}, full.claims]
+        forged = {
+            "alg none": [f"{part(step_header | {'alg': 'none'})}.{part(claims)}." for claims in payloads],
+            "other claims": [f"{part(step_header)}.{part(claims)}.{signature}" for claims in payloads[1:]],
+            "kid of the published key": [
+                f"{part(step_header | {'kid': jwk['kid']})}.{part(claims)}.{signature}" for claims in payloads
+            ],
+            "kid of the step": [
+                ".".join([part(full_header | {"kid": step_header["kid"]}), *full.access_token.split(".")[1:]])
+            ],
+            "keyed with public data": [
+                hmac_token(header, claims, data)
+                for claims in payloads
+                for data in (json.dumps(jwk).encode(), step_header["kid"].encode(), pem, b"")
+                for header in (step_header, {"typ": "at+jwt", "kid": jwk["kid"]})
+            ],
+        }
+        for name, tokens in forged.items():
+            for token in tokens:
+                response = client.get("/user", headers={"Authorization": f"Bearer {token}"})
+                assert (name, response.status_code, response.json["error_code"]) == (name, 401, "bad_jwt")
+                inactive = client.post("/introspect", json={"token": token}, headers=service_role)
+                assert (name, inactive.json) == (name, INACTIVE)
+
+    def test_each_key_signs_for_its_audience_only(self, client, sessions, step_key, state_dir):
+        (jwk,) = json.loads((state_dir / "jwt_keys.json").read_text())["keys"]
+        full_key = jwt.PyJWK(jwk, "ES256").key
+        for key, algorithm, kid, claimed in (
+            (step_key.signing_key, "HS256", step_key.kid, "authenticated"),
+            (full_key, "ES256", jwk["kid"], "second_step"),
+        ):
+            claims = sessions[0].claims | {"aud": claimed}
+            token = jwt.encode(claims, key, algorithm, {"typ": "at+jwt", "kid": kid})
+            response = client.get("/user", headers={"Authorization": f"Bearer {token}"})
+            assert (claimed, response.status_code) == (claimed, 401)
+            claims["aud"] = {"authenticated": "second_step", "second_step": "authenticated"}[claimed]
+            token = jwt.encode(claims, key, algorithm, {"typ": "at+jwt", "kid": kid})
+            response = client.get("/user", headers={"Authorization": f"Bearer {token}"})
+            assert (claimed, response.status_code) == (claimed, 200)
+
+    def test_service_role_is_not_read_from_a_token_of_the_step(self, make_app, step_key):
+        client = make_app(AUTH_SERVICE_ROLE_JWT="true").test_client()
+        token = jwt.encode({"role": "service_role"}, step_key.signing_key, "HS256", {"kid": step_key.kid})
+        response = client.get("/admin/users", headers={"Authorization": f"Bearer {token}"})
+        assert_error(response, 401, "bad_jwt")
+
+
+def hmac_token(header: dict[str, Any], claims: dict[str, Any], key: bytes) -> str:
+    """Return a token with a key that PyJWT may refuse to use."""
+    signed = f"{part(header | {'alg': 'HS256'})}.{part(claims)}"
+    mac = base64.urlsafe_b64encode(hmac.digest(key, signed.encode(), "sha256")).decode().rstrip("=")
+    return f"{signed}.{mac}"
+
+
+def part(value: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
