@@ -29,12 +29,18 @@ test("an authenticator app is enrolled, verified and removed", async () => {
   ok(await other.auth.signInWithPassword({ email, password }));
   let levels = ok(await other.auth.mfa.getAuthenticatorAssuranceLevel());
   assert.deepEqual([levels.currentLevel, levels.nextLevel], ["aal1", "aal2"]);
+  // The client takes this token for valid, because GET /user does: servers look at the audience.
+  const { claims, header } = ok(await other.auth.getClaims());
+  assert.deepEqual([header.alg, claims.aud, claims.next_aal], ["HS256", "second_step", "aal2"]);
+  assert.equal(ok(await other.auth.getUser()).user.aud, "authenticated");
   failed(await other.auth.updateUser({ password: "Another-Horse-1" }), 403, "insufficient_aal");
+  failed(await other.auth.updateUser({ data: { x: 1 } }), 403, "insufficient_aal");
   const { id: challengeId } = ok(await other.auth.mfa.challenge({ factorId: id }));
   ok(await other.auth.mfa.verify({ factorId: id, challengeId, code: code(totp.secret, 1) }));
   levels = ok(await other.auth.mfa.getAuthenticatorAssuranceLevel());
   assert.deepEqual([levels.currentLevel, levels.nextLevel], ["aal2", "aal2"]);
   assert.equal(levels.currentAuthenticationMethods.at(-1).method, "totp");
+  assert.equal(ok(await other.auth.getClaims()).claims.aud, "authenticated");
   ok(await other.auth.updateUser({ password: "Another-Horse-1" }));
   assert.equal(ok(await other.auth.mfa.unenroll({ factorId: id })).id, id);
   ok(await other.auth.refreshSession());

@@ -167,7 +167,7 @@ class TestUser:
         claims = dave.get_claims()["claims"]
         assert (claims["email"], claims["role"], claims["aal"]) == (DAVE["email"], "authenticated", "aal1")
 
-    def test_factors(self, dave):
+    def test_factors(self, dave, connect):
         assert dave.mfa.list_factors().totp == []
         assert dave.mfa.get_authenticator_assurance_level().current_level == "aal1"
 
@@ -182,6 +182,15 @@ class TestUser:
         level = dave.mfa.get_authenticator_assurance_level()
         assert (level.current_level, level.next_level) == ("aal2", "aal2")
         assert [entry.method for entry in level.current_authentication_methods][-1] == "totp"
+        assert dave.get_claims()["claims"]["aud"] == "authenticated"
+        other = connect().auth
+        other.sign_in_with_password(DAVE)
+        # The client takes this token for valid, because GET /user does: servers look at the audience.
+        assert other.get_claims()["claims"]["aud"] == "second_step"
+        level = other.mfa.get_authenticator_assurance_level()
+        assert (level.current_level, level.next_level) == ("aal1", "aal2")
+        with refused(403, "insufficient_aal"):
+            other.update_user({"data": {"x": 1}})
         assert dave.mfa.unenroll({"factor_id": enrolled.id}).id == enrolled.id
 
 
