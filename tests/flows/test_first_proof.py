@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.factors import set_up
 from tests.support.links import OTHER_PHONE, PHONE, assert_dead, fragment, hand_in, press, type_in
 from tests.support.oauth import Service, external
 
@@ -99,6 +100,17 @@ class TestProofByOtherMeans:
             lax.post("/token?grant_type=password", json={"phone": PHONE, "password": MALLORYS}),
             401,
             "invalid_credentials",
+        )
+
+    def test_factors_and_their_networks_are_removed(
+        self, lax, mallory, outbox, service_role, database, prove
+    ):
+        set_up(mallory)
+        assert database.count("known_networks", "passed_at IS NOT NULL") == 1
+        session_of(lax, prove(lax, outbox, service_role))
+        assert (database.count("factors"), database.count("known_networks", "passed_at IS NOT NULL")) == (
+            0,
+            0,
         )
 
     def test_pending_changes_are_removed(self, lax, mallory, outbox, service_role, prove):
