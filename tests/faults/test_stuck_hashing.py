@@ -58,14 +58,16 @@ def repeated(*acts: Callable[[], Any]) -> Iterator[list[list[Any]]]:
 
 
 # A loop is endless once it has had four seconds of CPU time, which takes a while on busy cores.
-@pytest.mark.parametrize(("hang", "seconds"), [("Deadlock", NOTICED), ("Polling", NOTICED), ("Loop", 90)])
+@pytest.mark.parametrize(
+    ("hang", "seconds", "count"), [("Deadlock", NOTICED, 1), ("Polling", NOTICED, 2), ("Loop", 90, 2)]
+)
 def test_worker_with_a_hanging_hash_is_replaced_while_others_are_served(
-    serve, alice, bob, carol, hang, seconds
+    serve, alice, bob, carol, hang, seconds, count
 ):
     body = json.dumps({"email": "alice@example.com", "password": f"Hang-{hang}-1"}).encode()
     request = b"POST /token?grant_type=password HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
-    with Metered(serve, command=HANGING_GUNICORN) as metered:
-        wait_until(lambda: metered.value("latchkey_workers") == 2)
+    with Metered(serve, command=HANGING_GUNICORN, AUTH_WORKERS=str(count)) as metered:
+        wait_until(lambda: metered.value("latchkey_workers") == count)
         client, log, before = metered.client, metered.service.log, metered.workers()
         assert metered.value("latchkey_hash_stuck") == 0
         session = carol.sign_in()
@@ -83,15 +85,16 @@ def test_worker_with_a_hanging_hash_is_replaced_while_others_are_served(
             began = time.monotonic()
             wait_until(lambda: "hashing_stuck" in log(), seconds)
             assert time.monotonic() - began > 19
-            wait_until(lambda: len(metered.workers() & before) == 1, 5)
-            wait_until(lambda: len(metered.workers()) == 2)
+            wait_until(lambda: len(metered.workers() & before) == count - 1, 5)
+            wait_until(lambda: len(metered.workers()) == count)
             assert stuck.recv(1) == b""
 
         assert set(users) == {200}
         assert set(sign_ins) == {200}
         unhealthy = [answer for answer in health if answer.status_code != 200]
-        assert {(answer.status_code, answer.headers["Retry-After"]) for answer in unhealthy} == {(503, "2")}
-        assert all(answer.json == UNHEALTHY for answer in unhealthy)
+        assert unhealthy or count > 1  # another worker may have answered each request
+        for answer in unhealthy:
+            assert (answer.status_code, answer.headers["Retry-After"], answer.json) == (503, "2", UNHEALTHY)
         (event,) = [json.loads(line) for line in log().splitlines() if "hashing_stuck" in line]
         assert (event["level"], event["reason"]) == ("error", REASON)
         assert metered.value("latchkey_hash_stuck") == 1
