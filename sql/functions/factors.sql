@@ -32,8 +32,8 @@ AS $$
   SELECT required = 'all' OR required = 'admins' AND u.role = 'admin'
 $$;
 
--- Whether a session at `aal` lacks a step that its user has, or must have. `has_step` is a parameter, because
--- the planner does not inline a function with a sub-select: 30 µs of a refresh.
+-- Whether a session at `aal` lacks a step that its user has, or must have. A refresh and a sign-in look up
+-- `has_step` in different ways.
 CREATE OR REPLACE FUNCTION lacks_step(u users, aal text, required text, has_step boolean) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -41,8 +41,8 @@ AS $$
 $$;
 
 -- `aal` is the access token's, because a token from before the session was raised keeps its level. `level` is
--- what the operation requires, see auth/web/levels.py; `required` is AUTH_MFA_REQUIRED. `aal0` is the level of
--- tokens of the audience `second_step`, even if the session no longer lacks the step.
+-- what the operation requires, see auth/web/levels.py; `required` is AUTH_MFA_REQUIRED. A token of the
+-- audience `second_step` is at `aal0`, even if the session no longer lacks the step.
 CREATE OR REPLACE FUNCTION lacks_level(u users, s sessions, aal text, level text, required text)
   RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE

@@ -296,6 +296,16 @@ def second_step(walker: Walker) -> None:
     walker.shows("second step, several apps", "Tablet")
 
 
+def skipped_step(walker: Walker) -> None:
+    session = walker.person().sign_in(client=walker.client)
+    response = passkeys.register_response(session, Authenticator(), origin=walker.here)
+    assert response.status_code == 200, response.text
+    walker.visit(f"/sign-in?{urlencode({'redirect_to': walker.application, 'code_challenge': CHALLENGE})}")
+    walker.press("sign-in", email=ALICE, password=PASSWORD)
+    walker.shows("second step, passkey alone", "Not now")
+    walker.press("second-step/skip")
+
+
 def others(walker: Walker) -> None:
     walker.visit("/")
     walker.shows("welcome", "Latchkey is running")
@@ -326,5 +336,6 @@ WALKS = (
     deleting,
     two_step,
     second_step,
+    skipped_step,
     others,
 )
