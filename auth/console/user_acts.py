@@ -141,7 +141,7 @@ def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
 
 
 def _invite(_users: Subject, form: dict[str, Any]) -> Response:
-    user, _message_id = invitations.invite({"email": form["email"], "data": {}, "options": {}}, None)
+    user, _message_id = invitations.invite({"email": form["email"], "data": {}, "options": {}})
     return to_own(f"console/users/{json.loads(user)['id']}?done=invite")
 
 

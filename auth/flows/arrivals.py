@@ -1,4 +1,4 @@
-"""Where a browser goes after a sign-in: to the application that sent it here, or to a page of ours."""
+"""Where a link leads, and a browser goes after a sign-in: to an application, or to a page of ours."""
 
 import re
 from collections.abc import Mapping
@@ -15,14 +15,18 @@ from auth.flows.outgoing import own_url
 from auth.flows.reauthentication import lock_caller
 from auth.flows.token_response import Outcome, see_other, tokens
 from auth.net.redirects import origin, with_fragment, with_query
+from auth.tokens import one_time
 from auth.web import audit, form_schemas, guard
 from auth.web.errors import ApiError
+from auth.web.input import checked_redirect, sent_redirect
 from auth.web.levels import Level
 
 # The pages that a sign-in, a second step or a proof may return to, by their names in `next`.
 _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "delete")} | {
     "new-password": "new-password"
 }
+# Links whose user chooses a password next.
+_TO_PASSWORD = ("recovery", "invite")
 _CONSOLE = re.compile(r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?")
 
 
@@ -32,16 +36,39 @@ def own_page(name: str | None) -> str | None:
     return name if _CONSOLE.fullmatch(name) else _OWN_PAGES.get(name)
 
 
+def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:
+    """Return where the link of a requested message leads: to an allowed `redirect_to`, to a page of ours, or
+    to the site (None)."""
+    sent, checked = sent_redirect(body), checked_redirect(body)
+    if (sent and sent == checked) or "in_dialect" in g or body.get("code_challenge"):
+        return checked
+    return own_target(purpose, is_for_application=False) or checked
+
+
+def own_target(purpose: str, *, is_for_application: bool = True) -> str | None:
+    """Return the page of ours that a link without `redirect_to` leads to, or None.
+
+    An application that speaks the dialect or sends a code challenge asks for the new password itself. Its
+    links have no `redirect_to`; nor have those from before 0.3.0, which therefore count as an application's.
+    """
+    settings = latchkey.settings
+    has_page = is_for_application and settings.has_site
+    is_ours = purpose in one_time.UNDO or (purpose in _TO_PASSWORD and not has_page)
+    return Destination().before_password().own_url("new-password") if is_ours and settings.pages else None
+
+
 @dataclass(frozen=True)
 class Destination:
     """The application that the browser came from: its URL, and a code challenge (RFC 7636).
 
-    Or a page of ours, `next`, which also gets the other two.
+    Or a page of ours, `next`, which also gets the others. Without an application, `then` is `site` where a
+    new password leads on to the site, which gets no tokens.
     """
 
     redirect_to: str | None = None
     code_challenge: str | None = None
     next: str | None = None
+    then: str | None = None
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "Destination":
@@ -50,8 +77,9 @@ class Destination:
         sent = values.get("redirect_to")
         checked = latchkey.redirects.checked(sent) if sent else None
         redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
-        next_page = values.get("next")
-        return cls(redirect_to, values.get("code_challenge"), next_page if own_page(next_page) else None)
+        next_page = values.get("next") if own_page(values.get("next")) else None
+        then = "site" if values.get("then") == "site" else None
+        return cls(redirect_to, values.get("code_challenge"), next_page, then)
 
     def __bool__(self) -> bool:
         """Whether there is an application."""
@@ -68,6 +96,11 @@ class Destination:
     @property
     def parameters(self) -> dict[str, str]:
         return {name: value for name, value in asdict(self).items() if value}
+
+    def before_password(self) -> "Destination":
+        """Return the destination for /new-password, which leads on to the site, if to nothing else."""
+        leads_on = self or self.next or not latchkey.settings.has_site
+        return self if leads_on else replace(self, then="site")
 
     def path(self, page: str) -> str:
         """Return the path of a page of ours, with this destination in its query."""
@@ -133,7 +166,10 @@ def go_on(destination: Destination, done: str | None = None, level: Level = Leve
     if next_url := destination.next_url():
         return see_other(next_url)
     account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
-    return hand_over(destination, level) if destination else see_other(account)
+    if destination:
+        return hand_over(destination, level)
+    # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
+    return see_other(latchkey.settings.site_url if destination.then else account)
 
 
 def hand_over(destination: Destination, level: Level) -> Response:

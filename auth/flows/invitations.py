@@ -4,6 +4,7 @@ from typing import Any
 
 from auth.context import latchkey
 from auth.flows import outgoing, targets
+from auth.flows.arrivals import requested_target
 from auth.flows.sign_up import create_addressed_user
 from auth.tokens import one_time
 from auth.web import audit
@@ -11,9 +12,9 @@ from auth.web.errors import ApiError
 from sql import Transaction
 
 
-def invite(body: dict[str, Any], redirect_to: str | None) -> tuple[str, str]:
+def invite(body: dict[str, Any]) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
-    settings, email = latchkey.settings, body["email"]
+    settings, email, redirect_to = latchkey.settings, body["email"], requested_target("invite", body)
     message = outgoing.Message(email, code=False, lifetime=one_time.INVITATION_LIFETIME)
     # The address first, so that an invitation refused by its window does not count for the service.
     windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]

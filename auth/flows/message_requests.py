@@ -7,11 +7,11 @@ from flask import g
 
 from auth.context import latchkey
 from auth.flows import outgoing, targets
+from auth.flows.arrivals import requested_target
 from auth.flows.reauthentication import code_address, lock_caller
 from auth.flows.sign_up import create_addressed_user
 from auth.web import audit, guard
 from auth.web.errors import ApiError
-from auth.web.input import checked_redirect
 from sql import Transaction
 
 
@@ -20,7 +20,7 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
     of kind `none`; an administrator, who acts on the user `target_id`, gets the reason as an `ApiError`."""
     email, phone = body.get("email"), body.get("phone")
     outgoing.check_channel(email, phone)
-    link = {"redirect_to": checked_redirect(body)}
+    link = {"redirect_to": requested_target(purpose, body)}
     message = outgoing.Message(email or body["phone"])
     may_create = body.get("create_user", False) and not latchkey.settings.disable_signup
     with targets.act() if target_id else latchkey.db.transaction() as tx:

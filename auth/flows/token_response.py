@@ -15,13 +15,17 @@ from sql import Transaction
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a sign-in: a session (a row of `open_session`), an authorization code, or a refusal."""
+    """The result of a sign-in: a session (a row of `open_session`), an authorization code, or a refusal.
+
+    `undone_to` is the address that an undone change has given back.
+    """
 
     session: Any = None
     authorization_code: str | None = None
     refusal: ApiError | None = None
     redirect_to: str | None = None
     recent_changes: list[dict[str, Any]] | None = None
+    undone_to: str | None = None
 
 
 def open_session(tx: Transaction, user_id: str, method: str) -> Any:

@@ -79,7 +79,7 @@ def _spend(
             return _expired()
         if link_type in one_time.UNDO:
             undo(tx, spent, proof["token_hash"])
-            return Outcome()
+            return Outcome(undone_to=spent.target)
         if link_type in one_time.CHANGES:
             return _take_new_address(tx, spent, proof, redirects)
         return _confirm_address(tx, spent, redirects)

@@ -8,9 +8,11 @@ from auth.context import latchkey
 from auth.flows import removal
 from auth.flows.browser_sessions import signed_in
 from auth.flows.user_changes import change_user
+from auth.net.redirects import with_query
 from auth.pages.moments import ago
 from auth.pages.page import address, page, provider, text, to_own
 from auth.pages.problems import Problem, shows
+from auth.pages.sign_in import destination
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
@@ -30,7 +32,9 @@ _KINDS = {
 def _form(problem: Problem | None = None) -> Response:
     guard.live_caller()
     changes = [_shown(change) for change in removal.list_recent(latchkey.db, guard.caller_id())]
-    return page("account_changes.html", here="/account/changes", problem=problem, changes=changes)
+    to = destination()
+    here = f"/{to.path('account/changes')}"
+    return page("account_changes.html", here=here, to=to, problem=problem, changes=changes)
 
 
 @blueprint.get("/account/changes")
@@ -47,7 +51,7 @@ def show_changes() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def remove_change() -> Response:
     change_user({"remove": [known_id(read_form(form_schemas.IdForm())["id"], "not_found")]})
-    return to_own("account/changes?done=removed")
+    return to_own(with_query(destination().path("account/changes"), {"done": "removed"}))
 
 
 def _shown(change: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ _OPENED_BY_BROWSERS = {
     *("/authorize", "/callback", "/providers/<name>/callback"),
     *("/dev/inbox", "/dev/inbox/<message_id>"),
 }
-_APPLICATION = ("redirect_to", "code_challenge")
+_APPLICATION = ("redirect_to", "code_challenge", "then")
 _FORMS = {FORM, "multipart/form-data"}
 
 

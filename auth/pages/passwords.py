@@ -1,6 +1,7 @@
 from flask import Blueprint, Response, request
 
-from auth.flows import browser_sessions
+from auth.context import latchkey
+from auth.flows import browser_sessions, removal
 from auth.flows.arrivals import go_on, redirect_signed_in
 from auth.flows.browser_sessions import signed_in
 from auth.flows.message_requests import request_message
@@ -34,7 +35,15 @@ def _request_form(problem: Problem | None = None) -> Response:
 
 
 def _new_form(problem: Problem | None = None) -> Response:
-    return form_page("new_password.html", "new-password", problem=problem, known=browser_sessions.resume())
+    shown = {"known": browser_sessions.resume(), "changes": 0}
+    if destination().then:
+        # The account, which lists them, is not the next page.
+        shown["changes"] = len(removal.list_recent(latchkey.db, guard.caller_id()))
+    return form_page("new_password.html", "new-password", problem=problem, **shown)
+
+
+def _next_page() -> str:
+    return destination().before_password().own_url("new-password")
 
 
 @blueprint.get("/forgot-password")
@@ -49,7 +58,7 @@ def show_forgot_password() -> Response:
 @limited("recover")
 def submit_forgot_password() -> Response:
     """Send a code, by mail with a link, if the address has a user, and ask for the code."""
-    form, back = read_form(form_schemas.AddressForm()), destination().own_url("new-password")
+    form, back = read_form(form_schemas.AddressForm()), _next_page()
     request_message("recovery" if "email" in form else "sms", {**form, "redirect_to": back})
     return code_page("forgot-password", address_of(form), again="forgot-password")
 
@@ -62,7 +71,7 @@ def submit_recovery_code() -> Response:
     form = read_form(form_schemas.CodeForm())
     proof = by_code(address_of(form), form["code"])
     outcome = spend("recovery" if "email" in form else "sms", proof, redirects=False)
-    return redirect_signed_in(destination().own_url("new-password"), outcome)
+    return redirect_signed_in(_next_page(), outcome)
 
 
 @blueprint.get("/.well-known/change-password")

@@ -4,12 +4,13 @@ from flask import Blueprint, Response, json
 
 from auth.context import latchkey
 from auth.flows import invitations, outgoing
+from auth.flows.arrivals import requested_target
 from auth.flows.sign_up import create_addressed_user
 from auth.passwords.policy import check_strength
 from auth.web import audit, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError, found
-from auth.web.input import checked_redirect, read_body
+from auth.web.input import read_body
 from sql import Transaction
 
 blueprint = Blueprint("admin_links", __name__)
@@ -27,7 +28,7 @@ def generate_link() -> Response:
     if "password" in body and purpose in ("signup", "recovery"):
         check_strength(latchkey.settings, body["password"], [email])
         password_hash = latchkey.passwords.hash(body["password"])
-    redirect_to = checked_redirect(body) or latchkey.settings.site_url
+    redirect_to = requested_target(purpose, body) or latchkey.settings.site_url
     message = outgoing.Message(new_email or email)
     with latchkey.db.transaction() as tx:
         user_id, is_created = _linked_user(tx, purpose, body, password_hash)
@@ -83,5 +84,5 @@ def _request_email_change(tx: Transaction, user_id: str, new_email: str) -> None
 def invite() -> Response:
     """Invite a user by mail, or again until the user accepts."""
     body = read_body(schemas.Invitation())
-    user, message_id = invitations.invite(body, checked_redirect(body))
+    user, message_id = invitations.invite(body)
     return JsonResponse(f'{{"user": {user}, "message_id": "{message_id}"}}')

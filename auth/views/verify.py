@@ -6,14 +6,21 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
 from auth.flows import undo_credentials
-from auth.flows.arrivals import form_targets, redirect_done, redirect_signed_in, redirect_with_error
+from auth.flows.arrivals import (
+    form_targets,
+    own_target,
+    redirect_done,
+    redirect_signed_in,
+    redirect_with_error,
+)
 from auth.flows.token_response import token_response
 from auth.flows.undo import list_undone
 from auth.flows.verification import Proof, by_code, by_link, spend
 from auth.pages.moments import ago
-from auth.pages.page import device, page
+from auth.pages.page import address, device, masked, page
+from auth.pages.sign_in import form_page
 from auth.tokens import one_time
-from auth.web import form_schemas, schemas, webauthn_schemas
+from auth.web import audit, form_schemas, schemas, webauthn_schemas
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
@@ -43,6 +50,9 @@ _DONE = {
 
 # For each type of link that offers "This was not me": the statement, and the section of the page's texts.
 _DECLINED = {"signup": ("decline_signup", "declined"), "email_change": ("decline_change", "change_declined")}
+
+# Links that lead to our page for a new password.
+_TO_PASSWORD = {"recovery", "invite", *one_time.UNDO}
 
 _WRONG_FACTOR = {
     *("insufficient_aal", "over_request_rate_limit", "validation_failed"),
@@ -101,7 +111,7 @@ def _proof(body: Mapping[str, str]) -> Proof:
 
 
 def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Response:
-    target = _target(query, link.redirect_to or _own_page(link.purpose))
+    target = _target(query, link.redirect_to or own_target(link.purpose))
     challenge = undo_credentials.challenge(query["token"]) if link.asks_for_factor else None
     undone = list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
     return page(
@@ -140,11 +150,25 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     except ApiError as error:
         if link_type in one_time.UNDO and error.error_code in _WRONG_FACTOR:
             return _page_of_link(query, status=403)
-        return redirect_with_error(_target(query, None), "access_denied", error)
+        return _refused(query, error)
     target = _target(query, outcome.redirect_to)
+    if outcome.undone_to and latchkey.redirects.is_own_page(target):
+        shown = address(masked(outcome.undone_to))
+        return form_page("undone.html", "forgot-password", typed_address=outcome.undone_to, shown=shown)
     if link_type in _DONE:
         return redirect_done(target, link_type, _DONE[link_type])
     return redirect_signed_in(target, outcome, link_type)
+
+
+def _refused(query: Mapping[str, str], error: ApiError) -> Response:
+    target = _target(query, None)
+    if not latchkey.redirects.is_own_page(target) or query["type"] not in _TO_PASSWORD:
+        return redirect_with_error(target, "access_denied", error)
+    # In a browser that is signed in, that page would ask for the password of another user.
+    if error.error_code != "otp_expired":
+        return redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
+    audit.refused(error.error_code)
+    return _dead_link_page(query["type"])
 
 
 def _answer(query: Mapping[str, str]) -> undo_credentials.Answer | None:
@@ -158,11 +182,3 @@ def _answer(query: Mapping[str, str]) -> undo_credentials.Answer | None:
 def _target(query: Mapping[str, str], requested: str | None) -> str:
     """Return the target of the link, or of the request that sent it, if allowed, else the site's URL."""
     return latchkey.redirects.checked(query.get("redirect_to") or requested)
-
-
-def _own_page(purpose: str) -> str | None:
-    """Return the page on which to choose a password if there is no application."""
-    settings = latchkey.settings
-    if purpose in ("recovery", "invite") and settings.pages and not settings.has_site:
-        return f"{settings.base_url}/new-password"
-    return None

@@ -21,7 +21,7 @@ class AddressForm(Addressed):
         return data
 
 
-Arrival = Challenged.from_dict({"next": fields.Text()})
+Arrival = Challenged.from_dict({"next": fields.Text(), "then": fields.Text()})
 SignInForm = AddressForm.from_dict({"password": fields.Password(required=True)})
 CodeForm = AddressForm.from_dict({"code": fields.TypedCode(required=True)})
 EmailForm = Input.from_dict({"email": fields.Email(required=True)})

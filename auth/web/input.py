@@ -89,9 +89,14 @@ def read_query(schema: Schema) -> dict[str, Any]:
     return check(schema, _single_values(schema, request.args))
 
 
+def sent_redirect(body: Mapping[str, Any]) -> str | None:
+    """Return `redirect_to` of body or query, unchecked."""
+    return body.get("redirect_to") or read_query(RedirectQuery()).get("redirect_to")
+
+
 def checked_redirect(body: Mapping[str, Any]) -> str | None:
     """Return `redirect_to` of body or query: None if missing, the site's URL if not allowed."""
-    sent = body.get("redirect_to") or read_query(RedirectQuery()).get("redirect_to")
+    sent = sent_redirect(body)
     return latchkey.redirects.checked(sent) if sent else None
 
 

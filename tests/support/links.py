@@ -152,16 +152,21 @@ def path(type: str, token: str | None, **query: str) -> str:
 
 def follow(client: Any, type: str, token: str | None, **query: str) -> Any:
     """Open a link as a program does."""
-    return client.get(path(type, token, **query))
+    return client.get(path(type, token, **_to_site(type) | query))
 
 
 def press(client: Any, type: str, token: str | None, **fields: str) -> Any:
     """Press the button of the page that a browser shows for a link."""
     return client.post(
         "/verify",
-        data={"token": token, "type": type, **own_form(client), **fields},
+        data={"token": token, "type": type, **own_form(client), **_to_site(type), **fields},
         headers=BROWSER | {"Sec-Fetch-Site": "same-origin"},
     )
+
+
+def _to_site(type: str) -> dict[str, str]:
+    # Otherwise these lead to the page for a new password, see tests/flows/test_link_targets.py.
+    return {"redirect_to": SITE} if type in ("invite", "recovery") else {}
 
 
 def own_form(client: Any) -> dict[str, str]:

@@ -145,6 +145,10 @@ def links(walker: Walker) -> None:
     walker.shows("link that undoes", "Undo the change")
     walker.press("verify", factor_code=app.wrong_code())
     walker.shows("link that undoes, wrong code", "That code is wrong or was used before.")
+    walker.press("verify", factor_code=app.code())
+    walker.shows("undone", "The change is undone")
+    walker.press("forgot-password")
+    walker.shows("undone, code", "Enter it to choose a new password.")
 
 
 def account(walker: Walker) -> None:

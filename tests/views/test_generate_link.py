@@ -23,6 +23,8 @@ from tests.support.links import (
 
 NEW = "Another-Horse-1"
 DAVE = "dave@example.com"
+# Where the links lead without `redirect_to`.
+TARGETS = {"magiclink": SITE} | dict.fromkeys(("recovery", "invite"), f"{SITE}/new-password")
 A_TOKEN = Like("a link's token", r"[\w-]{43}")
 A_CODE = Like("a code", r"[0-9]{6}")
 
@@ -70,7 +72,7 @@ class TestResult:
     @pytest.mark.parametrize("type", ["magiclink", "recovery"])
     def test_result_for_a_user_has_the_user_and_the_link(self, client, service_role, generate, alice, type):
         result = generate(type, alice.email)
-        assert result == user(alice.email, id=alice.id) | link_of(result, type)
+        assert result == user(alice.email, id=alice.id) | link_of(result, type, TARGETS[type])
 
     def test_result_for_a_sign_up_has_the_new_user_and_the_link(self, generate):
         result = generate("signup", DAVE, password=PASSWORD, data={"name": "Dave"})
@@ -79,7 +81,7 @@ class TestResult:
     def test_result_for_an_invitation_has_the_new_user_and_the_link(self, generate):
         result = generate("invite", DAVE, data={"name": "Dave"})
         assert result == new_user(DAVE, user_metadata={"name": "Dave"}, invited_at=A_TIMESTAMP) | link_of(
-            result, "invite"
+            result, "invite", TARGETS["invite"]
         )
 
     @pytest.mark.parametrize("type", ["email_change", "email_change_current", "email_change_new"])
@@ -153,7 +155,7 @@ class TestNothingIsSent:
 class TestUse:
     @pytest.mark.parametrize("type", ["magiclink", "recovery"])
     def test_link_signs_in(self, client, generate, alice, type):
-        result = generate(type, alice.email)
+        result = generate(type, alice.email, redirect_to=SITE)
         assert fragment(client.get(result["action_link"])) == tokens_for(type)
         assert_dead(client, type, result["hashed_token"])
 

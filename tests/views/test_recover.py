@@ -8,6 +8,7 @@ from tests.support.cast import Session
 from tests.support.links import (
     ON_ITS_WAY,
     PHONE,
+    SITE,
     assert_dead,
     assert_signed_in,
     assert_signs_in,
@@ -15,6 +16,7 @@ from tests.support.links import (
     fragment,
     hand_in,
     later,
+    path,
     type_in,
 )
 
@@ -150,7 +152,7 @@ def test_recovery_works_when_attackers_used_up_the_password_tries(make_app, alic
     )
     client.post("/recover", json={"email": alice.email}, environ_overrides=home)
     tokens = fragment(
-        client.get(f"/verify?type=recovery&token={outbox.last().token}", environ_overrides=home)
+        client.get(path("recovery", outbox.last().token, redirect_to=SITE), environ_overrides=home)
     )
     assert Session(client, tokens["access_token"], "", {}).get("/user").status_code == 200
     assert client.post("/token?grant_type=password", json=right, environ_overrides=home).status_code == 200

@@ -5,6 +5,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from flask.testing import FlaskClient
 
+from tests.conftest import BASE_URL
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD
@@ -230,7 +231,7 @@ def test_hostile_targets_are_distinct_and_many():
 
 
 class TestCreatingALink:
-    """A target that is not allowed is replaced with the site when the link is made."""
+    """A target that is not allowed is replaced with the default when the link is made."""
 
     @pytest.fixture(
         params=[
@@ -278,17 +279,23 @@ class TestCreatingALink:
 
         return ask
 
+    @pytest.fixture
+    def default(self, request):
+        """What replaces a target that is not allowed."""
+        is_for_password = request.node.callspec.params["ask"] in ("/recover", "/admin/invite")
+        return f"{BASE_URL}/new-password?then=site" if is_for_password else SITE
+
     @pytest.mark.parametrize("by", ["body", "query"])
-    def test_allowed_target_is_kept_and_others_are_replaced(self, ask, database, by):
+    def test_allowed_target_is_kept_and_others_are_replaced(self, ask, default, database, by):
         for number, target in enumerate(FEW):
             response = ask(number, target, by)
             if "action_link" in response.json:
                 assert response.json["redirect_to"] == SITE
                 assert response.json["action_link"].endswith(f"&redirect_to={quote(SITE, safe='')}")
-        assert stored_targets(database) == [SITE]
+        assert stored_targets(database) == [default]
         for number, target in enumerate(GOOD[::4], len(FEW)):
             ask(number, target, by)
-        assert stored_targets(database) == sorted([SITE, *GOOD[::4]])
+        assert stored_targets(database) == sorted([default, *GOOD[::4]])
 
     def test_no_hostile_target_is_kept(self, client, alice, database):
         for target in SOME:

@@ -1,0 +1,262 @@
+"""Where the links of recoveries, invitations and notices end, at a service that has an application."""
+
+import pytest
+
+from tests.pages.test_second_step import shown_app
+from tests.support.cases import cases
+from tests.support.cast import PASSWORD, sign_in
+from tests.support.factors import set_up
+from tests.support.links import CHALLENGE, SITE, fragment, own_form, path, query, tokens_for
+from tests.support.pages import Visitor, words
+
+APPLICATION = "https://app.example.com/start"
+ALLOWED = "https://app.example.com/choose?x=1"
+PAGE = f"{SITE}/new-password?then=site"
+ALICE, DAVE, NEW = "alice@example.com", "dave@example.com", "Fresh-Horse-2"
+DIALECT = {"X-Supabase-Api-Version": "2024-01-01"}
+# What asks for a link, with the body.
+ASKS = {
+    "/recover": {"email": ALICE},
+    "/admin/invite": {"email": DAVE},
+    "/admin/generate_link recovery": {"type": "recovery", "email": ALICE},
+    "/admin/generate_link invite": {"type": "invite", "email": DAVE},
+}
+
+
+@pytest.fixture
+def app(make_app):
+    return make_app(AUTH_SITE_URL=APPLICATION)
+
+
+@pytest.fixture
+def visitor(app) -> Visitor:
+    return Visitor(app)
+
+
+@pytest.fixture
+def ask(service_role, mailbox):
+    """Ask for a link, and return it as it is in the mail or the response."""
+
+    def ask(client, what, headers=None, **body):
+        url, asked = what.partition(" ")[0], ASKS[what] | body
+        credentials = {} if what == "/recover" else service_role
+        response = client.post(url, json=asked, headers=credentials | (headers or {}))
+        assert response.status_code == 200, response.text
+        return response.json.get("action_link") or mailbox.link_for(asked["email"])
+
+    return ask
+
+
+def spent(client, link):
+    """Press the button of a link's page in a new browser, and return the redirect."""
+    visitor, browser = Visitor(client.application), client.application.test_client()
+    fields = visitor.visit(link).forms[0].fields | own_form(browser)
+    return browser.post("/verify", data=fields, headers={"Sec-Fetch-Site": "same-origin"})
+
+
+class TestAsked:
+    @pytest.mark.parametrize("what", ASKS)
+    @pytest.mark.parametrize(
+        "body", [{}, {"redirect_to": "https://evil.example/"}], ids=["without", "not allowed"]
+    )
+    def test_link_signs_the_browser_in_on_our_page_without_tokens(
+        self, client, alice, ask, database, what, body
+    ):
+        response = spent(client, ask(client, what, **body))
+        assert (response.status_code, response.location) == (303, PAGE)
+        assert "latchkey=" in response.headers["Set-Cookie"]
+        assert (database.count("sessions"), database.count("browser_sessions")) == (1, 1)
+        assert database.count("authorization_codes") == 0
+
+    @pytest.mark.parametrize("what", ASKS)
+    def test_program_is_led_to_the_same_page(self, client, alice, ask, what):
+        response = client.get(ask(client, what).removeprefix(SITE))
+        assert (response.status_code, response.location) == (303, PAGE)
+
+    @pytest.mark.parametrize("what", ASKS)
+    def test_application_that_has_its_own_page_gets_the_tokens(self, client, alice, ask, what):
+        kind = "recovery" if "recover" in what else "invite"
+        in_dialect = spent(client, ask(client, what, DIALECT))
+        assert fragment(in_dialect, APPLICATION) == tokens_for(kind)
+        if kind == "recovery":
+            named = spent(client, ask(client, what, redirect_to=ALLOWED))
+            assert fragment(named, ALLOWED) == tokens_for(kind)
+
+    def test_application_with_a_challenge_gets_a_code(self, client, alice, ask, database):
+        response = spent(client, ask(client, "/recover", code_challenge=CHALLENGE))
+        assert list(query(response, APPLICATION)) == ["code"]
+        assert database.count("sessions") == 0
+
+    @pytest.mark.parametrize("what", ASKS)
+    def test_without_pages_links_lead_to_the_application(self, make_app, client, alice, ask, what):
+        kind = "recovery" if "recover" in what else "invite"
+        without = make_app(AUTH_SITE_URL=APPLICATION, AUTH_PAGES="false").test_client()
+        assert fragment(spent(without, ask(without, what)), APPLICATION) == tokens_for(kind)
+
+    def test_links_from_before_lead_where_they_led(self, client, alice, ask, database):
+        link = ask(client, "/recover").partition("&redirect_to=")[0]
+        database.run("UPDATE one_time_tokens SET redirect_to = NULL")
+        assert fragment(spent(client, link), APPLICATION) == tokens_for("recovery")
+
+    def test_administrator_in_the_console_leads_to_our_page(self, app, client, carol, alice, mailbox):
+        operator = Visitor(app).with_session_of(carol)
+        operator.visit("/console/users/invite")
+        operator.press("invite", email=DAVE)
+        operator.visit(f"/console/users/{alice.id}/recover")
+        operator.press("recover")
+        for address in (DAVE, ALICE):
+            assert spent(client, mailbox.link_for(address)).location == PAGE
+
+
+class TestNewPassword:
+    def test_invited_user_chooses_a_password_and_goes_on_to_the_application(
+        self, visitor, client, ask, database
+    ):
+        visitor.visit(ask(client, "/admin/invite"))
+        page = visitor.submit()
+        assert (page.url, DAVE in words(page)) == (PAGE, True)
+        assert "current" not in words(page)
+        assert "too short" in words(visitor.submit(password="Ab-1"))
+        page = visitor.submit(password=NEW)
+        assert page.url == APPLICATION
+        assert not [url for url in page.trail if "token" in url or "#" in url]
+        assert sign_in(client, DAVE, NEW).status_code == 200
+        # The application that sends the browser to sign in is offered the account.
+        assert "Continue as dave@example.com" in words(visitor.visit(f"/sign-in?redirect_to={APPLICATION}"))
+
+    def test_forgotten_password_is_replaced_by_code_or_link_and_leads_on(
+        self, visitor, alice, mailbox, outbox
+    ):
+        for by_link in (False, True):
+            visitor.cookies.clear()
+            visitor.visit("/forgot-password")
+            visitor.submit(email=ALICE)
+            if by_link:
+                visitor.visit(mailbox.link_for(ALICE))
+                visitor.submit()
+            else:
+                visitor.submit(code=outbox.last(ALICE).code)
+            assert visitor.page.url == PAGE
+            assert visitor.submit(password=f"{NEW}{by_link}").url == APPLICATION
+
+    def test_second_step_comes_before_the_password(self, visitor, client, alice, ask, database):
+        app, _ = set_up(alice.open_session())
+        visitor.visit(ask(client, "/recover"))
+        assert visitor.submit().url == f"{SITE}/second-step?next=new-password&then=site"
+        kept = database.value("SELECT password_hash FROM users")
+        visitor.send("/new-password", password=NEW)
+        assert database.value("SELECT password_hash FROM users") == kept
+        visitor.visit("/second-step?next=new-password&then=site")
+        assert visitor.press("second-step", code=app.code()).url == PAGE
+        assert visitor.submit(password=NEW).url == APPLICATION
+
+    def test_factor_that_is_required_is_set_up_before_the_password(self, make_app, ask):
+        required = make_app(AUTH_SITE_URL=APPLICATION, AUTH_MFA_REQUIRED="all")
+        visitor = Visitor(required)
+        visitor.visit(ask(required.test_client(), "/admin/invite"))
+        assert visitor.submit().url == f"{SITE}/account/two-step?next=new-password&then=site"
+        visitor.press("account/two-step")
+        visitor.press("account/two-step/verify", code=shown_app(visitor.page).code())
+        assert visitor.click("../../sign-in?next=new-password&then=site").url == PAGE
+        assert visitor.submit(password=NEW).url == APPLICATION
+
+    def test_recent_changes_are_shown_on_the_way(self, visitor, client, alice, ask, database):
+        assert "last seven days" not in words(visitor.visit(ask(client, "/recover")))
+        database.run("UPDATE users SET created_at = created_at - interval '1 day'")
+        thief = alice.open_session()
+        thief.put("/user", json={"phone": "+491701234567", "current_password": PASSWORD})
+        visitor.visit(ask(client, "/recover"))
+        visitor.submit()
+        shown = visitor.link("Recent changes")
+        assert shown == f"{SITE}/account/changes?then=site"
+
+    @cases("then", ["https://evil.example", "console", "", "site/../x"])
+    def test_other_places_to_go_on_to_are_ignored(self, app, alice, database, then):
+        visitor = Visitor(app).with_session_of(alice)
+        visitor.visit(f"/new-password?then={then}")
+        assert visitor.submit(password=f"{NEW}{len(then)}").url == f"{SITE}/account?done=password"
+
+    def test_password_changed_on_the_account_leads_back_to_it(self, app, alice):
+        visitor = Visitor(app).with_session_of(alice)
+        visitor.visit("/account")
+        visitor.click("new-password")
+        assert visitor.submit(password=NEW).url == f"{SITE}/account?done=password"
+
+
+class TestOtherBrowsers:
+    """A browser in which Bob is signed in opens the link."""
+
+    @pytest.fixture
+    def visitor(self, app, bob) -> Visitor:
+        return Visitor(app).with_session_of(bob)
+
+    def test_his_session_ends_and_his_open_forms_change_no_password(
+        self, visitor, client, bob, ask, database
+    ):
+        visitor.visit("/new-password")
+        old_form = visitor.page.forms[0].fields
+        visitor.visit(ask(client, "/admin/invite"))
+        page = visitor.submit()
+        assert (DAVE in words(page), bob.email in words(page)) == (True, False)
+        assert database.value("SELECT count(*) FROM sessions WHERE ended_at IS NULL") == 1
+        before = database.all("SELECT email, password_hash FROM users ORDER BY email")
+        assert visitor.post(f"{SITE}/new-password", old_form | {"password": NEW}).status == 403
+        assert database.all("SELECT email, password_hash FROM users ORDER BY email") == before
+
+    def test_link_that_has_expired_does_not_ask_for_his_password(self, visitor, client, ask, database):
+        visitor.visit(ask(client, "/admin/invite"))
+        database.run("UPDATE one_time_tokens SET expires_at = now()")
+        page = visitor.submit()
+        assert (page.status, "This link no longer works" in words(page)) == (403, True)
+        assert "password" not in page.text
+
+
+class TestUndo:
+    """Mallory has changed Alice's email; Alice uses the link of the notice."""
+
+    @pytest.fixture
+    def notice(self, client, alice, outbox):
+        def notice(session):
+            session.put("/user", json={"email": "mallory@evil.example", "current_password": PASSWORD})
+            client.post(
+                "/verify",
+                json={
+                    "type": "email_change",
+                    "email": "mallory@evil.example",
+                    "token": outbox.last("mallory@evil.example", "email_change").code,
+                },
+            )
+            return path("undo", outbox.last(ALICE, "email_changed").token)
+
+        return notice
+
+    def test_page_says_it_and_leads_to_a_new_password_by_another_code(
+        self, visitor, client, alice, notice, outbox, database
+    ):
+        visitor.visit(notice(alice.open_session()))
+        page = visitor.submit()
+        assert (page.url, page.status) == (f"{SITE}/verify", 200)
+        assert "The change is undone" in words(page)
+        assert "Choose a new password" in words(page)
+        # The link may have been forwarded: it signs nobody in.
+        assert visitor.session_cookie is None
+        assert database.value("SELECT count(*) FROM sessions WHERE ended_at IS NULL") == 0
+        assert "Check your inbox" in words(visitor.submit())
+        assert visitor.submit(code=outbox.last(ALICE, "recovery").code).url == PAGE
+        assert visitor.submit(password=NEW).url == APPLICATION
+        assert sign_in(client, ALICE, NEW).status_code == 200
+
+    def test_factor_that_remains_is_asked_for(self, visitor, client, alice, notice, outbox, database):
+        app, session = set_up(alice.open_session())
+        # Before the session that has changed the email.
+        database.run("UPDATE factors SET verified_at = verified_at - interval '30 days'")
+        visitor.visit(notice(session))
+        visitor.submit(factor_code=app.code())
+        visitor.submit()
+        page = visitor.submit(code=outbox.last(ALICE, "recovery").code)
+        assert page.url == f"{SITE}/second-step?next=new-password&then=site"
+
+    def test_without_pages_it_leads_to_the_application(self, make_app, alice, notice):
+        visitor = Visitor(make_app(AUTH_SITE_URL=APPLICATION, AUTH_PAGES="false"))
+        visitor.visit(notice(alice.open_session()))
+        assert visitor.submit().url.startswith(f"{APPLICATION}#message=The%20change%20is%20undone")
