@@ -216,6 +216,8 @@ CREATE TABLE one_time_tokens (
   user_metadata    user_metadata,
   user_agent       text,
   asks_for_factor  boolean NOT NULL DEFAULT false,
+  browser_hash     bytea,
+  ip               inet,
   CONSTRAINT one_time_tokens_purpose_check CHECK (
     purpose IN ('signup', 'sms_signup', 'invite', 'magiclink', 'recovery', 'sms', 'email_change',
                 'phone_change', 'email_restore', 'reauthentication', 'undo')
@@ -224,6 +226,7 @@ CREATE TABLE one_time_tokens (
 );
 CREATE INDEX one_time_tokens_user_id ON one_time_tokens (user_id, purpose, created_at);
 CREATE INDEX one_time_tokens_target ON one_time_tokens (target) WHERE code_mac IS NOT NULL;
+CREATE INDEX one_time_tokens_browser_hash ON one_time_tokens (browser_hash) WHERE browser_hash IS NOT NULL;
 CREATE INDEX one_time_tokens_expires_at ON one_time_tokens (expires_at);
 
 -- Codes for grant_type=pkce (RFC 7636). The session of a used code ends when the code is used again.

@@ -7,13 +7,19 @@ SELECT EXISTS (SELECT FROM users WHERE phone = :phone AND phone_proved) AS is_pr
 -- name: write_token(token_id uuid, user_id uuid, purpose text, target text, token_hash bytea,
 --                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --                   code_challenge text, session_id uuid, password_hash text,
---                   user_metadata user_metadata, user_agent text)
--- Does nothing if the user is null, so that a request for an unknown address runs the same statements.
+--                   user_metadata user_metadata, user_agent text, browser_hash bytea, ip inet)
+-- Writes nothing if the user is null, so that a request for an unknown address runs the same statements. A
+-- browser that asks again waits for the new link alone.
+WITH forgotten AS (
+  UPDATE one_time_tokens
+     SET browser_hash = NULL
+   WHERE browser_hash = :browser_hash AND target = :target AND purpose = :purpose AND spent_at IS NOT NULL
+)
 INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, redirect_to, code_challenge,
-                             session_id, password_hash, user_metadata, user_agent, code_expires_at,
-                             expires_at)
+                             session_id, password_hash, user_metadata, user_agent, browser_hash, ip,
+                             code_expires_at, expires_at)
 SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect_to, :code_challenge,
-       :session_id, :password_hash, :user_metadata, :user_agent,
+       :session_id, :password_hash, :user_metadata, :user_agent, :browser_hash, :ip,
        now() + make_interval(secs => :code_lifetime),
        now() + make_interval(secs => coalesce(:link_lifetime, :code_lifetime))
  WHERE :user_id IS NOT NULL;

@@ -1,5 +1,6 @@
--- name: lock_recipient(purpose text, email text, phone text)
--- FOR KEY SHARE prevents a deletion. Several users may wait for one new address.
+-- name: lock_recipient(purpose text, email text, phone text, browser_hash bytea)
+-- FOR KEY SHARE prevents a deletion. Several users may wait for one new address. `own_password_hash` is what
+-- the browser's own sign-up has set: it belongs to a resent link too.
 SELECT u.id,
        (u.banned_until > now()) IS NOT TRUE
          AND CASE :purpose WHEN 'signup' THEN u.email_confirmed_at IS NULL AND u.made_by = 'signup'
@@ -16,7 +17,13 @@ SELECT u.id,
           FROM one_time_tokens AS asked
          WHERE asked.user_id = u.id AND asked.purpose = :purpose
          ORDER BY asked.created_at DESC
-         LIMIT 1) AS session_id
+         LIMIT 1) AS session_id,
+       (SELECT own.password_hash
+          FROM one_time_tokens AS own
+         WHERE own.user_id = u.id AND own.purpose = 'signup' AND :purpose = 'signup'
+           AND own.browser_hash = :browser_hash
+         ORDER BY own.created_at DESC
+         LIMIT 1) AS own_password_hash
   FROM users AS u
  WHERE CASE :purpose WHEN 'email_change' THEN u.new_email = :email
                      WHEN 'phone_change' THEN u.new_phone = :phone
@@ -37,7 +44,9 @@ SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', 
 SELECT CASE t.purpose WHEN 'email_restore' THEN 'undo' ELSE t.purpose END AS purpose,
        t.asks_for_factor,
        t.target, t.redirect_to, u.email, u.phone,
-       coalesce(t.user_agent, u.signup_user_agent) AS signup_user_agent,
+       t.browser_hash, t.code_challenge, t.user_agent, host(t.ip) AS ip, iso_8601(t.created_at) AS asked_at,
+       CASE WHEN t.user_metadata IS NULL THEN u.signup_user_agent ELSE t.user_agent END AS signup_user_agent,
+       CASE WHEN t.user_metadata IS NOT NULL THEN host(t.ip) END AS signup_ip,
        CASE t.purpose WHEN 'signup' THEN is_unused_sign_up(u)
                       WHEN 'email_change' THEN is_anonymous(u) OR (u.email IS NULL AND u.phone IS NULL)
                       ELSE false END AS can_be_declined,
@@ -84,11 +93,11 @@ DELETE FROM one_time_tokens AS t
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], purposes text[])
 SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata, session_id,
-       created_at, restores
+       created_at, restores, browser_hash, user_agent
   FROM spend_link(:token_hash, :purposes)
  UNION ALL
 SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata, session_id,
-       created_at, restores
+       created_at, restores, browser_hash, user_agent
   FROM spend_code(:target, :code_macs, :purposes);
 
 -- name: select_proof(user_id uuid, provider text)

@@ -1,6 +1,7 @@
 -- name: select_message(id uuid)
 -- `has_link` is whether the undo link of a notice still works.
 SELECT m.id, m.user_id, m.channel, m.kind, m.recipient, m.variables, m.one_time_token_id, t.code_challenge,
+       t.browser_hash, t.user_agent, host(t.ip) AS ip,
        coalesce(m.outcome, 'waiting') AS outcome,
        u.id IS NOT NULL AS has_user,
        (u.role = 'admin') IS TRUE AS is_for_administrator,

@@ -153,9 +153,9 @@ def redirect_done(target: str, what: str, message: str) -> Response:
     return see_other(with_fragment(target, {"message": message, "type": what}))
 
 
-def arrive(session: Any, destination: Destination) -> Response:
-    """Sign the browser in with a row of `open_session`, and redirect it to its destination."""
-    return _sign_in_browser(destination.own_url("sign-in"), session)
+def arrive(session: Any, destination: Destination, page: str = "sign-in") -> Response:
+    """Sign the browser in with a row of `open_session`, and redirect it to its destination, or to a page."""
+    return _sign_in_browser(destination.own_url(page), session)
 
 
 def go_on(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:

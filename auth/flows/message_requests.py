@@ -6,7 +6,7 @@ from typing import Any
 from flask import g
 
 from auth.context import latchkey
-from auth.flows import outgoing, targets
+from auth.flows import outgoing, targets, waiting
 from auth.flows.arrivals import requested_target
 from auth.flows.reauthentication import code_address, lock_caller
 from auth.flows.sign_up import create_addressed_user
@@ -29,11 +29,12 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
         created_id = create_addressed_user(tx, body, "message", is_wanted=has_quota and may_create)
         if target_id:
             targets.lock(tx, target_id)
-        user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone)
+        browser = {"browser_hash": body.get("browser_hash")}
+        user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone, **browser)
         user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
         if target_id and not (is_due and user_id == target_id):
             raise ApiError("undue.validation_failed")
-        bound_to = {"code_challenge": body.get("code_challenge"), "session_id": user and user.session_id}
+        bound_to = {"code_challenge": body.get("code_challenge"), **browser, **waiting.asker()}
         write_requested(tx, message, purpose, user, link, bound_to, is_due=is_due)
         acts = ["user_created" if created_id else None, "message_requested"]
         events = ["user.created" if created_id else None]
@@ -48,14 +49,15 @@ def write_requested(
     purpose: str,
     user: Any,
     link: dict[str, str | None],
-    bound_to: dict[str, str | None],
+    bound_to: dict[str, Any],
     *,
     is_due: bool = True,
     **variables: Any,
 ) -> None:
     """Write a message and its token for a row of `lock_recipient`; one of kind `none` unless it is due."""
     user_id = user and user.id
-    message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to)
+    asked = {"session_id": user and user.session_id, "password_hash": user and user.own_password_hash}
+    message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to, **asked)
     kind = purpose.replace("sms_signup", "signup") if is_due else "none"
     message.write(tx, user_id, kind, **link | variables | (user.sign_up if user else {}))
 

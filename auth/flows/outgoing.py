@@ -18,7 +18,10 @@ from sql import Transaction
 
 _MAX_LANGUAGES = 200
 _COLUMNS = dict.fromkeys(
-    ("redirect_to", "code_challenge", "session_id", "password_hash", "user_metadata", "user_agent")
+    (
+        *("redirect_to", "code_challenge", "session_id", "password_hash", "user_metadata"),
+        *("user_agent", "browser_hash", "ip"),
+    )
 )
 
 Windows = Sequence[tuple[str, RateLimitItem]]
@@ -54,7 +57,7 @@ class Message:
         self._link_lifetime = lifetime if self.link else None
         self._code_lifetime = code_lifetime if self.code else None
 
-    def write_token(self, tx: Transaction, user_id: str | None, purpose: str, **others: str | None) -> None:
+    def write_token(self, tx: Transaction, user_id: str | None, purpose: str, **others: Any) -> None:
         """Write link and code as one row; none without a `user_id`. `others` are further columns."""
         tx.run(
             "write_token",

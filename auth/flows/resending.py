@@ -70,12 +70,14 @@ def _request_again(tx: Transaction, message: Any) -> str:
     purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
     to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
     outgoing.check_channel(**to)
-    user = tx.one("lock_recipient", purpose=purpose, **to)
+    user = tx.one("lock_recipient", purpose=purpose, browser_hash=message.browser_hash, **to)
     # The address may belong to another user now.
     if user is None or user.id != message.user_id or not user.is_due:
         raise ApiError("undue.validation_failed")
     again, link = outgoing.Message(message.recipient), {"redirect_to": message.variables.get("redirect_to")}
-    bound_to = {"code_challenge": message.code_challenge, "session_id": user.session_id}
+    bound_to = {
+        name: getattr(message, name) for name in ("code_challenge", "browser_hash", "user_agent", "ip")
+    }
     write_requested(tx, again, purpose, user, link, bound_to, **_request_of(message))
     return again.id
 

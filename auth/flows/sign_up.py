@@ -3,7 +3,7 @@ from typing import Any
 from flask import g
 
 from auth.context import latchkey
-from auth.flows import outgoing
+from auth.flows import outgoing, waiting
 from auth.flows.token_response import open_session
 from auth.passwords.policy import check_strength
 from auth.web import audit
@@ -80,7 +80,8 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         own = {
             "password_hash": password_hash,
             "user_metadata": body["data"],
-            "user_agent": g.client["user_agent"],
+            "browser_hash": body.get("browser_hash"),
+            **waiting.asker(),
         }
         message.write_token(tx, owner_id if has_secrets else None, purpose, **link, **own)
         message.write(tx, owner_id, kind, secret=has_secrets, redirect_to=redirect_to)

@@ -26,6 +26,8 @@ class Outcome:
     redirect_to: str | None = None
     recent_changes: list[dict[str, Any]] | None = None
     undone_to: str | None = None
+    # A link that another browser asked for: the application gets nothing.
+    is_elsewhere: bool = False
 
 
 def open_session(tx: Transaction, user_id: str, method: str) -> Any:

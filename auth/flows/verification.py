@@ -7,7 +7,7 @@ from psycopg2.errors import UniqueViolation
 
 from auth import addresses
 from auth.context import latchkey
-from auth.flows import conversion, factor_codes, removal, undo_credentials
+from auth.flows import conversion, factor_codes, removal, undo_credentials, waiting
 from auth.flows.authorization_codes import write_code
 from auth.flows.token_response import Outcome, open_session
 from auth.flows.undo import tell, undo
@@ -35,14 +35,16 @@ def spend(
     redirects: bool,
     factor_code: str = "",
     answer: undo_credentials.Answer | None = None,
+    is_same: bool = False,
 ) -> Outcome:
     """Spend a link or a code; `redirects` if the response is a redirect. Raises `ApiError`.
 
-    `factor_code` or `answer` is for undoing a change that was made with a second factor.
+    `is_same` if the user says that this browser asked for the link. `factor_code` or `answer` is for undoing
+    a change that was made with a second factor.
     """
     audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
     try:
-        outcome = _spend(link_type, proof, redirects, factor_code, answer)
+        outcome = _spend(link_type, proof, redirects, factor_code, answer, is_same)
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
@@ -57,6 +59,7 @@ def _spend(
     redirects: bool,
     factor_code: str,
     answer: undo_credentials.Answer | None,
+    is_same: bool,
 ) -> Outcome:
     # A refusal is returned, not raised, so that the transaction commits the counted attempt or the spent
     # link.
@@ -82,7 +85,7 @@ def _spend(
             return Outcome(undone_to=spent.target)
         if link_type in one_time.CHANGES:
             return _take_new_address(tx, spent, proof, redirects)
-        return _confirm_address(tx, spent, redirects)
+        return _confirm_address(tx, spent, redirects, is_same)
 
 
 def _factor_refusal(
@@ -94,7 +97,7 @@ def _factor_refusal(
     return None if is_proved else ApiError("undo.insufficient_aal")
 
 
-def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
+def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool) -> Outcome:
     user_id, is_sign_up = spent.user_id, spent.purpose in ("signup", "sms_signup")
     password_hash = None if is_sign_up else spent.password_hash
     by_email = addresses.is_email(spent.target)
@@ -118,9 +121,11 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
     tx.run("void_tokens", user_id=user_id)
 
     code, session = None, None
-    if redirects and spent.code_challenge:
+    is_elsewhere = redirects and waiting.is_elsewhere(spent, is_same=is_same)
+    if redirects and spent.code_challenge and not is_elsewhere:
         code = write_code(tx, user_id, spent.code_challenge, "otp")
-    else:
+    # A sign-up goes on in its own browser: see `waiting.continue_sign_up`.
+    elif not (is_elsewhere and is_sign_up):
         session = open_session(tx, user_id, "otp")
     acts = [
         ("email_confirmed" if by_email else "phone_confirmed") if proof.is_confirmation else None,
@@ -135,7 +140,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
     recent = removal.list_recent(tx, user_id) if spent.purpose == "recovery" else None
     # The address that was just proved is not in question.
     recent = recent and [change for change in recent if change["type"] != owner["provider"]]
-    return Outcome(session, code, redirect_to=spent.redirect_to, recent_changes=recent)
+    return Outcome(session, code, None, spent.redirect_to, recent, is_elsewhere)
 
 
 def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool) -> Outcome:

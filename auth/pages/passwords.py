@@ -1,17 +1,16 @@
 from flask import Blueprint, Response, request
 
 from auth.context import latchkey
-from auth.flows import browser_sessions, removal
-from auth.flows.arrivals import go_on, redirect_signed_in
+from auth.flows import browser_sessions, removal, waiting
+from auth.flows.arrivals import go_on
 from auth.flows.browser_sessions import signed_in
 from auth.flows.message_requests import request_message
 from auth.flows.password_attempts import queued
 from auth.flows.user_changes import change_user
-from auth.flows.verification import by_code, spend
 from auth.pages.confirm import require_proof
 from auth.pages.page import to_own
 from auth.pages.problems import Problem, shows
-from auth.pages.sign_in import address_of, code_page, destination, form_page
+from auth.pages.sign_in import address_of, code_page, destination, form_page, submit_code
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import read_form
@@ -26,8 +25,7 @@ def _forgot_form(problem: Problem | None = None) -> Response:
 
 def _code_form(problem: Problem | None = None) -> Response:
     typed = request.form.get("email", "")
-    path = "forgot-password"
-    return code_page(path, typed, again=path, problem=problem) if typed else _forgot_form(problem)
+    return code_page("forgot-password", typed, problem=problem) if typed else _forgot_form(problem)
 
 
 def _request_form(problem: Problem | None = None) -> Response:
@@ -42,10 +40,6 @@ def _new_form(problem: Problem | None = None) -> Response:
     return form_page("new_password.html", "new-password", problem=problem, **shown)
 
 
-def _next_page() -> str:
-    return destination().before_password().own_url("new-password")
-
-
 @blueprint.get("/forgot-password")
 def show_forgot_password() -> Response:
     """Ask for the email or phone of the account."""
@@ -58,9 +52,13 @@ def show_forgot_password() -> Response:
 @limited("recover")
 def submit_forgot_password() -> Response:
     """Send a code, by mail with a link, if the address has a user, and ask for the code."""
-    form, back = read_form(form_schemas.AddressForm()), _next_page()
-    request_message("recovery" if "email" in form else "sms", {**form, "redirect_to": back})
-    return code_page("forgot-password", address_of(form), again="forgot-password")
+    form, back = (
+        read_form(form_schemas.AddressForm()),
+        destination().before_password().own_url("new-password"),
+    )
+    body = {**form, "redirect_to": back, **waiting.bound()}
+    request_message("recovery" if "email" in form else "sms", body)
+    return code_page("forgot-password", address_of(form))
 
 
 @blueprint.post("/forgot-password/verify")
@@ -68,10 +66,7 @@ def submit_forgot_password() -> Response:
 @own_form
 @limited("verify")
 def submit_recovery_code() -> Response:
-    form = read_form(form_schemas.CodeForm())
-    proof = by_code(address_of(form), form["code"])
-    outcome = spend("recovery" if "email" in form else "sms", proof, redirects=False)
-    return redirect_signed_in(_next_page(), outcome)
+    return submit_code("forgot-password", "recovery")
 
 
 @blueprint.get("/.well-known/change-password")

@@ -37,6 +37,11 @@ _LIMITS = {
     "pages.sign_in.submit_sign_in": "sign_in_rate_limit",
     "pages.sign_in.request_sign_in_code": "code_rate_limit",
 }
+# A link that was used in another browser.
+_ELSEWHERE = {
+    "elsewhere.otp_expired": "used_elsewhere",
+    "sign_up_elsewhere.otp_expired": "used_elsewhere_sign_up",
+}
 # Handled by other pages: see auth/pages/errors.py.
 ELSEWHERE = {"reauthentication_needed", "insufficient_aal", "session_not_found", "session_expired"}
 
@@ -105,7 +110,7 @@ def problem_of(exception: Exception) -> Problem:
     """Return the problem to show for an exception, and record the refusal in the audit log."""
     error = as_api_error(exception)
     audit.refused(error.error_code)
-    field = _FIELDS.get(error.error_code)
+    field = None if error.key in _ELSEWHERE else _FIELDS.get(error.error_code)
     if error.error_code == "validation_failed" and error.details:
         field = error.details.partition(":")[0]
     if error.error_code == "mfa_verification_failed" and "recovery_code" in request.form:
@@ -119,13 +124,16 @@ def problem_of(exception: Exception) -> Problem:
     said = text("errors", name, **values)
     # A 401 would have to name a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
-    return Problem(said, field, status, error.headers, error.error_code)
+    error_code = error.key if error.key in _ELSEWHERE else error.error_code
+    return Problem(said, field, status, error.headers, error_code)
 
 
 def _name(exception: Exception, error: ApiError, field: str | None) -> str:
     """Return the name of an error's text."""
     if isinstance(exception, WeakPassword):
         return f"weak_{next(iter(exception.problems))}"
+    if error.key in _ELSEWHERE:
+        return _ELSEWHERE[error.key]
     name = "recovery_code_invalid" if field == "recovery_code" else error.error_code
     if name == "validation_failed":
         name = "country_invalid" if error.key == "country.validation_failed" else f"{field}_invalid"

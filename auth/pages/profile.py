@@ -1,7 +1,7 @@
 import json
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
 from auth.flows.browser_sessions import signed_in
@@ -10,7 +10,9 @@ from auth.flows.verification import by_code, spend
 from auth.pages.confirm import require_proof
 from auth.pages.page import address, masked, page, to_own
 from auth.pages.problems import Problem, shows
+from auth.pages.waiting import not_yet
 from auth.web import form_schemas, guard
+from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
@@ -108,9 +110,37 @@ def submit_email() -> Response:
 @limited("verify")
 def submit_email_code() -> Response:
     form = read_form(form_schemas.EmailCodeForm())
-    # As if by a link, which opens no session: this one stays.
-    spend("email_change", by_code(form["email"], form["code"]), redirects=True)
+    try:
+        # As if by a link, which opens no session: this one stays.
+        spend("email_change", by_code(form["email"], form["code"]), redirects=True)
+    except ApiError as error:
+        if error.error_code != "otp_expired" or not _has_email(form["email"]):
+            raise
     return to_own("account?done=email")
+
+
+@blueprint.post("/account/email/waiting/state")
+@signed_in
+@own_form
+@limited("waiting")
+def show_email_waiting() -> Response:
+    """Say whether the link to the new address is used."""
+    return jsonify(is_used=_has_email(read_form(form_schemas.EmailForm())["email"]))
+
+
+@blueprint.post("/account/email/waiting")
+@signed_in
+@shows(_email_code_form)
+@own_form
+@limited("waiting")
+def submit_email_waiting() -> Response:
+    """Go on if the link to the new address is used."""
+    has_email = _has_email(read_form(form_schemas.EmailForm())["email"])
+    return to_own("account?done=email") if has_email else _email_code_form(not_yet())
+
+
+def _has_email(email: str) -> bool:
+    return guard.live_caller().email == email
 
 
 @blueprint.post("/account/email/remove")

@@ -14,6 +14,7 @@ from auth.pages import (
     sign_in,
     sign_up,
     two_step,
+    waiting,
 )
 from auth.settings import Settings
 from auth.settings.brand import logo_file
@@ -31,6 +32,7 @@ for _pages in (
     passkeys,
     two_step,
     second_step,
+    waiting,
 ):
     blueprint.register_blueprint(_pages.blueprint)
 errors.register_in(blueprint)

@@ -6,7 +6,7 @@ from flask import Blueprint, Response, request
 
 from auth.addresses import is_email
 from auth.context import latchkey
-from auth.flows import browser_sessions
+from auth.flows import browser_sessions, waiting
 from auth.flows.arrivals import Destination, arrive, go_on
 from auth.flows.browser_sessions import signed_in
 from auth.flows.message_requests import request_message
@@ -17,11 +17,15 @@ from auth.net.redirects import origin
 from auth.pages.page import address, masked, page, provider, to_own
 from auth.pages.problems import Problem, shows, told
 from auth.web import form_schemas, guard
+from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form, read_query
 from auth.web.limits import limited
 
 blueprint = Blueprint("sign_in", __name__)
+
+# The purpose of the links that each page asks for.
+LINKS = {"sign-in": "magiclink", "sign-up": "signup", "forgot-password": "recovery"}
 
 
 def destination() -> Destination:
@@ -42,19 +46,59 @@ def address_of(form: Mapping[str, Any]) -> str:
     return form.get("email") or form["phone"]
 
 
-def code_page(path: str, typed_address: str, *, again: str, problem: Problem | None = None) -> Response:
-    """Ask for the code of a mail or an SMS, which `path`/verify takes and `again` sends again."""
+def code_page(path: str, typed_address: str, *, problem: Problem | None = None) -> Response:
+    """Ask for the code of a mail or an SMS, which `path`/verify takes."""
     shown = {"typed_address": typed_address, "shown_address": address(masked(typed_address))}
     channel = "" if is_email(typed_address) else "_phone"
     names = {"purpose": path.replace("-", "_") + channel, "channel": channel}
+    again = path if path == "forgot-password" else f"{path}/code"
     return form_page("code.html", path, path=path, again=again, problem=problem, **names, **shown)
+
+
+def submit_code(path: str, link_type: str) -> Response:
+    """Sign the browser in with the code of a form. Raises `ApiError`."""
+    form = read_form(form_schemas.CodeForm())
+    proof = by_code(address_of(form), form["code"])
+    try:
+        outcome = spend(link_type if "email" in form else "sms", proof, redirects=False)
+    except ApiError as error:
+        is_unknown = error.error_code == "otp_expired" and "email" in form
+        if is_unknown and (response := go_on_if_used(path, form["email"])):
+            return response
+        raise
+    return arrive(outcome.session, *_onward(path))
+
+
+def go_on_if_used(path: str, email: str) -> Response | None:
+    """Go on in a browser whose link is used, as far as it gains nothing by that; None if it is unused.
+
+    Raises `ApiError` if the link was used in another browser, which alone is signed in.
+    """
+    used = waiting.used_link(email, LINKS[path])
+    if used is None:
+        return None
+    known, (to, page_after) = browser_sessions.resume(), _onward(path)
+    if known and known.user_id == used.user_id:
+        return to_own(to.path(page_after))
+    if path != "sign-up":
+        raise ApiError("elsewhere.otp_expired")
+    session = None if known else waiting.continue_sign_up(email)
+    if session is None:
+        raise ApiError("sign_up_elsewhere.otp_expired")
+    return arrive(session, to)
+
+
+def _onward(path: str) -> tuple[Destination, str]:
+    """Return the destination after a page that asks for a code, and the page that leads there."""
+    to = destination()
+    return (to.before_password(), "new-password") if path == "forgot-password" else (to, "sign-in")
 
 
 def sign_in_form(problem: Problem | None = None) -> Response:
     if problem and problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
         # The password was right.
         typed = address_of(read_form(form_schemas.AddressForm()))
-        return code_page("sign-up", typed, again="sign-up/code", problem=problem)
+        return code_page("sign-up", typed, problem=problem)
     if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
         # Another window has signed in meanwhile. Signing in again would end the session of its application.
         return form_page("continue.html", "sign-in", problem=problem, known=known)
@@ -64,9 +108,7 @@ def sign_in_form(problem: Problem | None = None) -> Response:
 
 def _code_form(problem: Problem | None = None) -> Response:
     typed = request.form.get("email", "")
-    return (
-        code_page("sign-in", typed, again="sign-in/code", problem=problem) if typed else sign_in_form(problem)
-    )
+    return code_page("sign-in", typed, problem=problem) if typed else sign_in_form(problem)
 
 
 def _request_form(problem: Problem | None = None) -> Response:
@@ -99,9 +141,9 @@ def submit_sign_in() -> Response:
 def request_sign_in_code() -> Response:
     """Send a code, if the address has a user, and ask for it."""
     form, back = read_form(form_schemas.AddressForm()), destination().own_url("sign-in")
-    body = {**form, "create_user": False, "redirect_to": back}
+    body = {**form, "create_user": False, "redirect_to": back, **waiting.bound()}
     request_message("magiclink" if "email" in form else "sms", body)
-    return code_page("sign-in", address_of(form), again="sign-in/code")
+    return code_page("sign-in", address_of(form))
 
 
 @blueprint.post("/sign-in/verify")
@@ -109,9 +151,7 @@ def request_sign_in_code() -> Response:
 @own_form
 @limited("verify")
 def submit_sign_in_code() -> Response:
-    form = read_form(form_schemas.CodeForm())
-    proof = by_code(address_of(form), form["code"])
-    return arrive(spend("email" if "email" in form else "sms", proof, redirects=False).session, destination())
+    return submit_code("sign-in", "email")
 
 
 @blueprint.post("/sign-in/continue")

@@ -1,15 +1,14 @@
 from flask import Blueprint, Response, request
 
 from auth.context import latchkey
-from auth.flows import browser_sessions
+from auth.flows import browser_sessions, waiting
 from auth.flows.arrivals import arrive
 from auth.flows.message_requests import request_message
 from auth.flows.password_attempts import queued
 from auth.flows.sign_up import sign_up
-from auth.flows.verification import by_code, spend
 from auth.pages.page import identifier, to_own
 from auth.pages.problems import Problem, shows
-from auth.pages.sign_in import address_of, code_page, destination, form_page
+from auth.pages.sign_in import address_of, code_page, destination, form_page, submit_code
 from auth.web import form_schemas
 from auth.web.forms import own_form
 from auth.web.input import read_form
@@ -24,7 +23,7 @@ def _form(problem: Problem | None = None) -> Response:
 
 def _code_form(problem: Problem | None = None) -> Response:
     typed = request.form.get("email", "")
-    return code_page("sign-up", typed, again="sign-up/code", problem=problem) if typed else _form(problem)
+    return code_page("sign-up", typed, problem=problem) if typed else _form(problem)
 
 
 @blueprint.get("/sign-up")
@@ -43,11 +42,11 @@ def show_sign_up() -> Response:
 def submit_sign_up() -> Response:
     """Register a user and ask for the code that is sent; a taken address gets the same page."""
     form, to = read_form(form_schemas.SignInForm()), destination()
-    body = {**form, "data": {}, "redirect_to": to.own_url("sign-in")}
+    body = {**form, "data": {}, "redirect_to": to.own_url("sign-in"), **waiting.bound()}
     row = sign_up(body)
     if latchkey.settings.autoconfirm:
         return arrive(row, to)
-    return code_page("sign-up", address_of(form), again="sign-up/code")
+    return code_page("sign-up", address_of(form))
 
 
 @blueprint.post("/sign-up/code")
@@ -57,8 +56,9 @@ def submit_sign_up() -> Response:
 def request_sign_up_code() -> Response:
     """Send the confirmation again."""
     form, back = read_form(form_schemas.AddressForm()), destination().own_url("sign-in")
-    request_message("signup" if "email" in form else "sms_signup", {**form, "redirect_to": back})
-    return code_page("sign-up", address_of(form), again="sign-up/code")
+    body = {**form, "redirect_to": back, **waiting.bound()}
+    request_message("signup" if "email" in form else "sms_signup", body)
+    return code_page("sign-up", address_of(form))
 
 
 @blueprint.post("/sign-up/verify")
@@ -66,7 +66,4 @@ def request_sign_up_code() -> Response:
 @own_form
 @limited("verify")
 def submit_sign_up_code() -> Response:
-    form = read_form(form_schemas.CodeForm())
-    proof = by_code(address_of(form), form["code"])
-    outcome = spend("signup" if "email" in form else "sms", proof, redirects=False)
-    return arrive(outcome.session, destination())
+    return submit_code("sign-up", "signup")

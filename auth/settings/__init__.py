@@ -135,6 +135,7 @@ class Settings:
     rate_limit_invite_per_address: RateLimitItem = kinds.rate_limit("3 per day")
     rate_limit_links: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
     rate_limit_verify: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_waiting: RateLimitItem = kinds.rate_limit("600 per 5 minutes")
     rate_limit_refresh: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
     rate_limit_logout: RateLimitItem = kinds.rate_limit("20 per 5 minutes")
     rate_limit_user_changes: RateLimitItem = kinds.rate_limit("30 per 5 minutes")

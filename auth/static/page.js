@@ -38,6 +38,27 @@ for (const field of document.querySelectorAll(".code")) {
   });
 }
 
+// Wait for the link to be used. The page that follows says what that means here.
+for (const form of document.querySelectorAll("[data-waiting]")) {
+  let pause = 3000;
+  let isLeft = false;
+  addEventListener("submit", () => { isLeft = true; });
+  const ask = async () => {
+    if (document.hidden) return document.addEventListener("visibilitychange", ask, { once: true });
+    const body = new URLSearchParams(new FormData(form));
+    const response = await fetch(form.dataset.waiting, { method: "POST", body }).catch(() => null);
+    // The form is too old, or the session has ended.
+    const isRefused = response && !response.ok && response.status !== 429 && response.status < 500;
+    const isUsed = response?.ok && (await response.json()).is_used;
+    if (isLeft || isRefused) return;
+    if (isUsed) return form.submit();
+    pause = response?.ok ? Math.min(pause * 1.1, 20000) : 20000;
+    // A link works for an hour.
+    if (performance.now() < 3600000) setTimeout(ask, pause);
+  };
+  setTimeout(ask, pause);
+}
+
 // The browser restores a page with a busy button when the user comes back.
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 

@@ -5,8 +5,10 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
-from auth.flows import undo_credentials
+from auth.flows import browser_sessions, undo_credentials, waiting
 from auth.flows.arrivals import (
+    Destination,
+    arrive,
     form_targets,
     own_target,
     redirect_done,
@@ -122,11 +124,17 @@ def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Respon
         link=link,
         ago=ago,
         device=device(link.signup_user_agent),
+        elsewhere=_asked(link) if waiting.is_elsewhere(link) else None,
         undone=undone,
         challenge=challenge,
         script=challenge is not None,
         status=status,
     )
+
+
+def _asked(link: Any) -> dict[str, Any]:
+    """Return from where a link was asked for."""
+    return {"moment": ago(link.asked_at), "device": device(link.user_agent), "ip": link.ip}
 
 
 def _dead_link_page(link_type: str) -> Response:
@@ -145,7 +153,12 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     try:
         factor_code, answer = query.get("factor_code", ""), _answer(query)
         outcome = spend(
-            link_type, by_link(query["token"]), redirects=True, factor_code=factor_code, answer=answer
+            link_type,
+            by_link(query["token"]),
+            redirects=True,
+            factor_code=factor_code,
+            answer=answer,
+            is_same=query.get("action") == "same",
         )
     except ApiError as error:
         if link_type in one_time.UNDO and error.error_code in _WRONG_FACTOR:
@@ -155,6 +168,13 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     if outcome.undone_to and latchkey.redirects.is_own_page(target):
         shown = address(masked(outcome.undone_to))
         return form_page("undone.html", "forgot-password", typed_address=outcome.undone_to, shown=shown)
+    if outcome.is_elsewhere and outcome.session:
+        # Without the application, which waits in the other browser.
+        if link_type == "recovery":
+            return arrive(outcome.session, Destination().before_password(), "new-password")
+        return arrive(outcome.session, Destination(), "account?done=here")
+    if outcome.is_elsewhere or _is_change_elsewhere(link_type, target):
+        return page("confirmed.html", what=link_type)
     if link_type in _DONE:
         return redirect_done(target, link_type, _DONE[link_type])
     return redirect_signed_in(target, outcome, link_type)
@@ -169,6 +189,15 @@ def _refused(query: Mapping[str, str], error: ApiError) -> Response:
         return redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
     audit.refused(error.error_code)
     return _dead_link_page(query["type"])
+
+
+def _is_change_elsewhere(link_type: str, target: str) -> bool:
+    """Whether the page that asked for a change would ask this browser to sign in."""
+    return (
+        link_type == "email_change"
+        and latchkey.redirects.is_own_page(target)
+        and browser_sessions.resume() is None
+    )
 
 
 def _answer(query: Mapping[str, str]) -> undo_credentials.Answer | None:

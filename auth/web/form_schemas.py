@@ -24,6 +24,12 @@ class AddressForm(Addressed):
 Arrival = Challenged.from_dict({"next": fields.Text(), "then": fields.Text()})
 SignInForm = AddressForm.from_dict({"password": fields.Password(required=True)})
 CodeForm = AddressForm.from_dict({"code": fields.TypedCode(required=True)})
+WaitingForm = Input.from_dict(
+    {
+        "email": fields.Email(required=True),
+        "page": fields.Choice("sign-in", "sign-up", "forgot-password", required=True),
+    }
+)
 EmailForm = Input.from_dict({"email": fields.Email(required=True)})
 EmailCodeForm = Input.from_dict(
     {"email": fields.Email(required=True), "code": fields.TypedCode(required=True)}

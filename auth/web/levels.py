@@ -85,7 +85,7 @@ LEVELS = {
             *("request_sign_in_code", "submit_sign_in_code", "show_sign_up", "submit_sign_up"),
             *("request_sign_up_code", "submit_sign_up_code", "show_forgot_password"),
             *("submit_forgot_password", "submit_recovery_code", "begin_passkey_page", "submit_passkey"),
-            "change_password",
+            *("show_waiting", "submit_waiting", "change_password"),
         ),
         Level.ANYONE,
     ),
@@ -102,6 +102,7 @@ LEVELS = {
         (
             *("continue_signed_in", "show_account", "download_data", "show_name", "submit_name"),
             *("show_new_password", "submit_new_password", "submit_email_code", "submit_phone_code"),
+            *("show_email_waiting", "submit_email_waiting"),
             *("end_device", "end_other_devices", "show_delete", "submit_delete"),
         ),
         Level.AAL2,

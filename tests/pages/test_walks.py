@@ -23,8 +23,10 @@ from tests.support.walkers import HttpWalker
 from tests.support.walks import NEW, SETTINGS, WALKS, google
 
 CLIENTS = Path(__file__).parents[1] / "clients"
-# The responses of an authenticator come from the script; a download and a redirect are not pages.
+# The script sends the responses of an authenticator, and asks whether a link is used; a download and a
+# redirect are not pages.
 APART = {
+    *(("post", "/waiting/state"), ("post", "/account/email/waiting/state")),
     *(("post", "/account/passkeys"), ("post", "/second-step/key")),
     *(("get", "/account/data"), ("get", "/.well-known/change-password")),
 }

@@ -200,6 +200,12 @@ class Browser:
             acceptLanguage=",".join(languages),
         )
 
+    def be_on_a_phone(self) -> None:
+        """Call itself Chrome on Android, in English, with a screen of that size."""
+        agent = self.run("navigator.userAgent").replace("X11; Linux x86_64", "Linux; Android 15; Pixel 9")
+        self._call("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage="en")
+        self.resize(375, 740)
+
     def resize(self, width: int, height: int, *, zoom: float = 1, dark: bool = False) -> None:
         """Set the size of the window in CSS pixels, and the zoom."""
         self._call(

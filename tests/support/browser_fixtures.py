@@ -1,6 +1,7 @@
 """Fixtures of the tests in a browser, which load this module as a plugin."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,19 +16,43 @@ from tests.support.smtp_server import MailServer
 from tests.support.trouble import Trouble
 
 
-@pytest.fixture(scope="session")
-def tab(tmp_path_factory) -> Iterator[Browser]:
-    """A tab of Chromium. Tests are skipped without it."""
+@contextmanager
+def _opened(profile: Path) -> Iterator[Browser]:
     program = browser.find()
     if program is None:
         pytest.skip("NOT TESTED: pages in a browser. It needs Chromium: apt-get install chromium")
-    opened = Browser(program, tmp_path_factory.mktemp("chromium"))
+    opened = Browser(program, profile)
     try:
         opened.__enter__()
     except BrowserError as error:
         pytest.skip(f"NOT TESTED: pages in a browser. {program} does not start: {error}")
     yield opened
     opened.__exit__()
+
+
+@pytest.fixture(scope="session")
+def tab(tmp_path_factory) -> Iterator[Browser]:
+    """A tab of Chromium. Tests are skipped without it."""
+    with _opened(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def second_tab(tmp_path_factory) -> Iterator[Browser]:
+    """A tab of another browser, which shares no cookies with the first."""
+    with _opened(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def phone(second_tab) -> Iterator[Browser]:
+    """Chromium on a phone, which speaks English."""
+    second_tab.forget()
+    second_tab.be_on_a_phone()
+    second_tab.complaints()
+    yield second_tab
+    second_tab.open("about:blank")
+    assert [each for each in second_tab.complaints() if "status of 4" not in each] == []
 
 
 @pytest.fixture(scope="module")

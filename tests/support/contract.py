@@ -21,7 +21,7 @@ PAGES = ("brand", "pages")
 CONSOLE = "console"
 _PAGES = re.compile(
     r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password|\.well-known/change-password"
-    r"|second-step.*|account.*|console.*)"
+    r"|second-step.*|waiting.*|account.*|console.*)"
 )
 # Operations that show browsers a page in place of the envelope, as the description says of all errors.
 FOR_BROWSERS = (

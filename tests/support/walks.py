@@ -151,6 +151,43 @@ def links(walker: Walker) -> None:
     walker.shows("undone, code", "Enter it to choose a new password.")
 
 
+def elsewhere(walker: Walker) -> None:
+    """Links that another browser has asked for, and the pages of that browser."""
+    walker.person()
+
+    def leave(column: str = "browser_hash = 'another'") -> None:
+        walker.rows.run(f"UPDATE one_time_tokens SET {column}")
+
+    walker.visit("/sign-in")
+    walker.press("sign-in/code", email=ALICE)
+    walker.press("waiting")
+    walker.shows("sign-in by code, waiting", "The link has not been opened yet.")
+    leave("spent_at = now()")
+    walker.press("waiting")
+    walker.shows("sign-in by code, used elsewhere", "This link was used in another browser.")
+    walker.visit("/forgot-password")
+    walker.press("forgot-password", email=ALICE)
+    leave()
+    walker.visit(path("recovery", walker.outbox.last(ALICE, "recovery").token))
+    walker.shows("link of another browser", "not in this browser")
+    walker.press("verify")
+    walker.shows("new-password, by a link of another browser", "Choose a new password")
+    walker.forget()
+    walker.visit("/sign-up")
+    walker.press("sign-up", email=DAVE, password=PASSWORD)
+    leave()
+    walker.visit(path("signup", walker.outbox.last(DAVE).token))
+    walker.shows("link of a sign-up in another browser", "Then go on in the window where you signed up.")
+    walker.press("verify")
+    walker.shows("confirmed for another browser", "Your email address is confirmed")
+    walker.client.post("/magiclink", json={"email": ALICE, "code_challenge": CHALLENGE})
+    leave("user_agent = 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1'")
+    walker.visit(path("magiclink", walker.outbox.last(ALICE, "magiclink").token))
+    walker.shows("link of an application in another browser", "I asked for it in this browser")
+    walker.press("verify")
+    walker.shows("account, by a link of another browser", "You are signed in here.")
+
+
 def account(walker: Walker) -> None:
     alice = walker.person()
     alice.sign_in(client=walker.client)
@@ -169,6 +206,8 @@ def account(walker: Walker) -> None:
     sent = walker.outbox.last("new@example.com")
     walker.press("account/email/verify", code=sent.wrong_code)
     walker.shows("email, wrong code", "This code is wrong")
+    walker.press("account/email/waiting")
+    walker.shows("email, waiting", "The link has not been opened yet.")
     walker.visit("/account")
     walker.shows("account, waiting for an email", "waiting for new@example.com")
     walker.visit("/account/phone")
@@ -335,6 +374,7 @@ WALKS = (
     forgetting,
     by_phone,
     links,
+    elsewhere,
     account,
     removing,
     deleting,

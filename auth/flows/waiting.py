@@ -1,0 +1,78 @@
+"""Browsers that wait for a link which they asked for on our pages, and links that are opened in others.
+
+A cookie binds the link to the browser. No browser gains a session because its link was opened elsewhere, or
+a stranger could ask for a link, wait until its owner opens it, and be signed in.
+"""
+
+from typing import Any
+
+from flask import Response, after_this_request, g
+
+from auth.context import latchkey
+from auth.delivery.sanitize import browser_and_system
+from auth.flows import outgoing
+from auth.flows.token_response import open_session
+from auth.tokens import one_time
+from auth.web import audit, cookies
+
+_COOKIE = "latchkey_waiting"
+
+
+def asker() -> dict[str, str | None]:
+    """Return the columns of a link that say from where it was asked for."""
+    return {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
+
+
+def bound() -> dict[str, bytes | None]:
+    """Bind the link of a request to this browser, and return the member of the request's body."""
+    value = cookies.browser_secret(_COOKIE)
+
+    @after_this_request
+    def remember(response: Response) -> Response:
+        cookies.remember(response, _COOKIE, value, max_age=one_time.LINK_LIFETIME)
+        return response
+
+    return {"browser_hash": one_time.hash_token(value)}
+
+
+def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
+    """Whether a link was asked for in another browser.
+
+    A link of the API has no cookie. With a code challenge it is useless in another browser, so the browsers
+    are compared, unless the user says that they are the same: phones and desktops differ, and two browsers
+    of one kind count as the same.
+    """
+    if link.browser_hash:
+        return bytes(link.browser_hash) != _browser_hash()
+    if not link.code_challenge or is_same or not (latchkey.settings.pages or link.purpose == "signup"):
+        return False
+    asked, here = browser_and_system(link.user_agent), browser_and_system(g.client["user_agent"])
+    # Applications on servers ask for their users.
+    return None not in (*asked, *here) and asked != here
+
+
+def used_link(address: str, purpose: str) -> Any:
+    """Return the `user_id` of a link that this browser asked for, once it is used anywhere, or None."""
+    asked = {"target": address, "purpose": purpose}
+    return latchkey.db.one("select_used_link", browser_hash=_browser_hash(), **asked)
+
+
+def continue_sign_up(address: str) -> Any:
+    """Open a session for a sign-up of this browser that was confirmed elsewhere. Raises `ApiError`.
+
+    Returns its row, or None: the user's password must be the one that this sign-up has set, so that the
+    browser gains nothing.
+    """
+    outgoing.check_enabled(address, None)
+    with latchkey.db.transaction() as tx:
+        user = tx.one("lock_confirmed_sign_up", browser_hash=_browser_hash(), target=address)
+        if user is None or not tx.run("use_confirmed_sign_up", token_id=user.token_id):
+            return None
+        row = open_session(tx, user.id, "password")
+        details = {"method": "password", "session_id": row.session_id}
+        audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
+    return row
+
+
+def _browser_hash() -> bytes | None:
+    return one_time.hash_token(cookies.sent(_COOKIE))

@@ -1,0 +1,43 @@
+"""Pages that wait until the link of their mail is opened, perhaps in another browser."""
+
+from flask import Blueprint, Response, jsonify, request
+
+from auth.flows import waiting
+from auth.pages.page import text
+from auth.pages.problems import Problem, shows
+from auth.pages.sign_in import LINKS, code_page, go_on_if_used
+from auth.web import form_schemas
+from auth.web.forms import own_form
+from auth.web.input import read_form
+from auth.web.limits import limited
+
+blueprint = Blueprint("waiting", __name__)
+
+
+def not_yet() -> Problem:
+    """Return what to tell a user whose link has not been opened."""
+    return Problem(text("code", "not_yet"), None, 200, {}, "otp_expired")
+
+
+def _form(problem: Problem) -> Response:
+    path, typed = request.form.get("page", ""), request.form.get("email", "")
+    return code_page(path if path in LINKS else "sign-in", typed, problem=problem)
+
+
+@blueprint.post("/waiting/state")
+@own_form
+@limited("waiting")
+def show_waiting() -> Response:
+    """Say whether the link is used, to the browser that asked for it."""
+    form = read_form(form_schemas.WaitingForm())
+    return jsonify(is_used=waiting.used_link(form["email"], LINKS[form["page"]]) is not None)
+
+
+@blueprint.post("/waiting")
+@shows(_form)
+@own_form
+@limited("waiting")
+def submit_waiting() -> Response:
+    """Go on if the link is used, as far as it gives this browser nothing."""
+    form = read_form(form_schemas.WaitingForm())
+    return go_on_if_used(form["page"], form["email"]) or _form(not_yet())

@@ -1,0 +1,442 @@
+"""Links that are opened in another browser than the one that asked: no window gains a session by them."""
+
+import json
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from auth.web.forms import SESSION
+from tests.support import factors
+from tests.support.answers import assert_ok
+from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.links import (
+    BROWSER,
+    CHALLENGE,
+    ON_ITS_WAY,
+    SITE,
+    VERIFIER,
+    WITH_CHALLENGE,
+    later,
+    path,
+    press,
+    query,
+)
+from tests.support.pages import Visitor, words
+from tests.support.server import at_once
+
+DAVE, NOBODY, NEW = "dave@example.com", "nobody@example.com", "new@example.com"
+APP = "https://app.example.com/in"
+TO_APP = urlencode({"redirect_to": APP, "code_challenge": CHALLENGE})
+# For each page that asks for a link: the form's action, and the type of the link.
+PAGES = {
+    "sign-in": ("sign-in/code", "magiclink"),
+    "forgot-password": ("forgot-password", "recovery"),
+    "sign-up": ("sign-up", "signup"),
+}
+# Those whose waiting window must never go on.
+PROVING = ["sign-in", "forgot-password"]
+IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1"
+USED = "This link was used in another browser. Go on there, or send another code."
+USED_SIGN_UP = "Your email address was confirmed in another browser. Sign in to go on."
+
+
+@pytest.fixture
+def app(make_app) -> Any:
+    return make_app(AUTH_REDIRECT_ALLOW_LIST=APP)
+
+
+@pytest.fixture
+def desktop(app) -> Visitor:
+    return Visitor(app)
+
+
+@pytest.fixture
+def phone(app) -> Visitor:
+    return Visitor(app)
+
+
+@pytest.fixture
+def ask(outbox):
+    """Ask for a link on a page, to which an application has sent the browser, and return the link."""
+
+    def ask(visitor: Visitor, page: str, email: str, password: str = PASSWORD) -> str:
+        action, type = PAGES[page]
+        visitor.visit(f"/{page}?{TO_APP}")
+        visitor.press(action, email=email, **({"password": password} if page == "sign-up" else {}))
+        assert "Check your inbox" in visitor.page.text
+        sent = outbox.last(email, type)
+        return path(type, sent.token, redirect_to=sent.variables["redirect_to"])
+
+    return ask
+
+
+def is_used(visitor: Visitor, page: str, email: str) -> bool:
+    """What the script of a waiting page is told."""
+    return _told(visitor, "/waiting/state", email=email, page=page)
+
+
+def _told(visitor: Visitor, action: str, **fields: str) -> bool:
+    # A page that waits stays open.
+    waiting = visitor.page
+    answer = json.loads(visitor.send(action, **fields).text)
+    visitor.page = waiting
+    assert answer.keys() == {"is_used"}
+    return answer["is_used"]
+
+
+def code_of(page: Any) -> str:
+    """The authorization code with which a browser has come back to the application."""
+    assert page.url.startswith(f"{APP}?"), page.url
+    return parse_qs(urlsplit(page.url).query)["code"][0]
+
+
+def assert_gets_nothing(visitor: Visitor, page: str, email: str, code: str, told: str) -> None:
+    """Let a browser wait, and assert that it is told something and not signed in."""
+    for action, fields in (("waiting", {"page": page}), (f"{page}/verify", {"code": code})):
+        answer = visitor.send(f"/{action}", email=email, **fields)
+        assert (answer.url, told in words(answer)) == (f"{SITE}/{action}", True), words(answer)
+        # Or the script would show the page again and again.
+        assert "data-waiting" not in answer.text
+    assert visitor.session_cookie is None
+
+
+class TestSignInAndRecovery:
+    @pytest.mark.parametrize("page", PROVING)
+    def test_browser_that_opens_the_link_is_signed_in_alone(
+        self, desktop, phone, alice, ask, outbox, database, page
+    ):
+        link = ask(desktop, page, alice.email)
+        said = words(phone.visit(link))
+        assert (
+            "The link was asked for just now , with Firefox on Linux, from 127.0.0.1: not in this browser."
+            in said
+        )
+        assert "type the code from this email there" in said
+
+        phone.press("verify")
+        assert (
+            phone.page.url == f"{SITE}/{'new-password' if page == 'forgot-password' else 'account?done=here'}"
+        )
+        assert phone.session_cookie
+        assert (database.count("sessions"), database.count("authorization_codes")) == (1, 0)
+        assert is_used(desktop, page, alice.email) is True
+        assert_gets_nothing(desktop, page, alice.email, outbox.last().code, USED)
+        assert database.count("sessions") == 1
+        if page == "forgot-password":
+            # Not with the application's code either.
+            assert phone.submit(password="Fresh-Horse-2").url == f"{SITE}/account?done=password"
+            assert database.count("authorization_codes") == 0
+
+    @pytest.mark.parametrize("page", PROVING)
+    def test_code_goes_on_in_the_waiting_window_when_the_link_was_only_looked_at(
+        self, desktop, phone, alice, ask, outbox, page
+    ):
+        link = ask(desktop, page, alice.email)
+        phone.visit(link)
+        assert is_used(desktop, page, alice.email) is False
+        assert "The link has not been opened yet." in words(desktop.press("waiting"))
+        desktop.press(f"{page}/verify", code=outbox.last().code)
+        if page == "forgot-password":
+            desktop.submit(password="Fresh-Horse-2")
+        assert code_of(desktop.page)
+        assert "This link no longer works" in phone.visit(link).text
+        assert phone.session_cookie is None
+
+    @pytest.mark.parametrize("page", PROVING)
+    def test_link_opened_in_the_same_browser_leads_to_the_application(self, desktop, alice, ask, page):
+        link = ask(desktop, page, alice.email)
+        waiting = desktop.page
+        assert "not in this browser" not in desktop.visit(link).text
+        desktop.press("verify")
+        if page == "forgot-password":
+            assert desktop.page.url.startswith(f"{SITE}/new-password?redirect_to=")
+        else:
+            assert code_of(desktop.page)
+        # The window that waits notices the sign-in of the other one.
+        desktop.page = waiting
+        desktop.visit(f"/sign-in?{TO_APP}")
+        desktop.send("/waiting", email=alice.email, page=page, redirect_to=APP, code_challenge=CHALLENGE)
+        assert desktop.page.url.startswith(
+            f"{SITE}/{'new-password' if page == 'forgot-password' else 'sign-in'}?redirect_to="
+        )
+
+    def test_program_gives_the_application_nothing_by_the_link_of_a_page(
+        self, make_app, alice, outbox, ask, client, database
+    ):
+        link = ask(
+            Visitor(make_app(AUTH_VERIFY_ON_GET="programs", AUTH_REDIRECT_ALLOW_LIST=APP)),
+            "sign-in",
+            alice.email,
+        )
+        response = client.get(link)
+        assert (response.status_code, response.location) == (303, f"{SITE}/account?done=here")
+        assert database.count("authorization_codes") == 0
+
+    def test_new_request_waits_for_its_own_link(self, make_app, alice, ask, phone):
+        desktop = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST=APP))
+        phone.visit(ask(desktop, "sign-in", alice.email))
+        phone.press("verify")
+        assert USED in words(desktop.press("waiting"))
+        desktop.press("sign-in/code")
+        assert is_used(desktop, "sign-in", alice.email) is False
+
+
+class TestSignUp:
+    @pytest.mark.parametrize("way", ["poll", "code"])
+    def test_waiting_window_signs_in_with_the_password_that_it_set(
+        self, client, desktop, phone, ask, outbox, database, way
+    ):
+        link = ask(desktop, "sign-up", DAVE)
+        said = words(phone.visit(link))
+        assert "Then go on in the window where you signed up." in said
+        assert "Signed up just now , with Firefox on Linux, from 127.0.0.1." in said
+        phone.press("verify")
+        assert "Your email address is confirmed" in words(phone.page)
+        # A stranger's sign-up signs its reader in nowhere.
+        assert (phone.session_cookie, database.count("sessions")) == (None, 0)
+
+        assert is_used(desktop, "sign-up", DAVE) is True
+        fields = {"code": outbox.last().code} if way == "code" else {}
+        desktop.press("waiting" if way == "poll" else "sign-up/verify", **fields)
+        body = {"auth_code": code_of(desktop.page), "code_verifier": VERIFIER}
+        session = session_of(client, client.post("/token?grant_type=pkce", json=body))
+        assert session.user["email"] == DAVE
+        assert [method["method"] for method in session.claims["amr"]] == ["password"]
+        assert database.count("audit_log", "action = 'signed_in'") == 2
+
+    def test_fifty_polls_open_one_session(self, app, desktop, phone, ask, database):
+        link = ask(desktop, "sign-up", DAVE)
+        phone.visit(link)
+        phone.press("verify")
+        form = next(form for form in desktop.page.forms if form.action.endswith("waiting"))
+        headers = BROWSER | {
+            "Sec-Fetch-Site": "same-origin",
+            "Cookie": "; ".join(f"{cookie.name}={cookie.value}" for cookie in desktop.cookies),
+        }
+
+        def poll(_: int) -> int:
+            browser = app.test_client(use_cookies=False)
+            return browser.post("/waiting", data=form.fields, headers=headers).status_code
+
+        assert sorted(set(at_once(50, poll))) == [303, 403]
+        assert database.count("sessions", "opened_by IS NULL") == 1
+
+    def test_resent_link_goes_on_too(self, desktop, phone, ask, outbox, database):
+        ask(desktop, "sign-up", DAVE)
+        desktop.press("sign-up/code")
+        sent = outbox.last(DAVE)
+        phone.visit(path("signup", sent.token, redirect_to=sent.variables["redirect_to"]))
+        phone.press("verify")
+        assert code_of(desktop.press("waiting"))
+
+    def test_second_step_is_asked_for(self, client, desktop, phone, ask, database):
+        phone.visit(ask(desktop, "sign-up", DAVE))
+        phone.press("verify")
+        factors.set_up(session_of(client, sign_in(client, DAVE)))
+        assert desktop.press("waiting").url.startswith(f"{SITE}/second-step?redirect_to=")
+        assert database.count("authorization_codes") == 0
+
+    def test_only_the_sign_up_whose_link_was_used_goes_on(self, app, desktop, phone, ask):
+        mallory = Visitor(app)
+        ask(mallory, "sign-up", DAVE, password="Mallorys-Horse-1")
+        link = ask(desktop, "sign-up", DAVE)
+        phone.visit(link)
+        phone.press("verify")
+        assert is_used(mallory, "sign-up", DAVE) is False
+        assert "The link has not been opened yet." in words(mallory.press("waiting"))
+        assert mallory.session_cookie is None
+        assert code_of(desktop.press("waiting"))
+
+    @pytest.mark.parametrize(
+        "since",
+        [
+            "UPDATE users SET password_hash = 'another'",
+            "UPDATE users SET password_hash = NULL",
+            "UPDATE users SET banned_until = 'infinity'",
+            "UPDATE users SET email = 'other@example.com'",
+            "UPDATE one_time_tokens SET password_hash = NULL",
+        ],
+    )
+    def test_sign_up_that_no_longer_sets_the_password_gains_nothing(
+        self, desktop, phone, ask, outbox, database, since
+    ):
+        phone.visit(ask(desktop, "sign-up", DAVE))
+        phone.press("verify")
+        database.run(since)
+        assert_gets_nothing(desktop, "sign-up", DAVE, outbox.last().code, USED_SIGN_UP)
+        assert database.count("sessions") == 0
+
+    def test_sign_up_goes_on_for_an_hour(self, desktop, phone, ask, database):
+        phone.visit(ask(desktop, "sign-up", DAVE))
+        phone.press("verify")
+        later(database, hours=1)
+        assert "The link has not been opened yet." in words(desktop.press("waiting"))
+        assert desktop.session_cookie is None
+
+    def test_browser_that_is_signed_in_meanwhile_is_left_alone(self, desktop, phone, alice, ask):
+        phone.visit(ask(desktop, "sign-up", DAVE))
+        waiting = desktop.page
+        desktop.signed_in_as(alice)
+        phone.press("verify")
+        known, desktop.page = desktop.session_cookie, waiting
+        desktop.visit("/account")
+        answer = desktop.send("/waiting", email=DAVE, page="sign-up")
+        assert USED_SIGN_UP in words(answer)
+        assert desktop.session_cookie == known
+
+
+class TestEmailChange:
+    @pytest.mark.parametrize("way", ["poll", "code", "link opened here"])
+    def test_window_that_asked_goes_on_with_its_session(self, desktop, phone, alice, outbox, database, way):
+        desktop.signed_in_as(alice)
+        desktop.visit("/account/email")
+        desktop.submit(email=NEW)
+        assert "The link has not been opened yet." in words(desktop.press("account/email/waiting"))
+        sent = outbox.last(NEW)
+        reader = desktop if way == "link opened here" else phone
+        waiting, known = desktop.page, desktop.session_cookie
+        reader.visit(path("email_change", sent.token, redirect_to=sent.variables["redirect_to"]))
+        reader.press("verify")
+        if way == "link opened here":
+            assert desktop.page.url == f"{SITE}/account?done=email_change"
+            return
+        assert "Go on in the window where you changed it." in words(phone.page)
+        assert phone.session_cookie is None
+        desktop.page = waiting
+        assert _told(desktop, "/account/email/waiting/state", email=NEW) is True
+        desktop.press(
+            *{"poll": ["account/email/waiting"], "code": ["account/email/verify"]}[way],
+            **({"code": sent.code} if way == "code" else {}),
+        )
+        assert desktop.page.url == f"{SITE}/account?done=email"
+        assert desktop.session_cookie == known
+        assert database.count("sessions", "ended_at IS NULL") == 1
+
+
+class TestStrangers:
+    @pytest.mark.parametrize("page", list(PAGES))
+    def test_state_is_told_to_the_browser_that_asked_alone(
+        self, app, desktop, phone, parts, alice, ask, page
+    ):
+        email = DAVE if page == "sign-up" else alice.email
+        phone.visit(ask(desktop, page, email))
+        phone.press("verify")
+        mallory = Visitor(app)
+        mallory.visit("/sign-in")
+        told = []
+        for address in (email, NOBODY):
+            before = parts.db.statements_run
+            told.append((is_used(mallory, page, address), parts.db.statements_run - before))
+        assert told[0] == told[1]
+        assert told[0][0] is False
+
+    @pytest.mark.parametrize("page", list(PAGES))
+    def test_asking_sets_the_same_cookie_for_every_address(self, app, alice, page):
+        action, _type = PAGES[page]
+        kept = []
+        for email in (alice.email, NOBODY):
+            visitor = Visitor(app)
+            visitor.visit(f"/{page}")
+            visitor.press(action, email=email, **({"password": PASSWORD} if page == "sign-up" else {}))
+            kept.append([(each.name, each.http_only, each.same_site) for each in visitor.cookies])
+            assert is_used(visitor, page, email) is False
+        assert kept[0] == kept[1]
+        assert ("latchkey_waiting", True, "lax") in kept[0]
+
+    def test_form_of_another_site_is_refused(self, client):
+        fields = {"email": DAVE, "page": "sign-up"}
+        for action in ("/waiting", "/waiting/state"):
+            response = client.post(action, data=fields, headers=BROWSER)
+            assert response.status_code == 403
+
+    def test_polls_are_limited(self, make_app):
+        visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_WAITING="1 per hour"))
+        visitor.visit("/sign-in")
+        fields = {"email": DAVE, "page": "sign-in"}
+        statuses = []
+        for _ in range(2):
+            visitor.visit("/sign-in")
+            statuses.append(visitor.send("/waiting/state", **fields).status)
+        assert statuses == [200, 429]
+
+    def test_request_of_the_api_binds_no_browser(self, client, alice, database):
+        body = {"email": alice.email, "browser_hash": "x", "user_agent": "y", "ip": "192.0.2.1"}
+        assert_ok(client.post("/magiclink", json=body), ON_ITS_WAY)
+        assert database.value("SELECT browser_hash IS NULL AND host(ip) = '127.0.0.1' FROM one_time_tokens")
+
+
+class TestApi:
+    """Requests with a code challenge, as the official clients send them, have no cookie of ours."""
+
+    @pytest.fixture
+    def sent(self, client, alice, outbox):
+        """Ask for a link with a browser, and return it."""
+
+        def sent(type: str, user_agent: str = IPHONE) -> str:
+            url = {"magiclink": "/magiclink", "recovery": "/recover", "signup": "/signup"}[type]
+            body = {"email": DAVE, "password": PASSWORD} if type == "signup" else {"email": alice.email}
+            body |= WITH_CHALLENGE | {"redirect_to": APP}
+            response = client.post(url, json=body, headers={"User-Agent": user_agent})
+            assert response.status_code in (200, 201), response.text
+            return outbox.last(body["email"], type).token
+
+        return sent
+
+    @pytest.mark.parametrize("type", ["magiclink", "recovery", "signup"])
+    @pytest.mark.parametrize("user_agent", [BROWSER["User-Agent"], "node", ""])
+    def test_link_of_the_same_or_an_unknown_kind_of_browser_brings_the_code(
+        self, app, sent, database, type, user_agent
+    ):
+        client = app.test_client()
+        token = sent(type, user_agent)
+        assert "not in this browser" not in client.get(path(type, token), headers=BROWSER).text
+        assert query(press(client, type, token), APP).keys() == {"code"}
+
+    @pytest.mark.parametrize("type", ["magiclink", "recovery"])
+    def test_link_of_another_kind_of_browser_brings_the_application_nothing(
+        self, phone, sent, outbox, client, database, alice, type
+    ):
+        phone.visit(path(type, sent(type)))
+        said = words(phone.page)
+        assert "with Safari on iOS, from 127.0.0.1: not in this browser." in said
+        assert "open the link there" in said
+        phone.press("verify")
+        assert phone.page.url == f"{SITE}/{'new-password' if type == 'recovery' else 'account?done=here'}"
+        assert (database.count("sessions"), database.count("authorization_codes")) == (1, 0)
+        body = {"type": type, "email": alice.email, "token": outbox.last(alice.email, type).code}
+        assert client.post("/verify", json=body).json["error_code"] == "otp_expired"
+
+    @pytest.mark.parametrize("type", ["magiclink", "recovery", "signup"])
+    def test_user_who_asked_here_gets_the_code(self, phone, sent, type):
+        phone.visit(path(type, sent(type)))
+        assert code_of(phone.press("verify", action="same"))
+
+    def test_sign_up_is_confirmed_without_a_session(self, client, phone, sent, database):
+        phone.visit(path("signup", sent("signup")))
+        assert "Your email address is confirmed" in words(phone.press("verify"))
+        assert (phone.session_cookie, database.count("sessions")) == (None, 0)
+        assert database.count("authorization_codes") == 0
+        assert sign_in(client, DAVE).status_code == 200
+
+    def test_user_cannot_say_so_for_the_link_of_a_page(self, desktop, phone, alice, ask, database):
+        phone.visit(ask(desktop, "sign-in", alice.email))
+        assert (
+            phone.send("/verify", **phone.page.forms[0].fields, action="same").url
+            == f"{SITE}/account?done=here"
+        )
+        assert database.count("authorization_codes") == 0
+
+    def test_link_brings_the_code_without_pages(self, make_app, client, sent):
+        phone = Visitor(make_app(AUTH_PAGES="false", AUTH_REDIRECT_ALLOW_LIST=APP))
+        phone.visit(path("magiclink", sent("magiclink")))
+        assert code_of(phone.press("verify"))
+
+
+def test_cookie_of_a_browser_that_waits_is_no_session(desktop, phone, alice, ask):
+    phone.visit(ask(desktop, "sign-in", alice.email))
+    phone.press("verify")
+    waiting = desktop.cookie("latchkey_waiting")
+    assert waiting
+    desktop.plant(SESSION, waiting.value)
+    assert desktop.visit("/account").url.startswith(f"{SITE}/sign-in?")
