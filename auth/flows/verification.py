@@ -140,7 +140,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool
     recent = removal.list_recent(tx, user_id) if spent.purpose == "recovery" else None
     # The address that was just proved is not in question.
     recent = recent and [change for change in recent if change["type"] != owner["provider"]]
-    return Outcome(session, code, None, spent.redirect_to, recent, is_elsewhere)
+    return Outcome(session, code, None, spent.redirect_to, recent, is_elsewhere=is_elsewhere)
 
 
 def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool) -> Outcome:

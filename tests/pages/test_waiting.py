@@ -391,7 +391,7 @@ class TestApi:
         client = app.test_client()
         token = sent(type, user_agent)
         assert "not in this browser" not in client.get(path(type, token), headers=BROWSER).text
-        assert query(press(client, type, token), APP).keys() == {"code"}
+        assert query(press(client, type, token, redirect_to=APP), APP).keys() == {"code"}
 
     @pytest.mark.parametrize("type", ["magiclink", "recovery"])
     def test_link_of_another_kind_of_browser_brings_the_application_nothing(
