@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from dotenv import dotenv_values
 from environs import Env, EnvValidationError
 from limits import RateLimitItem
-from marshmallow.validate import Length, OneOf, Regexp
+from marshmallow.validate import Length, NoneOf, OneOf, Regexp
 
 from auth.net.networks import is_loopback
 from auth.settings import (
@@ -32,6 +32,7 @@ from auth.settings import (
 )
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
+from auth.tokens.access_tokens import SECOND_STEP
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
@@ -88,7 +89,9 @@ class Settings:
     jwt_secret: str | None = kinds.secret(kinds.text(None, checks.jwt_secret))
     key_overlap: int = kinds.number(86_400, 60, 2_592_000)
     jwt_issuer: str = kinds.text("")
-    jwt_audience: str = kinds.text("authenticated")
+    jwt_audience: str = kinds.text(
+        "authenticated", NoneOf([SECOND_STEP], error="Must not be the audience of tokens that lack a step.")
+    )
     access_token_lifetime: int = kinds.number(3600, 30, 86_400)
     refresh_token_lifetime: int = kinds.number(2_592_000, 60, 315_360_000)
     refresh_token_rotation: bool = kinds.flag(True)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from auth.settings import checks
-from auth.tokens.access_tokens import SECOND_STEP
 
 _NEEDED_BY_SMS_PROVIDER = {
     "twilio": ("twilio_account_sid", "twilio_auth_token", "twilio_from"),
@@ -27,10 +26,6 @@ def lines(values: Mapping[str, Any], is_local: bool) -> list[str]:
             found.append(f"AUTH_JWT_KEYS: {checks.sentence(error)}")
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:
         found.append("AUTH_MFA_REQUIRED: Must be none where AUTH_MFA_ENABLED is false.")
-    if values["jwt_audience"] == SECOND_STEP:
-        found.append(
-            "AUTH_JWT_AUDIENCE: Must not be second_step, the audience of tokens that lack a second step."
-        )
     if values["console"] and not values["pages"]:
         found.append("AUTH_CONSOLE: Must be false where AUTH_PAGES is false: administrators sign in there.")
     # The inbox shows every link to the holder of the service role key.

@@ -67,11 +67,11 @@ def write_jwks(directory, *changes):
     return [jwk["kid"] for jwk in jwks]
 
 
-def signed(service):
+def signed(service, **options):
     """Return a token that the service signs, and its key id."""
     names = ("email", "phone", "app_metadata", "user_metadata", "role", "is_anonymous")
     user = dict.fromkeys(names) | {"id": SESSION_ID}
-    token = service.extensions["latchkey"].access_tokens.issue(user, SESSION_ID, 0, "aal1", [])
+    token = service.extensions["latchkey"].access_tokens.issue(user, SESSION_ID, 0, "aal1", [], **options)
     return token, jwt.get_unverified_header(token).get("kid")
 
 
@@ -134,6 +134,23 @@ class TestSecretKeys:
         assert tokens.read(new) == tokens.read(old)
         rotate(60)
         assert tokens.read(new) == tokens.read(old)
+
+    def test_token_that_lacks_a_step_is_signed_by_the_new_secret_when_its_time_has_come(
+        self, service, rotate, directory, ring
+    ):
+        tokens = service.extensions["latchkey"].access_tokens
+        old, old_kid = signed(service, lacks_step=True)
+        rotate(60)
+        assert signed(service, lacks_step=True)[1] == old_kid
+        rotate(-60)
+        new, new_kid = signed(service, lacks_step=True)
+        assert new_kid != old_kid
+        assert [tokens.verify(token).aal for token in (old, new)] == ["aal0", "aal0"]
+        (directory / "secret_key").write_text(NEW)
+        ring.refresh()
+        assert tokens.verify(new)
+        with pytest.raises(InvalidAccessToken, match="unknown kid"):
+            tokens.verify(old)
 
     def test_code_from_before_the_rotation_is_accepted_once(self, parts, client, outbox, database, alice):
         ring = parts.key_ring

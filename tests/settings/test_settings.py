@@ -351,6 +351,8 @@ class TestProblems:
                 "Must be an http or https URL without user, query and fragment: it has a wildcard.",
             ),
             ("AUTH_TWILIO_FROM", "x" * 65, "Must be at most 64 characters."),
+            ("AUTH_JWT_AUDIENCE", "second_step", "Must not be the audience of tokens that lack a step."),
+            ("AUTH_MFA_TOKENS", "none", "Must be one of second_step, full."),
         ],
     )
     def test_error_tells_what_to_write(self, load, name, value, problem):

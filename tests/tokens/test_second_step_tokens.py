@@ -279,13 +279,6 @@ class TestRoutes:
         assert low.post("/logout").status_code == 200
         assert_error(low.get("/sessions"), 401, "session_not_found")
 
-    def test_id_token_is_not_linked(self, alice):
-        set_up(alice.open_session())
-        body = {"provider": "google", "id_token": "x.y.z", "link_identity": True}
-        response = alice.sign_in().post("/token?grant_type=id_token", json=body)
-        assert response.status_code in (400, 403)
-        assert alice.sign_in().user["app_metadata"]["providers"] == ["email"]
-
     def test_expired_token_is_401_everywhere(self, alice, make_app):
         set_up(alice.open_session())
         client = make_app(AUTH_ACCESS_TOKEN_LIFETIME="30").test_client()

@@ -10,6 +10,7 @@ import pytest
 from tests.support.answers import A_SENTENCE, ANYTHING, assert_error, token_response
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD, session_of
+from tests.support.factors import raised, set_up
 from tests.support.fake_provider import Answer, signing_key
 from tests.support.oauth import new_user
 from tests.support.server import at_once
@@ -405,6 +406,18 @@ class TestLinking:
         hand_in(service, token)
         database.run("DELETE FROM identities WHERE provider = 'google'")
         assert_error(link(session, token), 400, "bad_oauth_callback", details=DETAILS)
+
+    def test_session_that_lacks_a_second_step_links_nothing(self, service, link, alice, google, database):
+        app, complete = set_up(alice.open_session())
+        lacking, id_token = alice.sign_in(client=service.client), google.id_token()
+        assert_error(link(lacking, id_token), 403, "insufficient_aal")
+        assert database.count("identities", "provider = 'google'") == 0
+        assert link(raised(lacking, app), id_token).status_code == 200
+        signed_in = session_of(service.client, hand_in(service, google.id_token(jti="another")))
+        assert (signed_in.user["id"], signed_in.claims["aud"]) == (alice.id, "second_step")
+        # A token says so even when the step is no longer needed.
+        complete.delete(f"/factors/{app.id}")
+        assert_error(link(signed_in, google.id_token(jti="third")), 403, "insufficient_aal")
 
     def test_linking_can_be_forbidden(self, make_service, google, alice):
         service = make_service(AUTH_MANUAL_LINKING="false")
