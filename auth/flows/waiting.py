@@ -44,7 +44,8 @@ def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
     """
     if link.browser_hash:
         return bytes(link.browser_hash) != _browser_hash()
-    if not link.code_challenge or is_same or not (latchkey.settings.pages or link.purpose == "signup"):
+    goes_on_here = latchkey.settings.pages and link.purpose in ("magiclink", "recovery")
+    if is_same or not link.code_challenge or not (goes_on_here or link.purpose == "signup"):
         return False
     asked, here = browser_and_system(link.user_agent), browser_and_system(g.client["user_agent"])
     # Applications on servers ask for their users.

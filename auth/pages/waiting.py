@@ -5,7 +5,7 @@ from flask import Blueprint, Response, jsonify, request
 from auth.flows import waiting
 from auth.pages.page import text
 from auth.pages.problems import Problem, shows
-from auth.pages.sign_in import LINKS, code_page, go_on_if_used
+from auth.pages.sign_in import LINKS, code_page, go_on_if_used, sign_in_form
 from auth.web import form_schemas
 from auth.web.forms import own_form
 from auth.web.input import read_form
@@ -21,7 +21,10 @@ def not_yet() -> Problem:
 
 def _form(problem: Problem) -> Response:
     path, typed = request.form.get("page", ""), request.form.get("email", "")
-    return code_page(path if path in LINKS else "sign-in", typed, problem=problem)
+    if path not in LINKS or not typed or problem.error_code == "insufficient_permissions":
+        # It continues with the account that another window has signed in.
+        return sign_in_form(problem)
+    return code_page(path, typed, problem=problem)
 
 
 @blueprint.post("/waiting/state")

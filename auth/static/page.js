@@ -42,21 +42,24 @@ for (const field of document.querySelectorAll(".code")) {
 for (const form of document.querySelectorAll("[data-waiting]")) {
   let pause = 3000;
   let isLeft = false;
+  let wasAnswered = false;
   addEventListener("submit", () => { isLeft = true; });
   const ask = async () => {
     if (document.hidden) return document.addEventListener("visibilitychange", ask, { once: true });
     const body = new URLSearchParams(new FormData(form));
     const response = await fetch(form.dataset.waiting, { method: "POST", body }).catch(() => null);
-    // The form is too old, or the session has ended.
-    const isRefused = response && !response.ok && response.status !== 429 && response.status < 500;
     const isUsed = response?.ok && (await response.json()).is_used;
-    if (isLeft || isRefused) return;
-    if (isUsed) return form.submit();
+    // Another window has signed in, so that this form is too old.
+    const isOld = response?.status === 403 && wasAnswered;
+    if (isLeft) return;
+    if (isUsed || isOld) return form.submit();
+    if (response?.status === 401 || response?.status === 403) return;
+    wasAnswered ||= response?.ok;
     pause = response?.ok ? Math.min(pause * 1.1, 20000) : 20000;
     // A link works for an hour.
     if (performance.now() < 3600000) setTimeout(ask, pause);
   };
-  setTimeout(ask, pause);
+  ask();
 }
 
 // The browser restores a page with a busy button when the user comes back.

@@ -19,7 +19,6 @@ SIGN_INS = {
     "verify.verify": "link",
     "verify.verify_link": "link",
     "pages.sign_in.submit_sign_in_code": "link",
-    "pages.waiting.submit_waiting": "password",
     "oauth.callback": "oauth",
     "passkeys.finish_passkey_sign_in": "passkey",
     "pages.passkeys.submit_passkey": "passkey",

@@ -150,3 +150,24 @@ def test_change_of_email_goes_on_at_the_desktop(desktop, phone, here, alice, pos
     phone.wait_for("Go on in the window where you changed it.")
     go_on(desktop, has_script)
     desktop.wait_for("Your email address is changed.")
+
+
+def test_waiting_tab_notices_the_link_in_another_tab_of_its_browser(desktop, site, application, alice, ask):
+    link = ask("sign-in", "Sign in to", email=alice.email).link
+    desktop.wait(
+        lambda: desktop.run(
+            "performance.getEntriesByType('resource').some((each) => each.name.endsWith('/waiting/state'))"
+        )
+    )
+    # What another tab sends, with the same cookies.
+    desktop.run(
+        f"""(async () => {{
+          const page = await (await fetch({link!r})).text();
+          const form = new DOMParser().parseFromString(page, "text/html").querySelector("main form");
+          const body = new URLSearchParams(new FormData(form));
+          await fetch("/verify", {{ method: "POST", body, redirect: "manual" }});
+        }})()"""
+    )
+    desktop.wait_for(f"Continue as {alice.email}")
+    desktop.click(f"Continue as {alice.email}")
+    assert traded(site, desktop, application)["user"]["email"] == alice.email

@@ -153,8 +153,9 @@ class TestSignInAndRecovery:
             assert desktop.page.url.startswith(f"{SITE}/new-password?redirect_to=")
         else:
             assert code_of(desktop.page)
-        # The window that waits notices the sign-in of the other one.
+        # The window that waits notices the sign-in of the other one: by its form, whose cookie has changed.
         desktop.page = waiting
+        assert f"Continue as {alice.email}" in words(desktop.press("waiting"))
         desktop.visit(f"/sign-in?{TO_APP}")
         desktop.send("/waiting", email=alice.email, page=page, redirect_to=APP, code_challenge=CHALLENGE)
         assert desktop.page.url.startswith(
