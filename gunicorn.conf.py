@@ -19,6 +19,8 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress as _suppress
+from dataclasses import replace as _replace
 from functools import partial as _partial
 
 import psycopg2
@@ -26,20 +28,29 @@ import psycopg2
 from auth import logs as _logs
 from auth import settings as _settings
 from auth.delivery import channels
-from auth.operations import fingerprints as _fingerprints
 from auth.operations import start_checks as _start_checks
 from auth.operations.delivery_process import DeliveryProcess
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError
+from auth.settings import fingerprints as _fingerprints
+from auth.settings import key_ring as _key_ring
 from auth.settings import relying_party as _relying_party
+from auth.settings import served as _served
 from auth.settings import state as _state
 from sql import Database as _Database
 from sql import schema
 from sql.pool import SIZE as _POOL_SIZE
 from sql.pool import reason as _reason
 
+
+def _load() -> _settings.Settings:
+    loaded = _settings.load(missing_secrets="ignore")
+    _start_checks.check_files(loaded)
+    return loaded
+
+
 try:
-    _loaded = _settings.load()
-    _start_checks.check_files(_loaded)
+    # A reload has loaded and checked them before gunicorn executes this file again.
+    _loaded = _served.current or _load()
 except (_settings.SettingsError, OSError) as _error:
     sys.exit(str(_error))
 
@@ -76,19 +87,27 @@ def on_starting(server) -> None:
     server.delivery = DeliveryProcess(_partial(_say, level="warning"), delivers=_loaded.deliver)
     database_url = _loaded.database_url or _start_embedded_postgres(server)
     _refuse_taken_address()
-    if _loaded.metrics_bind:
-        _state.begin_metrics(_loaded.state_dir, str(_loaded.port))
     try:
+        # Before a migration: this may be the database of another deployment.
+        with _suppress(psycopg2.errors.UndefinedTable):
+            _with_database(database_url, _partial(_fingerprints.check, settings=_loaded))
+        if _loaded.database_url:
+            _share_state_directory(server)
         schema.apply(database_url)
-        _keep_fingerprints(database_url)
+        kept = _with_database(database_url, _partial(_fingerprints.keep, settings=_loaded, make_missing=True))
+        if _loaded.metrics_bind:
+            _state.begin_metrics(_loaded.state_dir, str(_loaded.port))
         pooler_problem = _loaded.db_prepare and _start_checks.pooler_problem(database_url)
-    except _fingerprints.OtherKeys as error:
+    except (_fingerprints.OtherKeys, _settings.SettingsError) as error:
         sys.exit(str(error))
+    except OSError as error:
+        sys.exit(_state.unusable(_loaded.state_dir, error))
     except psycopg2.Error as error:
         act = "use the database" if isinstance(error, psycopg2.OperationalError) else "apply the schema"
         sys.exit(f"DATABASE_URL: can't {act}: {_reason(error)}")
     if pooler_problem:
         sys.exit(pooler_problem)
+    _served.current = _replace(kept, database_url=database_url)
     if redis_problem := _start_checks.redis_problem(_loaded):
         _say(redis_problem, "warning")
 
@@ -98,8 +117,10 @@ def when_ready(server) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, frame: _end(server, frame))
     # The terminal was closed, or the operator replaces the workers.
-    hang_up = _end if sys.stderr.isatty() else _reload
-    signal.signal(signal.SIGHUP, lambda _number, frame: hang_up(server, frame))
+    if sys.stderr.isatty():
+        signal.signal(signal.SIGHUP, lambda _number, frame: _end(server, frame))
+    # Called by gunicorn's main loop, which may wait for the database; a signal handler may not.
+    server.handle_hup = _partial(_reload, server)
     if _wants_delivery_process():
         server.delivery.start()
     signal.signal(signal.SIGALRM, lambda _number, _frame: _watch(server))
@@ -170,10 +191,29 @@ def _wants_delivery_process() -> bool:
     return _loaded.deliver or _loaded.metrics_bind is not None  # which it serves
 
 
-def _keep_fingerprints(database_url: str) -> None:
-    db = _Database(database_url, size=1, prepare=False)
+def _share_state_directory(server) -> None:
+    """Lock the state directory, so that no embedded Postgres starts in it, and that missing keys may be made.
+
+    If there is nothing to make, it may be read-only or absent.
+    """
+    missing = _fingerprints.missing(_loaded)
     try:
-        _fingerprints.keep(db, _loaded)
+        if missing:
+            _state.make_directory(_loaded.state_dir)
+        server.state_lock = _state.lock(_loaded.state_dir, shared=True)
+    except _state.InUseError as error:
+        if missing:
+            print(error, file=sys.stderr)
+            sys.exit(2)
+    except OSError:
+        if missing:
+            raise
+
+
+def _with_database(url: str, use):
+    db = _Database(url, size=1, prepare=False)
+    try:
+        return use(db)
     finally:
         db.close()
 
@@ -201,21 +241,28 @@ def _end(server, frame) -> None:
     server.signal(signal.SIGTERM, frame)
 
 
-def _reload(server, frame) -> None:
-    """Replace the workers, unless they could not start: gunicorn would then end the service."""
+def _reload(server) -> None:
+    """Replace the workers, unless they could not start or would have other keys than the database."""
     environment = dict(os.environ)
     try:
-        _start_checks.check_files(_settings.load(missing_secrets="refuse"))
-    except (_settings.SettingsError, OSError) as error:
-        # `load` has added the variables of .env.
-        for name in os.environ.keys() - environment:
-            del os.environ[name]
-        _say(f"Not reloaded, the workers keep running: {error}", "error")
+        loaded = _load()
+        _served.current = _with_database(loaded.database_url, _partial(_fingerprints.keep, settings=loaded))
+    except (_settings.SettingsError, _fingerprints.OtherKeys, OSError) as error:
+        problem = str(error)
+    except psycopg2.Error as error:
+        problem = f"DATABASE_URL: can't use the database: {_reason(error)}"
     else:
-        server.signal(signal.SIGHUP, frame)
+        type(server).handle_hup(server)
+        return
+    # `load` has added the variables of .env.
+    for name in os.environ.keys() - environment:
+        del os.environ[name]
+    _say(f"Not reloaded, the workers keep running: {problem}", "error")
 
 
 def _watch(server) -> None:
+    with _suppress(Exception):  # the workers log it
+        _served.current, _ = _key_ring.reread(_served.current)
     server.delivery.watch()
     if not server.embedded_postgres:
         return

@@ -44,6 +44,7 @@ from app import create_app
 from auth import logs, settings
 from auth.context import EXTENSION, Latchkey
 from auth.operations.embedded_postgres import EmbeddedPostgres
+from auth.settings import kept_secrets
 from auth.settings.constants import statement_constants
 from auth.web import edge
 from sql import pool, schema
@@ -78,7 +79,9 @@ ENVIRONMENT = {
 def state_dir() -> Iterator[Path]:
     """A directory for the secrets and the database. Its path is short, as that of a socket must be."""
     with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
-        yield Path(directory).resolve() / "var"
+        made = Path(directory).resolve() / "var"
+        make_keys(made)
+        yield made
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -280,11 +283,17 @@ def clear_settings(patch: pytest.MonkeyPatch) -> None:
             patch.delenv(name)
 
 
+def make_keys(directory: Path) -> None:
+    """Make the secrets of a state directory that are missing, as the first start of a service does."""
+    kept_secrets.make({field: directory / name for field, name in kept_secrets.FILES.items()})
+
+
 def new_app(environment: dict[str, str]):
     with pytest.MonkeyPatch.context() as patch:
         clear_settings(patch)
         for name, value in environment.items():
             patch.setenv(name, value)
+        make_keys(Path(environment["AUTH_STATE_DIR"]))
         app = create_app(settings.load(os.devnull))
     app.test_client_class = CheckedClient
     return app

@@ -337,12 +337,12 @@ def test_docs_settings_shows_the_defaults(tmp_path, monkeypatch):
     clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
     assert [name for name in WITHOUT_WRITTEN_DEFAULT if "`" in defaults[name]] == []
-    without = settings.load(os.devnull)
+    without = settings.load(os.devnull, missing_secrets="ignore")
     wrong = []
     for name in set(settings.names()) - WITHOUT_WRITTEN_DEFAULT:
         with monkeypatch.context() as patch:
             patch.setenv(name, defaults[name].strip("`"))
-            wrong += [name] if settings.load(os.devnull) != without else []
+            wrong += [name] if settings.load(os.devnull, missing_secrets="ignore") != without else []
     assert wrong == []
 
 

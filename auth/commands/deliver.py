@@ -7,8 +7,8 @@ import psycopg2
 
 from auth.commands import load_settings
 from auth.delivery import channels
-from auth.operations import fingerprints, start_checks
-from auth.settings import state
+from auth.operations import start_checks
+from auth.settings import fingerprints, state
 from sql import Database
 
 

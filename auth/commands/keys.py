@@ -9,10 +9,10 @@ import psycopg2
 
 from auth.commands import load_settings, open_database, open_parts
 from auth.commands.common import INPUT_FILE_OR_STDIN, json_option
-from auth.operations import fingerprints, rotation
+from auth.operations import rotation
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from auth.operations.rotation import CannotRotate, Key, StillNeeded
-from auth.settings import Settings, name_of, state
+from auth.settings import Settings, fingerprints, name_of, state
 from auth.tokens.keys import format_time
 from auth.tokens.signing_keys import ALGORITHMS
 from sql import Database, schema
@@ -117,7 +117,8 @@ def remove(id: str, force: bool, as_json: bool) -> None:
 
 
 @command.command("accept", short_help="Accept these keys in place of lost ones.")
-def accept() -> None:
+@click.option("--new", "make_missing", is_flag=True, help="Make a key for each file that is lost.")
+def accept(make_missing: bool) -> None:
     """Accept the keys of these settings for a database that was used with other keys, which are lost.
 
     Stop all nodes first. What the lost keys protected stays invalid: refresh tokens, codes, waiting messages
@@ -126,33 +127,37 @@ def accept() -> None:
     \b
     Example: latchkey keys accept
     """
-    settings = load_settings()
-    if settings.database_url:
-        _accept(settings.database_url, settings)
-    else:
-        _accept_in_embedded_postgres(settings)
+    settings = load_settings(missing_secrets="ignore" if make_missing else "refuse")
+    try:
+        if settings.database_url:
+            if make_missing:
+                state.make_directory(settings.state_dir)
+                state.lock(settings.state_dir)
+            _accept(settings.database_url, settings, make_missing)
+        else:
+            _accept_in_embedded_postgres(settings, make_missing)
+    except (EmbeddedPostgresError, state.InUseError) as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(state.unusable(settings.state_dir, error)) from None
     click.echo("The keys are accepted. Start the service.")
 
 
-def _accept(url: str, settings: Settings) -> None:
+def _accept(url: str, settings: Settings, make_missing: bool) -> None:
     try:
         schema.apply(url)
         db = Database(url, size=1, prepare=False)
-        fingerprints.keep(db, settings, even_others=True)
+        fingerprints.keep(db, settings, make_missing=make_missing, even_others=True)
     except psycopg2.Error as error:
         raise click.ClickException(f"DATABASE_URL: {reason(error)}") from None
     db.close()
 
 
-def _accept_in_embedded_postgres(settings: Settings) -> None:
+def _accept_in_embedded_postgres(settings: Settings, make_missing: bool) -> None:
     # The service would start it, but does not start with these keys.
     postgres = EmbeddedPostgres(settings.state_dir)
     try:
-        _accept(postgres.start(), settings)
-    except EmbeddedPostgresError as error:
-        raise click.ClickException(str(error)) from None
-    except OSError as error:
-        raise click.ClickException(state.unusable(settings.state_dir, error)) from None
+        _accept(postgres.start(), settings, make_missing)
     finally:
         postgres.stop()
 

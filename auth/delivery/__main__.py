@@ -9,10 +9,14 @@ import sys
 import time
 from collections.abc import Callable
 
+import psycopg2
 import structlog
 
 from auth import logs, settings
-from auth.delivery.deliverer import Deliverer
+from auth.delivery.attempts import FailureLog
+from auth.delivery.deliverer import POLL_INTERVAL, Deliverer
+from auth.delivery.senders import one_line
+from auth.settings import fingerprints
 from auth.settings.constants import statement_constants
 from auth.settings.key_ring import KeyRing
 from auth.settings.state import METRICS_DIRECTORY
@@ -37,8 +41,9 @@ def main() -> None:
         if sys.argv[1:] == ["metrics"]:
             _wait_for_the_end()
             return
+        _wait_for_the_database(config, db)
         deliverer = Deliverer(config, db, key_ring.sealer, count=count)
-    except (settings.SettingsError, OSError) as error:
+    except (settings.SettingsError, fingerprints.OtherKeys, OSError) as error:
         sys.exit(str(error))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: deliverer.end())
@@ -47,6 +52,23 @@ def main() -> None:
     key_ring.watch()
     deliverer.run()
     log.info("delivery_stopped")
+
+
+def _wait_for_the_database(config: settings.Settings, db: Database) -> None:
+    """Wait until the database can tell whether these are its keys. Raises `OtherKeys`.
+
+    The files may have been replaced since the service has started.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: sys.exit())
+    failures = FailureLog("database")
+    while True:
+        try:
+            fingerprints.check(db, config)
+            return
+        except psycopg2.Error as error:
+            failures.begin(one_line(str(error)))
+        time.sleep(POLL_INTERVAL)
 
 
 def _serve_metrics(config: settings.Settings, db: Database) -> Callable[[str, str], None] | None:

@@ -15,9 +15,9 @@ from psycopg2.extras import NamedTupleCursor
 
 import auth
 import sql
-from auth.operations import age, backup_files, fingerprints, postgres_programs
+from auth.operations import age, backup_files, postgres_programs
 from auth.operations.backup_files import BackupError, Manifest, Progress
-from auth.settings import Settings, names
+from auth.settings import Settings, fingerprints, names
 from auth.settings.providers import PROVIDER_PREFIX
 from sql import Database
 from sql.pool import connect_patiently

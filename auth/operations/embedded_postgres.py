@@ -6,7 +6,6 @@ makes the state directory readable to all users, and leaves the server running.
 
 import contextlib
 import ctypes
-import fcntl
 import importlib.util
 import os
 import pwd
@@ -88,9 +87,13 @@ class EmbeddedPostgres:
         """Start the server and return its URL. Raises `EmbeddedPostgresError` and `OSError`."""
         self._owner = os.getpid()
         programs = find_programs()
-        state.make_directory(self.state_dir)
-        self._take_lock()
+        self.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
+            self._lock = state.lock(self.state_dir)
+        except state.InUseError as error:
+            raise StateInUseError(str(error)) from None
+        try:
+            state.make_directory(self.state_dir)  # which may exist with another mode
             if os.geteuid() == 0:
                 self._account = choose_account(self._data)
                 self.opened += open_parents(programs / "postgres", self._account)
@@ -138,18 +141,6 @@ class EmbeddedPostgres:
         if self._log.exists() and self._log.stat().st_size > _LOG_LIMIT:
             shutil.copy(self._log, self._log.with_suffix(".log.1"))
             os.truncate(self._log, 0)  # Postgres keeps the file open, and appends
-
-    def _take_lock(self) -> None:
-        # Python opens files close-on-exec, so Postgres does not inherit the lock.
-        self._lock = os.open(self.state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close_in_child()
-            in_use = (
-                f"{self.state_dir} is in use by a running service; set AUTH_STATE_DIR to another directory"
-            )
-            raise StateInUseError(in_use) from None
 
     def _initialise(self, programs: Path) -> None:
         # Under another name, so that a crash cannot leave an incomplete database.

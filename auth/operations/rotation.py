@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from auth.delivery import resealing
-from auth.operations import fingerprints
-from auth.settings import Settings, kept_secrets, name_of, state
+from auth.settings import Settings, fingerprints, kept_secrets, name_of, state
 from auth.tokens import keys, signing_keys
 from sql import Database
 

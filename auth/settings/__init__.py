@@ -219,8 +219,11 @@ def names() -> list[str]:
     return [name_of(field.name) for field in dataclasses.fields(Settings) if field.metadata]
 
 
-def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "make") -> Settings:
-    """Read and check all settings, and the secrets of the state directory. Raises `SettingsError`."""
+def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") -> Settings:
+    """Read and check all settings, and the secrets of the state directory. Writes nothing.
+
+    Raises `SettingsError`.
+    """
     if lines := env_file.problems(Path(dotenv)):
         raise SettingsError("\n".join(lines))
     env = Env(eager=False)

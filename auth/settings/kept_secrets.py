@@ -7,8 +7,8 @@ from typing import Any, Literal
 from auth.settings import checks, state
 from auth.tokens import signing_keys
 
-# Only the service creates secrets. A command that needs none ignores their absence.
-Missing = Literal["make", "refuse", "ignore"]
+# The service ignores their absence until it knows the database; so does a command that needs none.
+Missing = Literal["refuse", "ignore"]
 FILES = {"secret_key": "secret_key", "service_role_key": "service_role_key", "jwt_keys": "jwt_keys.json"}
 
 
@@ -23,9 +23,6 @@ def add(values: dict[str, Any], missing: Missing) -> list[str]:
     if values["jwt_keys"] and not is_jwk_set(values["jwt_keys"]):
         values["key_files"]["jwt_keys"] = Path(values["jwt_keys"]).resolve()
     try:
-        if missing == "make":
-            for name, path in files.items():
-                state.make_once(path, signing_keys.new_jwk_set if name == "jwt_keys" else state.new_secret)
         absent = [name for name, path in files.items() if not path.exists()]
     except OSError as error:
         return [state.unusable(directory, error)]
@@ -39,6 +36,12 @@ def add(values: dict[str, Any], missing: Missing) -> list[str]:
     found, problems = read(present, must_sign=not values["jwt_secret"])
     values |= found
     return problems
+
+
+def make(files: Mapping[str, Path]) -> None:
+    """Make the secrets whose files are missing. Raises `OSError`."""
+    for name, path in files.items():
+        state.make_once(path, signing_keys.new_jwk_set if name == "jwt_keys" else state.new_secret)
 
 
 def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any], list[str]]:

@@ -41,15 +41,13 @@ class KeyRing:
 
     def refresh(self) -> None:
         """Reread the files, and sign with the key whose time has come. Unusable files change nothing."""
-        found, problems = kept_secrets.read(self.settings.key_files, must_sign=not self.settings.jwt_secret)
-        problems += [] if problems else self._strangers(found)
+        settings, problems = reread(self.settings)
         if problems != self._problems:
             for problem in problems:
                 log.error("keys_not_read_again", reason=problem)
         self._problems = problems
         if problems:
             return
-        settings = dataclasses.replace(self.settings, **found)
         self.settings = settings
         step_keys = keys.derive(settings.secret_key, keys.SECOND_STEP)
         self.access_tokens.use(settings.jwt_keys, settings.jwt_secret, step_keys)
@@ -71,13 +69,19 @@ class KeyRing:
             except Exception as error:
                 log.error("keys_not_read_again", exc_info=error)
 
-    def _strangers(self, found: dict[str, Any]) -> list[str]:
-        """Return a line for each file that was replaced with keys of another deployment."""
-        return [
-            f"{self.settings.key_files[name]}: Has none of the keys that are in use."
-            for name, value in found.items()
-            if not _ids(name, value) & _ids(name, getattr(self.settings, name))
-        ]
+
+def reread(settings: Settings) -> tuple[Settings, list[str]]:
+    """Return the settings with the keys that their files have now, and what is wrong with the files.
+
+    Files that cannot be used, or that were replaced with keys of another deployment, change nothing.
+    """
+    found, problems = kept_secrets.read(settings.key_files, must_sign=not settings.jwt_secret)
+    problems = problems or [
+        f"{settings.key_files[name]}: Has none of the keys that are in use."
+        for name, value in found.items()
+        if not _ids(name, value) & _ids(name, getattr(settings, name))
+    ]
+    return settings if problems else dataclasses.replace(settings, **found), problems
 
 
 _ID_OF: dict[str, Callable[[str], str]] = {

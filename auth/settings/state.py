@@ -1,5 +1,6 @@
 """The state directory: generated secrets, and the data of the embedded Postgres."""
 
+import fcntl
 import os
 import secrets
 import shutil
@@ -18,6 +19,26 @@ def make_directory(directory: Path) -> None:
     mode = 0o711 if os.geteuid() == 0 else 0o700
     directory.mkdir(mode=mode, parents=True, exist_ok=True)
     directory.chmod(mode)
+
+
+class InUseError(Exception):
+    """A running service uses the state directory."""
+
+
+def lock(directory: Path, *, shared: bool = False) -> int:
+    """Lock the directory until the returned descriptor is closed. Raises `InUseError` and `OSError`.
+
+    Python opens files close-on-exec, so other programs do not inherit the lock.
+    """
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise InUseError(
+            f"{directory} is in use by a running service; set AUTH_STATE_DIR to another directory"
+        ) from None
+    return descriptor
 
 
 def begin_metrics(state_dir: Path, name: str) -> None:

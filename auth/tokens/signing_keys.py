@@ -78,7 +78,7 @@ def _parse_jwk_set(text: str) -> tuple[Key, ...]:
         parsed = json.loads(text)
         jwks = parsed if isinstance(parsed, list) else parsed["keys"]
         keys = [_parse_jwk(jwk) for jwk in jwks]
-    except (KeyError, TypeError, AttributeError, ValueError, jwt.PyJWTError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError, jwt.PyJWTError) as error:
         # PyJWT's messages quote the key.
         message = error.args[0] if isinstance(error, _JwkError) else "it is not a JWK Set"
         raise ValueError(message) from None

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from auth import settings
-from auth.operations import fingerprints
+from auth.settings import fingerprints
 from auth.tokens import keys, signing_keys
 from auth.tokens.keys import format_time
 from tests.conftest import new_app, secret
@@ -126,6 +126,7 @@ class TestRotation:
         jwks = json.loads((deployment.directory / "jwt_keys.json").read_text())["keys"]
         assert [jwk["alg"] for jwk in jwks] == [algorithm, algorithm, "ES256"]
 
+    @pytest.mark.root
     def test_file_keeps_its_owner_and_mode(self, deployment):
         path = deployment.directory / "secret_key"
         if os.geteuid() == 0:

@@ -46,7 +46,7 @@ def load(monkeypatch, tmp_path):
             monkeypatch.setenv(name, value)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            return settings.load(os.devnull)
+            return settings.load(os.devnull, missing_secrets="ignore")
 
     return load
 

@@ -16,7 +16,8 @@ import psycopg2
 import pytest
 
 from auth.context import EXTENSION
-from auth.operations import age, fingerprints
+from auth.operations import age
+from auth.settings import fingerprints
 from tests.support.cast import Session, refresh, register, session_of, sign_in
 from tests.support.processes import CHECKOUT, Service
 from tests.support.server import ServerClient

@@ -15,7 +15,7 @@ import pytest
 from tests.faults.world import World, serves_again
 from tests.support.processes import wait_until
 
-pytestmark = pytest.mark.selection
+pytestmark = [pytest.mark.selection, pytest.mark.root]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from auth.operations.embedded_postgres import (
 )
 from tests.support.processes import children_of, is_running, wait_until
 
-pytestmark = pytest.mark.selection
+pytestmark = [pytest.mark.selection, pytest.mark.root]
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from auth.operations import fingerprints
-from auth.operations.fingerprints import OtherKeys
+from auth.settings import fingerprints
+from auth.settings.fingerprints import OtherKeys
 from tests.conftest import secret
 from tests.support.processes import CHECKOUT, Service
 
@@ -56,14 +56,3 @@ def test_operator_accepts_new_keys_for_lost_ones(other_keys, run, parts):
     fingerprints.keep(parts.db, dataclasses.replace(parts.settings, secret_key=(OTHER,)))
     with pytest.raises(OtherKeys):
         fingerprints.keep(parts.db, parts.settings)
-
-
-def test_operator_accepts_new_keys_for_the_embedded_database(run, new_state_dir):
-    with Service(new_state_dir):
-        pass
-    (new_state_dir / "secret_key").unlink()
-    status, text = Service(new_state_dir).refuses_to_start()
-    assert (status, text.split(":")[0]) == (1, "AUTH_SECRET_KEY")
-    assert run({"AUTH_STATE_DIR": str(new_state_dir)}, "keys", "accept").returncode == 0
-    with Service(new_state_dir) as service:
-        assert service.get("/health")[0] == 200

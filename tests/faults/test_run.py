@@ -30,6 +30,7 @@ from tests.support.processes import (
 
 pytestmark = [
     pytest.mark.selection,
+    pytest.mark.root,
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]
 
@@ -209,13 +210,14 @@ def test_start_warns_of_an_unknown_setting_once(state_dir):
     assert "AUTH_SITEURL is not a setting; did you mean AUTH_SITE_URL?" in service.text()
 
 
-def test_start_fails_with_one_line_where_the_state_directory_cannot_be_used(state_dir):
+@pytest.mark.parametrize(
+    ("name", "reason"), [("file", "It is not a directory"), ("file/var", "Not a directory")]
+)
+def test_start_fails_with_one_line_where_the_state_directory_cannot_be_used(state_dir, name, reason):
     (state_dir.parent / "file").write_text("")
-    directory = state_dir.parent / "file" / "var"
+    directory = state_dir.parent / name
     service = Service(state_dir, AUTH_STATE_DIR=str(directory))
-    expected = (
-        f"AUTH_STATE_DIR: {directory} cannot be used: Not a directory. Set it to a directory of this user.\n"
-    )
+    expected = f"AUTH_STATE_DIR: {directory} cannot be used: {reason}. Set it to a directory of this user.\n"
     assert service.refuses_to_start() == (1, expected)
 
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from auth.operations import fingerprints
-from auth.operations.fingerprints import OtherKeys
+from auth.settings import fingerprints
+from auth.settings.fingerprints import OtherKeys
 from auth.tokens import signing_keys
 from tests.conftest import secret
 from tests.support.server import at_once
@@ -21,7 +21,7 @@ def start(parts, database):
 
     def start(**changes):
         try:
-            fingerprints.keep(parts.db, dataclasses.replace(parts.settings, **changes))
+            fingerprints.keep(parts.db, dataclasses.replace(parts.settings, key_files={}, **changes))
         except OtherKeys as error:
             return [line.split(":")[0] for line in str(error).splitlines()]
         return []

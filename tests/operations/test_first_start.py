@@ -15,6 +15,8 @@ from tests.support.commands import run_with_settings
 from tests.support.processes import CHECKOUT, Service, wait_until
 from tests.support.server import ServerClient
 
+pytestmark = pytest.mark.root
+
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:

@@ -29,7 +29,7 @@ def load(monkeypatch, tmp_path):
         with monkeypatch.context() as patch:
             for name, value in {"AUTH_STATE_DIR": str(tmp_path / "var"), **environment}.items():
                 patch.setenv(name, value)
-            return settings.load(os.devnull)
+            return settings.load(os.devnull, missing_secrets="ignore")
 
     return load
 

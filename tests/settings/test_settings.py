@@ -12,7 +12,7 @@ import pytest
 from app import create_app
 from auth import settings
 from auth.settings import SettingsError, checks, state
-from tests.conftest import clear_settings, secret
+from tests.conftest import clear_settings, make_keys, secret
 from tests.support.cases import cases
 from tests.tokens.test_access_tokens import HS_SECRET, private_jwk
 
@@ -28,6 +28,7 @@ def load(monkeypatch, tmp_path):
     """Return a function that loads the settings of an environment with these variables only."""
     clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
+    make_keys(tmp_path / "var")
     # Loading adds the variables of .env to it.
     without = os.environ.copy()
 
@@ -312,7 +313,7 @@ class TestEmptyValues:
     @cases("name", [name for name in settings.names() if name not in MAY_BE_EMPTY])
     def test_empty_value_is_refused(self, load, tmp_path, name, value):
         assert problems(load, **{name: value}) == {name: "Is empty. Unset it or give it a value."}
-        assert list(tmp_path.iterdir()) == []
+        assert list(tmp_path.iterdir()) == [tmp_path / "var"]
 
     @pytest.mark.parametrize("name", MAY_BE_EMPTY)
     def test_empty_list_has_no_members(self, load, name):

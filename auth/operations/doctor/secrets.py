@@ -5,9 +5,10 @@ import os
 import stat
 import tempfile
 
-from auth.operations import fingerprints, rotation
+from auth.operations import rotation
 from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
-from auth.operations.fingerprints import OtherKeys
+from auth.settings import fingerprints
+from auth.settings.fingerprints import OtherKeys
 from auth.tokens.keys import format_time
 
 OLDEST_KEY = 400  # days
