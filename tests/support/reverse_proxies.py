@@ -114,7 +114,7 @@ class Nginx(ReverseProxy):
         user = "user root;" if os.geteuid() == 0 else ""
         (self.directory / "nginx.conf").write_text(
             f"{user} daemon off; worker_processes 1; pid {self.directory}/pid; error_log {self.log} crit;\n"
-            f"events {{}} http {{ {paths}\n{text}}}\n"
+            f"events {{}} http {{ access_log off; {paths}\n{text}}}\n"
         )
         return [program, "-e", str(self.log), "-c", str(self.directory / "nginx.conf")]
 
