@@ -60,7 +60,6 @@ LEVELS = {
     "create_recovery_codes": Level.SECOND_FACTOR,
     # Sensitive changes require more: see auth/flows/user_changes.py.
     "update_user": Level.AAL1,
-    "skip_second_step": Level.AAL1,
     "list_sessions": Level.AAL1,
     "delete_session": Level.AAL2,
     "delete_user": Level.AAL2,
@@ -116,6 +115,7 @@ LEVELS = {
         Level.PROOF,
     ),
     "new_recovery_codes": Level.SECOND_FACTOR,
+    "skip_second_step": Level.AAL1,
     # The first factor, which AUTH_MFA_REQUIRED may ask for.
     **dict.fromkeys(("begin_two_step", "show_new_passkey", "submit_new_passkey"), Level.ENROL),
 }
