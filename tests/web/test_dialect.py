@@ -121,7 +121,10 @@ def translated(operation: Any, body: Any) -> Any:
     if "user" in body:
         body = body | {"user": of_user(body["user"])}
     if "action_link" in body:
-        body = body | {"action_link": body["action_link"].replace("%3A", ":").replace("%2F", "/")}
+        link = body["action_link"].replace("%3A", ":").replace("%2F", "/")
+        # The application has its own page for the new password.
+        target = body["redirect_to"].removesuffix("/new-password")
+        body = body | {"action_link": link.removesuffix("/new-password"), "redirect_to": target}
     return of_user(body) if "identities" in body else body
 
 
