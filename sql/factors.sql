@@ -96,15 +96,6 @@ UPDATE factors
        backup_eligible = :backup_eligible, backed_up = :backed_up
  WHERE id = :id;
 
--- name: select_may_remove_recent(user_id uuid, session_id uuid, caller_aal text)
--- Below `aal2` only while all factors are recent, because they may be a thief's.
-SELECT least(s.aal, :caller_aal) = 'aal2'
-       OR NOT EXISTS (SELECT
-                        FROM factors
-                       WHERE user_id = :user_id AND verified_at <= now() - interval '7 days') AS may
-  FROM sessions AS s
- WHERE s.id = :session_id;
-
 -- name: list_factors_by_id(user_id uuid, ids text[])
 SELECT id, user_id, factor_type, friendly_name
   FROM factors

@@ -35,7 +35,10 @@ SELECT u.id,
 
 -- name: spend_reauthentication_code(user_id uuid, address text, code_macs bytea[], network text,
 --                                   origin jsonb)
-SELECT spent.id, record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded,
+-- The code of a command, which belongs to no session, counts at an address that was changed lately, too.
+SELECT CASE WHEN spent.session_id IS NULL OR NOT is_recent_address(spent.user_id, spent.target)
+            THEN 'code' ELSE 'proof' END AS given,
+       record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded,
        show_network(spent.user_id, :network) AS shown
   FROM spend_code(:address, :code_macs, '{reauthentication}') AS spent
  WHERE spent.user_id = :user_id;
@@ -93,12 +96,12 @@ DELETE FROM one_time_tokens AS t
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], purposes text[])
 SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata, session_id,
-       created_at, restores, browser_hash, user_agent
-  FROM spend_link(:token_hash, :purposes)
+       created_at, restores, browser_hash, user_agent, method_of(t) AS method
+  FROM spend_link(:token_hash, :purposes) AS t
  UNION ALL
 SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata, session_id,
-       created_at, restores, browser_hash, user_agent
-  FROM spend_code(:target, :code_macs, :purposes);
+       created_at, restores, browser_hash, user_agent, method_of(t) AS method
+  FROM spend_code(:target, :code_macs, :purposes) AS t;
 
 -- name: select_proof(user_id uuid, provider text)
 -- A stranger may have added the email before the phone was proved, so the first proof drops it.

@@ -235,7 +235,8 @@ RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
 
 -- name: lock_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
---                   session_timebox integer, reauthenticated boolean, needs_proof boolean, age integer)
+--                   session_timebox integer, given text, proof_age integer, change_age integer,
+--                   acts text[], kinds text[], ids text[])
 WITH caller AS (
   SELECT id, email, email_proved, phone, phone_proved, password_hash, is_anonymous(users) AS is_anonymous,
          converted_at
@@ -243,12 +244,35 @@ WITH caller AS (
 )
 SELECT caller.*, iso_8601(now()) AS moment,
        locked_caller_state(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime,
-                           :session_timebox, :reauthenticated, :age, :caller_aal, :caller_level,
-                           :mfa_required, :needs_proof) AS state
+                           :session_timebox, :caller_aal, :caller_level, :mfa_required, :given,
+                           :proof_age, :change_age, :acts, :kinds, :ids) AS state
   FROM caller;
 
--- name: record_reauthentication(session_id uuid)
-UPDATE sessions SET reauthenticated_at = now() WHERE id = :session_id;
+-- name: select_refusal(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
+--                      caller_level text, mfa_required text, refresh_token_lifetime integer,
+--                      session_timebox integer, proof_age integer, change_age integer, acts text[],
+--                      kinds text[], ids text[])
+SELECT CASE WHEN state = 'live'
+            THEN coalesce(refusal_of_acts(u, s, :caller_aal, :mfa_required, NULL, :proof_age, :change_age,
+                                          :acts, :kinds, :ids), state)
+            ELSE state END AS state
+  FROM users AS u
+  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
+ CROSS JOIN caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox, :caller_aal,
+                         :caller_level, :mfa_required) AS state
+ WHERE u.id = :caller_id;
+
+-- name: record_reauthentication(session_id uuid, given text)
+UPDATE sessions
+   SET reauthenticated_at = now(), code_given_at = CASE :given WHEN 'code' THEN now() ELSE code_given_at END
+ WHERE id = :session_id;
+
+-- name: record_identity(session_id uuid, provider text, subject text)
+-- The identity of the sign-in that opened a session.
+UPDATE sessions AS s
+   SET identity_id = i.id
+  FROM identities AS i
+ WHERE s.id = :session_id AND i.user_id = s.user_id AND i.provider = :provider AND i.subject = :subject;
 
 -- name: end_user_sessions(user_id uuid, kept_session_id uuid, reason text)
 SELECT end_sessions(:user_id, :kept_session_id, :reason);

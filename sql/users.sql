@@ -140,6 +140,11 @@ SELECT is_last_administrator(users) AS is_last FROM users WHERE id = :user_id;
 -- name: lock_administrators()
 SELECT lock_administrators();
 
+-- name: select_operators_refusal(user_id uuid, actor text)
+SELECT refusal_of_act(:actor, u, NULL, NULL, NULL, NULL, NULL, NULL, 'change', 'account', NULL, NULL) AS key
+  FROM users AS u
+ WHERE u.id = :user_id;
+
 -- name: lock_user(user_id uuid)
 SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone,
        is_anonymous(users) AS is_anonymous,

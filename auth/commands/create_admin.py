@@ -1,5 +1,6 @@
 import getpass
 import json
+import uuid
 import warnings
 from typing import Any
 
@@ -11,6 +12,15 @@ from auth.commands.common import json_option
 from auth.context import Latchkey
 from auth.passwords import hashing
 from auth.passwords.policy import WeakPassword, check_strength
+from auth.tokens import one_time
+
+# A code alone, which belongs to no session.
+_NO_LINK = dict.fromkeys(
+    (
+        *("token_hash", "link_lifetime", "redirect_to", "code_challenge", "session_id"),
+        *("password_hash", "user_metadata", "user_agent"),
+    )
+)
 
 
 @click.command("create-admin", short_help="Make a user an administrator.")
@@ -25,7 +35,8 @@ from auth.passwords.policy import WeakPassword, check_strength
 def command(email: str, password: str | None, as_json: bool) -> None:
     """Make the user EMAIL an administrator.
 
-    Creates a missing user, and replaces one that never proved the address.
+    Creates a missing user, and replaces one that never proved the address. While the user has no second
+    factor or passkey, prints a code for setting up the first one.
 
     \b
     Example: latchkey create-admin carol@example.com
@@ -34,13 +45,16 @@ def command(email: str, password: str | None, as_json: bool) -> None:
     user = _make_administrator(latchkey, addresses.canonical_email(email), password)
     settings = latchkey.settings
     console = f"{settings.base_url}/console" if settings.console else None
+    code = _write_code(latchkey, user)
     if as_json:
-        click.echo(json.dumps(user | {"console": console}))
+        click.echo(json.dumps(user | {"console": console, "code": code}))
         return
     was_created = " and was created" if user["created"] else ""
     click.echo(f"{user['email']} is an administrator{was_created}: {user['id']}")
     if console:
         click.echo(f"Sign in to the console: {console}")
+    if code:
+        click.echo(f"To set up the first app or passkey, confirm with this code within an hour: {code}")
 
 
 def _make_administrator(latchkey: Latchkey, email: str, password: str | None) -> dict[str, Any]:
@@ -64,6 +78,25 @@ def _make_administrator(latchkey: Latchkey, email: str, password: str | None) ->
             details={"by": "administrator", "role": "admin"},
         )
     return {"id": user.id, "email": email, "created": user.created}
+
+
+def _write_code(latchkey: Latchkey, user: dict[str, Any]) -> str | None:
+    """Return a code that lets an administrator without a second factor add one, like one that was mailed."""
+    email, code = user["email"], one_time.new_code()
+    with latchkey.db.transaction() as tx:
+        if tx.one("count_verified_factors", user_id=user["id"]).total:
+            return None
+        tx.run(
+            "write_token",
+            token_id=str(uuid.uuid4()),
+            user_id=user["id"],
+            purpose="reauthentication",
+            target=email,
+            code_mac=latchkey.codes.mac(email, code),
+            code_lifetime=one_time.MAIL_CODE_LIFETIME,
+            **_NO_LINK,
+        )
+    return code
 
 
 def _hash(latchkey: Latchkey, email: str, password: str | None) -> str:

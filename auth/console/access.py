@@ -10,7 +10,7 @@ from auth.console.page import console_page
 from auth.context import latchkey
 from auth.delivery import languages
 from auth.flows import browser_sessions, words
-from auth.flows.reauthentication import has_proof
+from auth.flows.reauthentication import add, has_proof, proof_needed
 from auth.pages.errors import to_step
 from auth.pages.page import to_own
 from auth.pages.problems import ELSEWHERE, Problem, problem_of
@@ -117,7 +117,7 @@ def _error(error: Exception) -> Response:
     if known.error_code == "insufficient_aal" and not g.administrator.has_factor:
         return needs_factor()
     if known.error_code in ELSEWHERE:
-        return _to_step(known.error_code)
+        return _to_step(known.key)
     problem = explain(known)
     response = console_page("error.html", section=None, status=problem.status, problem=problem)
     response.headers.extend(problem.headers)
@@ -128,9 +128,9 @@ def needs_factor() -> Response:
     """Send an administrator without a second factor to enrol one, and back."""
     settings = latchkey.settings
     may = {"may_enrol": settings.mfa_enabled, "may_add_passkeys": settings.passkeys_enabled}
-    if any(may.values()) and not has_proof(g.administrator):
-        # Enrolment requires one, and does not know the way back.
-        return _to_step("reauthentication_needed")
+    # Enrolment asks for a proof too, but does not know the way back.
+    if any(may.values()) and (key := proof_needed(add("factor"), level=Level.SESSION)):
+        return _to_step(key)
     return console_page("enrol.html", section=None, status=403, **may, way_back=_way_back())
 
 
@@ -140,8 +140,8 @@ def _way_back() -> dict[str, str]:
     return {"next": here[1:].removesuffix("?")}
 
 
-def _to_step(error_code: str) -> Response:
+def _to_step(key: str) -> Response:
     query = _way_back()
     if not cookies.sent(SESSION):
         return to_own(f"sign-in?{urlencode(query)}")
-    return to_step(error_code, query)
+    return to_step(key, query)

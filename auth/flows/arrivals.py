@@ -23,7 +23,8 @@ from auth.web.levels import Level
 
 # The pages that a sign-in, a second step or a proof may return to, by their names in `next`.
 _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "delete")} | {
-    "new-password": "new-password"
+    "new-password": "new-password",
+    "undo": "account/changes",
 }
 # Links whose user chooses a password next.
 _TO_PASSWORD = ("recovery", "invite")
@@ -177,9 +178,8 @@ def hand_over(destination: Destination, level: Level) -> Response:
 
     Raises `ApiError` if the user's second step is missing.
     """
-    guard.require(level)
     with latchkey.db.transaction() as tx:
-        caller, opened_by = lock_caller(tx, reauthenticated=True), g.caller.session_id
+        caller, opened_by = lock_caller(tx, caller=guard.caller(level)), g.caller.session_id
         method = tx.one("select_session_method", session_id=opened_by).method
         if destination.code_challenge:
             code = write_code(tx, caller.id, destination.code_challenge, method, opened_by)

@@ -55,8 +55,8 @@ def renew(response: Response) -> None:
 
 def end(scope: str) -> None:
     """End the caller's sessions in a scope of POST /logout; `local` is this browser with its applications."""
-    g.level = Level.SESSION if scope != "others" else Level.AAL2
-    guard.admit(latchkey.db.one("sign_out", scope=scope, **guard.caller()))
+    level = Level.AAL2 if scope == "others" else Level.SESSION
+    guard.admit(latchkey.db.one("sign_out", scope=scope, **guard.caller(level)))
 
 
 def forget(response: Response) -> None:

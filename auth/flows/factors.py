@@ -10,12 +10,12 @@ from auth.factors import totp
 from auth.factors.webauthn import CHALLENGE_LIFETIME
 from auth.flows import assertions, factor_codes, security_keys, targets
 from auth.flows.outgoing import notify
-from auth.flows.reauthentication import lock_caller, reauthenticate
+from auth.flows.reauthentication import Act, add, give_proof, lock_caller, proof_needed
+from auth.flows.reauthentication import remove as removing
 from auth.flows.token_response import raise_session
 from auth.flows.undo import tell
 from auth.web import audit, guard
 from auth.web.errors import ApiError, found
-from auth.web.levels import Level
 from sql import Database, Transaction
 
 _DISABLED = {
@@ -37,12 +37,12 @@ def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     # The clients offer phones. SMS codes are not a second factor here, because a number can be taken over.
     if not latchkey.settings.mfa_enabled or factor_type == "phone":
         raise ApiError(_DISABLED[factor_type])
-    reauthenticated = reauthenticate(known, body, needs_proof=True)
+    given = give_proof(known, body, add("factor"))
     factor_id, name = str(uuid.uuid4()), body["friendly_name"]
     secret = totp.new_secret() if factor_type == "totp" else None
     sealed = secret and latchkey.sealer.seal(secret, factor_id)
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated, needs_proof=True)
+        caller = lock_caller(tx, add("factor"), given=given)
         check_room(tx, caller.id)
         columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
         if not tx.one("insert_factor", secret=sealed, **columns):
@@ -68,7 +68,7 @@ def challenge(factor_id: str, site: dict[str, Any] | None = None) -> dict[str, A
     sent: bytes | None = None
     members: dict[str, Any] = {}
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated=True)
+        caller = lock_caller(tx)
         factor = own_factor(tx, caller.id, factor_id)
         if factor.factor_type == "webauthn":
             sent, members = security_keys.options(tx, caller, factor)
@@ -90,9 +90,7 @@ def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
     with latchkey.db.transaction() as tx:
         tried = factor_codes.count(tx, "totp", guard.caller_id())
         factor = own_factor(tx, guard.caller_id(), factor_id)
-        if not factor.is_verified:
-            guard.require(Level.ENROL)
-        caller = lock_caller(tx, reauthenticated=True)
+        caller = lock_caller(tx, *_acts(factor), given="code")
         if not tx.one("try_challenge", id=challenge_id, factor_id=factor.id, **ids):
             raise ApiError("mfa_challenge_expired")
         if factor_codes.spend_totp(tx, tried, [factor], code):
@@ -109,15 +107,14 @@ def verify_webauthn(
     """Raise the caller's session to `aal2` by a security key, and return its row. Raises `ApiError`."""
     security_keys.check_site(sent)
     factor = own_factor(latchkey.db, guard.caller_id(), factor_id)
-    if not factor.is_verified:
-        guard.require(Level.ENROL)
-    guard.live_caller()
+    # Before the challenge is spent.
+    proof_needed(*_acts(factor))
     answer = security_keys.verify(factor, challenge_id, sent)
     if answer.credential:
         assertions.require_older(answer.credential, added_before)
     refusal = None
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated=True)
+        caller = lock_caller(tx, *_acts(factor), given="code")
         # Another request may have verified or removed it.
         if own_factor(tx, caller.id, factor_id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
@@ -128,6 +125,11 @@ def verify_webauthn(
     if refusal:
         raise refusal
     return session
+
+
+def _acts(factor: Any) -> list[Act]:
+    """Return what verifying a factor does. `enrol` has asked for the proof."""
+    return [] if factor.is_verified else [add("factor")]
 
 
 def complete(tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any) -> Any:
@@ -160,30 +162,25 @@ def check_room(tx: Transaction, user_id: str) -> None:
 
 
 def remove(factor_id: str, body: dict[str, Any]) -> None:
-    """Remove one of the caller's factors. Without a proof, only an unverified one."""
+    """Remove one of the caller's factors."""
     ids = {"id": factor_id, "user_id": guard.caller_id(), "session_id": None, "with_expired": True}
-    known = latchkey.db.one("select_factor", **ids)
-    needs_proof = known is not None and known.is_verified
-    if not needs_proof:
-        guard.require(Level.SESSION)
-    caller = guard.live_caller()
-    reauthenticated = needs_proof and reauthenticate(caller, body, needs_proof=True)
+    act = removing("factor", factor_id)
+    given = give_proof(guard.live_caller(), body, act)
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated or not needs_proof, needs_proof=needs_proof)
+        caller = lock_caller(tx, act, given=given)
         factor = found(tx.one("select_factor", **ids), "mfa_factor_not_found")
-        if factor.is_verified and not needs_proof:
-            raise ApiError("mfa_factor_not_found")
         if factor.is_verified:
             tell(tx, caller, "factor_removed", g.caller.session_id, restored_factor=factor.id)
             _record(tx, caller, "factor_removed", factor, "user.updated")
         tx.run("remove_factors", user_id=caller.id, ids=[factor.id])
 
 
-def remove_recent(tx: Transaction, caller: Any, ids: list[str]) -> None:
+def remove_recent(tx: Transaction, caller: Any, ids: list[str], *, is_told: bool = True) -> None:
     """Remove factors and passkeys that were added to a caller whose row is locked."""
     for factor in tx.all("list_factors_by_id", user_id=caller.id, ids=ids) if ids else ():
-        kind = "passkey_removed" if factor.factor_type == "passkey" else "factor_removed"
-        tell(tx, caller, kind, g.caller.session_id, restored_factor=factor.id)
+        if is_told:
+            kind = "passkey_removed" if factor.factor_type == "passkey" else "factor_removed"
+            tell(tx, caller, kind, g.caller.session_id, restored_factor=factor.id)
         _record(tx, caller, "factor_removed", factor, None)
     tx.run("remove_factors", user_id=caller.id, ids=ids)
 

@@ -7,7 +7,8 @@ from auth.context import latchkey
 from auth.flows import conversion, removal
 from auth.flows.oauth_flows import new_secrets, write_flow
 from auth.flows.oauth_sign_in import invalid_id_token, read_id_token
-from auth.flows.reauthentication import lock_caller, needed
+from auth.flows.reauthentication import add, lock_caller, needed
+from auth.flows.reauthentication import remove as removing
 from auth.flows.undo import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
 from auth.tokens import one_time
@@ -24,13 +25,13 @@ def require_manual_linking() -> None:
         raise ApiError("manual_linking_disabled")
 
 
-def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, reauthenticated: bool) -> str:
+def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, given: str | None) -> str:
     """Begin a flow for the caller, and return its state. Raises `ApiError`."""
     state, session_id = one_time.new_token(), guard.caller()["caller_session_id"]
     with latchkey.db.transaction() as tx:
         # Not the password, because logs keep the URL.
         wanted = "nonce with the code that GET /reauthenticate sends"
-        caller = lock_caller(tx, reauthenticated, wanted, needs_proof=True, unless_anonymous=True)
+        caller = lock_caller(tx, add("identity"), given=given, wanted=wanted)
         owner = {"user_id": caller.id, "session_id": str(session_id)}
         write_flow(tx, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
     return state
@@ -42,14 +43,16 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
         "caller_id": flow.user_id,
         "caller_session_id": flow.session_id,
         "caller_expires_at": None,
-        # `begin` has checked the token.
+        # `begin` has checked the token and the proof.
         "caller_aal": "aal2",
-        "caller_level": Level.AAL2,
+        "caller_level": Level.SESSION,
     }
     with latchkey.db.transaction() as tx:
-        user = tx.one("lock_caller", reauthenticated=True, needs_proof=False, age=None, **caller)
-        if user is None or user.state != "live":
-            raise ApiError("session_not_found")
+        try:
+            user = lock_caller(tx, add("identity"), given="proof", caller=caller)
+        except ApiError:
+            # The flow began with a session that could link.
+            raise ApiError("session_not_found") from None
         if user.converted_at and user.converted_at > flow.created_at:
             # Begun by an anonymous user, without a proof.
             raise needed()
@@ -64,7 +67,7 @@ def link_by_id_token(body: dict[str, Any]) -> Any:
     with latchkey.db.transaction() as tx:
         # The body's nonce is that of the id_token.
         wanted = "current_password or nonce to POST /reauthenticate"
-        user = lock_caller(tx, False, wanted, needs_proof=True, unless_anonymous=True)
+        user = lock_caller(tx, add("identity"), wanted=wanted)
         if not tx.run("spend_id_token", **id_token):
             raise invalid_id_token()
         _add(tx, user, identity, g.caller.session_id)
@@ -88,10 +91,10 @@ def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str
     audit.record(tx, user.id, email, acts, ["user.updated"], provider=identity.provider)
 
 
-def unlink(identity_id: str, *, reauthenticated: bool) -> str:
+def unlink(identity_id: str, *, given: str | None = None) -> str:
     """Unlink an identity of the caller, and return the time in ISO 8601. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
-        user = lock_caller(tx, reauthenticated, needs_proof=True)
+        user = lock_caller(tx, removing("identity", identity_id), given=given)
         rows = tx.all("list_ways_to_sign_in", user_id=user.id, ids=[identity_id])
         if not rows:
             raise ApiError("identity_not_found")
@@ -99,7 +102,7 @@ def unlink(identity_id: str, *, reauthenticated: bool) -> str:
         if provider in removal.ADDRESSES:
             raise ApiError("single_identity_not_deletable")
         tell_of_identity(tx, user, "identity_unlinked", provider, g.caller.session_id)
-        removal.remove(tx, user.id, [provider])
+        removal.delete(tx, user.id, [provider])
         removal.check_remaining(tx, user.id)
         audit.record(tx, user.id, user.email, ["identity_unlinked"], ["user.updated"], provider=provider)
     return user.moment

@@ -70,7 +70,7 @@ def send_reauthentication_code(known: Any) -> str:
     message, user_id = outgoing.Message(address, link=False), guard.caller_id()
     with latchkey.db.transaction() as tx:
         quota = outgoing.take_quota(tx, address)
-        lock_caller(tx, reauthenticated=True)
+        lock_caller(tx)
         message.write_token(tx, user_id, "reauthentication", session_id=g.caller.session_id)
         message.write(tx, user_id, "reauthentication")
         details = {"purpose": "reauthentication", "is_sent": True}

@@ -88,6 +88,12 @@ def _try_sign_in(
         if code_challenge:
             return Outcome(authorization_code=write_code(tx, user.id, code_challenge, "oauth"))
         session = open_session(tx, user.id, "oauth")
+        tx.run(
+            "record_identity",
+            session_id=session.session_id,
+            provider=identity.provider,
+            subject=identity.subject,
+        )
         _record(tx, user, identity, ["signed_in"], "auth.login", session_id=session.session_id)
         return Outcome(session)
 

@@ -9,7 +9,8 @@ from auth.factors import authenticators
 from auth.factors.webauthn import WRONG_SIGNATURE
 from auth.flows import assertions, conversion, removal, targets
 from auth.flows.factors import end_other_sessions
-from auth.flows.reauthentication import lock_caller, needed, reauthenticate
+from auth.flows.reauthentication import add, give_proof, lock_caller
+from auth.flows.reauthentication import remove as removing
 from auth.flows.token_response import open_session, raise_session
 from auth.flows.undo import tell
 from auth.web import audit, guard
@@ -25,9 +26,9 @@ def require_enabled() -> None:
 
 def begin_registration(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
-    reauthenticated = not _needs_proof(known) or reauthenticate(known, body, needs_proof=True)
+    given = give_proof(known, body, add("passkey"))
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated, needs_proof=True)
+        caller = lock_caller(tx, add("passkey"), given=given)
         excluded = _credentials(tx, caller.id)
         challenge, options = latchkey.relying_party.creation_options(
             caller.id, assertions.name_of(caller), excluded, is_passkey=True
@@ -44,10 +45,8 @@ def finish_registration(known: Any, body: dict[str, Any]) -> str:
     created = assertions.verify_creation(body["credential"], challenge, assertions.PASSKEY)
     name = authenticators.name_of(created.aaguid)
     with latchkey.db.transaction() as tx:
-        # `begin_registration` has asked for the proof.
-        caller = lock_caller(tx, reauthenticated=True)
-        if known.is_anonymous and not caller.is_anonymous:
-            raise needed()
+        # `begin_registration` has asked for the proof, unless the user was anonymous then.
+        caller = lock_caller(tx, add("passkey"), given=None if known.is_anonymous else "code")
         _credentials(tx, caller.id)
         if not caller.is_anonymous:
             end_other_sessions(tx, caller.id)
@@ -81,7 +80,7 @@ def prove(body: dict[str, Any], *, added_before: Any = None) -> tuple[str, Any]:
         raise assertions.failed(WRONG_SIGNATURE)
     assertions.require_older(passkey, added_before)
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated=True)
+        caller = lock_caller(tx)
         refusal = _refusal(tx, caller, passkey, assertion)
         if refusal is None:
             session = raise_session(tx, g.caller.session_id, "webauthn", passkey.id)
@@ -95,7 +94,7 @@ def prove(body: dict[str, Any], *, added_before: Any = None) -> tuple[str, Any]:
 def rename(passkey_id: str, name: str) -> str:
     """Give one of the caller's passkeys another name, and return it as JSON."""
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated=True)
+        caller = lock_caller(tx)
         ids = {"user_id": caller.id, "passkey_id": passkey_id}
         old = found(tx.one("select_passkey", **ids), "webauthn_credential_not_found")
         row = tx.one("rename_passkey", friendly_name=name, **ids)
@@ -106,9 +105,10 @@ def rename(passkey_id: str, name: str) -> str:
 
 def remove(known: Any, passkey_id: str, body: dict[str, Any]) -> None:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
-    reauthenticated = reauthenticate(known, body, needs_proof=True)
+    act = removing("passkey", passkey_id)
+    given = give_proof(known, body, act)
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated, needs_proof=True)
+        caller = lock_caller(tx, act, given=given)
         _remove(tx, caller, passkey_id, g.caller.session_id)
         removal.check_remaining(tx, caller.id)
 
@@ -119,11 +119,6 @@ def remove_any(user_id: str, passkey_id: str) -> None:
         user = targets.lock(tx, user_id)
         _remove(tx, user, passkey_id, None)
         tx.run("forget_first_factor", user_id=user.id)
-
-
-def _needs_proof(known: Any) -> bool:
-    """Whether a user has anything to give a proof with. One without has nothing to protect yet."""
-    return bool(known.email or known.phone) or removal.can_sign_in(latchkey.db, guard.caller_id())
 
 
 def _credentials(tx: Transaction, user_id: str) -> list[Any]:

@@ -1,9 +1,11 @@
-"""Reauthentication: older sessions need the current password or a code for sensitive changes (ASVS 3.7.1).
+"""What a caller may do, and the proofs that some acts need (ASVS 3.7.1).
 
-A proof is an authentication of the last 15 minutes. Adding or removing a way to sign in needs one.
+The SQL function `refusal_of_act` decides; docs/security.md shows its table. A proof is an authentication of
+the last 15 minutes.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from flask import g
 
@@ -12,6 +14,7 @@ from auth.flows.factor_codes import check_totp
 from auth.flows.password_attempts import begin_attempt, check_attempt
 from auth.web import audit, guard
 from auth.web.errors import ApiError
+from auth.web.levels import Level
 from sql import Transaction
 
 # Seconds for which an authentication counts as a proof, if `AUTH_REAUTHENTICATION_AGE` does not say fewer.
@@ -22,12 +25,40 @@ _CREDENTIALS = (
     "current_password, factor_code of an authenticator app, or nonce with the code that GET /reauthenticate"
     " sends"
 )
+_CODE = "code.reauthentication_needed"
+# What satisfies the refusals of `refusal_of_act`, and the end of the sentence that says why.
+_WANTED = {
+    "reauthentication_needed": (_CREDENTIALS, "this session is too old for this change"),
+    _CODE: (
+        "nonce with the code that GET /reauthenticate mails or latchkey create-admin prints",
+        "the first factor of an administrator needs it",
+    ),
+    "older.reauthentication_needed": (
+        "the passkey, or sign in by the provider, from before what was added",
+        "only that takes it back",
+    ),
+}
 
 
-def is_needed(known: Any, *, needs_proof: bool = False) -> bool:
-    """Whether the session of a caller, a row of `select_caller`, is too old for the requested change."""
-    most, age = _most(needs_proof), known.proof_age if needs_proof else known.authentication_age
-    return most is not None and (age is None or age >= most)
+class Act(NamedTuple):
+    """An act that `refusal_of_act` decides, on a credential by its kind or id."""
+
+    name: str
+    kind: str | None
+    id: str | None = None
+
+
+def add(kind: str) -> Act:
+    return Act("add", kind)
+
+
+def change(kind: str) -> Act:
+    return Act("change", kind)
+
+
+def remove(kind: str | None, id: str | None = None) -> Act:
+    """Return the removal of a credential. The kind of a verified one is known by its id."""
+    return Act("remove", kind, id)
 
 
 def code_address(known: Any) -> str | None:
@@ -36,24 +67,43 @@ def code_address(known: Any) -> str | None:
 
 
 def has_proof(known: Any) -> bool:
-    """Whether a session has a recent proof."""
-    return not is_needed(known, needs_proof=True)
+    """Whether a session, a row with its `proof_age`, has a recent proof."""
+    return known.proof_age is not None and known.proof_age < _ages(guard.caller())["proof_age"]
 
 
-def reauthenticate(known: Any, body: dict[str, Any], *, needs_proof: bool = False) -> bool:
-    """Check the current password or code of a body. Return False, unchecked, if none is needed."""
-    if not is_needed(known, needs_proof=needs_proof):
-        return False
-    _check_credential(known, body)
-    return True
+def proof_needed(*acts: Act, level: Level | None = None) -> str | None:
+    """Return the key of the error if the caller must give a proof first. Raises other refusals.
+
+    `level` is in place of the route's.
+    """
+    caller = guard.caller(level)
+    row = latchkey.db.one("select_refusal", **_parameters(acts), **_ages(caller), **caller)
+    if row and row.state in _WANTED:
+        return row.state
+    guard.admit(row)
+    return None
+
+
+def require(*acts: Act) -> None:
+    """Raises `ApiError` if the caller may not do this, or not without a proof."""
+    if key := proof_needed(*acts):
+        raise needed(key)
+
+
+def give_proof(known: Any, body: dict[str, Any], *acts: Act) -> str | None:
+    """Check the current password or code of a body, and return what it proves. None, unchecked, if the acts
+    need none. Raises `ApiError`.
+    """
+    key = proof_needed(*acts)
+    return check_credential(known, body, key) if key else None
 
 
 def record_reauthentication(known: Any, body: dict[str, Any]) -> str:
     """Check a body's password or code, record that in the session, and return the time in ISO 8601."""
-    _check_credential(known, body)
+    given = check_credential(known, body)
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated=True)
-        tx.run("record_reauthentication", session_id=g.caller.session_id)
+        caller = lock_caller(tx)
+        tx.run("record_reauthentication", session_id=g.caller.session_id, given=given)
         if "nonce" not in body:
             # The statement that spends a code records it.
             audit.record(tx, caller.id, caller.email, ["reauthenticated"], [])
@@ -62,44 +112,63 @@ def record_reauthentication(known: Any, body: dict[str, Any]) -> str:
 
 def lock_caller(
     tx: Transaction,
-    reauthenticated: bool,
-    wanted: str = _CREDENTIALS,
-    *,
-    needs_proof: bool = False,
-    unless_anonymous: bool = False,
+    *acts: Act,
+    given: str | None = None,
+    wanted: str | None = None,
+    caller: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Lock and return the caller's row. Raises `ApiError` if the session ended or needs reauthentication.
+    """Lock and return the caller's row. Raises `ApiError` if the session has ended, or may not do the acts.
 
-    `unless_anonymous` exempts anonymous users, who could not get a code.
+    `given` is what `give_proof` returned, `wanted` what the error asks for; `caller` is that of the request,
+    unless it is named.
     """
-    needs = {"reauthenticated": reauthenticated, "needs_proof": needs_proof, "age": _most(needs_proof)}
-    caller = guard.admit(tx.one("lock_caller", **needs, **guard.caller()))
-    if caller.state == "reauthentication_needed" and not (unless_anonymous and caller.is_anonymous):
-        raise needed(wanted)
-    return caller
+    caller = caller or guard.caller()
+    row = tx.one("lock_caller", given=given, **_parameters(acts), **_ages(caller), **caller)
+    if row and row.state in _WANTED:
+        raise needed(row.state, wanted)
+    return guard.admit(row)
 
 
-def _most(needs_proof: bool) -> int | None:
-    """Return how many seconds an authentication of the caller's session counts, or None for ever."""
-    most = latchkey.settings.reauthentication_age
-    if most is not None and guard.is_on_pages():
-        most = max(most, _LEAST_ON_PAGES)
-    if not needs_proof:
-        return most
-    return _PROOF_AGE if most is None else min(most, _PROOF_AGE)
+def check_credential(known: Any, body: dict[str, Any], key: str = "reauthentication_needed") -> str:
+    """Check the password or code of a body, and return `code` for one from the mailbox, else `proof`.
 
-
-def _check_credential(known: Any, body: dict[str, Any]) -> None:
-    if "current_password" in body:
+    Raises the `ApiError` of `key` if the body has none. Only a code satisfies `code.reauthentication_needed`.
+    """
+    given = "proof"
+    if "current_password" in body and key != _CODE:
         _check_current_password(body["current_password"], known)
-    elif "factor_code" in body:
+    elif "factor_code" in body and key != _CODE:
         if not check_totp(guard.caller_id(), body["factor_code"]):
             details = "factor_code: must be a new code of an authenticator app"
             raise ApiError("reauthentication_not_valid", details)
     elif "nonce" in body:
-        _spend_nonce(body["nonce"], known)
-    else:
-        raise needed()
+        given = _spend_nonce(body["nonce"], known)
+    if (given != "code" and key == _CODE) or not body.keys() & {"current_password", "factor_code", "nonce"}:
+        raise needed(key)
+    return given
+
+
+def needed(key: str = "reauthentication_needed", wanted: str | None = None) -> ApiError:
+    """Return the error that asks for a proof; `wanted` says what to give, if not what the key asks for."""
+    what, why = _WANTED[key]
+    return ApiError(key, f"give {wanted or what}: {why}")
+
+
+def _parameters(acts: tuple[Act, ...]) -> dict[str, Any]:
+    return {
+        "acts": [act.name for act in acts],
+        "kinds": [act.kind for act in acts],
+        "ids": [act.id for act in acts],
+    }
+
+
+def _ages(caller: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how many seconds a proof, and an authentication for other changes, count."""
+    most = latchkey.settings.reauthentication_age
+    # The access tokens of applications expire.
+    if most is not None and caller["caller_expires_at"] is None:
+        most = max(most, _LEAST_ON_PAGES)
+    return {"proof_age": _PROOF_AGE if most is None else min(most, _PROOF_AGE), "change_age": most}
 
 
 def _check_current_password(password: str, known: Any) -> None:
@@ -113,7 +182,7 @@ def _check_current_password(password: str, known: Any) -> None:
     latchkey.db.one("finish_password_attempt", **address, **origin)
 
 
-def _spend_nonce(nonce: str, known: Any) -> None:
+def _spend_nonce(nonce: str, known: Any) -> str:
     address = code_address(known)
     spent = address and latchkey.db.one(
         "spend_reauthentication_code",
@@ -124,7 +193,4 @@ def _spend_nonce(nonce: str, known: Any) -> None:
     )
     if not spent:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
-
-
-def needed(what: str = _CREDENTIALS) -> ApiError:
-    return ApiError("reauthentication_needed", f"give {what}: this session is too old for this change")
+    return spent.given

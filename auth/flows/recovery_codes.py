@@ -8,7 +8,7 @@ from auth.context import latchkey
 from auth.factors import recovery_codes
 from auth.flows import factor_codes
 from auth.flows.outgoing import notify
-from auth.flows.reauthentication import lock_caller, reauthenticate
+from auth.flows.reauthentication import add, give_proof, lock_caller
 from auth.flows.token_response import raise_session
 from auth.web import audit, guard
 from auth.web.errors import ApiError
@@ -17,10 +17,10 @@ from sql import Transaction
 
 def create(body: dict[str, Any]) -> tuple[list[str], str]:
     """Replace the caller's recovery codes, and return the new ones and the time. Raises `ApiError`."""
-    reauthenticated = reauthenticate(guard.live_caller(), body, needs_proof=True)
+    given = give_proof(guard.live_caller(), body, add("recovery_codes"))
     codes = recovery_codes.new_codes()
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated, needs_proof=True)
+        caller = lock_caller(tx, add("recovery_codes"), given=given)
         made = [latchkey.recovery_codes.mac(caller.id, recovery_codes.canonical(code)) for code in codes]
         tx.run("replace_recovery_codes", user_id=caller.id, code_macs=made)
         _tell(tx, caller, "recovery_codes_created")
@@ -38,7 +38,7 @@ def verify(code: str, *, made_before: Any = None) -> Any:
     session = None
     with latchkey.db.transaction() as tx:
         tried = factor_codes.count(tx, "recovery", guard.caller_id())
-        caller = lock_caller(tx, reauthenticated=True)
+        caller = lock_caller(tx)
         spent = factor_codes.spend_recovery_code(tx, tried, caller.id, code, made_before)
         if spent:
             _tell(tx, caller, "recovery_code_used", remaining=spent.remaining)

@@ -1,10 +1,14 @@
-"""Removing what a user can sign in with: an address, or an identity."""
+"""Removing what a user can sign in with: an address, an identity, or what was added recently."""
 
 from typing import Any
 
 from flask import g
 
 from auth.context import latchkey
+from auth.flows import factors
+from auth.flows.reauthentication import Act, lock_caller, needed, proof_needed, remove
+from auth.flows.undo import tell, tell_of_identity
+from auth.web import audit, guard
 from auth.web.errors import ApiError
 from sql import Database, Transaction
 
@@ -24,6 +28,11 @@ def wanted(body: dict[str, Any], user: Any) -> list[str]:
     return [kind for kind in ADDRESSES if kind in body and body[kind] is None and getattr(user, kind)]
 
 
+def acts_of(kinds: list[str], ids: list[str]) -> list[Act]:
+    """Return the removals of addresses by kind, and of recent additions by id."""
+    return [remove(kind) for kind in kinds] + [remove(None, id) for id in ids]
+
+
 def removed_providers(tx: Transaction, user_id: str, kinds: list[str], ids: list[str]) -> list[str]:
     """Return the providers of the addresses and recent additions to remove. Raises `ApiError`."""
     recent = {change["id"] for change in list_recent(tx, user_id)} if ids else set()
@@ -33,19 +42,80 @@ def removed_providers(tx: Transaction, user_id: str, kinds: list[str], ids: list
     return sorted({*kinds, *(row.provider for row in rows)})
 
 
-def recent_factors(tx: Transaction, user_id: str, ids: list[str]) -> list[str]:
-    """Return which of the ids are of factors or passkeys."""
-    return [way["id"] for way in list_recent(tx, user_id) if way["id"] in ids and way["type"] in _FACTORS]
+def take_away(
+    tx: Transaction, caller: Any, kinds: list[str], ids: list[str], *, is_told: bool = True
+) -> list[str]:
+    """Remove addresses and recent additions of a caller whom `lock_caller` has allowed it, and end the other
+    sessions. Returns the providers. Raises `ApiError`.
+    """
+    session_id = g.caller.session_id
+    providers = removed_providers(tx, caller.id, kinds, ids) if kinds or ids else []
+    factor_ids = [
+        way["id"] for way in list_recent(tx, caller.id) if way["type"] in _FACTORS and way["id"] in ids
+    ]
+    if not providers and not factor_ids:
+        return []
+    for provider in providers if is_told else ():
+        if provider in ADDRESSES:
+            tell(tx, caller, f"{provider}_changed", session_id, restored=provider)
+        else:
+            tell_of_identity(tx, caller, "identity_unlinked", provider, session_id)
+    factors.remove_recent(tx, caller, factor_ids, is_told=is_told)
+    delete(tx, caller.id, providers)
+    check_remaining(tx, caller.id)
+    # An attacker who added the removed credential may have signed in with it.
+    reason = "way_to_sign_in_removed"
+    tx.run("end_user_sessions", user_id=caller.id, kept_session_id=session_id, reason=reason)
+    tx.run("void_tokens", user_id=caller.id)
+    return providers
 
 
-def may_remove_recent(db: Database | Transaction, user_id: str) -> bool:
-    """Whether the caller's level is enough to remove recent additions."""
-    session = {"session_id": g.caller.session_id, "caller_aal": g.caller.aal}
-    return db.one("select_may_remove_recent", user_id=user_id, **session).may
+def may_take_back() -> bool:
+    """Whether something was added of which the caller could get no notice, and which `take_back` removes."""
+    return latchkey.db.one("select_may_take_back", user_id=guard.caller_id()).may
 
 
-def remove(tx: Transaction, user_id: str, providers: list[str]) -> None:
-    """Remove addresses and identities by their providers."""
+def take_back() -> None:
+    """Undo what was added after the passkey or provider that has just proved the session, if no notice of it
+    could be mailed. Raises `ApiError`.
+    """
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx)
+        added = tx.all("list_taken_back", user_id=caller.id, session_id=g.caller.session_id)
+        if not added:
+            raise needed("older.reauthentication_needed")
+        ids = [way.id for way in added]
+        lock_caller(tx, *acts_of([], ids))
+        # No mail: it would go to an address that is taken back.
+        take_away(tx, caller, [], ids, is_told=False)
+        tx.run("void_recovery_codes_since", user_id=caller.id, session_id=None, moment=caller.moment)
+        tx.run("void_password", user_id=caller.id)
+        tx.run("void_undo_links", user_id=caller.id, moment=None)
+        removed = [f"{way.type} {way.label}".strip() for way in added]
+        audit.record(tx, caller.id, None, ["change_undone"], ["user.updated"], removed=removed)
+
+
+def has_recent_factor(user_id: str) -> bool:
+    """Whether a factor or passkey of the last seven days may be a thief's."""
+    return any(change["type"] in _FACTORS for change in list_recent(latchkey.db, user_id))
+
+
+def may_remove_recent(user_id: str) -> bool:
+    """Whether the caller may remove at least one recent addition."""
+    recent = list_recent(latchkey.db, user_id)
+    return may_take_back() or any(_may_remove(change["id"]) for change in recent)
+
+
+def _may_remove(id: str) -> bool:
+    try:
+        proof_needed(remove(None, id))
+    except ApiError:
+        return False
+    return True
+
+
+def delete(tx: Transaction, user_id: str, providers: list[str]) -> None:
+    """Delete addresses and identities by their providers."""
     tx.run("remove_ways_to_sign_in", user_id=user_id, ids=[], providers=providers)
 
 

@@ -32,12 +32,12 @@ def lock(tx: Transaction, user_id: str) -> Any:
 def check(tx: Transaction, user_id: str, user: Any) -> Any:
     """Check and return the locked row of a user, or None. Raises `ApiError` like `lock`."""
     found(user, "user_not_found")
-    if user.role != "admin":
-        return user
-    if not guard.is_service_role():
+    actor = "service_role" if guard.is_service_role() else "administrator"
+    if tx.one("select_operators_refusal", user_id=user_id, actor=actor).key:
         raise refusal(user_id)
-    # The service role key may remove the last administrator, but not while the second-to-last one leaves.
-    tx.one("lock_administrators")
+    if user.role == "admin":
+        # The service role key may remove the last administrator, but not while the second-to-last one leaves.
+        tx.one("lock_administrators")
     return user
 
 

@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -6,139 +7,131 @@ from flask import g
 
 from auth import addresses
 from auth.context import latchkey
-from auth.flows import conversion, factors, outgoing, removal
-from auth.flows.reauthentication import lock_caller, needed, reauthenticate
-from auth.flows.undo import tell, tell_of_identity
+from auth.flows import conversion, outgoing, removal
+from auth.flows.reauthentication import Act, add, change, give_proof, lock_caller, proof_needed, remove
 from auth.passwords.policy import check_strength
 from auth.web import audit, guard
 from auth.web.errors import ApiError
-from auth.web.levels import Level
 from sql import Transaction
 
 _NO_LINK: Mapping[str, str | None] = MappingProxyType({"redirect_to": None, "code_challenge": None})
-_SENSITIVE = ("new_email", "new_phone", "password_hash")
+_COLUMNS = ("user_metadata", "password_hash", "new_email", "new_phone")
+
+
+@dataclass
+class _Wish:
+    """What a body changes: the parameters of `change_user`, and what it removes."""
+
+    columns: dict[str, Any]
+    known: Any = None
+    sets_password: bool = False
+    kinds: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+
+    @property
+    def added(self) -> list[str]:
+        return [kind for kind in removal.ADDRESSES if self.columns[f"new_{kind}"]]
+
+    @property
+    def acts(self) -> list[Act]:
+        acts = [add(kind) for kind in self.added] + removal.acts_of(self.kinds, self.ids)
+        acts += [change("password")] if self.sets_password else []
+        return acts + ([change("metadata")] if self.columns["user_metadata"] is not None or not acts else [])
 
 
 def change_user(body: dict[str, Any], link: Mapping[str, str | None] = _NO_LINK) -> Any:
     """Apply a `UserChange` body to the caller. `link` has the columns of the link that confirms an email."""
     outgoing.check_channel(body.get("email"), body.get("phone"))
-    change, known, authentication = _check(body)
-    adds_first = not authentication.get("needs_proof") and bool(change["new_email"] or change["new_phone"])
-    first = _addresses_at_once(known, change)
-    added = [address for address in (change["new_email"], change["new_phone"]) if address]
+    wish = _read(body)
+    given = _prove(wish, body)
+    acts, columns, known = wish.acts, wish.columns, wish.known
+    first = _addresses_at_once(known, columns) if known else {}
+    added = [columns[f"new_{kind}"] for kind in wish.added]
     with latchkey.db.transaction() as tx:
         if first or (added and not known.is_anonymous):
-            _refuse_taken(tx, change | first)
+            _refuse_taken(tx, columns | first)
         for address in added:
             outgoing.take_quota(tx, address)
-        caller = lock_caller(tx, **authentication)
-        if adds_first and not conversion.is_without_address(caller):
-            # Another request has confirmed the first address.
-            raise needed()
-        removed = _remove(tx, caller, known, body) if known else []
-        if change["password_hash"]:
+        caller = lock_caller(tx, *acts, given=given)
+        removed = removal.take_away(tx, caller, wish.kinds, wish.ids)
+        if columns["password_hash"]:
             _end_other_access(tx, caller, known.password_hash)
         if first:
             conversion.set_addresses(tx, caller, first["new_email"], first["new_phone"])
-        user = tx.one("change_user", user_id=caller.id, **change)
+        user = tx.one("change_user", user_id=caller.id, **columns)
         for address in added:
             _send_confirmation(tx, caller, address, link)
-        if change["password_hash"] and caller.email and "email" not in removed:
+        if columns["password_hash"] and caller.email and "email" not in removed:
             outgoing.notify(tx, caller.id, caller.email, "password_changed")
-        _record(tx, caller, change, removed)
+        _record(tx, caller, columns, removed)
     return user
 
 
 def delete_caller(body: dict[str, Any]) -> str:
     """Delete the caller, and return the time in ISO 8601; `body` reauthenticates. Raises `ApiError`."""
-    reauthenticated = bool(body) and reauthenticate(guard.live_caller(), body)
+    act = remove("account")
+    given = give_proof(guard.live_caller(), body, act) if body else None
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, reauthenticated)
+        caller = lock_caller(tx, act, given=given)
         if tx.one("select_is_last_administrator", user_id=caller.id).is_last:
             raise ApiError("last_administrator")
         row = tx.one("delete_user", user_id=caller.id)
     return row.moment
 
 
-def _check(body: dict[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
-    """Return the parameters of `change_user`, the caller's row, and the parameters of `lock_caller`."""
-    change = {"user_metadata": body.get("data")} | dict.fromkeys(_SENSITIVE)
-    email, phone, password = body.get("email"), body.get("phone"), body.get("password")
-    removes = bool(body.get("remove")) or any(body.get(kind, kind) is None for kind in removal.ADDRESSES)
-    if not email and not phone and password is None and not removes:
-        return change, None, {"reauthenticated": True}
-    # A recovery by mail gives `aal1`, and must be able to remove what a thief added.
-    guard.require(Level.SESSION if _sensitive(body) == {"remove"} else Level.AAL2)
-    known = guard.live_caller()
-    change["new_email"] = None if email == known.email else email
-    change["new_phone"] = None if phone == known.phone else phone
-    changes_address = bool(change["new_email"] or change["new_phone"] or removal.wanted(body, known))
-    confirms_at_once = changes_address and latchkey.settings.autoconfirm
-    if password is not None and known.is_anonymous and not confirms_at_once:
+def _read(body: dict[str, Any]) -> _Wish:
+    """Return what a body changes of the caller. Raises `ApiError`."""
+    wish = _Wish(dict.fromkeys(_COLUMNS) | {"user_metadata": body.get("data")})
+    wish.sets_password = body.get("password") is not None
+    wish.ids = [way.lower() for way in body.get("remove", [])]
+    if not (wish.sets_password or wish.ids or any(kind in body for kind in removal.ADDRESSES)):
+        return wish
+    wish.known = known = guard.live_caller()
+    for kind in removal.ADDRESSES:
+        wish.columns[f"new_{kind}"] = None if body.get(kind) == getattr(known, kind) else body.get(kind)
+    wish.kinds = removal.wanted(body, known)
+    confirms_at_once = bool(wish.added or wish.kinds) and latchkey.settings.autoconfirm
+    if wish.sets_password and known.is_anonymous and not confirms_at_once:
         raise ApiError("anonymous.validation_failed", "password: set it once an email or phone is confirmed")
-    needs_proof = bool(body.get("remove")) or (
-        # Without an address the user could not get a code for the first one.
-        changes_address and not conversion.is_without_address(known)
-    )
-    if password is None:
-        reauthenticated = not needs_proof or reauthenticate(known, body, needs_proof=True)
-        return change, known, {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
-    check_strength(latchkey.settings, password, [known.email, known.phone])
+    return wish
+
+
+def _prove(wish: _Wish, body: dict[str, Any]) -> str | None:
+    """Return what the proof of a body is, if one is needed, and hash the new password. Raises `ApiError`."""
+    known = wish.known
+    if known is None:
+        return None
+    if not wish.sets_password:
+        return give_proof(known, body, *wish.acts)
+    proof_needed(*wish.acts)
+    check_strength(latchkey.settings, body["password"], [known.email, known.phone])
     # A request that the queue refuses must not have spent its code.
     with latchkey.passwords.queue():
         # Comes first, or an old session could guess the current password by `same_password`.
-        reauthenticated = reauthenticate(known, body, needs_proof=needs_proof)
-        if known.password_hash is not None and latchkey.passwords.check(password, known.password_hash):
+        given = give_proof(known, body, *wish.acts)
+        if known.password_hash is not None and latchkey.passwords.check(
+            body["password"], known.password_hash
+        ):
             raise ApiError("same_password", "password: must differ from the current one")
-        change["password_hash"] = latchkey.passwords.hash(password)
-    return change, known, {"reauthenticated": reauthenticated, "needs_proof": needs_proof}
+        wish.columns["password_hash"] = latchkey.passwords.hash(body["password"])
+    return given
 
 
-def _sensitive(body: dict[str, Any]) -> set[str]:
-    return body.keys() - {"current_password", "nonce", "factor_code", "redirect_to"}
-
-
-def _addresses_at_once(known: Any, change: dict[str, Any]) -> dict[str, Any]:
+def _addresses_at_once(known: Any, columns: dict[str, Any]) -> dict[str, Any]:
     """Take the addresses from a change that `AUTH_AUTOCONFIRM` gives an anonymous user without a message."""
-    first = {name: change[name] for name in ("new_email", "new_phone")}
+    first = {name: columns[name] for name in ("new_email", "new_phone")}
     if not any(first.values()) or not known.is_anonymous or not latchkey.settings.autoconfirm:
         return {}
-    change |= dict.fromkeys(first)
+    columns |= dict.fromkeys(first)
     return first
 
 
-def _refuse_taken(tx: Transaction, change: dict[str, Any]) -> None:
+def _refuse_taken(tx: Transaction, columns: dict[str, Any]) -> None:
     # An address that is taken later is refused when it is confirmed.
-    wanted = {"email": change["new_email"], "phone": change["new_phone"]}
+    wanted = {"email": columns["new_email"], "phone": columns["new_phone"]}
     taken = tx.one("select_taken_address", user_id=guard.caller_id(), **wanted)
     if taken:
         raise ApiError("email_exists" if taken.is_email else "phone_exists")
-
-
-def _remove(tx: Transaction, caller: Any, known: Any, body: dict[str, Any]) -> list[str]:
-    """Remove addresses and recent additions, and return their providers. Raises `ApiError`."""
-    session_id = g.caller.session_id
-    # Only the addresses for which `_check` has asked for a proof.
-    kinds, ids = removal.wanted(body, known), [way.lower() for way in body.get("remove", [])]
-    if ids and not removal.may_remove_recent(tx, caller.id):
-        raise ApiError("insufficient_aal")
-    providers = removal.removed_providers(tx, caller.id, kinds, ids) if kinds or ids else []
-    factor_ids = removal.recent_factors(tx, caller.id, ids) if ids else []
-    if not providers and not factor_ids:
-        return []
-    for provider in providers:
-        if provider in removal.ADDRESSES:
-            tell(tx, caller, f"{provider}_changed", session_id, restored=provider)
-        else:
-            tell_of_identity(tx, caller, "identity_unlinked", provider, session_id)
-    factors.remove_recent(tx, caller, factor_ids)
-    removal.remove(tx, caller.id, providers)
-    removal.check_remaining(tx, caller.id)
-    # An attacker who added the removed credential may have signed in with it.
-    reason = "way_to_sign_in_removed"
-    tx.run("end_user_sessions", user_id=caller.id, kept_session_id=session_id, reason=reason)
-    tx.run("void_tokens", user_id=caller.id)
-    return providers
 
 
 def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str | None) -> None:
@@ -161,16 +154,16 @@ def _send_confirmation(tx: Transaction, caller: Any, address: str, link: Mapping
     message.write(tx, caller.id, purpose, redirect_to=columns.get("redirect_to"))
 
 
-def _record(tx: Transaction, caller: Any, change: dict[str, Any], removed: list[str]) -> None:
+def _record(tx: Transaction, caller: Any, columns: dict[str, Any], removed: list[str]) -> None:
     acts = [
-        "user_changed" if change["user_metadata"] is not None else None,
-        "password_changed" if change["password_hash"] else None,
-        "email_change_requested" if change["new_email"] else None,
-        "phone_change_requested" if change["new_phone"] else None,
+        "user_changed" if columns["user_metadata"] is not None else None,
+        "password_changed" if columns["password_hash"] else None,
+        "email_change_requested" if columns["new_email"] else None,
+        "phone_change_requested" if columns["new_phone"] else None,
         "email_removed" if "email" in removed else None,
         "phone_removed" if "phone" in removed else None,
     ]
-    details = {"new_email": change["new_email"], "new_phone": change["new_phone"]}
+    details = {"new_email": columns["new_email"], "new_phone": columns["new_phone"]}
     details |= {f"old_{kind}": getattr(caller, kind) for kind in removal.ADDRESSES if kind in removed}
     email = None if "email" in removed else caller.email
     audit.record(tx, caller.id, email, acts, ["user.updated"], **details)

@@ -123,10 +123,10 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool
     code, session = None, None
     is_elsewhere = redirects and waiting.is_elsewhere(spent, is_same=is_same)
     if redirects and spent.code_challenge and not is_elsewhere:
-        code = write_code(tx, user_id, spent.code_challenge, "otp")
+        code = write_code(tx, user_id, spent.code_challenge, spent.method)
     # A sign-up goes on in its own browser: see `waiting.continue_sign_up`.
     elif not (is_elsewhere and is_sign_up):
-        session = open_session(tx, user_id, "otp")
+        session = open_session(tx, user_id, spent.method)
     acts = [
         ("email_confirmed" if by_email else "phone_confirmed") if proof.is_confirmation else None,
         "password_changed" if password_hash else None,

@@ -131,6 +131,7 @@ SCOPES = {"global": "everywhere", "local": "here", "others": "everywhere else"}
 METHODS = {
     "password": "password",
     "otp": "a link or code",
+    "recovery": "a recovery",
     "oauth": "a provider",
     "webauthn": "a passkey",
     "anonymous": "nothing: an anonymous user",

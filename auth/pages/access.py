@@ -48,7 +48,7 @@ def connect_provider() -> Response:
     identity_linking.require_manual_linking()
     provider = oauth_flows.provider_named(request.form.get("provider", ""))
     back = f"{latchkey.settings.base_url}/account"
-    state = identity_linking.begin(provider, scopes=None, redirect_to=back, reauthenticated=False)
+    state = identity_linking.begin(provider, scopes=None, redirect_to=back, given=None)
     return to_own(own_url("link-identity", {"flow": state}).rpartition("/")[2])
 
 
@@ -58,5 +58,5 @@ def connect_provider() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def disconnect_provider() -> Response:
     identity_linking.require_manual_linking()
-    identity_linking.unlink(known_id(read_form(_ID)["id"], "identity_not_found"), reauthenticated=False)
+    identity_linking.unlink(known_id(read_form(_ID)["id"], "identity_not_found"))
     return to_own("account?done=disconnected#connected")

@@ -102,6 +102,7 @@ def _second_steps() -> dict[str, Any]:
         "recovery_codes": ways.recovery_codes,
         "may_enrol": settings.mfa_enabled,
         "may_add_passkeys": settings.passkeys_enabled,
+        "may_take_back": removal.may_take_back(),
         "changes": len(removal.list_recent(latchkey.db, guard.caller_id())),
     }
 

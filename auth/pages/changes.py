@@ -33,8 +33,9 @@ def _form(problem: Problem | None = None) -> Response:
     guard.live_caller()
     changes = [_shown(change) for change in removal.list_recent(latchkey.db, guard.caller_id())]
     to = destination()
+    shown: dict[str, Any] = {"changes": changes, "may_take_back": removal.may_take_back()}
     here = f"/{to.path('account/changes')}"
-    return page("account_changes.html", here=here, to=to, problem=problem, changes=changes)
+    return page("account_changes.html", script=True, here=here, to=to, problem=problem, **shown)
 
 
 @blueprint.get("/account/changes")
@@ -52,6 +53,17 @@ def show_changes() -> Response:
 def remove_change() -> Response:
     change_user({"remove": [known_id(read_form(form_schemas.IdForm())["id"], "not_found")]})
     return to_own(with_query(destination().path("account/changes"), {"done": "removed"}))
+
+
+@blueprint.post("/account/changes/undo")
+@signed_in
+@shows(_form)
+@own_form
+@limited("user_changes", key=guard.caller_id)
+def undo_changes() -> Response:
+    """Undo what was added while no notice of it could be mailed."""
+    removal.take_back()
+    return to_own("account/changes?done=removed")
 
 
 def _shown(change: dict[str, Any]) -> dict[str, Any]:

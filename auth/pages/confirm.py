@@ -1,15 +1,20 @@
 """Asks for a proof that the user is present. Sensitive changes need one from the last 15 minutes."""
 
+from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
-from auth.flows.arrivals import own_page
+from auth.context import latchkey
+from auth.flows import browser_sessions, passkeys
+from auth.flows.arrivals import Destination, own_page
 from auth.flows.browser_sessions import signed_in
 from auth.flows.message_requests import send_reauthentication_code
 from auth.flows.reauthentication import code_address, has_proof, record_reauthentication
-from auth.pages.page import address, masked, page, to_own
+from auth.pages.page import address, masked, page, provider, to_own
+from auth.pages.passkeys import challenge, own_passkeys, sent_credential
 from auth.pages.problems import Problem, shows
+from auth.pages.profile import own_user
 from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
@@ -17,6 +22,9 @@ from auth.web.input import read_form
 from auth.web.limits import limited
 
 blueprint = Blueprint("confirm", __name__)
+
+# What the page may be asked for: a code of the mailbox, or what is older than the recent additions.
+_BY = ("code", "older")
 
 
 def require_proof() -> None:
@@ -27,25 +35,42 @@ def require_proof() -> None:
 
 def _form(problem: Problem | None = None, *, is_sent: bool = False) -> Response:
     known, next_page = guard.live_caller(), request.values.get("next", "")
-    is_own = own_page(next_page) is not None
+    is_own, by = own_page(next_page) is not None, request.values.get("by", "")
+    query = ({"by": by} if by in _BY else {}) | ({"next": next_page} if is_own else {})
     asked = code_address(known)
     return page(
         "confirm.html",
         script=True,
-        here=f"/account/confirm?{urlencode({'next': next_page})}" if is_own else "/account/confirm",
+        here=f"/account/confirm?{urlencode(query)}" if query else "/account/confirm",
         problem=problem,
         next=next_page if is_own else "account",
+        by=by,
         has_password=known.password_hash is not None,
         account=known.email or known.phone,
         asked=address(masked(asked)) if asked else None,
         is_sent=is_sent or "again" in request.form or (problem is not None and problem.field == "nonce"),
+        **({} if by == "code" else _sign_ins(next_page)),
     )
+
+
+def _sign_ins(next_page: str) -> dict[str, Any]:
+    """Return the user's passkeys and providers, which prove more than an address."""
+    back = Destination(next=next_page if own_page(next_page) else None).own_url("sign-in")
+    linked = {identity["provider"] for identity in own_user()["identities"]}
+    return {
+        "challenge": challenge() if own_passkeys() and request.method != "HEAD" else None,
+        "providers": [
+            provider(name) | {"query": urlencode({"provider": name, "redirect_to": back})}
+            for name in latchkey.providers
+            if name in linked
+        ],
+    }
 
 
 @blueprint.get("/account/confirm")
 @signed_in
 def show_confirm() -> Response:
-    """Ask for the password or a code."""
+    """Ask for the password, a code, a passkey or a new sign-in by a provider."""
     return _form()
 
 
@@ -57,6 +82,18 @@ def show_confirm() -> Response:
 def submit_confirm() -> Response:
     record_reauthentication(guard.live_caller(), read_form(form_schemas.ProofForm()))
     return to_own(own_page(request.form.get("next")) or "account")
+
+
+@blueprint.post("/account/confirm/passkey")
+@signed_in
+@shows(_form)
+@own_form
+@limited("verify", key=guard.caller_id)
+def submit_passkey_proof() -> Response:
+    passkeys.prove(sent_credential())
+    response = to_own(own_page(request.form.get("next")) or "account")
+    browser_sessions.renew(response)
+    return response
 
 
 @blueprint.post("/account/confirm/code")

@@ -43,16 +43,17 @@ def _error(error: Exception) -> Response:
     if known.error_code in STEPS:
         # The page checks both again.
         application = {name: request.values[name] for name in _APPLICATION if name in request.values}
-        return to_step(known.error_code, {"next": request.path.rpartition("/")[2]} | application)
+        return to_step(known.key, {"next": request.path.rpartition("/")[2]} | application)
     # The page shows why a link failed.
     said = {name: request.args[name] for name in ("error_code",) if name in request.args}
-    return to_step(known.error_code, said)
+    return to_step(known.key, said)
 
 
-def to_step(error_code: str, query: dict[str, str]) -> Response:
-    """Redirect to the page for an error of `ELSEWHERE`."""
+def to_step(key: str, query: dict[str, str]) -> Response:
+    """Redirect to the page for an error of `ELSEWHERE`, with the prefix of its key in `by`."""
+    by, _, error_code = key.rpartition(".")
     if error_code in STEPS:
-        return to_own(f"{STEPS[error_code]}?{urlencode(query)}")
+        return to_own(f"{STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")
     # The cookie stays: browsers do not send it with forms of other sites, and one that a form is sent with
     # twice is renewed meanwhile.
     return to_own(f"sign-in?{urlencode({'error_code': 'session_expired'} | query)}")

@@ -9,7 +9,7 @@ from auth.context import latchkey
 from auth.flows import assertions, passkeys
 from auth.flows.arrivals import arrive, go_on
 from auth.flows.browser_sessions import signed_in
-from auth.pages.confirm import require_proof
+from auth.flows.reauthentication import add, require
 from auth.pages.page import page, to_own
 from auth.pages.problems import shows
 from auth.pages.sign_in import destination, form_page, sign_in_form
@@ -58,7 +58,7 @@ def submit_passkey() -> Response:
 def show_new_passkey() -> Response:
     """Ask the browser to create a passkey."""
     passkeys.require_enabled()
-    require_proof()
+    require(add("passkey"))
     challenge = passkeys.begin_registration(guard.live_caller(), {})
     return page("account_passkey.html", script=True, here=None, challenge=challenge, to=destination())
 

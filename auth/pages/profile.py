@@ -5,9 +5,9 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
 from auth.flows.browser_sessions import signed_in
+from auth.flows.reauthentication import add, require
 from auth.flows.user_changes import change_user
 from auth.flows.verification import by_code, spend
-from auth.pages.confirm import require_proof
 from auth.pages.page import address, masked, page, to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.waiting import not_yet
@@ -85,7 +85,7 @@ def submit_name() -> Response:
 @blueprint.get("/account/email")
 @signed_in
 def show_email() -> Response:
-    require_proof()
+    require(add("email"))
     return _email_form()
 
 
@@ -156,7 +156,7 @@ def remove_email() -> Response:
 @blueprint.get("/account/phone")
 @signed_in
 def show_phone() -> Response:
-    require_proof()
+    require(add("phone"))
     return _phone_form()
 
 

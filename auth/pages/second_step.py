@@ -27,10 +27,13 @@ def _form(problem: Problem | None = None) -> Response:
     if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
         return to_own(destination().path("account/two-step"))
-    # A thief may have added all of them.
-    offers = {"may_remove": removal.may_remove_recent(latchkey.db, guard.caller_id())}
     to = destination()
-    offers["may_skip"] = bool(to and not to.next) and not (ways.apps or ways.keys or ways.is_required)
+    # A thief may have added all of them: a recovery by mail removes them.
+    offers = {
+        "may_remove": removal.may_remove_recent(guard.caller_id()),
+        "may_recover": removal.has_recent_factor(guard.caller_id()),
+        "may_skip": bool(to and not to.next) and not (ways.apps or ways.keys or ways.is_required),
+    }
     return form_page("second_step.html", "second-step", problem=problem, **own_factors(ways), **offers)
 
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from auth.flows import browser_sessions, factors, recovery_codes
 from auth.flows.browser_sessions import signed_in
-from auth.pages.confirm import require_proof
+from auth.flows.reauthentication import add, require
 from auth.pages.page import page, to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.second_step import verify_code
@@ -30,9 +30,8 @@ def _page(template: str, **values: Any) -> Response:
 
 def _is_required() -> bool:
     """Whether the account opens only with a second factor."""
-    guard.require(Level.AAL2)
     try:
-        guard.live_caller()
+        guard.live_caller(Level.AAL2)
     except ApiError as error:
         return error.error_code == "insufficient_aal"
     return False
@@ -60,7 +59,7 @@ def show_two_step() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def begin_two_step() -> Response:
     """Show the secret of a new authenticator app, as a QR code and as text."""
-    require_proof()
+    require(add("factor"))
     enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": ""})
     secret = enrolled["totp"]["secret"]
     totp = {
@@ -101,7 +100,7 @@ def remove_two_step() -> Response:
 @limited("user_changes", key=guard.caller_id)
 def new_recovery_codes() -> Response:
     """Replace the recovery codes, and show the new ones once."""
-    require_proof()
+    require(add("recovery_codes"))
     return _new_codes()
 
 

@@ -6,7 +6,7 @@ from werkzeug.routing import BaseConverter
 from auth.context import latchkey
 from auth.delivery import sanitize
 from auth.flows import identity_linking, oauth_flows, outgoing
-from auth.flows.reauthentication import reauthenticate
+from auth.flows.reauthentication import add, give_proof, remove
 from auth.net.redirects import origin
 from auth.pages.page import page
 from auth.tokens import one_time
@@ -39,9 +39,9 @@ def authorize_identity() -> Response:
     identity_linking.require_manual_linking()
     query = read_query(schemas.LinkingQuery())
     provider = oauth_flows.provider_named(query["provider"])
-    reauthenticated = "nonce" in query and reauthenticate(guard.live_caller(), query, needs_proof=True)
+    given = give_proof(guard.live_caller(), query, add("identity")) if "nonce" in query else None
     wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(query)}
-    state = identity_linking.begin(provider, **wish, reauthenticated=reauthenticated)
+    state = identity_linking.begin(provider, **wish, given=given)
     return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
 
 
@@ -121,6 +121,6 @@ def delete_identity(identity_id: str) -> Response:
     if not is_uuid(identity_id):
         guard.live_caller()
         raise ApiError("identity_not_found")
-    reauthenticated = bool(body) and reauthenticate(guard.live_caller(), body, needs_proof=True)
-    moment = identity_linking.unlink(identity_id, reauthenticated=reauthenticated)
+    given = give_proof(guard.live_caller(), body, remove("identity", identity_id)) if body else None
+    moment = identity_linking.unlink(identity_id, given=given)
     return jsonify(message="Identity unlinked", timestamp=moment)

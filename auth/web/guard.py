@@ -97,20 +97,15 @@ def identify(level: Level) -> None:
     g.caller = _token_holder()
 
 
-def require(level: Level) -> None:
-    """Require more of the caller than `LEVELS` does, because of the content of the body."""
-    g.level = level
-
-
-def caller() -> dict[str, str | int | None]:
-    """Return the parameters of a statement that uses `caller_state`."""
+def caller(level: Level | None = None) -> dict[str, str | int | None]:
+    """Return the parameters of a statement that uses `caller_state`, with the route's level or another."""
     known: Caller = g.caller
     return {
         "caller_id": known.user_id,
         "caller_session_id": known.session_id,
         "caller_expires_at": known.expires_at,
         "caller_aal": known.aal,
-        "caller_level": g.level,
+        "caller_level": level or g.level,
     }
 
 
@@ -141,9 +136,9 @@ def admit(row: Any) -> Any:
     return row
 
 
-def live_caller() -> Any:
+def live_caller(level: Level | None = None) -> Any:
     """Return the row of the caller. Raises `ApiError` unless its state is `live`."""
-    return admit(latchkey.db.one("select_caller", **caller()))
+    return admit(latchkey.db.one("select_caller", **caller(level)))
 
 
 def _require_service_role() -> None:

@@ -60,7 +60,7 @@ AS $$
               ELSE coalesce(s.reauthenticated_at, 'epoch') END
 $$;
 
--- Call it with the user's row locked. It is VOLATILE, to see what the previous holder of the lock committed.
+-- For nodes of the previous release, like the next one with this name.
 CREATE OR REPLACE FUNCTION locked_caller_state(
   user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer,
   reauthenticated boolean, age integer

@@ -6,11 +6,13 @@ from urllib.parse import quote, urljoin
 
 import pytest
 
+from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.authenticator import Authenticator
 from tests.support.cast import PASSWORD
 from tests.support.factors import App, set_up
-from tests.support.links import SITE
+from tests.support.links import SITE, follow
 from tests.support.pages import Visitor
+from tests.support.server import at_once
 
 PUBLIC_URL = "https://auth.example.com"
 
@@ -52,10 +54,77 @@ def test_user_learns_only_that_the_console_is_not_for_them(app, alice):
     assert "Overview" not in page.text
 
 
-def test_public_console_asks_administrators_for_a_second_factor(make_app, carol):
+def test_public_console_asks_administrators_for_a_code_and_a_second_factor(make_app, carol, outbox):
+    visitor = Visitor(make_app(AUTH_BASE_URL=PUBLIC_URL), PUBLIC_URL).signed_in_as(carol)
+    confirm = f"{PUBLIC_URL}/account/confirm?by=code&next=console"
+    assert visitor.visit("/console").url == confirm
+    give_code(visitor, outbox, carol)
+    page = visitor.page
+    assert (page.url, page.status) == (f"{PUBLIC_URL}/console", 403)
+    assert "Set up two-step verification" in page.text
+
+
+def test_password_of_an_administrator_alone_enrols_no_first_factor(make_app, carol, database):
+    """A thief has it, and neither the mailbox nor the command line."""
     app = make_app(AUTH_BASE_URL=PUBLIC_URL)
-    page = Visitor(app, PUBLIC_URL).signed_in_as(carol).visit("/console")
-    assert (page.status, "Set up two-step verification" in page.text) == (403, True)
+    thief = Visitor(app, PUBLIC_URL).signed_in_as(carol)
+    by_code = f"{PUBLIC_URL}/account/confirm?by=code&next="
+    thief.visit("/account")
+    assert thief.press("account/passkeys/new").url == f"{by_code}new"
+    thief.visit("/account/two-step")
+    assert thief.press("account/two-step").url == f"{by_code}two-step"
+    assert "current_password" not in thief.page.text
+    thief.send("/account/confirm", current_password=PASSWORD, next="two-step")
+    assert thief.send("/account/two-step").url == f"{by_code}two-step"
+    session = carol.sign_in(client=app.test_client())
+    for path, body in (
+        ("/factors", {"factor_type": "totp"}),
+        ("/factors", {"factor_type": "webauthn"}),
+        ("/passkeys/registration/options", {}),
+    ):
+        for proof in ({}, {"current_password": PASSWORD}):
+            refused = session.post(path, json=body | proof)
+            assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
+    assert database.count("factors") == database.count("factor_challenges") == 0
+    assert thief.visit("/console").url == f"{by_code}console"
+
+
+def test_code_at_an_address_that_the_thief_has_set_enrols_nothing(client, carol, outbox, database):
+    database.run("UPDATE users SET created_at = now() - interval '1 month'")
+    database.run("UPDATE identities SET updated_at = now() - interval '1 month'")
+    session = carol.sign_in()
+    session.put("/user", json={"email": "mallory@evil.example"})
+    follow(client, "email_change", outbox.last("mallory@evil.example").token)
+    session.get("/reauthenticate")
+    nonce = outbox.last("mallory@evil.example", "reauthentication").code
+    refused = session.post("/factors", json={"factor_type": "totp", "nonce": nonce})
+    assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
+    assert database.count("factors") == 0
+
+
+def test_code_of_the_mailbox_enrols_the_first_factor_in_its_session_for_a_while(carol, outbox, database):
+    session, other = carol.sign_in(), carol.sign_in()
+    session.get("/reauthenticate")
+    nonce = outbox.last(carol.email, "reauthentication").code
+    assert session.post("/reauthenticate", json={"nonce": nonce}).status_code == 200
+    enrolment = {"factor_type": "totp"}
+    assert session.post("/factors", json=enrolment).status_code == 200
+    for way in (
+        other.post("/factors", json=enrolment),
+        other.post("/factors", json=enrolment | {"nonce": nonce}),
+    ):
+        assert way.status_code == 400
+    database.run("UPDATE sessions SET code_given_at = now() - interval '16 minutes'")
+    assert session.post("/factors", json=enrolment).json["error_code"] == "reauthentication_needed"
+
+
+def test_one_of_fifty_sessions_enrols_by_one_code(client, carol, outbox, database):
+    sessions = [carol.open_session().on(client.application.test_client()) for _ in range(50)]
+    sessions[0].get("/reauthenticate")
+    body = {"factor_type": "totp", "nonce": outbox.last(carol.email, "reauthentication").code}
+    statuses = at_once(50, lambda number: sessions[number].post("/factors", json=body).status_code)
+    assert sorted(statuses) == [200] + [400] * 49
+    assert database.count("factors") == 1
 
 
 def set_up_app(visitor):
@@ -73,34 +142,37 @@ def follow_button(visitor):
     return visitor.visit(urljoin(visitor.page.url, html.unescape(link)))
 
 
-def test_authenticator_app_that_the_console_asks_for_leads_back(app, carol, alice, database):
+def test_authenticator_app_that_the_console_asks_for_leads_back(app, carol, alice, outbox, database):
     act = f"/console/users/{alice.id}/delete"
     visitor = Visitor(app).signed_in_as(carol)
     database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
     assert "/account/confirm?next=console" in visitor.visit(act).url
-    assert visitor.press("/confirm", current_password=PASSWORD).url.endswith(act)
+    assert "by=code" in visitor.press("/confirm", current_password=PASSWORD).url
+    give_code(visitor, outbox, carol)
+    assert visitor.page.url.endswith(act)
     follow_button(visitor)
     assert set_up_app(visitor).url.endswith(act)
     assert "factor_code" in visitor.page.text
 
 
-def test_public_console_asks_for_a_proof_before_the_first_factor(make_app, carol, database):
-    visitor = Visitor(make_app(AUTH_BASE_URL=PUBLIC_URL), PUBLIC_URL).signed_in_as(carol)
-    database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
-    assert visitor.visit("/console").url == f"{PUBLIC_URL}/account/confirm?next=console"
+def give_code(visitor, outbox, person):
+    """Give the code of the mailbox that the page asks for."""
+    visitor.press("account/confirm/code")
+    visitor.submit(nonce=outbox.last(person.email, "reauthentication").code)
 
 
-def test_passkey_that_the_console_asks_for_leads_back(app, carol, alice):
+def test_passkey_that_the_console_asks_for_leads_back(app, carol, alice, outbox):
     visitor = Visitor(app).signed_in_as(carol)
     visitor.visit(f"/console/users/{alice.id}/delete")
+    give_code(visitor, outbox, carol)
     visitor.press("passkeys/new")
     credential = json.dumps(Authenticator().create(visitor.passkey_options))
     visitor.press("account/passkeys", credential=credential)
     assert visitor.page.url == f"{SITE}/second-step?next={quote(f'console/users/{alice.id}/delete', safe='')}"
 
 
-def test_enrolment_leads_to_no_other_site(app, carol):
-    visitor = Visitor(app).signed_in_as(carol)
+def test_enrolment_leads_to_no_other_site(app, alice):
+    visitor = Visitor(app).signed_in_as(alice)
     visitor.visit(f"/account/two-step?next={quote('//evil.example', safe='')}")
     assert set_up_app(visitor).url.startswith(f"{SITE}/account")
 

@@ -129,8 +129,14 @@ def test_user_is_refused(console, mallory):
         assert "alice@example.com" not in answer.text, path
 
 
-def test_administrator_without_a_second_factor_is_sent_to_set_one_up(console, carol):
-    for _method, path, answer in console.walk(signed_in(console, carol)):
+def test_administrator_without_a_second_factor_is_asked_for_a_code_and_sent_to_set_one_up(
+    console, carol, database
+):
+    browser = signed_in(console, carol)
+    for _method, path, answer in console.walk(browser):
+        assert "account/confirm?by=code&next=console" in answer.location, path
+    database.run("UPDATE sessions SET code_given_at = now()")
+    for _method, path, answer in console.walk(browser):
         assert (answer.status, "Set up two-step verification" in answer.text) == (403, True), path
         assert "alice@example.com" not in answer.text, path
 

@@ -15,15 +15,18 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 
 
 @pytest.fixture
-def passkey(page, here, carol, authenticator) -> None:
-    """Carol's passkey, with which she is signed in."""
-    signed_in_with_new_passkey(page, here, carol)
+def passkey(page, here, carol, authenticator, database) -> None:
+    """Carol's passkey, with which she is signed in; as if she had given a code of her mailbox."""
+    given = "UPDATE sessions SET code_given_at = now()"
+    signed_in_with_new_passkey(page, here, carol, prepare=lambda: database.run(given))
 
 
 @pytest.fixture
-def owner(site, carol) -> tuple[App, Session]:
+def owner(site, carol, database) -> tuple[App, Session]:
     """Carol's authenticator app, and her session with it."""
-    return set_up(carol.sign_in(client=site))
+    session = carol.sign_in(client=site)
+    database.run("UPDATE sessions SET code_given_at = now()")
+    return set_up(session)
 
 
 @pytest.fixture

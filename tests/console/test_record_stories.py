@@ -40,7 +40,7 @@ def test_failed_event_is_found_and_sent_again(console, here, hooks, target, part
 
 
 def test_webhook_is_created_with_a_code_without_javascript(page, here, site, carol, hooks, target):
-    codes = set_up(carol.sign_in(client=site))[0]
+    codes = set_up(carol.open_session())[0]
     page.without_script()
     page.open(f"{here}/console/webhooks/new")
     fill(page, email=carol.email, password=PASSWORD)

@@ -74,7 +74,7 @@ def test_user_is_banned_signed_out_and_let_in_again(console, site, alice):
 
 
 def test_lost_factor_is_removed_without_javascript(page, here, site, carol, alice):
-    codes: App = set_up(carol.sign_in(client=site))[0]
+    codes: App = set_up(carol.open_session())[0]
     set_up(alice.sign_in(client=site), "Old phone")
     page.without_script()
     page.open(f"{here}/console/users/{alice.id}")

@@ -13,7 +13,9 @@ from tests.support.factors import App, set_up
 
 def _operator(stage: Stage) -> tuple[App, Callable[..., Any]]:
     """Return the authenticator app of an administrator, and what submits forms in their browser."""
-    codes, session = set_up(register(stage.client, ADMIN, "carol@example.com", "admin").sign_in())
+    operator = register(stage.client, ADMIN, "carol@example.com", "admin").sign_in()
+    stage.rows.run("UPDATE sessions SET code_given_at = now() WHERE id = %(id)s", id=operator.id)
+    codes, session = set_up(operator)
     cookie = secrets.token_urlsafe(32)
     stage.rows.run(
         "INSERT INTO browser_sessions (token_hash, user_id, session_id) SELECT sha256(convert_to(%(cookie)s, 'UTF8')), user_id, id FROM sessions WHERE id = %(id)s",

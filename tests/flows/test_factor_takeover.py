@@ -3,15 +3,17 @@
 import html
 import json
 import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error
 from tests.support.authenticator import ES256, Key, encode
-from tests.support.cast import session_of
-from tests.support.factors import raised, set_up
-from tests.support.links import follow, hand_in, press
+from tests.support.cast import PASSWORD, session_of
+from tests.support.factors import challenge, enrol, raised, set_up, verify
+from tests.support.links import VERIFIER, WITH_CHALLENGE, follow, hand_in, press
 from tests.support.passkeys import register, sign_in
+from tests.support.server import at_once
 
 LOW = (403, "insufficient_aal")
 NEW = "Another-Horse-1"
@@ -234,3 +236,93 @@ def test_log_in_without_factors_runs_as_many_statements_as_before(alice, parts):
     before = parts.db.statements_run
     alice.sign_in()
     assert parts.db.statements_run - before == 2
+
+
+class TestBelowTheSecondStep:
+    """Only a recovery that was mailed to the owner removes a new factor without it."""
+
+    @pytest.fixture
+    def factor(self, alice):
+        return set_up(alice.open_session())[0]
+
+    def removals(self, session, app):
+        return (
+            session.put("/user", json={"remove": [app.id]}),
+            session.delete(f"/factors/{app.id}"),
+        )
+
+    def sign_in_by(self, client, service_role, alice, outbox, way):
+        if way == "password":
+            return alice.sign_in()
+        if way == "generated":
+            body = {"type": "recovery", "email": alice.email}
+            made = client.post("/admin/generate_link", json=body, headers=service_role).json
+            return session_of(client, hand_in(client, "recovery", made["hashed_token"]))
+        client.post(f"/{way}", json={"email": alice.email})
+        kind = {"recover": "recovery"}.get(way, way)
+        return session_of(client, hand_in(client, kind, outbox.last(alice.email, kind).token))
+
+    @pytest.mark.parametrize("way", ["password", "magiclink", "generated"])
+    def test_other_sign_in_removes_no_new_factor(
+        self, client, service_role, alice, outbox, database, factor, way
+    ):
+        thief = self.sign_in_by(client, service_role, alice, outbox, way)
+        reauthenticated = thief.post("/reauthenticate", json={"current_password": PASSWORD})
+        assert reauthenticated.status_code == 200
+        for response in self.removals(thief, factor):
+            assert_error(response, *LOW)
+        assert database.count("factors", "verified_at IS NOT NULL") == 1
+
+    def test_token_from_before_the_verification_removes_nothing(self, alice, database):
+        stolen = alice.open_session()
+        app, _session = set_up(stolen)
+        for response in self.removals(stolen, app):
+            assert_error(response, *LOW)
+        assert database.count("factors", "verified_at IS NOT NULL") == 1
+
+    def test_fifty_removals_by_a_stolen_token_gain_nothing_from_the_first_verification(
+        self, app_threads, alice, database
+    ):
+        stolen = alice.open_session()
+        app = enrol(stolen)
+        challenge_id = challenge(stolen, app)
+
+        def race(number):
+            if number == 0:
+                return verify(app_threads(stolen), app, app.code(), challenge_id).status_code
+            return app_threads(stolen).put("/user", json={"remove": [app.id]}).status_code
+
+        first, *others = at_once(50, race)
+        assert first == 200
+        # 400 before the verification, when nothing was added.
+        assert set(others) <= {400, 403}
+        assert database.count("factors", "verified_at IS NOT NULL") == 1
+
+    @pytest.fixture
+    def app_threads(self, client):
+        return lambda session: session.on(client.application.test_client())
+
+    def test_recovery_is_one_whatever_is_proved_later_and_after_a_refresh(
+        self, client, alice, outbox, factor
+    ):
+        owner = self.sign_in_by(client, None, alice, outbox, "recover")
+        assert [each["method"] for each in owner.claims["amr"]] == ["recovery"]
+        assert owner.post("/reauthenticate", json={"current_password": PASSWORD}).status_code == 200
+        assert owner.refreshed().delete(f"/factors/{factor.id}").status_code == 200
+
+    def test_recovery_with_a_challenge_is_one(self, client, alice, outbox, factor):
+        client.post("/recover", json={"email": alice.email, **WITH_CHALLENGE})
+        answer = follow(client, "recovery", outbox.last(alice.email, "recovery").token)
+        code = parse_qs(urlsplit(answer.location).query)["code"][0]
+        body = {"auth_code": code, "code_verifier": VERIFIER}
+        owner = session_of(client, client.post("/token?grant_type=pkce", json=body))
+        assert owner.put("/user", json={"remove": [factor.id]}).status_code == 200
+
+    def test_recovery_at_an_address_that_was_changed_lately_is_none(
+        self, client, alice, outbox, database, factor
+    ):
+        database.run("UPDATE users SET created_at = now() - interval '2 days'")
+        database.run("UPDATE identities SET updated_at = now() - interval '1 day'")
+        thief = self.sign_in_by(client, None, alice, outbox, "recover")
+        for response in self.removals(thief, factor):
+            assert_error(response, *LOW)

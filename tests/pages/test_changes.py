@@ -94,6 +94,14 @@ class TestChanges:
         assert database.count("factors") == 0
         assert owner.visit("/new-password").url == f"{SITE}/new-password"
 
+    def test_password_leads_the_owner_of_a_new_factor_to_a_recovery(self, app, alice, database):
+        set_up(alice.sign_in(), "Mallory's")
+        owner = Visitor(app).signed_in_as(alice)
+        assert owner.link("Forgot your password?") == f"{SITE}/forgot-password"
+        owner.visit("/account/changes")
+        assert owner.press("account/changes").url.startswith(f"{SITE}/second-step")
+        assert database.count("factors") == 1
+
     def test_older_factor_is_not_offered_for_removal(self, app, alice, outbox, database):
         set_up(alice.sign_in(), "Old")
         database.run("UPDATE factors SET verified_at = now() - interval '8 days'")

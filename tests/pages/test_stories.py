@@ -34,9 +34,10 @@ def signed_in(page: Browser, here: str, person, password: str = PASSWORD) -> Non
     page.wait_for("Your account")
 
 
-def signed_in_with_new_passkey(page: Browser, here: str, person) -> None:
+def signed_in_with_new_passkey(page: Browser, here: str, person, prepare=lambda: None) -> None:
     """Let a person add a passkey of the browser's authenticator on their account, and sign in with it."""
     signed_in(page, here, person)
+    prepare()
     page.click("Add Passkey")
     page.wait_for("Add a passkey")
     page.click("Create a passkey")

@@ -27,7 +27,7 @@ class App:
 
 
 def enrol(session: Session, name: str = "") -> App:
-    response = session.post("/factors", json={"factor_type": "totp", "friendly_name": name})
+    response = session.prepared().post("/factors", json={"factor_type": "totp", "friendly_name": name})
     assert response.status_code == 200, response.text
     return App(response.json["id"], response.json["totp"]["secret"])
 

@@ -8,7 +8,7 @@ from tests.support.cast import Session, session_of
 
 def register_response(session: Any, authenticator: Authenticator, **changes: Any) -> Any:
     """Register a passkey, with `changes` of an attacker, and return the response."""
-    options = session.post("/passkeys/registration/options", json={})
+    options = session.prepared().post("/passkeys/registration/options", json={})
     assert options.status_code == 200, options.text
     body = options.json
     credential = authenticator.create(body["options"], **changes)

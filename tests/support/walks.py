@@ -331,6 +331,16 @@ def second_step(walker: Walker) -> None:
     walker.shows("second step, passkey failed", "That passkey or security key did not work.")
     walker.press("second-step/recovery", recovery_code=recovery[0])
     walker.shows("account, with everything", "Passkey")
+    walker.rows.run(
+        "UPDATE sessions SET created_at = created_at - interval '20 minutes', reauthenticated_at = NULL"
+    )
+    walker.visit("/account/email")
+    walker.shows("confirm, with a passkey", "Sign in with a passkey")
+    walker.press("account/confirm/passkey", credential="{}")
+    walker.shows("confirm, passkey failed", "That passkey or security key did not work.")
+    walker.press("account/confirm", current_password=PASSWORD)
+    walker.rows.run("UPDATE sessions SET reauthenticated_at = now()")
+    walker.visit("/account")
     walker.press("account/passkeys/remove")
     walker.shows("account, passkey removed", "The passkey is removed.")
     factors.raised(session, factors.enrol(session, "Tablet"), -1)
@@ -347,6 +357,23 @@ def skipped_step(walker: Walker) -> None:
     walker.press("sign-in", email=ALICE, password=PASSWORD)
     walker.shows("second step, passkey alone", "Not now")
     walker.press("second-step/skip")
+
+
+def taking_back(walker: Walker) -> None:
+    """Someone has added the first address of a user of a provider."""
+    walker.person()
+    walker.sign_in()
+    walker.rows.run("UPDATE users SET created_at = created_at - interval '1 month'")
+    walker.rows.run(
+        "INSERT INTO identities (user_id, provider, subject, identity_data, created_at)"
+        " SELECT id, 'google', 'alice', '{\"sub\": \"alice\"}', created_at FROM users"
+    )
+    walker.visit("/account")
+    walker.shows("account, with a notice", "so we could not tell you")
+    walker.visit("/account/changes")
+    walker.shows("changes, to undo", "Undo all of it")
+    walker.press("account/changes/undo")
+    walker.shows("confirm, by a provider", "the account that you had before these changes")
 
 
 def others(walker: Walker) -> None:
@@ -381,5 +408,6 @@ WALKS = (
     two_step,
     second_step,
     skipped_step,
+    taking_back,
     others,
 )

@@ -367,8 +367,11 @@ class TestManagement:
         assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
         assert database.count("factors") == 1
 
-    def test_link_in_a_mail_does_not_replace_passkeys(self, client, alice, authenticator, passkey, outbox):
+    def test_link_in_a_mail_does_not_replace_passkeys(
+        self, client, alice, authenticator, passkey, outbox, database
+    ):
         (known,) = passkey.get("/passkeys").json
+        database.run("UPDATE factors SET verified_at = verified_at - interval '8 days'")
         client.post("/recover", json={"email": alice.email})
         sent = outbox.last(kind="recovery")
         session = session_of(

@@ -43,7 +43,8 @@ class TestEachType:
         assert (response.status_code, response.json) == (200, token_response(response.json["user"]) | recent)
         session = session_of(client, response)
         assert session.get("/user").json == response.json["user"]
-        assert session.claims["amr"] == [{"method": "otp", "timestamp": session.claims["iat"]}]
+        method = "recovery" if type == "recovery" else "otp"
+        assert session.claims["amr"] == [{"method": method, "timestamp": session.claims["iat"]}]
         confirmed = "phone_confirmed_at" if message.to.startswith("+") else "email_confirmed_at"
         assert response.json["user"]["phone" if message.to.startswith("+") else "email"] == message.to
         assert response.json["user"][confirmed] == A_TIMESTAMP

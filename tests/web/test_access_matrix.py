@@ -199,14 +199,16 @@ def make_admitted(open_session, database) -> Callable[[], dict[str, Credential]]
         return {
             "a user": Credential(open_session().authorization, None, no_admin, no_service),
             "a former administrator": Credential(former.authorization, None, no_admin, no_service),
-            "an administrator": Credential(open_session("admin").authorization, None, None, no_service),
+            "an administrator": Credential(
+                open_session("admin").prepared().authorization, None, None, no_service
+            ),
             "the service role key": Credential(bearer(SERVICE_ROLE_KEY), (401, "bad_jwt"), None, None),
             "the service role key as apikey": Credential({"apikey": SERVICE_ROLE_KEY}, (401, ""), None, None),
             "a user with a public apikey": Credential(
                 open_session().authorization | public, None, no_admin, no_service
             ),
             "an administrator with a public apikey": Credential(
-                open_session("admin").authorization | public, None, None, no_service
+                open_session("admin").prepared().authorization | public, None, None, no_service
             ),
         }
 

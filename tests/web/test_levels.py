@@ -16,8 +16,9 @@ GUARDS = {
     "developer": {Level.SERVICE_ROLE},
 }
 # Views that require more for some parameters, or for the first verification of a factor; in `token`, linking
-# an identity by its id_token.
+# an identity by its id_token. The SQL function `refusal_of_act` decides in the others.
 ASKING_MORE = {"logout", "verify_factor", "token"}
+ASKING_MORE |= {"update_user", "delete_factor", "delete_passkey", "delete_identity"}
 
 
 def test_table_of_levels_has_exactly_the_views(app):

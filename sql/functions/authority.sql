@@ -1,0 +1,169 @@
+-- Who may add, change or remove what a user signs in with: the table "Who may change what" of
+-- docs/security.md, which tests/web/test_authority.py holds against `refusal_of_act`.
+
+-- Who has changed an address within a week may be a thief: codes and recoveries that go there prove less.
+CREATE OR REPLACE FUNCTION is_recent_address(owner uuid, address text) RETURNS boolean
+  LANGUAGE sql STABLE
+AS $$
+  SELECT EXISTS (SELECT
+                   FROM added_to(owner, now() - interval '7 days') AS added
+                  WHERE added.type IN ('email', 'phone') AND added.label = address)
+$$;
+
+-- The method of the session that a link or code opens. Only a recovery that we mailed to the user's own
+-- address is a `recovery`: a generated link proves nothing about the mailbox.
+CREATE OR REPLACE FUNCTION method_of(t one_time_tokens) RETURNS text
+  LANGUAGE sql STABLE
+AS $$
+  SELECT CASE WHEN t.purpose = 'recovery'
+                   AND EXISTS (SELECT FROM outbox AS o
+                                WHERE o.user_id = t.user_id AND o.one_time_token_id = t.id)
+                   AND NOT is_recent_address(t.user_id, t.target)
+              THEN 'recovery' ELSE 'otp' END
+$$;
+
+-- Whether a user had no address when something was added at a moment, so that no notice could be mailed.
+CREATE OR REPLACE FUNCTION had_no_address(owner uuid, moment timestamptz) RETURNS boolean
+  LANGUAGE sql STABLE
+AS $$
+  SELECT NOT EXISTS (SELECT
+                       FROM identities AS i
+                      WHERE i.user_id = owner AND i.provider IN ('email', 'phone')
+                        -- An OAuth sign-up writes the email a microsecond later.
+                        AND i.created_at <= greatest(moment + interval '1 microsecond',
+                                                     now() - interval '7 days'))
+$$;
+
+-- When a user who then had no address got the passkey or identity that proved this session within 15 minutes.
+-- Null if there is none. What was added later can be taken back with it.
+CREATE OR REPLACE FUNCTION proved_with_older(s sessions) RETURNS timestamptz
+  LANGUAGE sql STABLE
+AS $$
+  SELECT known.since
+    FROM (SELECT i.created_at
+            FROM identities AS i
+           WHERE i.id = s.identity_id AND i.user_id = s.user_id AND s.opened_by IS NULL
+             AND s.created_at > now() - interval '15 minutes'
+           UNION ALL
+          SELECT f.verified_at
+            FROM factors AS f
+           CROSS JOIN jsonb_array_elements(methods_of(s)) AS given
+           WHERE f.id = s.factor_id AND f.user_id = s.user_id AND f.factor_type = 'passkey'
+             AND given ->> 'method' = 'webauthn'
+             AND to_timestamp((given ->> 'timestamp')::bigint) > now() - interval '15 minutes'
+         ) AS known (since)
+   WHERE had_no_address(s.user_id, known.since)
+   ORDER BY known.since
+   LIMIT 1
+$$;
+
+-- Whether a session below `aal2` may remove what a thief may have added: what is younger than seven days and
+-- older than the session, while no factor is older than that. A session that has been raised shows that its
+-- user holds a factor, so a token from before does not count.
+CREATE OR REPLACE FUNCTION may_take_back(s sessions, added_at timestamptz) RETURNS boolean
+  LANGUAGE sql STABLE
+AS $$
+  SELECT added_at > now() - interval '7 days' AND added_at < s.created_at
+     AND s.aal = 'aal1' AND s.opened_by IS NULL
+     AND (s.method = 'recovery' OR coalesce(added_at > proved_with_older(s), false))
+     AND NOT EXISTS (SELECT
+                       FROM factors AS f
+                      WHERE f.user_id = s.user_id AND f.verified_at <= now() - interval '7 days')
+$$;
+
+-- What an undo link removes was added since this moment: never what is older than the address that the link
+-- was sent to. Otherwise a thief who adds the first address could remove the passkey from before by it.
+CREATE OR REPLACE FUNCTION undone_by(t one_time_tokens) RETURNS timestamptz
+  LANGUAGE sql STABLE
+AS $$
+  SELECT greatest(undone_since(t.session_id, t.created_at),
+                  -- The identity that brought the address is a microsecond older.
+                  (SELECT i.created_at - interval '1 microsecond'
+                     FROM identities AS i
+                    WHERE i.user_id = t.user_id AND i.provider IN ('email', 'phone')
+                      AND i.identity_data ->> i.provider = t.target))
+$$;
+
+-- The key of the error that refuses an act, or null.
+--   actor     `session`, `undo_link`, `administrator` (in the console or by an access token), `service_role`
+--             (the key, and commands)
+--   s, aal    the session and the level of its access token
+--   required  AUTH_MFA_REQUIRED
+--   given     what the request itself brought: `proof`, or `code` for a code from the user's mailbox
+--   proof_age, change_age   how many seconds a proof, and a sign-in, count; null for ever
+--   added_at  when the credential was added; null for one that the user was created with, and for a factor
+--             that is not verified
+--   since     of an undo link, what `undone_since` returns
+CREATE OR REPLACE FUNCTION refusal_of_act(
+  actor text, u users, s sessions, aal text, required text, given text, proof_age integer, change_age integer,
+  act text, kind text, added_at timestamptz, since timestamptz
+) RETURNS text
+  LANGUAGE sql STABLE
+AS $$
+  SELECT CASE
+    WHEN actor = 'service_role' THEN NULL
+    WHEN actor = 'administrator' THEN CASE WHEN u.role = 'admin' THEN 'target.insufficient_permissions' END
+    WHEN actor = 'undo_link'
+    THEN CASE WHEN (act = 'remove' AND added_at >= since) IS NOT TRUE THEN 'undo.insufficient_aal' END
+    WHEN lacks_level(u, s, aal,
+                     CASE WHEN kind = 'metadata' THEN 'aal1'
+                          WHEN kind = 'recovery_codes' THEN 'second_factor'
+                          WHEN act = 'add' AND kind IN ('factor', 'passkey') THEN 'enrol'
+                          WHEN act = 'remove' AND kind = 'factor' AND added_at IS NULL THEN 'session'
+                          -- What a thief added goes without the factor that AUTH_MFA_REQUIRED asks for.
+                          WHEN act = 'remove' AND added_at > now() - interval '7 days' THEN 'enrol'
+                          ELSE 'aal2' END, required)
+         AND NOT (act = 'remove' AND coalesce(may_take_back(s, added_at), false))
+    THEN 'insufficient_aal'
+    WHEN kind = 'metadata' OR act = 'remove' AND kind = 'factor' AND added_at IS NULL THEN NULL
+    -- The first factor of an administrator opens the console, so a password alone does not do.
+    WHEN act = 'add' AND kind IN ('factor', 'passkey') AND u.role = 'admin' AND NOT has_verified_factor(u.id)
+    THEN CASE WHEN given IS DISTINCT FROM 'code'
+                   AND (s.code_given_at > now() - interval '15 minutes') IS NOT TRUE
+              THEN 'code.reauthentication_needed' END
+    WHEN given IS NOT NULL THEN NULL
+    WHEN kind IN ('password', 'account')
+    THEN CASE WHEN authenticated_at(s) <= now() - make_interval(secs => change_age)
+              THEN 'reauthentication_needed' END
+    WHEN act = 'add' AND kind IN ('email', 'phone', 'identity', 'passkey') AND is_anonymous(u) THEN NULL
+    WHEN (proved_at(s) > now() - make_interval(secs => proof_age)) IS NOT TRUE THEN 'reauthentication_needed'
+  END
+$$;
+
+-- The same for the acts of one request, each on a credential by its id, or by its kind.
+CREATE OR REPLACE FUNCTION refusal_of_acts(
+  u users, s sessions, aal text, required text, given text, proof_age integer, change_age integer,
+  acts text[], kinds text[], ids text[]
+) RETURNS text
+  LANGUAGE sql STABLE
+AS $$
+  -- `insufficient_aal` comes before `reauthentication_needed`.
+  SELECT min(refusal_of_act('session', u, s, aal, required, given, proof_age, change_age, wanted.act,
+                            coalesce(added.kind, wanted.kind), added.added_at, NULL))
+    FROM unnest(acts, kinds, ids) AS wanted (act, kind, id)
+    LEFT JOIN (SELECT known.id, known.added_at,
+                      CASE WHEN known.type IN ('totp', 'webauthn') THEN 'factor' ELSE known.type END AS kind
+                 FROM added_to(u.id, '-infinity') AS known
+                WHERE 'remove' = ANY (acts)) AS added
+      ON wanted.act = 'remove'
+     AND (added.id::text = wanted.id OR wanted.id IS NULL AND added.kind = wanted.kind)
+$$;
+
+-- The state of a caller who wants to do something. Call it with the user's row locked. It is VOLATILE, to see
+-- what the previous holder of the lock committed.
+CREATE OR REPLACE FUNCTION locked_caller_state(
+  user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer, aal text, level text,
+  required text, given text, proof_age integer, change_age integer, acts text[], kinds text[], ids text[]
+) RETURNS text
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT CASE WHEN state = 'live'
+              THEN coalesce(refusal_of_acts(u, s, locked_caller_state.aal, required, given, proof_age,
+                                            change_age, acts, kinds, ids), state)
+              ELSE state END
+    FROM users AS u
+    LEFT JOIN sessions AS s ON s.id = locked_caller_state.session_id AND s.user_id = u.id
+   CROSS JOIN caller_state(u, s, expires_at, lifetime, timebox, locked_caller_state.aal, level, required)
+           AS state
+   WHERE u.id = locked_caller_state.user_id
+$$;

@@ -1,0 +1,373 @@
+"""Who may change what: the table of docs/security.md, held against the SQL function that decides, and against
+each path of the API and the pages that asks it.
+"""
+
+import functools
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from auth.context import EXTENSION
+from auth.tokens import one_time
+from auth.web.forms import SESSION
+from tests.conftest import new_app
+from tests.support.cast import Session, register
+from tests.support.contract import OPENAPI
+from tests.support.links import PHONE
+from tests.support.pages import Visitor
+
+ANSWERS = ("allowed", "insufficient_aal", "reauthentication_needed")
+SESSIONS = ("password", "link or provider", "application", "recovery", "older provider")
+METHODS = {"password": "password", "link or provider": "otp", "older provider": "oauth"}
+PROOFS = {"fresh": "1 minute", "stale": "1 hour", "none": "2 days"}
+RECENT, OLD, NEVER = "3 days", "8 days", None
+# What the words of the table mean: act, kind, and the age of the credential.
+ACTS: dict[str, list[tuple[str, str, str | None]]] = {
+    "change metadata": [("change", "metadata", NEVER)],
+    "change password": [("change", "password", NEVER)],
+    "add address": [("add", "email", NEVER), ("add", "phone", NEVER)],
+    "add identity": [("add", "identity", NEVER)],
+    "add factor": [("add", "factor", NEVER)],
+    "add passkey": [("add", "passkey", NEVER)],
+    "add recovery codes": [("add", "recovery_codes", NEVER)],
+    "remove account": [("remove", "account", NEVER)],
+    "remove unverified factor": [("remove", "factor", NEVER)],
+    "remove recent credential": [
+        ("remove", kind, RECENT) for kind in ("email", "phone", "identity", "factor", "passkey")
+    ],
+    "remove old credential": [
+        ("remove", "email", NEVER),
+        *(("remove", kind, OLD) for kind in ("phone", "identity", "factor", "passkey")),
+    ],
+}
+
+
+class Situation(NamedTuple):
+    session: str
+    level: str
+    proof: str
+    factors: str
+
+    def __str__(self) -> str:
+        return " ".join(self)
+
+
+SITUATIONS = [
+    Situation(*parts)
+    for parts in itertools.product(SESSIONS, ("aal1", "aal2"), PROOFS, ("none", "recent", "old"))
+    if parts[1] == "aal1" or parts[3] != "none"
+]
+
+
+def rows() -> list[list[set[str]]]:
+    """Return the rows of the table: the sets of sessions, levels, proofs, factors, acts and answers."""
+    page = (OPENAPI.parent / "docs" / "security.md").read_text()
+    table = page.partition("| Session | Level | Proof |")[2].partition("\n\n")[0].splitlines()[2:]
+    return [[{word.strip() for word in cell.split(",")} for cell in line.split("|")[1:7]] for line in table]
+
+
+ROWS = rows()
+
+
+def answer(situation: Situation, act: str) -> str:
+    """Return what the one row of the table says about an act."""
+    (row,) = (
+        row
+        for row in ROWS
+        if act in row[4] and all({word, "any"} & cell for word, cell in zip(situation, row, strict=False))
+    )
+    (only,) = row[5]
+    assert only in ANSWERS
+    return only
+
+
+class World:
+    """A user of a month ago, with old and recent credentials, and the session of a situation."""
+
+    numbers = itertools.count()
+
+    def __init__(
+        self, client: Any, service_role: dict[str, str], database: Any, situation: Situation
+    ) -> None:
+        self.client, self.database, self.situation = client, database, situation
+        self.email = f"user{next(self.numbers)}@example.com"
+        self.id = register(client, service_role, self.email).id
+        self.ids = {
+            name: self.run("SELECT gen_random_uuid()::text") for name in ("google", "github", "session")
+        }
+        for table in ("identities", "users"):
+            column = "id" if table == "users" else "user_id"
+            self.run(
+                f"UPDATE {table} SET created_at = now() - interval '30 days',"
+                f" updated_at = now() - interval '30 days' WHERE {column} = %(user)s RETURNING 1"
+            )
+        self.add_identity("google", "30 days")
+        self.add_identity("github", RECENT)
+        self.add_identity("phone", RECENT, subject=self.id, phone=self.phone)
+        self.run(
+            "UPDATE users SET phone = %(phone)s, phone_proved = true WHERE id = %(user)s RETURNING 1",
+            phone=self.phone,
+        )
+        if situation.session == "older provider":
+            self.run(
+                "UPDATE identities SET created_at = now() - interval '3 days', updated_at = now() - interval"
+                " '3 days' WHERE user_id = %(user)s AND provider = 'email' RETURNING 1"
+            )
+        if situation.factors != "none":
+            self.ids |= {
+                "app": self.add_factor("totp", RECENT),
+                "passkey": self.add_factor("passkey", RECENT),
+            }
+        if situation.factors == "old":
+            self.ids["old app"] = self.add_factor("totp", OLD)
+        self.open_session()
+
+    @property
+    def phone(self) -> str:
+        return f"+4917{int(self.email[4:].partition('@')[0]):08}"
+
+    def run(self, statement: str, **values: Any) -> Any:
+        return self.database.value(statement, user=self.id, **values)
+
+    def add_identity(self, provider: str, age: str, subject: str | None = None, **data: str) -> None:
+        self.run(
+            "INSERT INTO identities (id, user_id, provider, subject, identity_data, created_at, updated_at)"
+            " VALUES (coalesce(%(id)s, gen_random_uuid()::text)::uuid, %(user)s, %(provider)s, %(subject)s,"
+            " %(data)s, now() - %(age)s::interval, now() - %(age)s::interval) RETURNING 1",
+            id=self.ids.get(provider),
+            provider=provider,
+            subject=subject or self.email,
+            data=json.dumps({"sub": subject or self.email} | data),
+            age=age,
+        )
+
+    def add_factor(self, factor_type: str, age: str | None) -> str:
+        is_app = factor_type == "totp"
+        return self.run(
+            "INSERT INTO factors (id, user_id, factor_type, verified_at, created_at, secret, credential_id,"
+            " public_key, sign_count, transports) VALUES (gen_random_uuid(), %(user)s, %(type)s, now() - %(age)s::interval,"
+            " now(), %(secret)s, %(key)s::bytea, %(key)s::bytea, %(count)s, '{}') RETURNING id::text",
+            type=factor_type,
+            age=age,
+            secret=b"x" if is_app else None,
+            key=None if is_app else self.id.encode(),
+            count=None if is_app else 0,
+        )
+
+    def open_session(self) -> None:
+        session, level, proof, _ = self.situation
+        self.run(
+            "INSERT INTO sessions (id, user_id, method, aal, created_at, reauthenticated_at, opened_by,"
+            " identity_id) VALUES (%(id)s, %(user)s, %(method)s, %(aal)s, now() - %(age)s::interval,"
+            " now() - %(age)s::interval, %(opened_by)s, %(identity)s) RETURNING 1",
+            id=self.ids["session"],
+            method=METHODS.get(session, "recovery"),
+            aal=level,
+            age=PROOFS[proof],
+            opened_by=self.ids["session"] if session == "application" else None,
+            identity=self.ids["google"] if session == "older provider" else None,
+        )
+
+    @property
+    def session(self) -> Session:
+        parts = self.client.application.extensions[EXTENSION]
+        user = {"id": self.id, "role": "authenticated", "email": self.email, "app_metadata": {}}
+        claims: dict[str, Any] = {"phone": None, "user_metadata": {}, "is_anonymous": False}
+        issued_at = self.database.value("SELECT extract(epoch FROM now())::bigint")
+        token = parts.access_tokens.issue(
+            user | claims, self.ids["session"], issued_at, self.situation.level, []
+        )
+        return Session(self.client, token, "", user)
+
+    @functools.cached_property
+    def visitor(self) -> Visitor:
+        """A browser with the session."""
+        visitor, token = Visitor(self.client.application), one_time.new_token()
+        parts = self.client.application.extensions[EXTENSION]
+        hashed = one_time.hash_token(token)
+        parts.db.run("insert_browser_session", token_hash=hashed, session_id=self.ids["session"])
+        visitor.plant(SESSION, token)
+        return visitor
+
+    def credentials(self) -> dict[str, Any]:
+        return self.database.everything("users", "identities", "factors", "recovery_codes")
+
+
+def by_body(method: str, path: str, body: dict[str, Any]) -> Any:
+    def ask(world: World) -> str:
+        def filled(text: str) -> str:
+            return re.sub(r"<(.+?)>", lambda match: world.ids[match[1]], text)
+
+        response = getattr(world.session, method)(
+            filled(path), **({"json": json.loads(filled(json.dumps(body)))})
+        )
+        if response.status_code == 200:
+            return "allowed"
+        assert response.status_code in (400, 403), response.text
+        return response.json["error_code"]
+
+    return ask
+
+
+def by_page(path: str, name: str | None = None) -> Any:
+    def ask(world: World) -> str:
+        world.visitor.visit("/account/changes")
+        fields = {"id": world.ids[name]} if name else {}
+        # Where the form leads, before the page there leads on.
+        first = [*world.visitor.send(path, **fields).trail, ""][1]
+        if "/second-step" in first:
+            return "insufficient_aal"
+        return "reauthentication_needed" if "/confirm" in first else "allowed"
+
+    return ask
+
+
+# The paths by which an act is asked for, and the credential that must exist.
+PATHS = [
+    ("change metadata", None, by_body("put", "/user", {"data": {"a": 1}})),
+    ("change password", None, by_body("put", "/user", {"password": "Another-Horse-1"})),
+    ("remove account", None, by_body("delete", "/user", {})),
+    ("add address", None, by_body("put", "/user", {"email": "new@example.com"})),
+    ("add address", None, by_body("put", "/user", {"phone": PHONE})),
+    ("add identity", None, by_body("get", "/user/identities/authorize?provider=github", {})),
+    ("add factor", None, by_body("post", "/factors", {"factor_type": "totp"})),
+    ("add passkey", None, by_body("post", "/passkeys/registration/options", {})),
+    ("add recovery codes", None, by_body("post", "/recovery_codes", {})),
+    ("remove recent credential", "github", by_body("put", "/user", {"remove": ["<github>"]})),
+    ("remove recent credential", "app", by_body("put", "/user", {"remove": ["<app>"]})),
+    ("remove recent credential", "passkey", by_body("put", "/user", {"remove": ["<passkey>", "<app>"]})),
+    ("remove recent credential", "app", by_body("delete", "/factors/<app>", {})),
+    ("remove recent credential", "passkey", by_body("delete", "/passkeys/<passkey>", {})),
+    ("remove recent credential", "github", by_body("delete", "/user/identities/<github>", {})),
+    ("remove recent credential", None, by_body("put", "/user", {"phone": None})),
+    ("remove old credential", None, by_body("delete", "/user/identities/<google>", {})),
+    ("remove old credential", "old app", by_body("delete", "/factors/<old app>", {})),
+    ("remove recent credential", "app", by_page("/account/changes", "app")),
+    ("remove recent credential", "passkey", by_page("/account/changes", "passkey")),
+    ("remove recent credential", "github", by_page("/account/changes", "github")),
+    ("remove recent credential", "app", by_page("/account/two-step/remove", "app")),
+    ("remove recent credential", "passkey", by_page("/account/passkeys/remove", "passkey")),
+    ("remove recent credential", "github", by_page("/account/disconnect", "github")),
+    ("remove recent credential", None, by_page("/account/phone/remove")),
+    ("remove old credential", "old app", by_page("/account/two-step/remove", "old app")),
+    ("add factor", None, by_page("/account/two-step")),
+    ("add passkey", None, by_page("/account/passkeys/new")),
+    ("add recovery codes", None, by_page("/account/recovery-codes")),
+]
+
+
+@pytest.fixture(scope="module")
+def default_app(environment) -> Iterator[Any]:
+    """An application with providers, whose identities count as ways to sign in."""
+    names = ("GITHUB", "GOOGLE")
+    providers = {f"AUTH_PROVIDER_{name}_CLIENT_ID": "latchkey" for name in names}
+    providers |= {f"AUTH_PROVIDER_{name}_CLIENT_SECRET": "a secret" for name in names}
+    app = new_app(environment | providers)
+    yield app
+    app.extensions[EXTENSION].db.close()
+
+
+@pytest.fixture
+def world(client, service_role, database):
+    return lambda situation: World(client, service_role, database, situation)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=str)
+def test_function_answers_as_the_table(world, database, situation):
+    user = world(situation)
+    wanted = [(name, *act) for name, acts in ACTS.items() for act in acts]
+    answers = database.all(
+        """SELECT wanted.act ->> 0 AS name, wanted.act AS act,
+                  coalesce(refusal_of_act('session', u, s, %(level)s, 'none', NULL, 900, 86400, act ->> 1, act ->> 2,
+                                          now() - (act ->> 3)::interval, NULL), 'allowed') AS answer
+             FROM users AS u, sessions AS s, jsonb_array_elements(%(acts)s) AS wanted (act)
+            WHERE u.id = %(user)s AND s.id = %(session)s""",
+        level=situation.level,
+        acts=json.dumps(wanted),
+        user=user.id,
+        session=user.ids["session"],
+    )
+    assert {str(row.act): row.answer for row in answers} == {
+        str(row.act): answer(situation, row.name) for row in answers
+    }
+    assert len(answers) == len(wanted)
+
+
+# Where the proof is stale, the sessions differ in the recovery alone.
+ASKED = [
+    each
+    for each in SITUATIONS
+    if each.proof == "fresh" or (each.proof == "stale" and each.session in ("password", "recovery"))
+]
+
+
+@pytest.mark.parametrize("situation", ASKED, ids=str)
+def test_each_path_answers_as_the_table(world, database, situation):
+    refused = world(situation)
+    before = refused.credentials()
+    for act, needed, ask in PATHS:
+        expected = answer(situation, act)
+        if needed is None or needed in refused.ids:
+            asked = refused if expected != "allowed" else world(situation)
+            assert (act, needed, ask(asked)) == (act, needed, expected)
+            database.run("DELETE FROM users WHERE id <> %(id)s", id=refused.id)
+            database.run("DELETE FROM request_counts")
+    assert refused.credentials() == before
+
+
+def test_every_row_of_the_table_is_about_something():
+    used = {
+        id(row)
+        for row in ROWS
+        for situation in SITUATIONS
+        if all({word, "any"} & cell for word, cell in zip(situation, row, strict=False))
+    }
+    assert len(used) == len(ROWS)
+    assert set().union(*(row[4] for row in ROWS)) == set(ACTS)
+
+
+@pytest.mark.parametrize("session", ["recovery", "older provider"])
+def test_token_from_before_the_second_step_of_a_recovery_removes_nothing(world, database, session):
+    user = world(Situation(session, "aal1", "fresh", "recent"))
+    database.run("UPDATE sessions SET aal = 'aal2'")
+    for act, needed, ask in PATHS:
+        # A browser on the pages has no token from before.
+        is_page = "by_page" in ask.__qualname__
+        if act == "remove recent credential" and needed in ("app", "passkey") and not is_page:
+            assert (needed, ask(user)) == (needed, "insufficient_aal")
+
+
+@pytest.mark.parametrize("session", ["recovery", "older provider"])
+def test_what_was_added_in_the_recovery_itself_stays(world, database, session):
+    user = world(Situation(session, "aal1", "fresh", "recent"))
+    database.run("UPDATE factors SET verified_at = now() - interval '30 seconds'")
+    assert by_body("delete", "/factors/<app>", {})(user) == "insufficient_aal"
+
+
+@pytest.mark.parametrize(
+    ("actor", "role", "age", "expected"),
+    [
+        ("service_role", "admin", OLD, None),
+        ("administrator", "authenticated", OLD, None),
+        ("administrator", "admin", OLD, "target.insufficient_permissions"),
+        ("undo_link", "authenticated", RECENT, None),
+        ("undo_link", "authenticated", OLD, "undo.insufficient_aal"),
+        ("undo_link", "authenticated", NEVER, "undo.insufficient_aal"),
+    ],
+)
+def test_operators_and_undo_links_are_decided_by_the_same_function(
+    alice, database, actor, role, age, expected
+):
+    database.run("UPDATE users SET role = %(role)s", role=role)
+    refusal = database.value(
+        """SELECT refusal_of_act(%(actor)s, u, NULL, NULL, 'none', NULL, 900, 86400, 'remove', 'factor',
+                                 now() - %(age)s::interval, now() - interval '7 days')
+             FROM users AS u""",
+        actor=actor,
+        age=age,
+    )
+    assert refusal == expected
