@@ -171,7 +171,7 @@ class TestSignUpPage:
     def test_page_shows_time_and_browser_of_the_sign_up(self, client, link, database):
         database.run("UPDATE one_time_tokens SET created_at = now() - interval '3 hours'")
         page = look(client, link)
-        assert "Signed up 3 hours ago, with Firefox on Linux." in page.text
+        assert "Signed up 3 hours ago, with Firefox on Linux, from 127.0.0.1." in page.text
         (time,) = page.all("time")
         assert time["title"] == f"{str(time['datetime'])[:16].replace('T', ' ')} UTC"
 
@@ -193,7 +193,7 @@ class TestSignUpPage:
     def test_page_shows_only_browser_and_system_of_the_user_agent(self, client, outbox, user_agent, device):
         client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
         page = look(client, path("signup", outbox.last().token))
-        assert f"Signed up just now, with {device}." in page.text
+        assert f"Signed up just now, with {device}, from 127.0.0.1." in page.text
         assert user_agent not in page.html
         assert "<script" not in page.html
 
@@ -203,7 +203,7 @@ class TestSignUpPage:
     def test_page_shows_only_the_time_for_other_user_agents(self, client, outbox, user_agent):
         client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
         page = look(client, path("signup", outbox.last().token))
-        assert "Signed up just now." in page.text
+        assert "Signed up just now, from 127.0.0.1." in page.text
         assert "evil" not in page.html
         assert "555" not in page.text
 
