@@ -148,10 +148,14 @@ def complete(tx: Transaction, caller: Any, factor: Any, method: str, **credentia
 
 
 def end_other_sessions(tx: Transaction, user_id: str) -> None:
-    """End the other sessions of a user who is about to get a first factor: they began under other rules."""
+    """End the other sessions of a user who is about to get a first factor: they began under other rules.
+
+    So did pending changes of an address, which a thief could confirm afterwards without the factor.
+    """
     if tx.one("count_verified_factors", user_id=user_id).total == 0:
         kept = g.caller.session_id
         tx.run("end_user_sessions", user_id=user_id, kept_session_id=kept, reason="factor_added")
+        tx.run("void_tokens", user_id=user_id)
 
 
 def check_room(tx: Transaction, user_id: str) -> None:

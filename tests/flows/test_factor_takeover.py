@@ -12,6 +12,9 @@ from tests.support.authenticator import ES256, Key, encode
 from tests.support.cast import PASSWORD, session_of
 from tests.support.factors import challenge, enrol, raised, set_up, verify
 from tests.support.links import VERIFIER, WITH_CHALLENGE, follow, hand_in, press
+from tests.support.cast import session_of
+from tests.support.factors import raised, set_up
+from tests.support.links import OTHER_PHONE, follow, hand_in, press, type_in
 from tests.support.passkeys import register, sign_in
 from tests.support.server import at_once
 
@@ -196,6 +199,26 @@ class TestStolenSession:
             stolen.delete("/user"),
         ):
             assert_error(response, *LOW)
+
+
+class TestPendingChange:
+    @pytest.mark.parametrize("add", [set_up, register])
+    @pytest.mark.parametrize("change", [{"email": "m@evil.example"}, {"phone": OTHER_PHONE}], ids=str)
+    def test_of_a_thief_with_the_password_ends_with_the_first_factor(
+        self, client, alice, outbox, database, add, change
+    ):
+        ((kind, address),) = change.items()
+        stolen = alice.open_session()
+        assert stolen.put("/user", json=change).status_code == 200
+        add(alice.open_session())
+        code = outbox.last(address, f"{kind}_change").code
+        assert_error(type_in(client, f"{kind}_change", address, code), 403, "otp_expired")
+        assert database.one("SELECT email, phone, new_email, new_phone FROM users") == (
+            alice.email,
+            None,
+            None,
+            None,
+        )
 
 
 class TestRequiredFactor:
