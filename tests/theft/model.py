@@ -1,0 +1,414 @@
+"""What an owner and a thief of one user may do, in any order, and what docs/security.md promises meanwhile.
+
+The thief knows some of: the password, old tokens, the mailbox, the phone, one recovery code, the network.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import combinations
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from tests.support.cast import Session, session_of, sign_in
+from tests.support.hosts import ELSEWHERE, HOME, OFFICE
+from tests.support.links import SITE, type_in
+from tests.theft.people import Device, Person, World
+
+# Of a longer run, Hypothesis makes most examples by changing earlier ones: 50 would begin in 16 ways, not 40.
+EXAMPLES = 10
+EMAIL, PHONE = "owner@example.com", "+491701234567"
+THIEFS_EMAIL, THIEFS_PHONE = "thief@evil.example", "+15005550006"
+NUMBERS = st.integers(0, 7)
+KINDS = ("email", "email", "email", "passkey", "provider", "phone", "anonymous")
+WAYS = ("password", "magiclink", "recovery", "sms", "provider", "passkey")
+KNOWLEDGE = ("password", "access token", "refresh token", "mailbox", "phone", "recovery code", "network")
+PAGES = (
+    *("second-step", "account/changes", "account/two-step", "account", "account/email", "account/phone"),
+    *("new-password", "account/delete"),
+)
+SUBSETS = [subset for size in range(1, 8) for subset in combinations(KNOWLEDGE, size)]
+CHANGES = ("factor", "password", "email", "phone", "identity")
+ADDITIONS = ("enrol_app", "enrol_key", "register_passkey", "make_codes")
+# The factors that the owner has in the beginning.
+COLLECTIONS = [("enrol_app",), ("enrol_key",), ("register_passkey",), ("enrol_app", "make_codes"), ADDITIONS]
+NOTICES = {
+    *("email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
+    *("factor_added", "factor_removed", "passkey_added", "passkey_removed"),
+}
+Act = Callable[[Person, Session], Any]
+
+
+def _remove_factors(person: Person, session: Session) -> None:
+    for id in person.world.state().factors:
+        if id not in person.factor_ids:
+            person.remove_factor(session, id)
+
+
+# What the thief may try in a session, but deleting the user.
+ACTS: dict[str, Act] = {
+    "remove recent changes": lambda thief, session: thief.remove_recent(session, set(thief.factor_ids)),
+    "remove factors": _remove_factors,
+    "change the password": Person.change_password,
+    "change the email": lambda thief, session: thief.change_address(session, "email", THIEFS_EMAIL),
+    "begin to change the email": lambda thief, session: thief.change_address(
+        session, "email", THIEFS_EMAIL, confirms=False
+    ),
+    "change the phone": lambda thief, session: thief.change_address(session, "phone", THIEFS_PHONE),
+    "remove the email": lambda thief, session: thief.remove_address(session, "email"),
+    "remove the phone": lambda thief, session: thief.remove_address(session, "phone"),
+    "enrol an app": Person.enrol_app,
+    "enrol a key": Person.enrol_key,
+    "register a passkey": Person.register_passkey,
+    "make recovery codes": Person.make_codes,
+    "link an identity": lambda thief, session: thief.link(session, "acme"),
+    "unlink identities": Person.unlink,
+    "sign out": lambda thief, session: session.post("/logout?scope=others"),
+}
+
+
+MOVES = [
+    *(("owner", act) for act in ("return", "return", "sign in", "sign in", *ADDITIONS, *CHANGES)),
+    *(("thief", act) for act in (*["everything"] * 6, "steal", "steal", "use messages", "use messages")),
+    *(("thief", act) for act in (*ACTS, *PAGES)),
+    *(("hours", hours) for hours in (0.3, 2, 24, 8 * 24)),
+]
+
+
+class Theft(RuleBasedStateMachine):
+    """One user, its owner and a thief. A subclass has the `world`."""
+
+    world: World
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world.rows.empty()
+        client = self.world.app.test_client()
+        self.owner = Person(self.world, Device(client, HOME), subjects={"google": "owner"})
+        self.thief = Person(self.world, Device(client, ELSEWHERE), subjects={"acme": "thief"})
+        self.thief.emails, self.thief.phones = [THIEFS_EMAIL], [THIEFS_PHONE]
+        self.stolen: list[Session] = []
+        # Undo links about the thief's changes, and how many days ago the first of those was.
+        self.alarms: list[str] = []
+        self.days_since_change: float | None = None
+        self.old_then: set[str] = set()
+
+    # The beginning.
+
+    @initialize(
+        kind=st.sampled_from(KINDS),
+        additions=st.sampled_from([(), (), *COLLECTIONS]),
+        has_phone=st.booleans(),
+        is_admin=st.booleans(),
+        age=st.sampled_from([0, 30]),
+        knows=st.sampled_from(SUBSETS),
+        both_steps=st.booleans(),
+    )
+    def begin(
+        self,
+        kind: str,
+        additions: tuple[str, ...],
+        has_phone: bool,
+        is_admin: bool,
+        age: int,
+        knows: tuple[str, ...],
+        both_steps: bool,
+    ) -> None:
+        """Sign a user up, whose factors are as old as `age` says, in days, and open a session to steal."""
+        self.knows = set(knows)
+        self._sign_up(kind, has_phone, is_admin)
+        session = self.owner.sessions[-1]
+        for addition in additions:
+            session = self.owner.step_up(session) or session
+            getattr(self.owner, addition)(session)
+            session = self.owner.sessions[-1]
+        self.time_passes(age * 24)
+        self._let_thief_learn()
+        if ways := self.owner.ways():
+            self.owner.enter(ways[0])
+        self.thief_steals_tokens()
+        if both_steps and self.owner.sessions:
+            self.owner.step_up(self.owner.sessions[-1])
+
+    def _let_thief_learn(self) -> None:
+        self.acts = 0
+        self.thief.password = self.owner.password if "password" in self.knows else None
+        self.thief.emails += self.owner.emails if "mailbox" in self.knows else []
+        self.thief.phones += self.owner.phones if "phone" in self.knows else []
+        self.thief.device.network = HOME if "network" in self.knows else ELSEWHERE
+
+    def _sign_up(self, kind: str, has_phone: bool, is_admin: bool) -> None:
+        owner, device, key = self.owner, self.owner.device, self.world.service_role
+        if kind in ("email", "phone"):
+            owner.password = "Correct-Horse-1"
+            owner.emails += [EMAIL] if kind == "email" else []
+            owner.phones += [PHONE] if kind == "phone" or has_phone else []
+        if kind == "email":
+            body = {"email": EMAIL, "email_confirm": True, "password": owner.password}
+            body |= {"phone": PHONE, "phone_confirm": True} if owner.phones else {}
+            assert device.post("/admin/users", json=body, headers=key).status_code == 200
+            response = sign_in(device, EMAIL, owner.password or "")
+        elif kind == "phone":
+            device.post("/signup", json={"phone": PHONE, "password": owner.password})
+            response = type_in(device, "sms", PHONE, self.world.outbox.last(PHONE).code)
+        elif kind == "provider":
+            response = owner.hand_in_id_token(device, "google")
+        else:
+            response = device.post("/signup", json={})
+        session = session_of(device, response, response.status_code)
+        self.world.user_id = session.user["id"]
+        owner.sessions.append(session)
+        if kind == "passkey":
+            owner.register_passkey(session)
+        if is_admin:
+            change = {"json": {"role": "admin"}, "headers": key}
+            assert device.put(f"/admin/users/{self.world.user_id}", **change).status_code == 200
+
+    # The owner.
+
+    def _own_session(self) -> Session | None:
+        """Return the owner's newest session, but none in whose tokens the thief could use a proof."""
+        lost = {session.id for session in self.stolen if session.claims["aal"] == "aal2"}
+        return next((each for each in reversed(self.owner.sessions) if each.id not in lost), None)
+
+    # One rule, because Hypothesis leaves out most rules of most examples.
+    @rule(number=NUMBERS, move=st.sampled_from(MOVES))
+    def moves(self, number: int, move: tuple[str, Any]) -> None:
+        who, act = move
+        if who == "owner":
+            self.owner_acts(number, act)
+        elif who == "thief":
+            self.thief_acts(number, act)
+        else:
+            self.time_passes(act)
+
+    def owner_acts(self, number: int, act: str) -> None:
+        if act == "return":
+            self.owner_returns()
+            return
+        owner, session, ways = self.owner, self._own_session(), self.owner.ways()
+        if session is None or act == "sign in":
+            session = owner.enter(ways[number % len(ways)]) if ways else None
+        if session is None or (act == "sign in" and number % 2):
+            return
+        session = owner.step_up(session) or session
+        if act in ADDITIONS:
+            getattr(owner, act)(session)
+        elif act == "password":
+            owner.change_password(session)
+        elif act == "identity":
+            owner.link(session, "google")
+        elif act == "factor":
+            for id in owner.factor_ids[number : number + 1]:
+                owner.remove_factor(session, id)
+        elif act in ("email", "phone"):
+            address = f"owner{number}@example.com" if act == "email" else f"+49170123456{number}"
+            owner.change_address(session, act, address)
+
+    def time_passes(self, hours: float) -> None:
+        self.world.pass_time(hours=hours)
+        if self.days_since_change is not None:
+            self.days_since_change += hours / 24
+        if hours > 1:
+            # Access tokens have expired.
+            self.thief.sessions = []
+            self.owner.sessions = []
+
+    # The thief.
+
+    def thief_steals_tokens(self) -> None:
+        """Steal the tokens of the owner's newest session, and wait until its proof is too old."""
+        session = self._own_session()
+        if session and {"access token", "refresh token"} & self.knows:
+            self.stolen.append(session)
+            self.time_passes(0.3)
+        if "recovery code" in self.knows:
+            self.thief.codes = self.owner.codes[-1:]
+
+    def _thiefs_sessions(self, number: int) -> list[Session]:
+        """Open sessions in one of the ways that the thief has, by its number, or use stolen tokens."""
+        ways = (
+            self.thief.ways()
+            + ["stolen tokens"] * bool(self.stolen)
+            + ["earlier"] * bool(self.thief.sessions)
+        )
+        way = ways[number % len(ways)] if ways else "earlier"
+        if way in WAYS:
+            session = self.thief.enter(way)
+            if session and self.thief.codes + self.thief.apps + self.thief.passkeys:
+                session = self.thief.step_up(session) or session
+            return [session] if session else []
+        if way == "stolen tokens":
+            refreshed = [self.thief.refresh(each) for each in self.stolen if "refresh token" in self.knows]
+            used = self.stolen if "access token" in self.knows else []
+            return [each for each in [*refreshed, *used] if each]
+        return self.thief.sessions[-2:]
+
+    def is_protected(self) -> bool:
+        """Whether a factor of the owner keeps out what the thief knows."""
+        state = self.world.state()
+        if not state.factors or not set(self.owner.factor_ids).issuperset(state.factors) or self.thief.codes:
+            return False
+        if any(session.claims["aal"] == "aal2" for session in self.thief.sessions):
+            return False
+        links = "user_id = %(id)s AND purpose = 'undo' AND spent_at IS NULL AND expires_at > now()"
+        rows = self.world.rows.all(f"SELECT target FROM one_time_tokens WHERE {links}", id=self.world.user_id)
+        if self._reads({state.email, state.phone, *(row.target for row in rows)}):
+            return bool(self.world.old_factors().intersection(self.owner.factor_ids))
+        return True
+
+    def _reads(self, addresses: set[str]) -> bool:
+        return not addresses.isdisjoint([*self.thief.emails, *self.thief.phones])
+
+    def _protected(self, session: Session | None) -> Any:
+        """Return what the thief must not change in a session, or None."""
+        if not self.is_protected():
+            return None
+        state = self.world.state()
+        if session is None or session.claims["aal"] == "aal1":
+            return state
+        # Stolen after the second step: it may do what needs no proof, and the thief must have none to give.
+        can_prove = self.thief.password or self._reads({state.email, state.phone})
+        return None if can_prove else state._replace(password_hash=None)
+
+    @contextmanager
+    def watched(self, what: str, session: Session | None = None) -> Iterator[None]:
+        """Assert that an act of the thief changes nothing that a factor protects, and keep the alarms."""
+        self.acts += 1
+        protected, before = self._protected(session), self.world.state()
+        old, known = self.world.old_factors(), len(self.world.outbox.sent())
+        yield
+        after = self.world.state()
+        if protected:
+            kept = after if protected.password_hash else after and after._replace(password_hash=None)
+            assert kept == protected, f"the thief can {what}"
+        if after != before or self.thief.pending:
+            if self.days_since_change is None:
+                self.days_since_change, self.old_then = 0, old.intersection(self.owner.factor_ids)
+            for sent in self.world.outbox.sent()[known:]:
+                if (
+                    sent.kind in NOTICES
+                    and sent.token
+                    and sent.to in [*self.owner.emails, *self.owner.phones]
+                ):
+                    self.alarms.append(sent.token)
+
+    def thief_acts(self, way: int, act: str) -> None:
+        if act == "steal":
+            self.thief_steals_tokens()
+        elif act == "use messages":
+            self._use_messages()
+        elif act in PAGES:
+            self._browse("recovery" if way % 2 else "password", act)
+        elif act in ACTS:
+            for session in self._thiefs_sessions(way):
+                self._try(act, session)
+        elif self.is_protected():
+            for session in self._thiefs_sessions(way):
+                for each in ACTS:
+                    self._try(each, session)
+                if session.claims["aal"] == "aal1":
+                    with self.watched("delete the user"):
+                        self.thief.send(session, "DELETE", "/user")
+
+    def _try(self, act: str, session: Session) -> None:
+        with self.watched(act, session):
+            ACTS[act](self.thief, session)
+
+    def _browse(self, way: str, page: str) -> None:
+        browser = self.thief.browse(way) if self.is_protected() else None
+        if browser:
+            with self.watched(f"submit the forms of /{page}"):
+                self.thief.submit_all(browser, page)
+            seen = browser.visit(f"{SITE}/console")
+            assert (seen.status, seen.url) != (200, f"{SITE}/console"), "the thief can read the console"
+
+    def _use_messages(self) -> None:
+        """Confirm addresses, and undo what messages to the thief offer to undo."""
+        with self.watched("confirm an address"):
+            self.thief.confirm_changes()
+        for sent in self.world.outbox.sent():
+            if sent.kind in NOTICES and sent.token and self._reads({sent.to}):
+                with self.watched(f"undo: {sent.kind}"):
+                    self.thief.undo(sent.token)
+
+    # The return.
+
+    def may_return(self) -> bool:
+        """Whether the owner has something that the thief does not have, and comes in time to use it."""
+        in_time = self.days_since_change is None or self.days_since_change < 6
+        has_mailbox = bool(self.owner.emails) and not self._reads(set(self.owner.emails))
+        kept = self.world.old_factors().intersection(self.owner.factor_ids)
+        removed = self.old_then and self.owner.emails
+        return bool((has_mailbox and in_time) or (kept and self.owner.ways()) or (removed and in_time))
+
+    def owner_returns(self) -> None:
+        if not self.acts or not self.may_return():
+            return
+        assert any(self._returns(network, days) for days in (0, 1) for network in (HOME, OFFICE)), (
+            "locked out"
+        )
+        self._assert_thief_keeps_nothing()
+        self.alarms, self.days_since_change, self.old_then, self.stolen = [], None, set(), []
+        self.thief.sessions, self.thief.codes = [], []
+        self._let_thief_learn()
+
+    def teardown(self) -> None:
+        if sys.exc_info()[0] is None:
+            self.owner_returns()
+
+    def _returns(self, network: str, days: float) -> bool:
+        if days and network == HOME:
+            self.time_passes(24)
+        self._use_up_tries()
+        self.owner.device.network = network
+        # The oldest link that works undoes the most.
+        any(self.owner.undo(token) for token in self.alarms)
+        return any(self._enters_and_cleans(way) for way in self.owner.ways())
+
+    def _enters_and_cleans(self, way: str) -> bool:
+        """Sign in, remove what the owner does not know, choose a password, and sign out the others."""
+        owner, session = self.owner, self.owner.enter(way)
+        if session is None:
+            return False
+        session = owner.step_up(session) or session
+        owner.remove_recent(session, {*owner.factor_ids, *owner.emails, *owner.phones, "google"})
+        if self.world.state().email or self.world.state().phone:
+            owner.change_password(session)
+        if session.post("/logout?scope=others").status_code != 200:
+            return False
+        owner.make_codes(session)
+        state = self.world.state()
+        return (
+            session.get("/user").status_code == 200
+            and set(owner.factor_ids).issuperset(state.factors)
+            and {f"acme {self.thief.subjects['acme']}"}.isdisjoint(state.identities)
+            and {state.email, state.phone} <= {None, *owner.emails, *owner.phones}
+        )
+
+    def _use_up_tries(self) -> None:
+        """Have the thief use up the tries for codes, if the thief can sign in."""
+        session = next((entered for way in self.thief.ways() if (entered := self.thief.enter(way))), None)
+        for _ in range(25 if session and self.owner.apps else 0):
+            code = self.owner.apps[-1].wrong_code()
+            if session and session.post("/reauthenticate", json={"factor_code": code}).status_code == 429:
+                break
+
+    def _assert_thief_keeps_nothing(self) -> None:
+        thief, before = self.thief, self.world.state()
+        for session in [*thief.sessions, *self.stolen]:
+            assert session.get("/user").status_code != 200, "a session of the thief is alive"
+            assert session.refresh().status_code != 200, "a refresh token of the thief is good"
+        thief.confirm_changes()
+        for sent in self.world.outbox.sent():
+            if sent.to in (THIEFS_EMAIL, THIEFS_PHONE) and sent.token:
+                thief.undo(sent.token)
+        assert self.world.state() == before, "a link or code of the thief is good"
+        for way in thief.ways():
+            entered = thief.enter(way)
+            assert not entered or not thief.step_up(entered), f"the thief passes the second step, by {way}"
+            # What the thief knew before, and still knows.
+            is_known = way in ("magiclink", "recovery", "sms") and self._reads({before.email, before.phone})
+            assert not entered or is_known, f"the thief signs in by {way}"

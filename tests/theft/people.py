@@ -1,0 +1,445 @@
+"""An owner and a thief of one user, who act through HTTP with what each of them has."""
+
+import html
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urljoin
+
+from tests.support import factors, passkeys, security_keys
+from tests.support.authenticator import Authenticator, decode
+from tests.support.cast import Session, session_of, sign_in
+from tests.support.factors import App
+from tests.support.links import BROWSER, SITE, Outbox, hand_in, press, type_in
+from tests.support.oauth import Fakes
+from tests.support.rows import Rows
+from tests.support.user_agent import UserAgent
+
+# The columns that hold the times of a user, by table. Their rows move when time passes.
+_TIMES = {
+    "users": (
+        "created_at",
+        "first_factor_at",
+        "converted_at",
+        "email_change_sent_at",
+        "phone_change_sent_at",
+    ),
+    "identities": ("created_at", "updated_at"),
+    "sessions": ("created_at", "refreshed_at", "counted_until", "ended_at", "reauthenticated_at"),
+    "factors": ("created_at", "verified_at", "last_used_at"),
+    "factor_challenges": ("created_at", "expires_at"),
+    "recovery_codes": ("created_at", "used_at"),
+    "one_time_tokens": ("created_at", "expires_at", "code_expires_at", "spent_at"),
+    "failure_counts": ("expires_at",),
+    "known_networks": ("seen_at",),
+    "outbox": ("created_at", "expires_at", "next_attempt_at"),
+}
+_STATE = """
+SELECT u.email, u.phone, u.password_hash,
+       ARRAY(SELECT provider || ' ' || subject FROM identities WHERE user_id = u.id ORDER BY 1) AS identities,
+       ARRAY(SELECT id::text FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL ORDER BY created_at) AS factors,
+        ARRAY(SELECT encode(code_mac, 'hex') FROM recovery_codes
+              WHERE user_id = u.id AND used_at IS NULL ORDER BY 1) AS recovery_codes
+  FROM users AS u
+ WHERE u.id = %(id)s
+"""
+
+
+class World:
+    """The service, its messages and its clock, and the user that the two of them want."""
+
+    def __init__(
+        self, app: Any, rows: Rows, outbox: Outbox, fakes: Fakes, service_role: dict[str, str]
+    ) -> None:
+        self.app = app
+        self.rows = rows
+        self.outbox = outbox
+        self.fakes = fakes
+        self.service_role = service_role
+        self.user_id = ""
+
+    def state(self) -> Any:
+        """Return what signs the user in."""
+        return self.rows.one(_STATE, id=self.user_id)
+
+    def old_factors(self) -> set[str]:
+        """Return the ids of the factors that are older than seven days."""
+        condition = "user_id = %(id)s AND verified_at <= now() - interval '7 days'"
+        return {
+            row.id
+            for row in self.rows.all(f"SELECT id::text FROM factors WHERE {condition}", id=self.user_id)
+        }
+
+    def pass_time(self, **interval: float) -> None:
+        moved = {
+            table: ", ".join(f"{column} = {column} - %(by)s::interval" for column in columns)
+            for table, columns in _TIMES.items()
+        }
+        by = " ".join(f"{amount} {unit}" for unit, amount in interval.items())
+        self.rows.run("; ".join(f"UPDATE {table} SET {moves}" for table, moves in moved.items()), by=by)
+
+    def pass_time_step(self) -> None:
+        """Let 30 seconds pass for authenticator apps, whose codes work once."""
+        self.rows.run("UPDATE factors SET last_step = NULL")
+
+
+class Device:
+    """A client in a network."""
+
+    def __init__(self, client: Any, network: str) -> None:
+        self.client = client
+        self.network = network
+
+    def open(self, path: str, method: str, headers: Any = None, **options: Any) -> Any:
+        headers = {"X-Forwarded-For": self.network, **(headers or {})}
+        response = self.client.open(path, method=method, headers=headers, **options)
+        assert response.status_code < 500, response.text
+        return response
+
+    def get(self, path: str, **options: Any) -> Any:
+        return self.open(path, "GET", **options)
+
+    def post(self, path: str, **options: Any) -> Any:
+        return self.open(path, "POST", **options)
+
+    def put(self, path: str, **options: Any) -> Any:
+        return self.open(path, "PUT", **options)
+
+    def delete(self, path: str, **options: Any) -> Any:
+        return self.open(path, "DELETE", **options)
+
+    def set_cookie(self, name: str, value: str) -> None:
+        self.client.set_cookie(name, value)
+
+
+def _form(browser: UserAgent, **fields: str) -> dict[str, str]:
+    form = next(form for form in browser.page.forms if fields.keys() <= form.fields.keys())
+    return form.fields | fields
+
+
+@dataclass
+class Person:
+    """What one of them has. Each method does what it says as far as the service permits."""
+
+    world: World
+    device: Device
+    password: str | None = None
+    emails: list[str] = field(default_factory=list)  # Of these the person reads the mail,
+    phones: list[str] = field(default_factory=list)  # and of these the SMS.
+    subjects: dict[str, str] = field(default_factory=dict)  # The accounts at providers.
+    apps: list[App] = field(default_factory=list)
+    keys: list[tuple[str, Authenticator]] = field(default_factory=list)
+    passkeys: list[tuple[str, Authenticator]] = field(default_factory=list)
+    codes: list[str] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
+    # Changes of an address that wait for a code: purpose, address and code.
+    pending: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def factor_ids(self) -> list[str]:
+        return [*(app.id for app in self.apps), *(id for id, _ in [*self.keys, *self.passkeys])]
+
+    # Signing in.
+
+    def ways(self) -> list[str]:
+        """Return the ways by which the person could sign in."""
+        state = self.world.state()
+        linked = [name for name, subject in self.subjects.items() if f"{name} {subject}" in state.identities]
+        ways = {
+            "password": self.password and (state.email or state.phone),
+            "magiclink": state.email in self.emails,
+            "recovery": state.email in self.emails,
+            "sms": state.phone in self.phones,
+            "provider": linked,
+            "passkey": self.passkeys,
+        }
+        return [way for way, is_there in ways.items() if is_there]
+
+    def enter(self, way: str) -> Session | None:
+        """Sign in, at `aal1` but with a passkey."""
+        response = getattr(self, f"_by_{way}")()
+        if response is None or response.status_code != 200 or "access_token" not in response.json:
+            return None
+        session = session_of(self.device, response)
+        if session.user["id"] != self.world.user_id:
+            return None
+        self.sessions.append(session)
+        return session
+
+    def _by_password(self) -> Any:
+        known = self.world.state()
+        if not self.password or not (known.email or known.phone):
+            return None
+        if known.email:
+            return sign_in(self.device, known.email, self.password)
+        body = {"phone": known.phone, "password": self.password}
+        return self.device.post("/token?grant_type=password", json=body)
+
+    def _by_magiclink(self, path: str = "/magiclink", kind: str = "magiclink") -> Any:
+        email = self.world.state().email
+        if email not in self.emails:
+            return None
+        self.device.post(
+            path, json={"email": email, "create_user": False} if kind == "magiclink" else {"email": email}
+        )
+        sent = self.world.outbox.sent(email, kind)
+        return hand_in(self.device, kind, sent[-1].token) if sent else None
+
+    def _by_recovery(self) -> Any:
+        return self._by_magiclink("/recover", "recovery")
+
+    def _by_sms(self) -> Any:
+        phone = self.world.state().phone
+        if phone not in self.phones:
+            return None
+        self.device.post("/otp", json={"phone": phone, "create_user": False})
+        sent = self.world.outbox.sent(phone, "sms")
+        return type_in(self.device, "sms", phone, sent[-1].code) if sent else None
+
+    def _by_provider(self) -> Any:
+        for provider in self.subjects:
+            if f"{provider} {self.subjects[provider]}" in self.world.state().identities:
+                return self.hand_in_id_token(self.device, provider)
+        return None
+
+    def hand_in_id_token(self, client: Any, provider: str, **more: Any) -> Any:
+        # Each id_token works once.
+        token = getattr(self.world.fakes, provider).id_token(sub=self.subjects[provider], jti=self.unique())
+        return client.post(
+            "/token?grant_type=id_token", json={"provider": provider, "id_token": token, **more}
+        )
+
+    def unique(self) -> str:
+        return str(self.world.rows.value("SELECT gen_random_uuid()"))
+
+    def _by_passkey(self) -> Any:
+        for _, authenticator in self.passkeys:
+            response = passkeys.sign_in_response(self.device, authenticator)
+            if response.status_code == 200:
+                return response
+        return None
+
+    def refresh(self, session: Session) -> Session | None:
+        response = session.on(self.device).refresh()
+        return session_of(self.device, response) if response.status_code == 200 else None
+
+    def step_up(self, session: Session, *, with_codes: bool = True) -> Session | None:
+        """Raise a session to `aal2`."""
+        if session.claims["aal"] == "aal2":
+            return session
+        self.world.pass_time_step()
+        responses = [self._verify_app, self._verify_key, self._verify_passkey]
+        for verify in [*responses, self._verify_recovery_code] if with_codes else responses:
+            response = verify(session)
+            if response is not None and response.status_code == 200:
+                raised = session_of(session.client, response)
+                self.sessions = [raised if each is session else each for each in self.sessions]
+                return raised
+        return None
+
+    def _verify_app(self, session: Session) -> Any:
+        return self._first(self._challenged(session, app) for app in self.apps)
+
+    def _challenged(self, session: Session, app: App) -> Any:
+        challenge = session.post(f"/factors/{app.id}/challenge")
+        if challenge.status_code != 200:
+            return challenge
+        return factors.verify(session, app, challenge_id=challenge.json["id"])
+
+    def _verify_key(self, session: Session) -> Any:
+        known = self.world.state().factors
+        return self._first(security_keys.verify(session, id, key) for id, key in self.keys if id in known)
+
+    def _verify_passkey(self, session: Session) -> Any:
+        return self._first(
+            session.post("/reauthenticate", json=passkeys.assertion(session.client, authenticator))
+            for _, authenticator in self.passkeys
+        )
+
+    def _verify_recovery_code(self, session: Session) -> Any:
+        def use(code: str) -> Any:
+            response = session.post("/recovery_codes/verify", json={"code": code})
+            if response.status_code == 200:
+                self.codes.remove(code)
+            return response
+
+        return self._first(use(code) for code in list(self.codes[:2]))
+
+    @staticmethod
+    def _first(responses: Any) -> Any:
+        """Return the first response that is 200, or None."""
+        return next((response for response in responses if response.status_code == 200), None)
+
+    def prove(self, session: Session) -> bool:
+        """Give a proof in a session, without raising it."""
+        self.world.pass_time_step()
+        bodies: list[dict[str, str]] = [{"current_password": self.password}] if self.password else []
+        bodies += [{"factor_code": app.code()} for app in self.apps]
+        if any(session.post("/reauthenticate", json=body).status_code == 200 for body in bodies):
+            return True
+        known = self.world.state()
+        address = known.email or known.phone
+        if address not in [*self.emails, *self.phones] or session.get("/reauthenticate").status_code != 200:
+            return False
+        code = self.world.outbox.last(address, "reauthentication").code
+        return session.post("/reauthenticate", json={"nonce": code}).status_code == 200
+
+    def send(self, session: Session, method: str, path: str, **body: Any) -> Any:
+        """Send a request, and once more after a proof if it asks for one."""
+        response = session.client.open(path, method, headers=session.authorization, json=body)
+        is_asked = response.status_code == 400 and response.json["error_code"] == "reauthentication_needed"
+        if is_asked and self.prove(session):
+            response = session.client.open(path, method, headers=session.authorization, json=body)
+        return response
+
+    # Changes.
+
+    def change_password(self, session: Session) -> Any:
+        password = f"Horse-{self.unique()}"
+        response = self.send(session, "PUT", "/user", password=password)
+        if response.status_code == 200:
+            self.password = password
+        return response
+
+    def change_address(self, session: Session, kind: str, address: str, *, confirms: bool = True) -> None:
+        self.send(session, "PUT", "/user", **{kind: address})
+        if sent := self.world.outbox.sent(address, f"{kind}_change"):
+            self.pending.append((f"{kind}_change", address, sent[-1].code))
+        if confirms:
+            self.confirm_changes()
+
+    def confirm_changes(self) -> None:
+        for change in self.pending:
+            if self._keep(type_in(self.device, *change)):
+                known = self.emails if change[0] == "email_change" else self.phones
+                known += [change[1]] if change[1] not in known else []
+        self.pending = []
+
+    def remove_address(self, session: Session, kind: str) -> None:
+        self.send(session, "PUT", "/user", **{kind: None})
+
+    def remove_recent(self, session: Session, kept: set[str]) -> Any:
+        """Remove what was added lately, but what is kept: ids of factors, and labels."""
+        recent = session.get("/user/recent_changes")
+        if recent.status_code != 200:
+            return recent
+        ids = [each["id"] for each in recent.json["recent_changes"] if not {each["id"], each["label"]} & kept]
+        return self.send(session, "PUT", "/user", remove=ids) if ids else recent
+
+    def remove_factor(self, session: Session, id: str) -> None:
+        for kind in ("factors", "passkeys"):
+            self.send(session, "DELETE", f"/{kind}/{id}")
+
+    def enrol_app(self, session: Session) -> None:
+        response = self.send(session, "POST", "/factors", factor_type="totp", friendly_name=self.unique())
+        if response.status_code != 200:
+            return
+        app = App(response.json["id"], response.json["totp"]["secret"])
+        if self._keep(self._challenged(session, app), session):
+            self.apps.append(app)
+
+    def enrol_key(self, session: Session) -> None:
+        response = self.send(session, "POST", "/factors", factor_type="webauthn", friendly_name=self.unique())
+        if response.status_code != 200:
+            return
+        key = Authenticator(is_verified=False)
+        if self._keep(security_keys.verify(session, response.json["id"], key), session):
+            self.keys.append((response.json["id"], key))
+
+    def _keep(self, response: Any, session: Session | None = None) -> bool:
+        """Keep the session of a token response, in the place of its older tokens."""
+        if response.status_code != 200:
+            return False
+        if "access_token" in response.json:
+            self.sessions = [each for each in self.sessions if each is not session]
+            self.sessions.append(session_of(self.device, response))
+        return True
+
+    def register_passkey(self, session: Session) -> None:
+        options = self.send(session, "POST", "/passkeys/registration/options")
+        if options.status_code != 200:
+            return
+        authenticator = Authenticator()
+        credential = authenticator.create(options.json["options"])
+        body = {"challenge_id": options.json["challenge_id"], "credential": credential}
+        response = session.post("/passkeys/registration/verify", json=body)
+        if response.status_code == 200:
+            self.passkeys.append((response.json["id"], authenticator))
+
+    def make_codes(self, session: Session) -> None:
+        response = self.send(session, "POST", "/recovery_codes")
+        if response.status_code == 200:
+            self.codes = response.json["codes"]
+
+    def link(self, session: Session, provider: str) -> None:
+        self.prove(session)
+        self._keep(self.hand_in_id_token(session, provider, link_identity=True), session)
+
+    def unlink(self, session: Session) -> None:
+        identities = session.get("/user").json.get("identities") or []
+        for identity in identities:
+            self.send(session, "DELETE", f"/user/identities/{identity['id']}")
+
+    # On the pages.
+
+    def browse(self, way: str) -> UserAgent | None:
+        """Sign a browser in on our pages, by the password or a mailed recovery."""
+        client = self.world.app.test_client(use_cookies=False)
+        client.environ_base["HTTP_X_FORWARDED_FOR"] = self.device.network
+        browser, known = UserAgent({SITE: client}), self.world.state()
+        if way == "password":
+            browser.visit(f"{SITE}/sign-in")
+            address = known.email or known.phone
+            browser.post(f"{SITE}/sign-in", _form(browser, email=address or "", password=self.password or ""))
+        elif known.email in self.emails:
+            self.device.post("/recover", json={"email": known.email, "redirect_to": f"{SITE}/new-password"})
+            token = self.world.outbox.last(known.email, "recovery").token
+            browser.visit(f"{SITE}/verify?type=recovery&token={token}")
+            browser.submit()
+        return browser if browser.cookie("latchkey") else None
+
+    def submit_all(self, browser: UserAgent, path: str) -> None:
+        """Fill in and submit each form of a page."""
+        browser.visit(f"{SITE}/{path}")
+        for form in browser.page.forms:
+            for target in (form.action, *form.targets):
+                if "sign-out" not in target:
+                    filled = {name: self._typed(name, value) for name, value in form.fields.items()}
+                    browser.post(urljoin(f"{SITE}/{path}", target), filled)
+
+    def _typed(self, name: str, value: str) -> str:
+        own = {"email": self.emails[0], "phone": self.phones[0], "current_password": self.password or ""}
+        return value or own.get(name, "Another-Horse-1" if "password" in name else "")
+
+    # Undoing.
+
+    def undo(self, token: str) -> bool:
+        """Press the button of an undo link, with a factor if it asks for one."""
+        self.world.pass_time_step()
+        codes = [app.code() for app in self.apps] + self.codes[:1]
+        answers = ({}, *({"factor_code": code} for code in codes))
+        if any(self._pressed(token, **fields) for fields in answers):
+            return True
+        return any(self._undo_with(token, key) for _, key in [*self.passkeys, *self.keys])
+
+    def _undo_with(self, token: str, authenticator: Authenticator) -> bool:
+        page = self.device.get(f"/verify?type=undo&token={token}", headers=BROWSER).text
+        options, challenge = (
+            re.search(pattern, page)
+            for pattern in ('data-options="([^"]*)"', 'name="challenge_id" value="([^"]*)"')
+        )
+        if not options or not challenge:
+            return False
+        asked = json.loads(html.unescape(options[1]))
+        if authenticator.passkeys[0].id not in {
+            decode(each["id"]) for each in asked.get("allowCredentials", [])
+        }:
+            return False
+        credential = json.dumps(authenticator.get(asked, authenticator.passkeys[0]))
+        fields = {"challenge_id": challenge[1], "credential": credential}
+        return self._pressed(token, **fields)
+
+    def _pressed(self, token: str, **fields: str) -> bool:
+        response = press(self.device, "undo", token, **fields)
+        return response.status_code == 303 and "error" not in response.location

@@ -1,0 +1,10 @@
+"""The four promises of docs/security.md about a thief: an owner and a thief of one user act in any order."""
+
+import pytest
+
+pytest_plugins = ["tests.theft.fixtures"]
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_thief_gains_nothing_that_is_promised(play, seed):
+    play(seed)
