@@ -11,10 +11,7 @@ from tests.support.answers import A_TIMESTAMP, assert_error
 from tests.support.authenticator import ES256, Key, encode
 from tests.support.cast import PASSWORD, session_of
 from tests.support.factors import challenge, enrol, raised, set_up, verify
-from tests.support.links import VERIFIER, WITH_CHALLENGE, follow, hand_in, press
-from tests.support.cast import session_of
-from tests.support.factors import raised, set_up
-from tests.support.links import OTHER_PHONE, follow, hand_in, press, type_in
+from tests.support.links import OTHER_PHONE, VERIFIER, WITH_CHALLENGE, follow, hand_in, press, type_in
 from tests.support.passkeys import register, sign_in
 from tests.support.server import at_once
 
