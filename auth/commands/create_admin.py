@@ -10,17 +10,10 @@ from auth import addresses
 from auth.commands import open_parts
 from auth.commands.common import json_option
 from auth.context import Latchkey
+from auth.flows.outgoing import TOKEN_COLUMNS
 from auth.passwords import hashing
 from auth.passwords.policy import WeakPassword, check_strength
 from auth.tokens import one_time
-
-# A code alone, which belongs to no session.
-_NO_LINK = dict.fromkeys(
-    (
-        *("token_hash", "link_lifetime", "redirect_to", "code_challenge", "session_id"),
-        *("password_hash", "user_metadata", "user_agent"),
-    )
-)
 
 
 @click.command("create-admin", short_help="Make a user an administrator.")
@@ -94,7 +87,9 @@ def _write_code(latchkey: Latchkey, user: dict[str, Any]) -> str | None:
             target=email,
             code_mac=latchkey.codes.mac(email, code),
             code_lifetime=one_time.MAIL_CODE_LIFETIME,
-            **_NO_LINK,
+            token_hash=None,
+            link_lifetime=None,
+            **TOKEN_COLUMNS,
         )
     return code
 

@@ -17,7 +17,8 @@ from auth.web.limits import Window, note, refusal
 from sql import Transaction
 
 _MAX_LANGUAGES = 200
-_COLUMNS = dict.fromkeys(
+# What `write_token` needs beside the link and the code.
+TOKEN_COLUMNS = dict.fromkeys(
     (
         *("redirect_to", "code_challenge", "session_id", "password_hash", "user_metadata"),
         *("user_agent", "browser_hash", "ip"),
@@ -69,7 +70,7 @@ class Message:
             link_lifetime=self._link_lifetime,
             code_mac=self.code and latchkey.codes.mac(self._address, self.code),
             code_lifetime=self._code_lifetime,
-            **_COLUMNS | others,
+            **TOKEN_COLUMNS | others,
         )
 
     def write_undo_token(

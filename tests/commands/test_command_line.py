@@ -115,6 +115,7 @@ def test_misspelt_command_is_recognized(app, typed, meant):
 def test_outcomes_are_printed_as_json(app, client, service_role, alice):
     outcome = json.loads(run_command(app, "create-admin", alice.email, "--json").output)
     console = "http://localhost:8000/console"
+    assert re.fullmatch("[0-9]{6}", outcome.pop("code"))
     assert outcome == {"id": alice.id, "email": alice.email, "created": False, "console": console}
 
     found = json.loads(run_command(app, "explain", alice.id, "--json").output)

@@ -168,10 +168,13 @@ def test_token_that_lacks_a_second_step_is_refused(api, session):
 
 
 def test_report_needs_a_role_and_a_second_step(api, session, latchkey, service_role):
-    carol = register(latchkey[0], service_role, "carol@example.com", role="admin").sign_in()
-    for refused in (session, set_up(session)[1], carol):
+    client, _way = latchkey
+    carol = register(client, service_role, "carol@example.com", role="admin").sign_in()
+    _app, both_steps = set_up(session)
+    for refused in (session, both_steps, carol):
         assert api.get("/reports", headers=refused.authorization).status_code == 403
-    response = api.get("/reports", headers=set_up(carol)[1].authorization)
+    client.put(f"/admin/users/{session.user['id']}", json={"role": "admin"}, headers=service_role)
+    response = api.get("/reports", headers=both_steps.refreshed().authorization)
     assert (response.status_code, response.json()) == (200, {"reports": []})
 
 
