@@ -30,7 +30,7 @@ from auth import settings as _settings
 from auth.delivery import channels
 from auth.operations import start_checks as _start_checks
 from auth.operations.delivery_process import DeliveryProcess
-from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, StateInUseError
+from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from auth.settings import fingerprints as _fingerprints
 from auth.settings import key_ring as _key_ring
 from auth.settings import relying_party as _relying_party
@@ -85,9 +85,9 @@ def on_starting(server) -> None:
         _say(warning, "warning")
     server.embedded_postgres = None
     server.delivery = DeliveryProcess(_partial(_say, level="warning"), delivers=_loaded.deliver)
-    database_url = _loaded.database_url or _start_embedded_postgres(server)
-    _refuse_taken_address()
     try:
+        database_url = _loaded.database_url or _start_embedded_postgres(server)
+        _refuse_taken_address()
         # Before a migration: this may be the database of another deployment.
         with _suppress(psycopg2.errors.UndefinedTable):
             _with_database(database_url, _partial(_fingerprints.check, settings=_loaded))
@@ -98,7 +98,10 @@ def on_starting(server) -> None:
         if _loaded.metrics_bind:
             _state.begin_metrics(_loaded.state_dir, str(_loaded.port))
         pooler_problem = _loaded.db_prepare and _start_checks.pooler_problem(database_url)
-    except (_fingerprints.OtherKeys, _settings.SettingsError) as error:
+    except _state.InUseError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    except (EmbeddedPostgresError, _fingerprints.OtherKeys, _settings.SettingsError) as error:
         sys.exit(str(error))
     except OSError as error:
         sys.exit(_state.unusable(_loaded.state_dir, error))
@@ -172,15 +175,7 @@ def _start_embedded_postgres(server) -> str:
     server.embedded_postgres = EmbeddedPostgres(_loaded.state_dir, {"max_connections": str(connections)})
     # gunicorn does not call on_exit if the port is taken or the schema cannot be applied.
     atexit.register(server.embedded_postgres.stop)
-    try:
-        database_url = server.embedded_postgres.start()
-    except StateInUseError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
-    except EmbeddedPostgresError as error:
-        sys.exit(str(error))
-    except OSError as error:
-        sys.exit(_state.unusable(_loaded.state_dir, error))
+    database_url = server.embedded_postgres.start()
     for directory in server.embedded_postgres.opened:
         _say(f"Made {directory} passable (o+x): Postgres does not run as root.")
     os.environ["DATABASE_URL"] = database_url  # for the workers
@@ -201,11 +196,7 @@ def _share_state_directory(server) -> None:
         if missing:
             _state.make_directory(_loaded.state_dir)
         server.state_lock = _state.lock(_loaded.state_dir, shared=True)
-    except _state.InUseError as error:
-        if missing:
-            print(error, file=sys.stderr)
-            sys.exit(2)
-    except OSError:
+    except (_state.InUseError, OSError):
         if missing:
             raise
 

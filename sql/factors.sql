@@ -19,8 +19,8 @@ SELECT counted.keys, :tries AS tries, quota.amount - quota.remaining AS count, q
 -- name: take_back_factor_tries(keys text[], tries integer)
 UPDATE failure_counts SET count = greatest(count - :tries, 0) WHERE key = ANY (:keys);
 
--- name: show_network(user_id uuid, network text)
-SELECT show_network(:user_id, :network);
+-- name: record_mail_proof(user_id uuid, network text)
+SELECT record_mail_proof(:user_id, :network);
 
 -- name: count_verified_factors(user_id uuid)
 SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS total

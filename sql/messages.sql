@@ -8,7 +8,7 @@ SELECT EXISTS (SELECT FROM users WHERE phone = :phone AND phone_proved) AS is_pr
 --                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --                   code_challenge text, session_id uuid, password_hash text,
 --                   user_metadata user_metadata, user_agent text, browser_hash bytea, ip inet)
--- Writes nothing if the user is null, so that a request for an unknown address runs the same statements. A
+-- Inserts no token if the user is null, so that a request for an unknown address runs the same statements. A
 -- browser that asks again waits for the new link alone.
 WITH forgotten AS (
   UPDATE one_time_tokens

@@ -39,7 +39,7 @@ SELECT u.id,
 SELECT CASE WHEN spent.session_id IS NULL OR NOT is_recent_address(spent.user_id, spent.target)
             THEN 'code' ELSE 'proof' END AS given,
        record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded,
-       show_network(spent.user_id, :network) AS shown
+       record_mail_proof(spent.user_id, :network) AS mail_proof_recorded
   FROM spend_code(:address, :code_macs, '{reauthentication}') AS spent
  WHERE spent.user_id = :user_id;
 

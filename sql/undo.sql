@@ -34,8 +34,8 @@ SELECT user_id, created_at, restores, extract(epoch FROM clock_timestamp())::flo
   FROM one_time_tokens AS t
  WHERE t.token_hash = :token_hash AND t.purpose = ANY (:purposes) AND t.asks_for_factor AND is_good_link(t);
 
--- name: show_network_of_undo(token_hash bytea, purposes text[], network text)
-SELECT show_network(owner.id, :network)
+-- name: record_mail_proof_of_undo(token_hash bytea, purposes text[], network text)
+SELECT record_mail_proof(owner.id, :network)
   FROM (SELECT u.id
           FROM users AS u
           JOIN one_time_tokens AS t ON t.user_id = u.id

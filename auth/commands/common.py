@@ -22,6 +22,13 @@ class _Unreadable(click.ClickException):
     exit_code = 2
 
 
+def in_use(state_dir: Path) -> click.ClickException:
+    """Return the failure of a command that needs the state directory for itself."""
+    return click.ClickException(
+        f"{state_dir} is in use by a running service. Stop the service on all nodes first."
+    )
+
+
 class _InputFile(click.Path):
     """Reports a missing file by one line, like all failures, without click's lines about usage."""
 

@@ -8,7 +8,7 @@ import click
 import psycopg2
 
 from auth.commands import load_settings, open_database, open_parts
-from auth.commands.common import INPUT_FILE_OR_STDIN, json_option
+from auth.commands.common import INPUT_FILE_OR_STDIN, in_use, json_option
 from auth.operations import rotation
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from auth.operations.rotation import CannotRotate, Key, StillNeeded
@@ -136,7 +136,9 @@ def accept(make_missing: bool) -> None:
             _accept(settings.database_url, settings, make_missing)
         else:
             _accept_in_embedded_postgres(settings, make_missing)
-    except (EmbeddedPostgresError, state.InUseError) as error:
+    except state.InUseError:
+        raise in_use(settings.state_dir) from None
+    except EmbeddedPostgresError as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(state.unusable(settings.state_dir, error)) from None

@@ -5,10 +5,18 @@ from pathlib import Path
 import click
 
 from auth.commands import load_settings
-from auth.commands.common import existing_file, failures, json_option, passphrase_option, progress_of
+from auth.commands.common import (
+    existing_file,
+    failures,
+    in_use,
+    json_option,
+    passphrase_option,
+    progress_of,
+)
 from auth.operations import backup_files, restores
-from auth.operations.embedded_postgres import EmbeddedPostgres, StateInUseError
+from auth.operations.embedded_postgres import EmbeddedPostgres
 from auth.operations.restored_secrets import RestoredSecrets
+from auth.settings import state
 
 
 @click.command("restore", short_help="Replace the database and the secrets with a backup.")
@@ -71,7 +79,5 @@ def command(
 def _start(postgres: EmbeddedPostgres) -> str:
     try:
         return postgres.start()
-    except StateInUseError:
-        raise click.ClickException(
-            f"{postgres.state_dir} is in use by a running service. Stop the service on all nodes first."
-        ) from None
+    except state.InUseError:
+        raise in_use(postgres.state_dir) from None

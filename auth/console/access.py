@@ -92,7 +92,7 @@ def explain(error: Exception) -> Problem:
     """Return an error for a form of the console, in the words of the API."""
     known, problem = as_api_error(error), problem_of(error)
     field = (known.details or "").partition(":")[0] or problem.field
-    return Problem(_said(known), field, problem.status, problem.headers, problem.error_code)
+    return Problem(_said(known), field, problem.status, problem.headers, problem.error_code, problem.key)
 
 
 def _said(error: ApiError) -> str:

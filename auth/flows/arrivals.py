@@ -26,8 +26,8 @@ _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", 
     "new-password": "new-password",
     "undo": "account/changes",
 }
-# Links whose user chooses a password next.
-_TO_PASSWORD = ("recovery", "invite")
+# Links that lead to our page for a new password.
+TO_PASSWORD = {"recovery", "invite", *one_time.UNDO}
 _CONSOLE = re.compile(r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?")
 
 
@@ -43,27 +43,27 @@ def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:
     sent, checked = sent_redirect(body), checked_redirect(body)
     if (sent and sent == checked) or "in_dialect" in g or body.get("code_challenge"):
         return checked
-    return own_target(purpose, is_for_application=False) or checked
+    return own_target(purpose, has_page=False) or checked
 
 
-def own_target(purpose: str, *, is_for_application: bool = True) -> str | None:
+def own_target(purpose: str, *, has_page: bool) -> str | None:
     """Return the page of ours that a link without `redirect_to` leads to, or None.
 
-    An application that speaks the dialect or sends a code challenge asks for the new password itself. Its
-    links have no `redirect_to`; nor have those from before 0.3.0, which therefore count as an application's.
+    `has_page` if the application asks for the new password itself, as one does that speaks the dialect or
+    sends a code challenge. Its links have no `redirect_to`; nor have those from before 0.3.0, which therefore
+    count as an application's.
     """
-    settings = latchkey.settings
-    has_page = is_for_application and settings.has_site
-    is_ours = purpose in one_time.UNDO or (purpose in _TO_PASSWORD and not has_page)
-    return Destination().before_password().own_url("new-password") if is_ours and settings.pages else None
+    is_ours = purpose in one_time.UNDO or (purpose in TO_PASSWORD and not has_page)
+    to_page = is_ours and latchkey.settings.pages
+    return Destination().before_password().own_url("new-password") if to_page else None
 
 
 @dataclass(frozen=True)
 class Destination:
     """The application that the browser came from: its URL, and a code challenge (RFC 7636).
 
-    Or a page of ours, `next`, which also gets the others. Without an application, `then` is `site` where a
-    new password leads on to the site, which gets no tokens.
+    Or a page of ours, `next`, which also gets the others. `then` is `site` if a new password leads on to
+    AUTH_SITE_URL, without tokens.
     """
 
     redirect_to: str | None = None
@@ -100,8 +100,9 @@ class Destination:
 
     def before_password(self) -> "Destination":
         """Return the destination for /new-password, which leads on to the site, if to nothing else."""
-        leads_on = self or self.next or not latchkey.settings.has_site
-        return self if leads_on else replace(self, then="site")
+        if self or self.next or not latchkey.settings.has_site:
+            return self
+        return replace(self, then="site")
 
     def path(self, page: str) -> str:
         """Return the path of a page of ours, with this destination in its query."""
@@ -162,7 +163,7 @@ def arrive(session: Any, destination: Destination, page: str = "sign-in") -> Res
 def go_on(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:
     """Redirect a signed-in browser to its application, with a session for it, or to a page of ours.
 
-    The application requires a level: AAL1 where the user did not want to use a passkey now.
+    `level` is what the application's session requires: AAL1 if the user skips the passkey.
     """
     if next_url := destination.next_url():
         return see_other(next_url)

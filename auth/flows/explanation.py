@@ -12,8 +12,8 @@ from sql import Database
 
 _BY_ITSELF = "It ends by itself; a link by mail or a passkey works meanwhile."
 _ELSEWHERE = (
-    "It ends by itself. Meanwhile a passkey works; so do codes on another network where the user has passed"
-    " the second step this year, or now signs in by mail."
+    "It ends by itself. Meanwhile a passkey works; so do codes on another network where the user passed the"
+    " second step in the last 365 days, and on a new network after a sign-in by a mailed link."
 )
 # What may lock a user out, and what to do about it.
 _LOCKS = {"passwords": _BY_ITSELF, "codes": _BY_ITSELF, "factors": _ELSEWHERE}

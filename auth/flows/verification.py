@@ -68,8 +68,8 @@ def _spend(
         return _expired()
     if link_type in one_time.UNDO and factor_code:
         # In a transaction of its own, because codes are counted before the user's row is locked.
-        shown = {"token_hash": proof["token_hash"], "network": g.client["network"]}
-        latchkey.db.run("show_network_of_undo", **shown, purposes=purposes)
+        here = {"token_hash": proof["token_hash"], "network": g.client["network"]}
+        latchkey.db.run("record_mail_proof_of_undo", **here, purposes=purposes)
     with latchkey.db.transaction() as tx:
         if link_type in one_time.UNDO:
             asked = tx.one("select_asked_factor", token_hash=proof["token_hash"], purposes=purposes)
@@ -114,7 +114,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool
             own = {"password_hash": spent.password_hash, "user_metadata": spent.user_metadata}
             tx.run("adopt_sign_up", user_id=user_id, **own)
     tx.run("confirm_address", **owner, password_hash=password_hash)
-    tx.run("show_network", user_id=user_id, network=g.client["network"])
+    tx.run("record_mail_proof", user_id=user_id, network=g.client["network"])
     if proof.is_first or password_hash:
         reason = "password_changed" if password_hash else "address_proved"
         tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason=reason)
@@ -140,7 +140,13 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool
     recent = removal.list_recent(tx, user_id) if spent.purpose == "recovery" else None
     # The address that was just proved is not in question.
     recent = recent and [change for change in recent if change["type"] != owner["provider"]]
-    return Outcome(session, code, None, spent.redirect_to, recent, is_elsewhere=is_elsewhere)
+    return Outcome(
+        session=session,
+        authorization_code=code,
+        redirect_to=spent.redirect_to,
+        recent_changes=recent,
+        is_elsewhere=is_elsewhere,
+    )
 
 
 def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool) -> Outcome:

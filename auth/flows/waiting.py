@@ -40,12 +40,12 @@ def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
 
     A link of the API has no cookie. With a code challenge it is useless in another browser, so the browsers
     are compared, unless the user says that they are the same: phones and desktops differ, and two browsers
-    of one kind count as the same.
+    of one kind count as the same. Without pages there is nowhere else to go on.
     """
     if link.browser_hash:
         return bytes(link.browser_hash) != _browser_hash()
-    goes_on_here = latchkey.settings.pages and link.purpose in ("magiclink", "recovery")
-    if is_same or not link.code_challenge or not (goes_on_here or link.purpose == "signup"):
+    is_bound = link.code_challenge and link.purpose in ("magiclink", "recovery", "signup")
+    if is_same or not is_bound or not latchkey.settings.pages:
         return False
     asked, here = browser_and_system(link.user_agent), browser_and_system(g.client["user_agent"])
     # Applications on servers ask for their users.

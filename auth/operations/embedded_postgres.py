@@ -55,10 +55,6 @@ class EmbeddedPostgresError(Exception):
     """A line for the operator, perhaps with the end of Postgres's log."""
 
 
-class StateInUseError(EmbeddedPostgresError):
-    """Another process uses the same state directory."""
-
-
 def signal_when_parent_dies(number: int) -> None:
     """Have a signal sent to this process when the thread that started it ends, on Linux only."""
     if _LIBC:
@@ -84,14 +80,11 @@ class EmbeddedPostgres:
         self._socket_dir = self._data
 
     def start(self) -> str:
-        """Start the server and return its URL. Raises `EmbeddedPostgresError` and `OSError`."""
+        """Start the server and return its URL. Raises `EmbeddedPostgresError`, `InUseError` and `OSError`."""
         self._owner = os.getpid()
         programs = find_programs()
         self.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            self._lock = state.lock(self.state_dir)
-        except state.InUseError as error:
-            raise StateInUseError(str(error)) from None
+        self._lock = state.lock(self.state_dir)
         try:
             state.make_directory(self.state_dir)  # which may exist with another mode
             if os.geteuid() == 0:

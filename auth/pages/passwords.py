@@ -52,10 +52,8 @@ def show_forgot_password() -> Response:
 @limited("recover")
 def submit_forgot_password() -> Response:
     """Send a code, by mail with a link, if the address has a user, and ask for the code."""
-    form, back = (
-        read_form(form_schemas.AddressForm()),
-        destination().before_password().own_url("new-password"),
-    )
+    form = read_form(form_schemas.AddressForm())
+    back = destination().before_password().own_url("new-password")
     body = {**form, "redirect_to": back, **waiting.bound()}
     request_message("recovery" if "email" in form else "sms", body)
     return code_page("forgot-password", address_of(form))

@@ -31,16 +31,21 @@ _FIELDS = {
     "user_already_exists": "email",
     "phone_exists": "phone",
     "over_email_send_rate_limit": None,
+    # The form has no field for a code any more.
+    "elsewhere.otp_expired": None,
+    "sign_up_elsewhere.otp_expired": None,
 }
 # The alternatives once a form has reached its limit.
 _LIMITS = {
     "pages.sign_in.submit_sign_in": "sign_in_rate_limit",
     "pages.sign_in.request_sign_in_code": "code_rate_limit",
 }
-# A link that was used in another browser.
-_ELSEWHERE = {
+# The texts of errors in a context, by their keys.
+_BY_KEY = {
     "elsewhere.otp_expired": "used_elsewhere",
     "sign_up_elsewhere.otp_expired": "used_elsewhere_sign_up",
+    "country.validation_failed": "country_invalid",
+    "factor.over_request_rate_limit": "factor_rate_limit",
 }
 # Handled by other pages: see auth/pages/errors.py.
 ELSEWHERE = {"reauthentication_needed", "insufficient_aal", "session_not_found", "session_expired"}
@@ -61,6 +66,7 @@ class Problem:
     status: int
     headers: Mapping[str, str]
     error_code: str
+    key: str
 
 
 def shows(
@@ -110,7 +116,7 @@ def problem_of(exception: Exception) -> Problem:
     """Return the problem to show for an exception, and record the refusal in the audit log."""
     error = as_api_error(exception)
     audit.refused(error.error_code)
-    field = None if error.key in _ELSEWHERE else _FIELDS.get(error.error_code)
+    field = _FIELDS.get(error.key, _FIELDS.get(error.error_code))
     if error.error_code == "validation_failed" and error.details:
         field = error.details.partition(":")[0]
     if error.error_code == "mfa_verification_failed" and "recovery_code" in request.form:
@@ -124,22 +130,20 @@ def problem_of(exception: Exception) -> Problem:
     said = text("errors", name, **values)
     # A 401 would have to name a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
-    error_code = error.key if error.key in _ELSEWHERE else error.error_code
-    return Problem(said, field, status, error.headers, error_code)
+    return Problem(said, field, status, error.headers, error.error_code, error.key)
 
 
 def _name(exception: Exception, error: ApiError, field: str | None) -> str:
     """Return the name of an error's text."""
     if isinstance(exception, WeakPassword):
         return f"weak_{next(iter(exception.problems))}"
-    if error.key in _ELSEWHERE:
-        return _ELSEWHERE[error.key]
+    if error.key in _BY_KEY:
+        return _BY_KEY[error.key]
     name = "recovery_code_invalid" if field == "recovery_code" else error.error_code
     if name == "validation_failed":
-        name = "country_invalid" if error.key == "country.validation_failed" else f"{field}_invalid"
+        name = f"{field}_invalid"
     if name == "over_request_rate_limit":
-        is_of_factor = error.key == "factor.over_request_rate_limit"
-        name = "factor_rate_limit" if is_of_factor else _LIMITS.get(request.endpoint or "", name)
+        name = _LIMITS.get(request.endpoint or "", name)
     if looks_like_phone(request.form.get("email", "")) and has_text("errors", f"{name}_phone"):
         return f"{name}_phone"
     return name if has_text("errors", name) else "other"

@@ -121,7 +121,7 @@ def submit_key_second_step() -> Response:
 @blueprint.post("/second-step/skip")
 @signed_in
 @own_form
-@limited("verify", key=guard.caller_id)
+@limited("verify", key=guard.caller_on_network)
 def skip_second_step() -> Response:
     """Continue to the application without the passkey, which sensitive changes still ask for."""
     return go_on(destination(), level=Level.AAL1)

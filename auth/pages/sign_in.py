@@ -70,7 +70,7 @@ def submit_code(path: str, link_type: str) -> Response:
 
 
 def go_on_if_used(path: str, email: str) -> Response | None:
-    """Go on in a browser whose link is used, as far as it gains nothing by that; None if it is unused.
+    """Continue if the link was used and this browser gains nothing by it; otherwise return None.
 
     Raises `ApiError` if the link was used in another browser, which alone is signed in.
     """

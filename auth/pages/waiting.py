@@ -16,7 +16,7 @@ blueprint = Blueprint("waiting", __name__)
 
 def not_yet() -> Problem:
     """Return what to tell a user whose link has not been opened."""
-    return Problem(text("code", "not_yet"), None, 200, {}, "otp_expired")
+    return Problem(text("code", "not_yet"), None, 200, {}, "otp_expired", "otp_expired")
 
 
 def _form(problem: Problem) -> Response:
@@ -41,6 +41,6 @@ def show_waiting() -> Response:
 @own_form
 @limited("waiting")
 def submit_waiting() -> Response:
-    """Go on if the link is used, as far as it gives this browser nothing."""
+    """Continue if the link was used and this browser gains nothing by it; otherwise show the form again."""
     form = read_form(form_schemas.WaitingForm())
     return go_on_if_used(form["page"], form["email"]) or _form(not_yet())

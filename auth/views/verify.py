@@ -7,6 +7,7 @@ from flask import Blueprint, Response, jsonify, request
 from auth.context import latchkey
 from auth.flows import browser_sessions, undo_credentials, waiting
 from auth.flows.arrivals import (
+    TO_PASSWORD,
     Destination,
     arrive,
     form_targets,
@@ -15,7 +16,7 @@ from auth.flows.arrivals import (
     redirect_signed_in,
     redirect_with_error,
 )
-from auth.flows.token_response import token_response
+from auth.flows.token_response import Outcome, token_response
 from auth.flows.undo import list_undone
 from auth.flows.verification import Proof, by_code, by_link, spend
 from auth.pages.moments import ago
@@ -52,9 +53,6 @@ _DONE = {
 
 # For each type of link that offers "This was not me": the statement, and the section of the page's texts.
 _DECLINED = {"signup": ("decline_signup", "declined"), "email_change": ("decline_change", "change_declined")}
-
-# Links that lead to our page for a new password.
-_TO_PASSWORD = {"recovery", "invite", *one_time.UNDO}
 
 _WRONG_FACTOR = {
     *("insufficient_aal", "over_request_rate_limit", "validation_failed"),
@@ -113,7 +111,7 @@ def _proof(body: Mapping[str, str]) -> Proof:
 
 
 def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Response:
-    target = _target(query, link.redirect_to or own_target(link.purpose))
+    target = _target(query, link.redirect_to or own_target(link.purpose, has_page=latchkey.settings.has_site))
     challenge = undo_credentials.challenge(query["token"]) if link.asks_for_factor else None
     undone = list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
     return page(
@@ -164,15 +162,17 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         if link_type in one_time.UNDO and error.error_code in _WRONG_FACTOR:
             return _page_of_link(query, status=403)
         return _refused(query, error)
-    target = _target(query, outcome.redirect_to)
+    return _redirect(query, outcome)
+
+
+def _redirect(query: Mapping[str, str], outcome: Outcome) -> Response:
+    """Respond to a link that was spent: redirect to its target, or show what it has done."""
+    link_type, target = query["type"], _target(query, outcome.redirect_to)
     if outcome.undone_to and latchkey.redirects.is_own_page(target):
         shown = address(masked(outcome.undone_to))
         return form_page("undone.html", "forgot-password", typed_address=outcome.undone_to, shown=shown)
     if outcome.is_elsewhere and outcome.session:
-        # Without the application, which waits in the other browser.
-        if link_type == "recovery":
-            return arrive(outcome.session, Destination().before_password(), "new-password")
-        return arrive(outcome.session, Destination(), "account?done=here")
+        return _arrive_elsewhere(outcome.session, link_type)
     if outcome.is_elsewhere or _is_change_elsewhere(link_type, target):
         return page("confirmed.html", what=link_type)
     if link_type in _DONE:
@@ -180,9 +180,16 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     return redirect_signed_in(target, outcome, link_type)
 
 
+def _arrive_elsewhere(session: Any, link_type: str) -> Response:
+    """Sign this browser in without the application, which waits in the one that asked for the link."""
+    if link_type == "recovery":
+        return arrive(session, Destination().before_password(), "new-password")
+    return arrive(session, Destination(), "account?done=here")
+
+
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:
     target = _target(query, None)
-    if not latchkey.redirects.is_own_page(target) or query["type"] not in _TO_PASSWORD:
+    if not latchkey.redirects.is_own_page(target) or query["type"] not in TO_PASSWORD:
         return redirect_with_error(target, "access_denied", error)
     # In a browser that is signed in, that page would ask for the password of another user.
     if error.error_code != "otp_expired":

@@ -9,8 +9,8 @@ class Level(StrEnum):
 
     AAL1 requires `aal2` of users with an authenticator app or a security key; AAL2, ENROL and PROOF of users
     with a passkey too; SECOND_FACTOR of all users. If `AUTH_MFA_REQUIRED` demands a factor of the user, all
-    but SESSION and ENROL do. Only these two admit tokens of the audience `second_step`. The last three also
-    require a recent proof.
+    but SESSION and ENROL do. Only SESSION and ENROL admit tokens of the audience `second_step`. ENROL, PROOF
+    and SECOND_FACTOR also require a recent proof.
     """
 
     ANYONE = "anyone"

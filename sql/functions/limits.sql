@@ -70,7 +70,7 @@ AS $$
                             LIMIT 10))
          OR EXISTS (SELECT
                       FROM known_networks AS n
-                     WHERE n.user_id = owner AND n.network = here AND n.shown_at > now() - interval '1 day')
+                     WHERE n.user_id = owner AND n.network = here AND n.mail_proved_at > now() - interval '1 day')
 $$;
 
 -- Call it with the user's row locked.
@@ -83,14 +83,14 @@ $$;
 
 -- Gives a network from which a mailed link or code was spent tries of its own, and no more than three in a
 -- day, because a thief of the mailbox can use links from anywhere. Call it with the user's row locked.
-CREATE OR REPLACE FUNCTION show_network(owner uuid, here text) RETURNS void
+CREATE OR REPLACE FUNCTION record_mail_proof(owner uuid, here text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  INSERT INTO known_networks (user_id, network, shown_at)
+  INSERT INTO known_networks (user_id, network, mail_proved_at)
   SELECT owner, here, now()
    WHERE 3 > (SELECT count(*)
                 FROM known_networks AS n
                WHERE n.user_id = owner AND n.network <> here AND n.passed_at IS NULL
-                 AND n.shown_at > now() - interval '1 day')
-  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), shown_at = now()
+                 AND n.mail_proved_at > now() - interval '1 day')
+  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), mail_proved_at = now()
 $$;

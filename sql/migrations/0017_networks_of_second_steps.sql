@@ -1,4 +1,4 @@
-ALTER TABLE known_networks ADD COLUMN passed_at timestamptz, ADD COLUMN shown_at timestamptz;
+ALTER TABLE known_networks ADD COLUMN passed_at timestamptz, ADD COLUMN mail_proved_at timestamptz;
 -- A password is enough to make a network known. Only sessions at aal2 tell where a second step was passed.
 INSERT INTO known_networks (user_id, network, passed_at)
 SELECT s.user_id, here.network, max(coalesce(s.reauthenticated_at, s.created_at))

@@ -18,9 +18,9 @@ import pytest
 from auth.operations.embedded_postgres import (
     EmbeddedPostgres,
     EmbeddedPostgresError,
-    StateInUseError,
     find_programs,
 )
+from auth.settings.state import InUseError
 from tests.support.processes import children_of, is_running, wait_until
 
 pytestmark = [pytest.mark.selection, pytest.mark.root]
@@ -188,7 +188,7 @@ def test_postgres_does_not_inherit_the_environment(start, state_dir, monkeypatch
 def test_second_server_on_the_same_state_directory_is_refused(start, state_dir):
     _, url = start()
 
-    with pytest.raises(StateInUseError, match="in use by a running service"):
+    with pytest.raises(InUseError, match="in use by a running service"):
         start()
 
     assert run(url, "SELECT what FROM kept")

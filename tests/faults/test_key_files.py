@@ -254,6 +254,11 @@ class TestStart:
             assert Service(new_state_dir).refuses_to_start() == (2, line)
             assert everything_in(new_state_dir) == before
             assert (new_state_dir / "postgres").exists() is ("DATABASE_URL" not in settings)
+            changed = settings | {"AUTH_STATE_DIR": str(new_state_dir)}
+            done = run_with_settings(changed, "keys", "accept", "--new")
+            line = f"{new_state_dir} is in use by a running service. Stop the service on all nodes first."
+            assert (done.exit_code, line in done.output) == (1, True)
+            assert everything_in(new_state_dir) == before
             assert first.get("/health")[0] == 200
 
     def test_database_of_another_deployment_is_not_migrated(self, new_state_dir, world):

@@ -9,9 +9,8 @@ from urllib.parse import quote
 import psycopg2
 import pytest
 
-from auth import __version__
 from sql.pool import DEADLINE
-from tests.support.answers import A_TIMESTAMP, assert_error
+from tests.support.answers import assert_error, unhealthy
 from tests.support.processes import Service, wait_until
 from tests.support.server import ServerClient, at_once
 from tests.support.ways import Way, postgres_target
@@ -19,15 +18,7 @@ from tests.support.ways import Way, postgres_target
 pytestmark = pytest.mark.selection
 # The seconds for a response that waits for nothing, or on top of the deadline.
 SOON = 2
-UNHEALTHY = {
-    "status": "unhealthy",
-    "service": "latchkey",
-    "version": __version__,
-    "timestamp": A_TIMESTAMP,
-    "code": 503,
-    "msg": "The database does not respond",
-    "error_code": "service_unavailable",
-}
+UNHEALTHY = unhealthy("The database does not respond")
 MSG = "The service can't answer at the moment; try again shortly"
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from auth import __version__
-from tests.support.answers import A_TIMESTAMP
+from tests.support.answers import unhealthy
 from tests.support.cast import sign_in
 from tests.support.metered import Metered
 from tests.support.processes import wait_until
@@ -22,15 +21,7 @@ from tests.support.wire import HOST, connect
 pytestmark = pytest.mark.selection
 
 HANGING_GUNICORN = [sys.executable, "-m", "gunicorn", "wsgi:app", "--config", "tests/support/hanging.conf.py"]
-UNHEALTHY = {
-    "status": "unhealthy",
-    "service": "latchkey",
-    "version": __version__,
-    "timestamp": A_TIMESTAMP,
-    "code": 503,
-    "msg": "Password hashing hangs; this process is being replaced",
-    "error_code": "service_unavailable",
-}
+UNHEALTHY = unhealthy("Password hashing hangs; this process is being replaced")
 REASON = (
     "a password hash of scheme latchkey1 is not done after 20 s: this worker ends, and another replaces it"
 )

@@ -167,7 +167,7 @@ class TestNetworks:
         for session in sessions[:3]:
             assert_error(app_codes.guess(session), *WRONG)
         assert_error(app_codes.guess(sessions[3]), *REFUSED)
-        database.run("UPDATE known_networks SET shown_at = shown_at - interval '1 day'")
+        database.run("UPDATE known_networks SET mail_proved_at = mail_proved_at - interval '1 day'")
         for session in sessions:
             assert_error(app_codes.guess(session), *REFUSED)
         assert_error(app_codes.guess(open_link(3)), *WRONG)

@@ -59,19 +59,16 @@ class TestAsked:
     @pytest.mark.parametrize(
         "body", [{}, {"redirect_to": "https://evil.example/"}], ids=["without", "not allowed"]
     )
-    def test_link_signs_the_browser_in_on_our_page_without_tokens(
-        self, client, alice, ask, database, what, body
+    @pytest.mark.parametrize("is_program", [False, True], ids=["browser", "program"])
+    def test_link_signs_the_client_in_on_our_page_without_tokens(
+        self, client, alice, ask, database, what, body, is_program
     ):
-        response = spent(client, ask(client, what, **body))
+        link = ask(client, what, **body)
+        response = client.get(link.removeprefix(SITE)) if is_program else spent(client, link)
         assert (response.status_code, response.location) == (303, PAGE)
         assert "latchkey=" in response.headers["Set-Cookie"]
         assert (database.count("sessions"), database.count("browser_sessions")) == (1, 1)
         assert database.count("authorization_codes") == 0
-
-    @pytest.mark.parametrize("what", ASKS)
-    def test_program_is_led_to_the_same_page(self, client, alice, ask, what):
-        response = client.get(ask(client, what).removeprefix(SITE))
-        assert (response.status_code, response.location) == (303, PAGE)
 
     @pytest.mark.parametrize("what", ASKS)
     def test_application_that_has_its_own_page_gets_the_tokens(self, client, alice, ask, what):
@@ -93,7 +90,7 @@ class TestAsked:
         without = make_app(AUTH_SITE_URL=APPLICATION, AUTH_PAGES="false").test_client()
         assert fragment(spent(without, ask(without, what)), APPLICATION) == tokens_for(kind)
 
-    def test_links_from_before_lead_where_they_led(self, client, alice, ask, database):
+    def test_link_without_a_stored_target_leads_to_the_site(self, client, alice, ask, database):
         link = ask(client, "/recover").partition("&redirect_to=")[0]
         database.run("UPDATE one_time_tokens SET redirect_to = NULL")
         assert fragment(spent(client, link), APPLICATION) == tokens_for("recovery")
@@ -190,7 +187,7 @@ class TestOtherBrowsers:
     def visitor(self, app, bob) -> Visitor:
         return Visitor(app).with_session_of(bob)
 
-    def test_his_session_ends_and_his_open_forms_change_no_password(
+    def test_link_ends_the_session_of_another_user_and_voids_its_open_forms(
         self, visitor, client, bob, ask, database
     ):
         visitor.visit("/new-password")
@@ -203,7 +200,9 @@ class TestOtherBrowsers:
         assert visitor.post(f"{SITE}/new-password", old_form | {"password": NEW}).status == 403
         assert database.all("SELECT email, password_hash FROM users ORDER BY email") == before
 
-    def test_link_that_has_expired_does_not_ask_for_his_password(self, visitor, client, ask, database):
+    def test_expired_link_does_not_ask_the_signed_in_user_for_a_password(
+        self, visitor, client, ask, database
+    ):
         visitor.visit(ask(client, "/admin/invite"))
         database.run("UPDATE one_time_tokens SET expires_at = now()")
         page = visitor.submit()
@@ -230,13 +229,13 @@ class TestUndo:
 
         return notice
 
-    def test_page_says_it_and_leads_to_a_new_password_by_another_code(
+    def test_undo_page_leads_to_a_new_password_by_another_code(
         self, visitor, client, alice, notice, outbox, database
     ):
         visitor.visit(notice(alice.open_session()))
         page = visitor.submit()
         assert (page.url, page.status) == (f"{SITE}/verify", 200)
-        assert "The change is undone" in words(page)
+        assert "The change has been undone" in words(page)
         assert "Choose a new password" in words(page)
         # The link may have been forwarded: it signs nobody in.
         assert visitor.session_cookie is None

@@ -8,7 +8,6 @@ from tests.pages.test_stories import traded
 from tests.support.browser import Browser, fill
 from tests.support.cast import PASSWORD
 from tests.support.links import CHALLENGE
-from tests.support.smtp_server import MailServer
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -18,14 +17,8 @@ USED = "This link was used in another browser."
 
 
 @pytest.fixture(scope="module")
-def settings(mail_server: MailServer) -> dict[str, str]:
-    return {"AUTH_SMTP_URL": mail_server.url(), "AUTH_DELIVER": "true"}
-
-
-@pytest.fixture
-def application(site) -> str:
-    """Where an application on another origin receives its code: a page that shows nothing."""
-    return f"http://localhost:{site.port}/health"
+def settings(mailing: dict[str, str]) -> dict[str, str]:
+    return mailing
 
 
 @pytest.fixture
@@ -71,7 +64,7 @@ def test_sign_up_confirmed_on_a_phone_goes_on_at_the_desktop(
     desktop, phone, site, application, ask, has_script
 ):
     phone.open(ask("sign-up", "Confirm your email address", email=DAVE, password=PASSWORD).link)
-    phone.wait_for("Then go on in the window where you signed up.")
+    phone.wait_for("Then return to the window where you signed up.")
     phone.click("Continue")
     phone.wait_for("Your email address is confirmed")
     go_on(desktop, has_script)
@@ -93,7 +86,7 @@ def test_link_on_a_phone_signs_in_there_alone(desktop, phone, here, alice, ask, 
     mail = ask(path, "Reset your password" if path == "forgot-password" else "Sign in to", email=alice.email)
     phone.open(mail.link)
     phone.wait_for("not in this browser")
-    assert "with Chrome on Linux, from 127.0.0.1" in phone.text
+    assert "with Chrome on Linux from 127.0.0.1, not in this browser" in phone.text
     phone.click("Continue here")
     phone.wait_for("Choose a new password" if path == "forgot-password" else "You are signed in here.")
     if not has_script:
@@ -147,7 +140,7 @@ def test_change_of_email_goes_on_at_the_desktop(desktop, phone, here, alice, pos
         phone.wait_for("no longer works" if path == "forgot-password" else "It has been used, has expired")
         return
     phone.click("Continue")
-    phone.wait_for("Go on in the window where you changed it.")
+    phone.wait_for("Return to the window where you changed it.")
     go_on(desktop, has_script)
     desktop.wait_for("Your email address is changed.")
 

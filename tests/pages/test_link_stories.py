@@ -8,7 +8,6 @@ from tests.support.browser import Browser, fill
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.factors import set_up
 from tests.support.http_target import HttpTarget
-from tests.support.smtp_server import MailServer
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -26,12 +25,8 @@ def application() -> Iterator[HttpTarget]:
 
 
 @pytest.fixture(scope="module")
-def settings(mail_server: MailServer, application: HttpTarget) -> dict[str, str]:
-    return {
-        "AUTH_SMTP_URL": mail_server.url(),
-        "AUTH_DELIVER": "true",
-        "AUTH_SITE_URL": f"{application.url}/start",
-    }
+def settings(mailing: dict[str, str], application: HttpTarget) -> dict[str, str]:
+    return mailing | {"AUTH_SITE_URL": f"{application.url}/start"}
 
 
 @pytest.fixture
@@ -94,7 +89,7 @@ def test_victim_undoes_a_change_and_chooses_a_new_password(page, site, alice, po
     assert site.post("/verify", json=body).status_code == 200
     page.open(post.read(alice.email, "Your email address was changed").link)
     page.click("Continue")
-    page.wait_for("The change is undone")
+    page.wait_for("The change has been undone")
     page.click("Choose a new password")
     page.wait_for("Check your inbox")
     fill(page, code=post.read(alice.email, "Reset your password").code)

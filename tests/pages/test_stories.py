@@ -8,7 +8,6 @@ from tests.support.browser import Browser, fill
 from tests.support.cast import PASSWORD
 from tests.support.factors import App, set_up
 from tests.support.links import CHALLENGE, VERIFIER
-from tests.support.smtp_server import MailServer
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -17,14 +16,8 @@ DAVE, NEW_PASSWORD = "dave@example.com", "Fresh-Horse-2"
 
 
 @pytest.fixture(scope="module")
-def settings(mail_server: MailServer) -> dict[str, str]:
-    return {"AUTH_SMTP_URL": mail_server.url(), "AUTH_DELIVER": "true"}
-
-
-@pytest.fixture
-def application(site) -> str:
-    """Where an application on another origin receives its code: a page that shows nothing."""
-    return f"http://localhost:{site.port}/health"
+def settings(mailing: dict[str, str]) -> dict[str, str]:
+    return mailing
 
 
 def signed_in(page: Browser, here: str, person, password: str = PASSWORD) -> None:

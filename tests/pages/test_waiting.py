@@ -37,8 +37,8 @@ PAGES = {
 # Those whose waiting window must never go on.
 PROVING = ["sign-in", "forgot-password"]
 IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1"
-USED = "This link was used in another browser. Go on there, or send another code."
-USED_SIGN_UP = "Your email address was confirmed in another browser. Sign in to go on."
+USED = "This link was used in another browser. Continue there, or send another code."
+USED_SIGN_UP = "Your email address was confirmed in another browser. Sign in to continue."
 
 
 @pytest.fixture
@@ -109,10 +109,10 @@ class TestSignInAndRecovery:
         link = ask(desktop, page, alice.email)
         said = words(phone.visit(link))
         assert (
-            "The link was asked for just now , with Firefox on Linux, from 127.0.0.1: not in this browser."
+            "This link was requested just now with Firefox on Linux from 127.0.0.1, not in this browser."
             in said
         )
-        assert "type the code from this email there" in said
+        assert "enter the code from this email there" in said
 
         phone.press("verify")
         assert (
@@ -190,7 +190,7 @@ class TestSignUp:
     ):
         link = ask(desktop, "sign-up", DAVE)
         said = words(phone.visit(link))
-        assert "Then go on in the window where you signed up." in said
+        assert "Then return to the window where you signed up." in said
         assert "Signed up just now , with Firefox on Linux, from 127.0.0.1." in said
         phone.press("verify")
         assert "Your email address is confirmed" in words(phone.page)
@@ -302,7 +302,7 @@ class TestEmailChange:
         if way == "link opened here":
             assert desktop.page.url == f"{SITE}/account?done=email_change"
             return
-        assert "Go on in the window where you changed it." in words(phone.page)
+        assert "Return to the window where you changed it." in words(phone.page)
         assert phone.session_cookie is None
         desktop.page = waiting
         assert _told(desktop, "/account/email/waiting/state", email=NEW) is True
@@ -400,7 +400,7 @@ class TestApi:
     ):
         phone.visit(path(type, sent(type)))
         said = words(phone.page)
-        assert "with Safari on iOS, from 127.0.0.1: not in this browser." in said
+        assert "with Safari on iOS from 127.0.0.1, not in this browser." in said
         assert "open the link there" in said
         phone.press("verify")
         assert phone.page.url == f"{SITE}/{'new-password' if type == 'recovery' else 'account?done=here'}"
@@ -420,7 +420,7 @@ class TestApi:
         assert database.count("authorization_codes") == 0
         assert sign_in(client, DAVE).status_code == 200
 
-    def test_user_cannot_say_so_for_the_link_of_a_page(self, desktop, phone, alice, ask, database):
+    def test_action_same_does_not_override_the_cookie(self, desktop, phone, alice, ask, database):
         phone.visit(ask(desktop, "sign-in", alice.email))
         assert (
             phone.send("/verify", **phone.page.forms[0].fields, action="same").url
@@ -428,9 +428,10 @@ class TestApi:
         )
         assert database.count("authorization_codes") == 0
 
-    def test_link_brings_the_code_without_pages(self, make_app, client, sent):
+    @pytest.mark.parametrize("type", ["magiclink", "recovery", "signup"])
+    def test_link_brings_the_code_without_pages(self, make_app, client, sent, type):
         phone = Visitor(make_app(AUTH_PAGES="false", AUTH_REDIRECT_ALLOW_LIST=APP))
-        phone.visit(path("magiclink", sent("magiclink")))
+        phone.visit(path(type, sent(type)))
         assert code_of(phone.press("verify"))
 
 

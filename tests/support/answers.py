@@ -7,6 +7,8 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
+from auth import __version__
+
 
 class Like:
     """Equal to every string of a pattern."""
@@ -74,6 +76,19 @@ def assert_ok(response: Response, body: Any, status: int = 200) -> None:
     """Assert the status and the whole body of a response."""
     assert (response.status_code, response.json) == (status, body)
     assert response.mimetype == "application/json"
+
+
+def unhealthy(msg: str) -> dict[str, Any]:
+    """Return the expected response of GET /health at 503."""
+    return {
+        "status": "unhealthy",
+        "service": "latchkey",
+        "version": __version__,
+        "timestamp": A_TIMESTAMP,
+        "code": 503,
+        "msg": msg,
+        "error_code": "service_unavailable",
+    }
 
 
 def identity(provider: str, address: str, **changes: Any) -> dict[str, Any]:

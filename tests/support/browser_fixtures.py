@@ -74,6 +74,12 @@ def mail_server() -> Iterator[MailServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def mailing(mail_server: MailServer) -> dict[str, str]:
+    """The settings of a service that sends its mails there."""
+    return {"AUTH_SMTP_URL": mail_server.url(), "AUTH_DELIVER": "true"}
+
+
 @pytest.fixture
 def post(mail_server: MailServer) -> Post:
     return Post(mail_server)
@@ -118,6 +124,12 @@ def site(serving, database, app) -> ServerClient:
 def here(site, host: str) -> str:
     """The origin of the service."""
     return f"http://{host}:{site.port}"
+
+
+@pytest.fixture
+def application(site) -> str:
+    """Where an application on another origin receives its code: a page that shows nothing."""
+    return f"http://localhost:{site.port}/health"
 
 
 @pytest.fixture

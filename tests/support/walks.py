@@ -146,7 +146,7 @@ def links(walker: Walker) -> None:
     walker.press("verify", factor_code=app.wrong_code())
     walker.shows("link that undoes, wrong code", "That code is wrong or was used before.")
     walker.press("verify", factor_code=app.code())
-    walker.shows("undone", "The change is undone")
+    walker.shows("undone", "The change has been undone")
     walker.press("forgot-password")
     walker.shows("undone, code", "Enter it to choose a new password.")
 
@@ -177,7 +177,7 @@ def elsewhere(walker: Walker) -> None:
     walker.press("sign-up", email=DAVE, password=PASSWORD)
     leave()
     walker.visit(path("signup", walker.outbox.last(DAVE).token))
-    walker.shows("link of a sign-up in another browser", "Then go on in the window where you signed up.")
+    walker.shows("link of a sign-up in another browser", "Then return to the window where you signed up.")
     walker.press("verify")
     walker.shows("confirmed for another browser", "Your email address is confirmed")
     walker.client.post("/magiclink", json={"email": ALICE, "code_challenge": CHALLENGE})

@@ -132,7 +132,7 @@ class TestSessionsThatLackAStep:
         assert_error(session.get("/admin/users"), *LOW)
         assert raised(session, app).get("/admin/users").status_code == 200
 
-    def test_setting_gives_the_tokens_of_complete_sessions(self, make_app, alice, service_role):
+    def test_mfa_tokens_full_gives_the_full_audience(self, make_app, alice, service_role):
         app, _ = set_up(alice.open_session())
         lacking = alice.sign_in()
         client = make_app(AUTH_MFA_TOKENS="full").test_client()
@@ -276,7 +276,7 @@ class TestRoutes:
             assert response.status_code != 401, path
         assert wrong == []
 
-    def test_user_with_a_factor_is_at_aal1_what_others_are_at_aal2(self, alice, database):
+    def test_session_that_lacks_a_step_changes_nothing_but_may_sign_out(self, alice, database):
         set_up(alice.open_session())
         low = alice.sign_in()
         before = database.everything("users", "sessions")

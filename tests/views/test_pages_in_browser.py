@@ -126,7 +126,7 @@ def test_email_change_can_be_confirmed_and_undone(page, site, here, alice, outbo
     page.open("about:blank")
     page.open(here + path("undo", outbox.last("alice@example.com").token))
     page.click("Continue")
-    page.wait_for("The change is undone")
+    page.wait_for("The change has been undone")
     assert database.value("SELECT email FROM users") == "alice@example.com"
 
 
