@@ -177,6 +177,21 @@ def test_every_view_is_limited_or_read_only_or_for_administrators(app):
     assert {unlimited[name] for name in UNLIMITED} <= {"admin", "service_role"}
 
 
+def test_no_limit_is_counted_by_user_alone_before_the_level_is_checked():
+    """The console's guard checks the level first."""
+    keys = {
+        (source, ast.unparse(keyword.value))
+        for source in SOURCES
+        for node in nodes(source)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "limited"
+        for keyword in node.keywords
+        if keyword.arg == "key"
+    }
+    by_user = {source for source, key in keys if "caller_id" in key}
+    assert len(keys) > 5
+    assert by_user == {"auth/console/access.py"}
+
+
 def test_allow_lists_exactly_the_methods_of_a_path(app):
     methods: dict[str, set[str]] = defaultdict(set)
     for rule in app.url_map.iter_rules():

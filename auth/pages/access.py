@@ -19,7 +19,7 @@ _ID = form_schemas.IdForm()
 @blueprint.post("/account/sessions/end")
 @signed_in
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def end_device() -> Response:
     """End one of the user's sessions."""
     session_id = known_id(read_form(_ID)["id"], "session.not_found")
@@ -33,7 +33,7 @@ def end_device() -> Response:
 @blueprint.post("/account/sessions/end-others")
 @signed_in
 @own_form
-@limited("logout", key=guard.caller_id)
+@limited("logout", key=guard.caller_on_network)
 def end_other_devices() -> Response:
     browser_sessions.end("others")
     return to_own("account?done=devices#devices")
@@ -42,7 +42,7 @@ def end_other_devices() -> Response:
 @blueprint.post("/account/connect")
 @signed_in
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def connect_provider() -> Response:
     """Begin to link an identity; the page that confirms this names the account."""
     identity_linking.require_manual_linking()
@@ -55,7 +55,7 @@ def connect_provider() -> Response:
 @blueprint.post("/account/disconnect")
 @signed_in
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def disconnect_provider() -> Response:
     identity_linking.require_manual_linking()
     identity_linking.unlink(known_id(read_form(_ID)["id"], "identity_not_found"))

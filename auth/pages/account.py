@@ -81,7 +81,7 @@ def show_delete() -> Response:
 @signed_in
 @shows(_delete_form)
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def submit_delete() -> Response:
     require_proof()
     read_form(form_schemas.DeletionForm())

@@ -49,7 +49,7 @@ def show_changes() -> Response:
 @signed_in
 @shows(_form)
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def remove_change() -> Response:
     change_user({"remove": [known_id(read_form(form_schemas.IdForm())["id"], "not_found")]})
     return to_own(with_query(destination().path("account/changes"), {"done": "removed"}))
@@ -59,7 +59,7 @@ def remove_change() -> Response:
 @signed_in
 @shows(_form)
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def undo_changes() -> Response:
     """Undo what was added while no notice of it could be mailed."""
     removal.take_back()

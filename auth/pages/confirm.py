@@ -88,7 +88,7 @@ def submit_confirm() -> Response:
 @signed_in
 @shows(_form)
 @own_form
-@limited("verify", key=guard.caller_id)
+@limited("verify", key=guard.caller_on_network)
 def submit_passkey_proof() -> Response:
     passkeys.prove(sent_credential())
     response = to_own(own_page(request.form.get("next")) or "account")

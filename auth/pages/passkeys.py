@@ -54,7 +54,7 @@ def submit_passkey() -> Response:
 @blueprint.post("/account/passkeys/new")
 @signed_in
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def show_new_passkey() -> Response:
     """Ask the browser to create a passkey."""
     passkeys.require_enabled()
@@ -66,7 +66,7 @@ def show_new_passkey() -> Response:
 @blueprint.post("/account/passkeys")
 @signed_in
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def submit_new_passkey() -> Response:
     passkeys.require_enabled()
     credential = sent_credential()
@@ -78,7 +78,7 @@ def submit_new_passkey() -> Response:
 @blueprint.post("/account/passkeys/remove")
 @signed_in
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def remove_passkey() -> Response:
     form = read_form(form_schemas.IdForm())
     passkey_id = known_id(form["id"], "webauthn_credential_not_found")

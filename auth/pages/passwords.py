@@ -86,7 +86,7 @@ def show_new_password() -> Response:
 @shows(_new_form)
 @own_form
 @queued
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def submit_new_password() -> Response:
     change_user(read_form(form_schemas.PasswordForm()))
     return go_on(destination(), done="password")

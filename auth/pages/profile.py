@@ -76,7 +76,7 @@ def show_name() -> Response:
 @signed_in
 @shows(_name_form)
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def submit_name() -> Response:
     change_user({"data": {"name": read_form(form_schemas.NameForm())["name"] or None}})
     return to_own("account?done=name")
@@ -93,8 +93,8 @@ def show_email() -> Response:
 @signed_in
 @shows(_email_form)
 @own_form
-@limited("user_changes", key=guard.caller_id)
-@limited("address_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
+@limited("address_changes", key=guard.caller_on_network)
 def submit_email() -> Response:
     """Send a code to the new address, and ask for it."""
     form = read_form(form_schemas.EmailForm())
@@ -147,7 +147,7 @@ def _has_email(email: str) -> bool:
 @signed_in
 @shows(_email_form)
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def remove_email() -> Response:
     change_user({"email": None})
     return to_own("account?done=email_removed")
@@ -164,8 +164,8 @@ def show_phone() -> Response:
 @signed_in
 @shows(_phone_form)
 @own_form
-@limited("user_changes", key=guard.caller_id)
-@limited("address_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
+@limited("address_changes", key=guard.caller_on_network)
 def submit_phone() -> Response:
     """Send a code to the new number, and ask for it."""
     form = read_form(form_schemas.PhoneForm())
@@ -188,7 +188,7 @@ def submit_phone_code() -> Response:
 @signed_in
 @shows(_phone_form)
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def remove_phone() -> Response:
     change_user({"phone": None})
     return to_own("account?done=phone_removed")

@@ -166,7 +166,7 @@ def continue_signed_in() -> Response:
 @blueprint.post("/sign-out")
 @signed_in
 @own_form
-@limited("logout", key=guard.caller_id)
+@limited("logout", key=guard.caller_on_network)
 def sign_out() -> Response:
     """End the browser's session with those of its applications, or all of the user's."""
     to, form = destination(), read_form(form_schemas.SignOutForm())

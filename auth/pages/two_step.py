@@ -56,7 +56,7 @@ def show_two_step() -> Response:
 @blueprint.post("/account/two-step")
 @signed_in
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def begin_two_step() -> Response:
     """Show the secret of a new authenticator app, as a QR code and as text."""
     require(add("factor"))
@@ -88,7 +88,7 @@ def finish_two_step() -> Response:
 @blueprint.post("/account/two-step/remove")
 @signed_in
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def remove_two_step() -> Response:
     factors.remove(known_id(read_form(form_schemas.IdForm())["id"], "mfa_factor_not_found"), {})
     return to_own("account?done=factor_removed#security")
@@ -97,7 +97,7 @@ def remove_two_step() -> Response:
 @blueprint.post("/account/recovery-codes")
 @signed_in
 @own_form
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def new_recovery_codes() -> Response:
     """Replace the recovery codes, and show the new ones once."""
     require(add("recovery_codes"))

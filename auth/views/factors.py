@@ -14,7 +14,7 @@ blueprint = Blueprint("factors", __name__)
 
 @blueprint.post("/factors")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def enrol_factor() -> Response:
     """Begin to enrol a second factor, which counts once it is verified."""
     known = guard.live_caller()
@@ -45,7 +45,7 @@ def verify_factor(factor_id: str) -> Response:
 
 @blueprint.delete("/factors/<factor_id>")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def delete_factor(factor_id: str) -> Response:
     """Remove one of the caller's factors."""
     body, factor_id = read_body(schemas.Reauthentication()), _factor_id(factor_id)
@@ -72,7 +72,7 @@ def delete_any_factor(user_id: str, factor_id: str) -> Response:
 
 @blueprint.post("/recovery_codes")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def create_recovery_codes() -> Response:
     """Create ten recovery codes, shown once, and void older ones."""
     codes, created_at = recovery_codes.create(read_body(schemas.Reauthentication()))

@@ -30,7 +30,7 @@ blueprint.record(lambda state: state.app.url_map.converters.update(identity_id=_
 
 @blueprint.get("/user/identities/authorize")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def authorize_identity() -> Response:
     """Return the URL of the page on which the user agrees to link an identity."""
     if request.method == "HEAD":
@@ -113,7 +113,7 @@ def _dead_link() -> Response:
 
 @blueprint.delete("/user/identities/<identity_id:identity_id>")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def delete_identity(identity_id: str) -> Response:
     """Unlink one of the caller's identities, but not the last way to sign in."""
     identity_linking.require_manual_linking()

@@ -14,7 +14,7 @@ blueprint = Blueprint("passkeys", __name__)
 
 @blueprint.post("/passkeys/registration/options")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def begin_passkey_registration() -> Response:
     """Return the options with which the caller's browser creates a passkey."""
     passkeys.require_enabled()
@@ -24,7 +24,7 @@ def begin_passkey_registration() -> Response:
 
 @blueprint.post("/passkeys/registration/verify")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def finish_passkey_registration() -> Response:
     """Add the passkey that the caller's browser has created."""
     passkeys.require_enabled()
@@ -59,7 +59,7 @@ def list_passkeys() -> Response:
 
 @blueprint.patch("/passkeys/<passkey_id>")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def rename_passkey(passkey_id: str) -> Response:
     """Rename one of the caller's passkeys."""
     guard.live_caller()
@@ -69,7 +69,7 @@ def rename_passkey(passkey_id: str) -> Response:
 
 @blueprint.delete("/passkeys/<passkey_id>")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def delete_passkey(passkey_id: str) -> Response:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
     known = guard.live_caller()

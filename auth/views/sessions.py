@@ -14,7 +14,7 @@ blueprint = Blueprint("sessions", __name__)
 
 @blueprint.post("/logout")
 @guard.access_token
-@limited("logout", key=guard.caller_id)
+@limited("logout", key=guard.caller_on_network)
 def logout() -> Response:
     """End the caller's sessions in `scope`."""
     scope = read_query(schemas.LogoutQuery())["scope"]
@@ -34,7 +34,7 @@ def list_sessions() -> Response:
 
 @blueprint.delete("/sessions/<session_id>")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def delete_session(session_id: str) -> Response:
     """End one of the caller's sessions."""
     if not is_uuid(session_id):

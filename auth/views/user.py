@@ -35,8 +35,8 @@ def _keeps_addresses() -> bool:
 
 @blueprint.put("/user")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
-@limited("address_changes", key=guard.caller_id, unless=_keeps_addresses)
+@limited("user_changes", key=guard.caller_on_network)
+@limited("address_changes", key=guard.caller_on_network, unless=_keeps_addresses)
 def update_user() -> Response:
     """Change the caller's metadata and password, and make a new email or phone pending."""
     body = read_body(schemas.UserChange())
@@ -46,7 +46,7 @@ def update_user() -> Response:
 
 @blueprint.delete("/user")
 @guard.access_token
-@limited("user_changes", key=guard.caller_id)
+@limited("user_changes", key=guard.caller_on_network)
 def delete_user() -> Response:
     """Delete the caller with everything that belongs to it."""
     moment = delete_caller(read_body(schemas.Reauthentication()))

@@ -114,7 +114,9 @@ def caller_id() -> str:
 
 
 def caller_on_network() -> str:
-    """Return a key for limits that a thief of the password must not use up for the user."""
+    """Return the key of limits that count before the level is checked: a thief of the password must not use
+    them up for the user.
+    """
     return f"{g.caller.user_id} {g.client['network']}"
 
 

@@ -328,14 +328,29 @@ class TestPlaces:
         kind = "recovery" if "recovery" in form else "totp"
         assert counted(database, f"{kind} {carol.id}") == most
 
-    @pytest.mark.parametrize("path", ["/factors/{}/challenge", "/recovery_codes/verify", "/reauthenticate"])
+    @pytest.mark.parametrize(
+        ("method", "path", "body"),
+        [
+            ("post", "/factors/{}/challenge", {}),
+            ("post", "/recovery_codes/verify", {}),
+            ("post", "/reauthenticate", {}),
+            ("put", "/user", {"data": {}}),
+            ("put", "/user", {"email": "m@evil.example"}),
+            ("post", "/logout?scope=others", {}),
+            ("post", "/logout?scope=x", {}),
+        ],
+        ids=str,
+    )
     def test_requests_of_a_thief_do_not_use_up_the_limits_of_the_owner(
-        self, path, make_app, owner, alice, at
+        self, method, path, body, make_app, owner, alice, at
     ):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         thief = alice.sign_in(client=at(ELSEWHERE, app))
         path = path.format(owner[0].id)
-        assert [thief.post(path, json={}).status_code for _ in range(31)][-1] == 429
+        assert [getattr(thief, method)(path, json=body).status_code for _ in range(31)][-1] == 429
         session = raised(alice.sign_in(client=at(HOME, app)), owner[0])
         body = {"current_password": PASSWORD}
         assert session.post("/reauthenticate", json=body).status_code == 200
+        assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
+        assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
+        assert session.post("/logout?scope=others").status_code == 200

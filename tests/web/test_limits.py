@@ -331,14 +331,25 @@ class TestLimitsByUser:
         answers = [session.put("/user", json={"email": bob.email}).status_code for _ in range(7)]
         assert answers == [409] * 5 + [429] * 2
 
-    def test_user_is_counted_across_networks(self, limited, alice):
-        client = limited(USER_CHANGES="2 per 5 minutes")
+    @pytest.mark.parametrize(
+        ("method", "path"), [("PUT", "/user"), ("POST", "/logout?scope=others")], ids=str
+    )
+    def test_each_network_of_a_user_has_its_own_count(self, limited, alice, method, path):
+        client = limited(USER_CHANGES="1 per 5 minutes", LOGOUT="1 per 5 minutes")
         headers = alice.sign_in().authorization
-        answers = [
-            client.put("/user", json={}, headers=headers, **at(place)).status_code
+        for place in (HOME, OFFICE, "2001:db8::1"):
+            response = ask(client, method, path, headers=headers, **at(place))
+            assert (response.status_code, limits(response)) == (200, (1, 0))
+        assert_refused(ask(client, method, path, headers=headers, **at("2001:db8::2")), 300, 1)
+
+    def test_networks_of_a_user_share_the_messages_to_an_address(self, limited, alice):
+        client = limited(MESSAGES_PER_RECIPIENT="2 per hour")
+        headers = alice.sign_in().authorization
+        asked = [
+            client.put("/user", json={"email": "a@example.com"}, headers=headers, **at(place))
             for place in (HOME, OFFICE, ELSEWHERE)
         ]
-        assert answers == [200, 200, 429]
+        assert [response.status_code for response in asked] == [200, 200, 429]
 
     @pytest.mark.parametrize(
         "end",
