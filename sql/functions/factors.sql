@@ -26,10 +26,11 @@ AS $$
   SELECT EXISTS (SELECT FROM second_steps(owner))
 $$;
 
+-- An anonymous user cannot enrol a factor, because it cannot give the proof for that.
 CREATE OR REPLACE FUNCTION must_have_step(u users, required text) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT required = 'all' OR required = 'admins' AND u.role = 'admin'
+  SELECT required = 'all' AND NOT is_anonymous(u) OR required = 'admins' AND u.role = 'admin'
 $$;
 
 -- Whether a session at `aal` lacks a step that its user has, or must have. A refresh and a sign-in look up

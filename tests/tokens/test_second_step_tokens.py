@@ -92,9 +92,20 @@ class TestSessionsThatLackAStep:
         client = make_app(AUTH_MFA_REQUIRED=required).test_client()
         assert [audience(person.sign_in(client=client)) for person in (alice, carol)] == expected
 
-    def test_anonymous_user_of_whom_a_step_is_demanded_lacks_it_too(self, make_app):
-        app = make_app(AUTH_MFA_REQUIRED="all", AUTH_ANONYMOUS_ENABLED="true")
-        assert audience(sign_up_anonymously(app.test_client())) == "second_step"
+    def test_setting_demands_a_step_of_an_anonymous_user_who_has_become_permanent(self, make_app, outbox):
+        client = make_app(AUTH_MFA_REQUIRED="all", AUTH_ANONYMOUS_ENABLED="true").test_client()
+        session = sign_up_anonymously(client)
+        assert (audience(session), audience(session.refreshed())) == ("authenticated", "authenticated")
+        assert session.put("/user", json={"email": "dave@example.com"}).status_code == 200
+        follow(client, "email_change", outbox.last("dave@example.com").token)
+        assert_error(session.put("/user", json={"data": {}}), *LOW)
+        session = session.refreshed()
+        assert audience(session) == "second_step"
+        assert session.get("/reauthenticate").status_code == 200
+        nonce = outbox.last("dave@example.com").code
+        assert session.post("/reauthenticate", json={"nonce": nonce}).status_code == 200
+        _app, session = set_up(session)
+        assert audience(session) == "authenticated"
 
     def test_every_way_to_sign_in_gives_the_same_audience(self, client, alice, outbox):
         app, _ = set_up(alice.open_session())
