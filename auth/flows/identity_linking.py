@@ -43,8 +43,9 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
         "caller_id": flow.user_id,
         "caller_session_id": flow.session_id,
         "caller_expires_at": None,
-        # `begin` has checked the token and the proof.
-        "caller_aal": "aal2",
+        # `begin` has checked the token and the proof, by the factors of then. The session may have been
+        # raised by the first factor since.
+        "caller_aal": latchkey.db.one("select_level_since", user_id=flow.user_id, moment=flow.created_at).aal,
         "caller_level": Level.SESSION,
     }
     with latchkey.db.transaction() as tx:

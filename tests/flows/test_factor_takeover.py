@@ -10,7 +10,15 @@ import pytest
 from tests.support.answers import A_TIMESTAMP, assert_error
 from tests.support.authenticator import ES256, Key, encode
 from tests.support.cast import PASSWORD, session_of
-from tests.support.factors import challenge, enrol, raised, set_up, verify
+from tests.support.factors import (
+    challenge,
+    enrol,
+    has_no_shown_network,
+    raised,
+    set_up,
+    show_network,
+    verify,
+)
 from tests.support.links import OTHER_PHONE, VERIFIER, WITH_CHALLENGE, follow, hand_in, press, type_in
 from tests.support.passkeys import register, sign_in
 from tests.support.server import at_once
@@ -108,6 +116,19 @@ class TestUndo:
         assert press(client, "undo", token, factor_code=app.code()).status_code == 303
         assert database.value("SELECT email FROM users") == alice.email
         assert database.count("factors") == 1
+
+    def test_networks_lose_the_tries_that_links_to_the_old_or_new_address_gave(
+        self, client, alice, outbox, database
+    ):
+        app, session = set_up(alice.open_session())
+        show_network(database)
+        change_email(client, session, outbox)
+        assert has_no_shown_network(database)
+        show_network(database)
+        database.run("UPDATE factors SET last_step = NULL")
+        token = outbox.last(alice.email, "email_changed").token
+        assert press(client, "undo", token, factor_code=app.code()).status_code == 303
+        assert has_no_shown_network(database)
 
     def test_factor_from_after_the_change_does_not_count(self, client, alice, changed, database):
         first, token = changed

@@ -55,3 +55,15 @@ def set_up(session: Session, name: str = "") -> tuple[App, Session]:
     """Enrol a factor and verify it, with the code of the step before this one."""
     app = enrol(session, name)
     return app, raised(session, app, -1)
+
+
+def show_network(database: Any) -> None:
+    """Let every user have spent a mailed link on another network, as a thief of the mailbox may have."""
+    database.run(
+        "INSERT INTO known_networks (user_id, network, shown_at) SELECT id, '192.0.2.99', now() FROM users"
+        " ON CONFLICT (user_id, network) DO UPDATE SET shown_at = now()"
+    )
+
+
+def has_no_shown_network(database: Any) -> bool:
+    return database.count("known_networks", "network = '192.0.2.99' AND shown_at IS NOT NULL") == 0

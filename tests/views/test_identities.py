@@ -10,6 +10,7 @@ from tests.conftest import secret
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok, identity
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD
+from tests.support.factors import set_up
 from tests.support.fake_provider import Answer
 from tests.support.links import CHALLENGE
 from tests.support.oauth import (
@@ -445,6 +446,14 @@ class TestChangesDuringALinking:
         session.post("/logout")
         assert_failed(browser.visit(back), "session_not_found")
         assert (database.count("identities"), outbox.sent()) == (1, [])
+
+    def test_linking_fails_if_the_session_adds_the_first_factor_meanwhile(
+        self, session, browser, service, database
+    ):
+        _app, session = set_up(session)
+        assert_failed(browser.submit(), "session_not_found")
+        assert database.count("identities") == 1
+        assert fragment(link(service, session, "google")) == LINKED
 
     def test_linking_fails_after_a_ban(self, service, session, browser, database):
         back = browser.submit(stop=service.is_callback).url
