@@ -107,6 +107,25 @@ ON CONFLICT DO NOTHING;
 -- name: void_password(user_id uuid)
 UPDATE users SET password_hash = NULL, updated_at = now() WHERE id = :user_id;
 
+-- name: void_links_to_recent_address(user_id uuid, address text)
+-- The address may be a thief's, if there is a link to one from before it, which the row names. Otherwise it may
+-- be the owner's only one.
+WITH earlier AS (
+  SELECT t.target
+    FROM one_time_tokens AS t
+    JOIN added_to(:user_id, now() - interval '7 days') AS added
+      ON added.type IN ('email', 'phone') AND added.label = :address
+   WHERE t.user_id = :user_id AND t.purpose IN ('undo', 'email_restore') AND t.target <> :address
+     AND t.created_at <= added.added_at AND t.spent_at IS NULL AND t.expires_at > now()
+   ORDER BY t.created_at
+   LIMIT 1
+), voided AS (
+  DELETE FROM one_time_tokens AS t
+   USING earlier
+   WHERE t.user_id = :user_id AND t.purpose IN ('undo', 'email_restore') AND t.target = :address
+)
+SELECT target FROM earlier;
+
 -- name: void_undo_links(user_id uuid, moment timestamptz)
 -- The links of later changes, whose addresses may be the thief's; without a moment, all links.
 DELETE FROM one_time_tokens

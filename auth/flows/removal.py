@@ -4,10 +4,11 @@ from typing import Any
 
 from flask import g
 
+from auth import addresses
 from auth.context import latchkey
 from auth.flows import factors
 from auth.flows.reauthentication import Act, lock_caller, needed, proof_needed, remove
-from auth.flows.undo import tell, tell_of_identity
+from auth.flows.undo import notice_address, tell, tell_of_identity
 from auth.web import audit, guard
 from auth.web.errors import ApiError
 from sql import Database, Transaction
@@ -55,12 +56,13 @@ def take_away(
     ]
     if not providers and not factor_ids:
         return []
+    told = _as_told(tx, caller, [kind for kind in ADDRESSES if kind in providers])
     for provider in providers if is_told else ():
         if provider in ADDRESSES:
-            tell(tx, caller, f"{provider}_changed", session_id, restored=provider)
+            tell(tx, told, f"{provider}_changed", session_id, restored=provider)
         else:
-            tell_of_identity(tx, caller, "identity_unlinked", provider, session_id)
-    factors.remove_recent(tx, caller, factor_ids, is_told=is_told)
+            tell_of_identity(tx, told, "identity_unlinked", provider, session_id)
+    factors.remove_recent(tx, told, factor_ids, is_told=is_told)
     delete(tx, caller.id, providers)
     check_remaining(tx, caller.id)
     # An attacker who added the removed credential may have signed in with it.
@@ -68,6 +70,21 @@ def take_away(
     tx.run("end_user_sessions", user_id=caller.id, kept_session_id=session_id, reason=reason)
     tx.run("void_tokens", user_id=caller.id)
     return providers
+
+
+def _as_told(tx: Transaction, caller: Any, kinds: list[str]) -> Any:
+    """Void the undo links to recent addresses that are removed, and return the caller as `tell` needs it.
+
+    If notices went to such an address, they go to the one from before: a link would bring the other back.
+    """
+    told = caller
+    for address in [getattr(caller, kind) for kind in kinds]:
+        row = tx.one("void_links_to_recent_address", user_id=caller.id, address=address)
+        if row and address == notice_address(caller):
+            is_email = addresses.is_email(row.target)
+            email, phone = (row.target, None) if is_email else (None, row.target)
+            told = caller._replace(email=email, email_proved=is_email, phone=phone, phone_proved=not is_email)
+    return told
 
 
 def may_take_back() -> bool:

@@ -25,7 +25,7 @@ def tell(
     Call it before the change. `restored` is the provider of the identity that the change replaces or removes,
     `restored_factor` the id of a factor; `others` are variables of the template.
     """
-    target = _proved_address(user)
+    target = notice_address(user)
     if target is None:
         return
     message = Message(target, code=False, lifetime=one_time.UNDO_LIFETIME, sms_link=True)
@@ -36,7 +36,7 @@ def tell(
 
 def tell_of_identity(tx: Transaction, user: Any, kind: str, provider: str, session_id: str | None) -> None:
     """Write the notice of a linked or unlinked identity, without a link if the user's email is not proved."""
-    if _proved_address(user):
+    if notice_address(user):
         restored = provider if kind == "identity_unlinked" else None
         tell(tx, user, kind, session_id, restored=restored, provider=provider)
     elif user.email:
@@ -87,7 +87,8 @@ def list_undone(token_hash: bytes | None, db: Any = None) -> Any:
     return (db or latchkey.db).all("list_undone", token_hash=token_hash, purposes=list(one_time.UNDO))
 
 
-def _proved_address(user: Any) -> str | None:
+def notice_address(user: Any) -> str | None:
+    """Return the proved address to which notices with a link go, if any."""
     if user.email_proved:
         return user.email
     return user.phone if user.phone_proved and latchkey.settings.offers_phone else None

@@ -89,6 +89,11 @@ def recover(client, outbox, email):
     return hand_in(client, "recovery", outbox.last(email, "recovery").token)
 
 
+def sign_in_by_phone(client, outbox, **options):
+    client.post("/otp", json={"phone": PHONE, "create_user": False} | options)
+    return session_of(client, type_in(client, "sms", PHONE, outbox.last(PHONE, "sms").code))
+
+
 def signs_in_by_phone(client, outbox, phone, user_id):
     client.post("/otp", json={"phone": phone, "create_user": False})
     sent = outbox.sent(phone, "sms")
@@ -298,6 +303,44 @@ class TestLinksToTheThief:
         response = client.put(f"/admin/users/{owner.id}", json=change, headers=service_role)
         assert response.status_code == 200
         assert fragment(follow(client, "undo", to_mallory)) == EXPIRED
+
+    def test_removal_of_the_address_voids_them_and_is_told_to_the_address_from_before(
+        self, client, owner, outbox, database
+    ):
+        add_phone(owner.sign_in(), outbox)
+        age(database, 10)
+        change_email(owner.sign_in(), outbox)
+        session = sign_in_by_phone(client, outbox)
+        add_phone(session, outbox, OTHER_PHONE)
+        to_mallory = outbox.last(MALLORY, "phone_changed").token
+        recent = session.get("/user/recent_changes").json["recent_changes"]
+        ids = [way["id"] for way in recent if way["type"] == "email"]
+        assert session.put("/user", json={"remove": ids}).status_code == 200
+        assert fragment(follow(client, "undo", to_mallory)) == EXPIRED
+        assert database.count("one_time_tokens", f"purpose = 'undo' AND target = '{MALLORY}'") == 0
+        assert database.value("SELECT email FROM users") is None
+        follow(client, "undo", outbox.last(owner.email, "email_changed").token)
+        assert database.one("SELECT email, phone FROM users") == (owner.email, None)
+
+    def test_removal_of_another_recent_address_is_told_to_the_present_one(self, owner, outbox):
+        session = owner.sign_in()
+        change_email(session, outbox, "new@example.com")
+        add_phone(session, outbox)
+        assert session.put("/user", json={"phone": None}).status_code == 200
+        assert outbox.last().to == "new@example.com"
+
+    def test_removal_of_an_address_without_earlier_links_keeps_them(self, client, outbox, database):
+        sign_in_by_phone(client, outbox, create_user=True)
+        age(database, 10)
+        session = sign_in_by_phone(client, outbox)
+        change_email(session, outbox, "owner@example.com")
+        database.run("DELETE FROM one_time_tokens")
+        thief = sign_in_by_phone(client, outbox)
+        add_phone(thief, outbox, OTHER_PHONE)
+        token = outbox.last("owner@example.com", "phone_changed").token
+        assert thief.put("/user", json={"email": None}).status_code == 200
+        assert outbox.last("owner@example.com", "email_changed").lifetime == 7 * 86_400
+        assert fragment(follow(client, "undo", token)) == UNDONE
 
 
 class TestRecovery:
