@@ -386,8 +386,9 @@ CREATE INDEX failure_counts_expires_at ON failure_counts (expires_at);
 CREATE INDEX failure_counts_key ON failure_counts (key COLLATE "C");
 
 -- Networks from which a user has signed in. Wrong passwords from other networks do not lock the user out
--- there. `passed_at`: the last second step from there. `mail_proved_at`: the last mailed link or code that was
--- used there. Both give the network tries of its own for wrong codes of a second step (has_own_tries).
+-- there. `passed_at`: the last second step from there. `mail_proved_at`: the last mailed link or code that
+-- was used there. Both give the network tries of its own for wrong codes of a second step: see
+-- has_own_tries.
 CREATE TABLE known_networks (
   user_id         uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   network         text NOT NULL,

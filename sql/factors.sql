@@ -22,9 +22,9 @@ UPDATE failure_counts SET count = greatest(count - :tries, 0) WHERE key = ANY (:
 -- name: record_mail_proof(user_id uuid, network text)
 SELECT record_mail_proof(:user_id, :network);
 
--- name: forget_shown_networks(user_id uuid)
--- For a change of an address: a thief of the mailbox from before may have shown them.
-UPDATE known_networks SET shown_at = NULL WHERE user_id = :user_id AND shown_at IS NOT NULL;
+-- name: forget_mail_proofs(user_id uuid)
+-- For a change of an address: a thief of the mailbox from before may have used links.
+UPDATE known_networks SET mail_proved_at = NULL WHERE user_id = :user_id AND mail_proved_at IS NOT NULL;
 
 -- name: select_level_since(user_id uuid, moment timestamptz)
 -- What a session that did something at a moment had proved: its user may have had no factor yet.

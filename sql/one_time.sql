@@ -128,8 +128,8 @@ WITH dropped AS (
   DELETE FROM recovery_codes WHERE user_id = :user_id
 ), dropped_networks AS (
   UPDATE known_networks
-     SET passed_at = NULL, shown_at = NULL
-   WHERE user_id = :user_id AND coalesce(passed_at, shown_at) IS NOT NULL
+     SET passed_at = NULL, mail_proved_at = NULL
+   WHERE user_id = :user_id AND coalesce(passed_at, mail_proved_at) IS NOT NULL
 )
 UPDATE users
    SET email = CASE WHEN NOT :drops_email THEN email END,

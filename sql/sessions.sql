@@ -78,8 +78,8 @@ RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_u
           s.user_id,
           s.counter,
           s.aal,
-          -- The copy spares users without a factor the look-up, which takes 30 µs. Metadata that contains the
-          -- text costs the look-up, nothing else.
+          -- The copy spares users without a factor the look-up, which takes 30 µs. Metadata that contains
+          -- the text costs the look-up, nothing else.
           lacks_step(u, s.aal, :mfa_required,
                      copy.object LIKE '%"factors": [%' AND has_second_step(u.id)) AS lacks_step,
           methods_of(s) AS amr,

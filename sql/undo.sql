@@ -108,8 +108,8 @@ ON CONFLICT DO NOTHING;
 UPDATE users SET password_hash = NULL, updated_at = now() WHERE id = :user_id;
 
 -- name: void_links_to_recent_address(user_id uuid, address text)
--- The address may be a thief's, if there is a link to one from before it, which the row names. Otherwise it may
--- be the owner's only one.
+-- The address may be a thief's, if there is a link to one from before it, which the row names. Otherwise it
+-- may be the owner's only one.
 WITH earlier AS (
   SELECT t.target
     FROM one_time_tokens AS t

@@ -75,7 +75,7 @@ def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
     tx.run("void_password", user_id=user.id)
     tx.run("end_user_sessions", user_id=user.id, kept_session_id=None, reason="change_undone")
     tx.run("void_tokens", user_id=user.id)
-    tx.run("forget_shown_networks", user_id=user.id)
+    tx.run("forget_mail_proofs", user_id=user.id)
     tx.run("void_undo_links", user_id=user.id, moment=spent.created_at)
     email = target if kept == "email" else tx.one("lock_user", user_id=user.id).email
     removed = [f"{way.type} {way.label}".strip() for way in added]

@@ -168,7 +168,7 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
     else:
         tx.run("change_phone", user_id=user.id, phone=spent.target, is_proved=True)
     tx.run("write_address_identity", user_id=user.id, provider=provider, address=spent.target)
-    tx.run("forget_shown_networks", user_id=user.id)
+    tx.run("forget_mail_proofs", user_id=user.id)
     if is_first:
         conversion.finish(tx, user.id, spent.session_id)
     elif by_email:

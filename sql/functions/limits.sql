@@ -70,7 +70,8 @@ AS $$
                             LIMIT 10))
          OR EXISTS (SELECT
                       FROM known_networks AS n
-                     WHERE n.user_id = owner AND n.network = here AND n.mail_proved_at > now() - interval '1 day')
+                     WHERE n.user_id = owner AND n.network = here
+                       AND n.mail_proved_at > now() - interval '1 day')
 $$;
 
 -- Call it with the user's row locked.

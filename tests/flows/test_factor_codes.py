@@ -324,7 +324,7 @@ class TestPlaces:
         statuses = [visitor.press(action, **fields).status for _ in range(21)]
         most = 10 if "recovery" in form else 20
         assert statuses == [422] * most + [429] * (21 - most)
-        assert "another network" in visitor.page.text
+        assert "a network where you have passed" in visitor.page.text
         kind = "recovery" if "recovery" in form else "totp"
         assert counted(database, f"{kind} {carol.id}") == most
 

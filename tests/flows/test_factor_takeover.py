@@ -13,10 +13,10 @@ from tests.support.cast import PASSWORD, session_of
 from tests.support.factors import (
     challenge,
     enrol,
-    has_no_shown_network,
+    has_no_mail_proof,
+    prove_mail_elsewhere,
     raised,
     set_up,
-    show_network,
     verify,
 )
 from tests.support.links import OTHER_PHONE, VERIFIER, WITH_CHALLENGE, follow, hand_in, press, type_in
@@ -121,14 +121,14 @@ class TestUndo:
         self, client, alice, outbox, database
     ):
         app, session = set_up(alice.open_session())
-        show_network(database)
+        prove_mail_elsewhere(database)
         change_email(client, session, outbox)
-        assert has_no_shown_network(database)
-        show_network(database)
+        assert has_no_mail_proof(database)
+        prove_mail_elsewhere(database)
         database.run("UPDATE factors SET last_step = NULL")
         token = outbox.last(alice.email, "email_changed").token
         assert press(client, "undo", token, factor_code=app.code()).status_code == 303
-        assert has_no_shown_network(database)
+        assert has_no_mail_proof(database)
 
     def test_factor_from_after_the_change_does_not_count(self, client, alice, changed, database):
         first, token = changed

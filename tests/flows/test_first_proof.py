@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cast import PASSWORD, session_of, sign_in
-from tests.support.factors import has_no_shown_network, set_up, show_network
+from tests.support.factors import has_no_mail_proof, prove_mail_elsewhere, set_up
 from tests.support.links import OTHER_PHONE, PHONE, assert_dead, fragment, hand_in, press, type_in
 from tests.support.oauth import Service, external
 
@@ -107,11 +107,11 @@ class TestProofByOtherMeans:
     ):
         set_up(mallory)
         assert database.count("known_networks", "passed_at IS NOT NULL") == 1
-        show_network(database)
+        prove_mail_elsewhere(database)
         session_of(lax, prove(lax, outbox, service_role))
         assert database.count("factors") == 0
         assert database.count("known_networks", "passed_at IS NOT NULL") == 0
-        assert has_no_shown_network(database)
+        assert has_no_mail_proof(database)
 
     def test_pending_changes_are_removed(self, lax, mallory, outbox, service_role, prove):
         mallory.put("/user", json={"email": "mallory@evil.example", "phone": PHONE})

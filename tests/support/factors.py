@@ -57,13 +57,13 @@ def set_up(session: Session, name: str = "") -> tuple[App, Session]:
     return app, raised(session, app, -1)
 
 
-def show_network(database: Any) -> None:
+def prove_mail_elsewhere(database: Any) -> None:
     """Let every user have spent a mailed link on another network, as a thief of the mailbox may have."""
     database.run(
-        "INSERT INTO known_networks (user_id, network, shown_at) SELECT id, '192.0.2.99', now() FROM users"
-        " ON CONFLICT (user_id, network) DO UPDATE SET shown_at = now()"
+        "INSERT INTO known_networks (user_id, network, mail_proved_at) SELECT id, '192.0.2.99', now() FROM users"
+        " ON CONFLICT (user_id, network) DO UPDATE SET mail_proved_at = now()"
     )
 
 
-def has_no_shown_network(database: Any) -> bool:
-    return database.count("known_networks", "network = '192.0.2.99' AND shown_at IS NOT NULL") == 0
+def has_no_mail_proof(database: Any) -> bool:
+    return database.count("known_networks", "network = '192.0.2.99' AND mail_proved_at IS NOT NULL") == 0
