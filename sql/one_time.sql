@@ -95,12 +95,12 @@ DELETE FROM one_time_tokens AS t
  WHERE t.user_id = asked.id AND t.purpose = 'email_change' AND t.target = asked.target;
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], purposes text[])
-SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata, session_id,
-       created_at, restores, browser_hash, user_agent, method_of(t) AS method
+SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata,
+       session_id, created_at, restores, browser_hash, user_agent, method_of(t) AS method
   FROM spend_link(:token_hash, :purposes) AS t
  UNION ALL
-SELECT user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata, session_id,
-       created_at, restores, browser_hash, user_agent, method_of(t) AS method
+SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata,
+       session_id, created_at, restores, browser_hash, user_agent, method_of(t) AS method
   FROM spend_code(:target, :code_macs, :purposes) AS t;
 
 -- name: select_proof(user_id uuid, provider text)

@@ -1,6 +1,6 @@
 -- name: select_used_link(browser_hash bytea, target text, purpose text)
 -- Whose link or code this browser asked for, once it has been used anywhere.
-SELECT t.user_id
+SELECT t.user_id, t.purpose = 'signup' AND t.password_hash IS NULL AS has_gone_on
   FROM one_time_tokens AS t
  WHERE t.browser_hash = :browser_hash AND t.target = :target AND t.purpose = :purpose
    AND t.spent_at IS NOT NULL AND t.expires_at > now()
@@ -8,6 +8,7 @@ SELECT t.user_id
 
 -- name: lock_confirmed_sign_up(browser_hash bytea, target text)
 -- The salt makes a hash unique: an equal one is the password of this very sign-up, and nobody's later one.
+-- A user who has signed out since may have left the browser to somebody else.
 SELECT u.id, u.email, t.id AS token_id
   FROM users AS u
   JOIN one_time_tokens AS t ON t.user_id = u.id
@@ -15,9 +16,10 @@ SELECT u.id, u.email, t.id AS token_id
    AND t.spent_at IS NOT NULL AND t.expires_at > now()
    AND t.password_hash = u.password_hash AND t.target = u.email
    AND sign_in_refusal(u, 'email', true, true, false) IS NULL
+   AND NOT EXISTS (SELECT FROM sessions AS s WHERE s.user_id = u.id AND s.ended_at > t.spent_at)
  LIMIT 1
    FOR UPDATE OF u;
 
 -- name: use_confirmed_sign_up(token_id uuid)
--- Once: another window of the browser finds it signed in.
+-- Once, and not after its own link or code has opened a session.
 UPDATE one_time_tokens SET password_hash = NULL WHERE id = :token_id AND password_hash IS NOT NULL;

@@ -58,6 +58,11 @@ def own_target(purpose: str, *, has_page: bool) -> str | None:
     return Destination().before_password().own_url("new-password") if to_page else None
 
 
+def target_of(link: Any) -> str | None:
+    """Return where a link leads, by its page's button and for a program: None for the site."""
+    return link.redirect_to or own_target(link.purpose, has_page=latchkey.settings.has_site)
+
+
 @dataclass(frozen=True)
 class Destination:
     """The application that the browser came from: its URL, and a code challenge (RFC 7636).

@@ -8,6 +8,7 @@ from psycopg2.errors import UniqueViolation
 from auth import addresses
 from auth.context import latchkey
 from auth.flows import conversion, factor_codes, removal, undo_credentials, waiting
+from auth.flows.arrivals import target_of
 from auth.flows.authorization_codes import write_code
 from auth.flows.token_response import Outcome, open_session
 from auth.flows.undo import tell, undo
@@ -127,6 +128,8 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool
     # A sign-up goes on in its own browser: see `waiting.continue_sign_up`.
     elif not (is_elsewhere and is_sign_up):
         session = open_session(tx, user_id, spent.method)
+    if is_sign_up and (code or session):
+        waiting.finish_sign_up(tx, spent.id)
     acts = [
         ("email_confirmed" if by_email else "phone_confirmed") if proof.is_confirmation else None,
         "password_changed" if password_hash else None,
@@ -143,7 +146,8 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool
     return Outcome(
         session=session,
         authorization_code=code,
-        redirect_to=spent.redirect_to,
+        # A code is for the application alone.
+        redirect_to=target_of(spent) if session else spent.redirect_to,
         recent_changes=recent,
         is_elsewhere=is_elsewhere,
     )

@@ -131,6 +131,7 @@ SCOPES = {"global": "everywhere", "local": "here", "others": "everywhere else"}
 METHODS = {
     "password": "password",
     "otp": "a link or code",
+    "sign_up": "a sign-up that was confirmed elsewhere",
     "recovery": "a recovery",
     "oauth": "a provider",
     "webauthn": "a passkey",

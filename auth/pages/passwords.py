@@ -56,7 +56,7 @@ def submit_forgot_password() -> Response:
     back = destination().before_password().own_url("new-password")
     body = {**form, "redirect_to": back, **waiting.bound()}
     request_message("recovery" if "email" in form else "sms", body)
-    return code_page("forgot-password", address_of(form))
+    return code_page("forgot-password", address_of(form), has_asked=True)
 
 
 @blueprint.post("/forgot-password/verify")

@@ -12,8 +12,9 @@ from auth.flows.browser_sessions import signed_in
 from auth.flows.message_requests import request_message
 from auth.flows.password_attempts import queued
 from auth.flows.password_sign_in import sign_in_with_password
+from auth.flows.token_response import see_other
 from auth.flows.verification import by_code, spend
-from auth.net.redirects import origin
+from auth.net.redirects import origin, with_query
 from auth.pages.page import address, masked, page, provider, to_own
 from auth.pages.problems import Problem, shows, told
 from auth.web import form_schemas, guard
@@ -46,26 +47,34 @@ def address_of(form: Mapping[str, Any]) -> str:
     return form.get("email") or form["phone"]
 
 
-def code_page(path: str, typed_address: str, *, problem: Problem | None = None) -> Response:
-    """Ask for the code of a mail or an SMS, which `path`/verify takes."""
+def code_page(
+    path: str, typed_address: str, *, problem: Problem | None = None, has_asked: bool = False
+) -> Response:
+    """Ask for the code of a mail or an SMS, which `path`/verify takes.
+
+    The page waits for the link of the mail if it, or the page before, has asked for that: `has_asked`.
+    """
+    has_asked = has_asked or "has_asked" in request.form
+    if problem and problem.error_code == "user_banned":
+        # The code is used, here: the page would take the link for one that another browser has used.
+        has_asked = False
     shown = {"typed_address": typed_address, "shown_address": address(masked(typed_address))}
     channel = "" if is_email(typed_address) else "_phone"
     names = {"purpose": path.replace("-", "_") + channel, "channel": channel}
     again = path if path == "forgot-password" else f"{path}/code"
-    return form_page("code.html", path, path=path, again=again, problem=problem, **names, **shown)
+    return form_page(
+        "code.html", path, path=path, again=again, problem=problem, has_asked=has_asked, **names, **shown
+    )
 
 
 def submit_code(path: str, link_type: str) -> Response:
     """Sign the browser in with the code of a form. Raises `ApiError`."""
     form = read_form(form_schemas.CodeForm())
+    # First, because the code of a used link would count as a wrong one.
+    if "email" in form and (response := go_on_if_used(path, form["email"])):
+        return response
     proof = by_code(address_of(form), form["code"])
-    try:
-        outcome = spend(link_type if "email" in form else "sms", proof, redirects=False)
-    except ApiError as error:
-        is_unknown = error.error_code == "otp_expired" and "email" in form
-        if is_unknown and (response := go_on_if_used(path, form["email"])):
-            return response
-        raise
+    outcome = spend(link_type if "email" in form else "sms", proof, redirects=False)
     return arrive(outcome.session, *_onward(path))
 
 
@@ -83,9 +92,13 @@ def go_on_if_used(path: str, email: str) -> Response | None:
     if path != "sign-up":
         raise ApiError("elsewhere.otp_expired")
     session = None if known else waiting.continue_sign_up(email)
-    if session is None:
+    if session:
+        return arrive(session, to)
+    used = waiting.used_link(email, LINKS[path])
+    if known or not used or not used.has_gone_on:
         raise ApiError("sign_up_elsewhere.otp_expired")
-    return arrive(session, to)
+    # Perhaps in another window of this browser, whose cookie comes with the next request.
+    return see_other(with_query(to.own_url("sign-in"), {"error_code": "used_elsewhere_sign_up"}))
 
 
 def _onward(path: str) -> tuple[Destination, str]:
@@ -143,7 +156,7 @@ def request_sign_in_code() -> Response:
     form, back = read_form(form_schemas.AddressForm()), destination().own_url("sign-in")
     body = {**form, "create_user": False, "redirect_to": back, **waiting.bound()}
     request_message("magiclink" if "email" in form else "sms", body)
-    return code_page("sign-in", address_of(form))
+    return code_page("sign-in", address_of(form), has_asked=True)
 
 
 @blueprint.post("/sign-in/verify")

@@ -46,7 +46,7 @@ def submit_sign_up() -> Response:
     row = sign_up(body)
     if latchkey.settings.autoconfirm:
         return arrive(row, to)
-    return code_page("sign-up", address_of(form))
+    return code_page("sign-up", address_of(form), has_asked=True)
 
 
 @blueprint.post("/sign-up/code")
@@ -58,7 +58,7 @@ def request_sign_up_code() -> Response:
     form, back = read_form(form_schemas.AddressForm()), destination().own_url("sign-in")
     body = {**form, "redirect_to": back, **waiting.bound()}
     request_message("signup" if "email" in form else "sms_signup", body)
-    return code_page("sign-up", address_of(form))
+    return code_page("sign-up", address_of(form), has_asked=True)
 
 
 @blueprint.post("/sign-up/verify")

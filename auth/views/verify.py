@@ -11,10 +11,10 @@ from auth.flows.arrivals import (
     Destination,
     arrive,
     form_targets,
-    own_target,
     redirect_done,
     redirect_signed_in,
     redirect_with_error,
+    target_of,
 )
 from auth.flows.token_response import Outcome, token_response
 from auth.flows.undo import list_undone
@@ -111,7 +111,7 @@ def _proof(body: Mapping[str, str]) -> Proof:
 
 
 def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Response:
-    target = _target(query, link.redirect_to or own_target(link.purpose, has_page=latchkey.settings.has_site))
+    target = _target(query, target_of(link))
     challenge = undo_credentials.challenge(query["token"]) if link.asks_for_factor else None
     undone = list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
     return page(

@@ -61,7 +61,8 @@ CREATE OR REPLACE FUNCTION methods_of(s sessions) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT coalesce(s.amr, jsonb_build_array(jsonb_build_object(
-           'method', s.method, 'timestamp', floor(extract(epoch FROM s.created_at))::bigint)))
+           'method', CASE s.method WHEN 'sign_up' THEN 'password' ELSE s.method END,
+           'timestamp', floor(extract(epoch FROM s.created_at))::bigint)))
 $$;
 
 CREATE OR REPLACE FUNCTION factor_object(f factors) RETURNS jsonb

@@ -52,11 +52,13 @@ AS $$
 $$;
 
 -- When the session's user last authenticated. An application's session is as old as the proof of the browser
--- that opened it, or a stolen cookie could open fresh sessions.
+-- that opened it, or a stolen cookie could open fresh sessions. A `sign_up` that goes on in its window
+-- authenticates nobody: the password was typed before.
 CREATE OR REPLACE FUNCTION authenticated_at(s sessions) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT CASE WHEN s.opened_by IS NULL THEN greatest(s.created_at, s.reauthenticated_at)
+  SELECT CASE WHEN s.opened_by IS NULL AND s.method <> 'sign_up'
+              THEN greatest(s.created_at, s.reauthenticated_at)
               ELSE coalesce(s.reauthenticated_at, 'epoch') END
 $$;
 

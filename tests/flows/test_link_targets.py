@@ -95,6 +95,18 @@ class TestAsked:
         database.run("UPDATE one_time_tokens SET redirect_to = NULL")
         assert fragment(spent(client, link), APPLICATION) == tokens_for("recovery")
 
+    def test_program_is_led_where_the_button_leads_without_an_application(
+        self, make_app, alice, ask, database
+    ):
+        client = make_app(AUTH_SITE_URL=SITE).test_client()
+        for lead in (spent, lambda client, link: client.get(link.removeprefix(SITE))):
+            link = ask(client, "/recover", DIALECT).partition("&redirect_to=")[0]
+            database.run("UPDATE one_time_tokens SET redirect_to = NULL")
+            assert lead(client, link).location == f"{SITE}/new-password"
+        # But a code is for the application.
+        link = ask(client, "/recover", code_challenge=CHALLENGE).partition("&redirect_to=")[0]
+        assert query(client.get(link.removeprefix(SITE))).keys() == {"code"}
+
     def test_administrator_in_the_console_leads_to_our_page(self, app, client, carol, alice, mailbox):
         operator = Visitor(app).with_session_of(carol)
         operator.visit("/console/users/invite")

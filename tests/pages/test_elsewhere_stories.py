@@ -137,7 +137,7 @@ def test_change_of_email_goes_on_at_the_desktop(desktop, phone, here, alice, pos
         type_in(desktop, mail.code)
         desktop.wait_for("Your email address is changed.")
         phone.click("Continue")
-    phone.wait_for("It has been used, has expired, or was replaced")
+        phone.wait_for("It has been used, has expired, or was replaced")
         return
     phone.click("Continue")
     phone.wait_for("Return to the window where you changed it.")

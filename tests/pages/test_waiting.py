@@ -26,7 +26,7 @@ from tests.support.pages import Visitor, words
 from tests.support.server import at_once
 
 DAVE, NOBODY, NEW = "dave@example.com", "nobody@example.com", "new@example.com"
-APP = "https://app.example.com/in"
+APP, NATIVE = "https://app.example.com/in", "myapp://callback"
 TO_APP = urlencode({"redirect_to": APP, "code_challenge": CHALLENGE})
 # For each page that asks for a link: the form's action, and the type of the link.
 PAGES = {
@@ -43,7 +43,7 @@ USED_SIGN_UP = "Your email address was confirmed in another browser. Sign in to 
 
 @pytest.fixture
 def app(make_app) -> Any:
-    return make_app(AUTH_REDIRECT_ALLOW_LIST=APP)
+    return make_app(AUTH_REDIRECT_ALLOW_LIST=f"{APP},{NATIVE}")
 
 
 @pytest.fixture
@@ -123,6 +123,8 @@ class TestSignInAndRecovery:
         assert is_used(desktop, page, alice.email) is True
         assert_gets_nothing(desktop, page, alice.email, outbox.last().code, USED)
         assert database.count("sessions") == 1
+        # The code of a used link is not a wrong one.
+        assert database.count("failure_counts", "starts_with(key, 'code ') AND count > 0") == 0
         if page == "forgot-password":
             # Not with the application's code either.
             assert phone.submit(password="Fresh-Horse-2").url == f"{SITE}/account?done=password"
@@ -205,6 +207,43 @@ class TestSignUp:
         assert session.user["email"] == DAVE
         assert [method["method"] for method in session.claims["amr"]] == ["password"]
         assert database.count("audit_log", "action = 'signed_in'") == 2
+        # Nobody has shown to know the password now.
+        changed = session.put("/user", json={"email": NEW})
+        assert (changed.status_code, changed.json["error_code"]) == (400, "reauthentication_needed")
+        assert desktop.visit("/account/email").url == f"{SITE}/account/confirm?next=email"
+        assert desktop.submit(current_password=PASSWORD).url == f"{SITE}/account/email"
+
+    @pytest.mark.parametrize("way", ["link opened here", "code typed here", "signed in on the phone"])
+    def test_browser_is_not_let_in_again_after_a_sign_out(self, desktop, phone, ask, outbox, database, way):
+        link, code, waiting = ask(desktop, "sign-up", DAVE), outbox.last().code, desktop.page
+        leaving = phone if "phone" in way else desktop
+        if way == "code typed here":
+            desktop.press("sign-up/verify", code=code)
+        else:
+            leaving.visit(link)
+            leaving.press("verify")
+        if leaving is phone:
+            phone.visit("/sign-in")
+            phone.submit(email=DAVE, password=PASSWORD)
+        leaving.visit("/account")
+        leaving.send("/sign-out", scope="global")
+        desktop.page = waiting
+        for action, fields in (("waiting", {"page": "sign-up"}), ("sign-up/verify", {"code": code})):
+            desktop.visit("/sign-in")
+            assert USED_SIGN_UP in words(desktop.send(f"/{action}", email=DAVE, **fields))
+        assert desktop.session_cookie is None or not desktop.session_cookie.value
+        assert database.count("sessions", "ended_at IS NULL") == 0
+
+    def test_window_that_has_not_asked_does_not_wait(self, desktop, phone, ask):
+        ask(desktop, "sign-up", DAVE)
+        phone.visit("/sign-in")
+        phone.submit(email=DAVE, password=PASSWORD)
+        for visitor, waits in ((phone, False), (desktop, True)):
+            for _ in range(2):
+                assert "Check your inbox" in words(visitor.page)
+                assert ("data-waiting" in visitor.page.text) is waits
+                visitor.press("sign-up/verify", code="000000")
+        assert "data-waiting" in phone.press("sign-up/code").text
 
     def test_fifty_polls_open_one_session(self, app, desktop, phone, ask, database):
         link = ask(desktop, "sign-up", DAVE)
@@ -216,12 +255,18 @@ class TestSignUp:
             "Cookie": "; ".join(f"{cookie.name}={cookie.value}" for cookie in desktop.cookies),
         }
 
-        def poll(_: int) -> int:
+        def poll(_: int) -> str:
             browser = app.test_client(use_cookies=False)
-            return browser.post("/waiting", data=form.fields, headers=headers).status_code
+            return browser.post("/waiting", data=form.fields, headers=headers).headers["Location"]
 
-        assert sorted(set(at_once(50, poll))) == [303, 403]
+        led = sorted(at_once(50, poll))
+        assert (led[0], led[-1].partition("=")[0]) == (led[-2], f"{APP}?code")
         assert database.count("sessions", "opened_by IS NULL") == 1
+        # The other windows ask again, with the cookie that the browser has got by then.
+        assert USED_SIGN_UP in words(desktop.visit(led[0]))
+        phone.visit("/sign-in")
+        phone.submit(email=DAVE, password=PASSWORD)
+        assert f"Continue as {DAVE}" in words(phone.visit(led[0]))
 
     def test_resent_link_goes_on_too(self, desktop, phone, ask, outbox, database):
         ask(desktop, "sign-up", DAVE)
@@ -256,7 +301,6 @@ class TestSignUp:
             "UPDATE users SET password_hash = NULL",
             "UPDATE users SET banned_until = 'infinity'",
             "UPDATE users SET email = 'other@example.com'",
-            "UPDATE one_time_tokens SET password_hash = NULL",
         ],
     )
     def test_sign_up_that_no_longer_sets_the_password_gains_nothing(
@@ -325,10 +369,14 @@ class TestStrangers:
         phone.press("verify")
         mallory = Visitor(app)
         mallory.visit("/sign-in")
-        told = []
+        told: list[tuple[Any, ...]] = []
         for address in (email, NOBODY):
             before = parts.db.statements_run
             told.append((is_used(mallory, page, address), parts.db.statements_run - before))
+            before, asked = parts.db.statements_run, mallory.page
+            told[-1] += (mallory.send(f"/{page}/verify", email=address, code="000000").status,)
+            told[-1] += (parts.db.statements_run - before,)
+            mallory.page = asked
         assert told[0] == told[1]
         assert told[0][0] is False
 
@@ -374,10 +422,10 @@ class TestApi:
     def sent(self, client, alice, outbox):
         """Ask for a link with a browser, and return it."""
 
-        def sent(type: str, user_agent: str = IPHONE) -> str:
+        def sent(type: str, user_agent: str = IPHONE, target: str = APP) -> str:
             url = {"magiclink": "/magiclink", "recovery": "/recover", "signup": "/signup"}[type]
             body = {"email": DAVE, "password": PASSWORD} if type == "signup" else {"email": alice.email}
-            body |= WITH_CHALLENGE | {"redirect_to": APP}
+            body |= WITH_CHALLENGE | {"redirect_to": target}
             response = client.post(url, json=body, headers={"User-Agent": user_agent})
             assert response.status_code in (200, 201), response.text
             return outbox.last(body["email"], type).token
@@ -385,14 +433,18 @@ class TestApi:
         return sent
 
     @pytest.mark.parametrize("type", ["magiclink", "recovery", "signup"])
-    @pytest.mark.parametrize("user_agent", [BROWSER["User-Agent"], "node", ""])
+    @pytest.mark.parametrize(
+        ("user_agent", "target"),
+        # A native application asks in a WebView of its own.
+        [(BROWSER["User-Agent"], APP), ("node", APP), ("", APP), (IPHONE, NATIVE)],
+    )
     def test_link_of_the_same_or_an_unknown_kind_of_browser_brings_the_code(
-        self, app, sent, database, type, user_agent
+        self, app, sent, database, type, user_agent, target
     ):
         client = app.test_client()
-        token = sent(type, user_agent)
+        token = sent(type, user_agent, target)
         assert "not in this browser" not in client.get(path(type, token), headers=BROWSER).text
-        assert query(press(client, type, token, redirect_to=APP), APP).keys() == {"code"}
+        assert query(press(client, type, token, redirect_to=target), target).keys() == {"code"}
 
     @pytest.mark.parametrize("type", ["magiclink", "recovery"])
     def test_link_of_another_kind_of_browser_brings_the_application_nothing(
