@@ -95,7 +95,8 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 -- `counter` is that of the newest refresh token. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
 -- `opened_by` is the session on our pages that gave an application this one, `identity_id` the identity that
--- opened it; `code_given_at` is when a code from the user's mailbox was last given in it.
+-- opened it; `code_given_at` is when a code from the user's mailbox was last given in it, `factor_proved_at`
+-- when a factor was last used in it.
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -117,6 +118,7 @@ CREATE TABLE sessions (
   opened_by     uuid,
   identity_id   uuid,
   code_given_at timestamptz,
+  factor_proved_at timestamptz,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);

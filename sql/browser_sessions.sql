@@ -28,7 +28,7 @@ SELECT * FROM used;
 -- The application's session has the level and the proof of the browser's.
 UPDATE sessions AS s
    SET opened_by = opener.id, aal = opener.aal, amr = methods_of(opener), factor_id = opener.factor_id,
-       reauthenticated_at = authenticated_at(opener)
+       reauthenticated_at = authenticated_at(opener), factor_proved_at = opener.factor_proved_at
   FROM sessions AS opener
   JOIN users AS u ON u.id = opener.user_id
  WHERE s.id = :session_id AND opener.id = :opened_by

@@ -214,7 +214,8 @@ UPDATE sessions AS s
        amr = jsonb_path_query_array(methods_of(s), '$[*] ? (@.method <> $method)',
                                     jsonb_build_object('method', :method))
              || jsonb_build_object('method', :method, 'timestamp', floor(extract(epoch FROM now()))::bigint),
-       factor_id = :factor_id, reauthenticated_at = now(), counter = s.counter + 2, refreshed_at = now()
+       factor_id = :factor_id, reauthenticated_at = now(), factor_proved_at = now(), counter = s.counter + 2,
+       refreshed_at = now()
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked
  WHERE s.id = :session_id AND u.id = s.user_id
@@ -265,7 +266,8 @@ SELECT CASE WHEN state = 'live'
 
 -- name: record_reauthentication(session_id uuid, given text)
 UPDATE sessions
-   SET reauthenticated_at = now(), code_given_at = CASE :given WHEN 'code' THEN now() ELSE code_given_at END
+   SET reauthenticated_at = now(), code_given_at = CASE :given WHEN 'code' THEN now() ELSE code_given_at END,
+       factor_proved_at = CASE :given WHEN 'factor' THEN now() ELSE factor_proved_at END
  WHERE id = :session_id;
 
 -- name: record_identity(session_id uuid, provider text, subject text)

@@ -102,7 +102,8 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
        u.phone,
        u.phone_confirmed_at IS NOT NULL AS phone_confirmed,
        extract(epoch FROM now() - authenticated_at(s))::bigint AS authentication_age,
-       extract(epoch FROM now() - proved_at(s))::bigint AS proof_age
+       has_verified_factor(u.id) AS has_factor,
+       extract(epoch FROM now() - proved_at(u, s))::bigint AS proof_age
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;

@@ -90,7 +90,7 @@ def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
     with latchkey.db.transaction() as tx:
         tried = factor_codes.count(tx, "totp", guard.caller_id())
         factor = own_factor(tx, guard.caller_id(), factor_id)
-        caller = lock_caller(tx, *_acts(factor), given="code")
+        caller = lock_caller(tx, *_acts(factor), given="begun")
         if not tx.one("try_challenge", id=challenge_id, factor_id=factor.id, **ids):
             raise ApiError("mfa_challenge_expired")
         if factor_codes.spend_totp(tx, tried, [factor], code):
@@ -114,7 +114,7 @@ def verify_webauthn(
         assertions.require_older(answer.credential, added_before)
     refusal = None
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, *_acts(factor), given="code")
+        caller = lock_caller(tx, *_acts(factor), given="begun")
         # Another request may have verified or removed it.
         if own_factor(tx, caller.id, factor_id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")

@@ -50,7 +50,7 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
     }
     with latchkey.db.transaction() as tx:
         try:
-            user = lock_caller(tx, add("identity"), given="proof", caller=caller)
+            user = lock_caller(tx, add("identity"), given="begun", caller=caller)
         except ApiError:
             # The flow began with a session that could link.
             raise ApiError("session_not_found") from None

@@ -46,7 +46,7 @@ def finish_registration(known: Any, body: dict[str, Any]) -> str:
     name = authenticators.name_of(created.aaguid)
     with latchkey.db.transaction() as tx:
         # `begin_registration` has asked for the proof, unless the user was anonymous then.
-        caller = lock_caller(tx, add("passkey"), given=None if known.is_anonymous else "code")
+        caller = lock_caller(tx, add("passkey"), given=None if known.is_anonymous else "begun")
         _credentials(tx, caller.id)
         if not caller.is_anonymous:
             end_other_sessions(tx, caller.id)

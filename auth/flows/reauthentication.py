@@ -1,7 +1,7 @@
 """What a caller may do, and the proofs that some acts need (ASVS 3.7.1).
 
 The SQL function `refusal_of_act` decides; docs/security.md shows its table. A proof is an authentication of
-the last 15 minutes.
+the last 15 minutes, by a factor if the user has one.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _CREDENTIALS = (
     "current_password, factor_code of an authenticator app, or nonce with the code that GET /reauthenticate"
     " sends"
 )
-_CODE = "code.reauthentication_needed"
+_CODE, _FACTOR = "code.reauthentication_needed", "mfa.reauthentication_needed"
 # What satisfies the refusals of `refusal_of_act`, and the end of the sentence that says why.
 _WANTED = {
     "reauthentication_needed": (_CREDENTIALS, "this session is too old for this change"),
@@ -33,11 +33,18 @@ _WANTED = {
         "nonce with the code that GET /reauthenticate mails or latchkey create-admin prints",
         "the first factor of an administrator needs it",
     ),
+    _FACTOR: (
+        "factor_code of an authenticator app, a passkey, or verify a factor again",
+        "a user with a factor needs one used in this session in the last 15 minutes",
+    ),
     "older.reauthentication_needed": (
         "the passkey, or sign in by the provider, from before what was added",
         "only that takes it back",
     ),
 }
+# The members of a body that satisfy a refusal; the first one counts.
+_ACCEPTED = {_CODE: ("nonce",), _FACTOR: ("factor_code",)}
+_ANY = ("current_password", "factor_code", "nonce")
 
 
 class Act(NamedTuple):
@@ -119,31 +126,31 @@ def lock_caller(
 ) -> Any:
     """Lock and return the caller's row. Raises `ApiError` if the session has ended, or may not do the acts.
 
-    `given` is what `give_proof` returned, `wanted` what the error asks for; `caller` is that of the request,
-    unless it is named.
+    `given` is what `give_proof` returned, or `begun` if an earlier request asked for the proof; `wanted` what
+    the error asks for; `caller` is that of the request, unless it is named.
     """
     caller = caller or guard.caller()
     row = tx.one("lock_caller", given=given, **_parameters(acts), **_ages(caller), **caller)
     if row and row.state in _WANTED:
-        raise needed(row.state, wanted)
+        raise needed(row.state, None if row.state == _FACTOR else wanted)
     return guard.admit(row)
 
 
 def check_credential(known: Any, body: dict[str, Any], key: str = "reauthentication_needed") -> str:
-    """Check the password or code of a body, and return `code` for one from the mailbox, else `proof`.
-
-    Raises the `ApiError` of `key` if the body has none. Only a code satisfies `code.reauthentication_needed`.
+    """Check the password or code of a body, and return `factor` for the code of an app, `code` for one from
+    the mailbox, else `proof`. Raises the `ApiError` of `key` if the body has none that satisfies it.
     """
-    given = "proof"
-    if "current_password" in body and key != _CODE:
-        _check_current_password(body["current_password"], known)
-    elif "factor_code" in body and key != _CODE:
-        if not check_totp(guard.caller_id(), body["factor_code"]):
+    name = next((each for each in _ACCEPTED.get(key, _ANY) if each in body), None)
+    if name == "current_password":
+        _check_current_password(body[name], known)
+        return "proof"
+    if name == "factor_code":
+        if not check_totp(guard.caller_id(), body[name]):
             details = "factor_code: must be a new code of an authenticator app"
             raise ApiError("reauthentication_not_valid", details)
-    elif "nonce" in body:
-        given = _spend_nonce(body["nonce"], known)
-    if (given != "code" and key == _CODE) or not body.keys() & {"current_password", "factor_code", "nonce"}:
+        return "factor"
+    given = _spend_nonce(body[name], known) if name else None
+    if given is None or (given != "code" and key == _CODE):
         raise needed(key)
     return given
 

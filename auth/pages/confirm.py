@@ -15,6 +15,7 @@ from auth.pages.page import address, masked, page, provider, to_own
 from auth.pages.passkeys import challenge, own_passkeys, sent_credential
 from auth.pages.problems import Problem, shows
 from auth.pages.profile import own_user
+from auth.pages.sign_in import destination
 from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
@@ -70,8 +71,11 @@ def _sign_ins(next_page: str) -> dict[str, Any]:
 @blueprint.get("/account/confirm")
 @signed_in
 def show_confirm() -> Response:
-    """Ask for the password, a code, a passkey or a new sign-in by a provider."""
-    return _form()
+    """Ask for the password, a code, a passkey or a new sign-in, or lead to where factors are asked for."""
+    known = guard.live_caller()
+    # Below `aal2`, and by what is older, the user may take back what was added lately.
+    is_by_factor = known.has_factor and known.aal == "aal2" and request.args.get("by") != "older"
+    return to_own(destination().path("second-step")) if is_by_factor else _form()
 
 
 @blueprint.post("/account/confirm")

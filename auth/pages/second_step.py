@@ -9,6 +9,7 @@ from auth.context import latchkey
 from auth.flows import browser_sessions, factors, passkeys, recovery_codes, removal
 from auth.flows.arrivals import go_on
 from auth.flows.browser_sessions import signed_in
+from auth.flows.reauthentication import has_proof
 from auth.pages.page import to_own
 from auth.pages.passkeys import challenge, sent_credential
 from auth.pages.problems import Problem, shows
@@ -27,12 +28,15 @@ def _form(problem: Problem | None = None) -> Response:
     if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
         return to_own(destination().path("account/two-step"))
-    to = destination()
+    to, is_again = destination(), g.caller.aal == "aal2"
     # A thief may have added all of them: a recovery by mail removes them.
     offers = {
-        "may_remove": removal.may_remove_recent(guard.caller_id()),
-        "may_recover": removal.has_recent_factor(guard.caller_id()),
-        "may_skip": bool(to and not to.next) and not (ways.apps or ways.keys or ways.is_required),
+        "is_again": is_again,
+        "may_remove": not is_again and removal.may_remove_recent(guard.caller_id()),
+        "may_recover": not is_again and removal.has_recent_factor(guard.caller_id()),
+        "may_skip": not is_again
+        and bool(to and not to.next)
+        and not (ways.apps or ways.keys or ways.is_required),
     }
     return form_page("second_step.html", "second-step", problem=problem, **own_factors(ways), **offers)
 
@@ -78,7 +82,13 @@ def verify_key(*, added_before: Any = None) -> Any:
 def show_second_step() -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
     # Never continue from a GET request, which another site may have started.
-    return _form() if g.caller.aal != "aal2" else to_own(destination().path("sign-in"))
+    return _form() if _is_asked() else to_own(destination().path("sign-in"))
+
+
+def _is_asked() -> bool:
+    """Whether the session lacks the step, or it is too long ago for a change."""
+    known = guard.live_caller()
+    return g.caller.aal != "aal2" or (known.has_factor and not has_proof(known))
 
 
 @blueprint.post("/second-step")

@@ -77,6 +77,7 @@ ERRORS = {
     "form.insufficient_permissions": (403, "This form was sent by another site"),
     "reauthentication_needed": (400, "This needs reauthentication"),
     "code.reauthentication_needed": (400, "This needs reauthentication by a code"),
+    "mfa.reauthentication_needed": (400, "This needs reauthentication by a factor"),
     "older.reauthentication_needed": (400, "This needs reauthentication by an older credential"),
     "reauthentication_not_valid": (400, "The code is wrong or has expired"),
     "current_password_invalid": (400, "The current password is wrong"),

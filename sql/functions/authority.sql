@@ -84,12 +84,21 @@ AS $$
                       AND i.identity_data ->> i.provider = t.target))
 $$;
 
+-- When a session was last proved to be its user's: with a factor, if the user has one. A thief of an old
+-- session may know the password, or read the mail.
+CREATE OR REPLACE FUNCTION proved_at(u users, s sessions) RETURNS timestamptz
+  LANGUAGE sql STABLE
+AS $$
+  SELECT CASE WHEN has_verified_factor(u.id) THEN s.factor_proved_at ELSE proved_at(s) END
+$$;
+
 -- The key of the error that refuses an act, or null.
 --   actor     `session`, `undo_link`, `administrator` (in the console or by an access token), `service_role`
 --             (the key, and commands)
 --   s, aal    the session and the level of its access token
 --   required  AUTH_MFA_REQUIRED
---   given     what the request itself brought: `proof`, or `code` for a code from the user's mailbox
+--   given     what the request itself brought: `factor` for the code of an app, `code` for one from the
+--             user's mailbox, else `proof`; or `begun` if the act began with the proof
 --   proof_age, change_age   how many seconds a proof, and a sign-in, count; null for ever
 --   added_at  when the credential was added; null for one that the user was created with, and for a factor
 --             that is not verified
@@ -116,11 +125,16 @@ AS $$
          AND NOT (act = 'remove' AND coalesce(may_take_back(s, added_at), false))
     THEN 'insufficient_aal'
     WHEN kind = 'metadata' OR act = 'remove' AND kind = 'factor' AND added_at IS NULL THEN NULL
+    WHEN given IN ('begun', 'factor') THEN NULL
     -- The first factor of an administrator opens the console, so a password alone does not do.
     WHEN act = 'add' AND kind IN ('factor', 'passkey') AND u.role = 'admin' AND NOT has_verified_factor(u.id)
     THEN CASE WHEN given IS DISTINCT FROM 'code'
                    AND (s.code_given_at > now() - interval '15 minutes') IS NOT TRUE
               THEN 'code.reauthentication_needed' END
+    WHEN has_verified_factor(u.id) AND NOT coalesce(may_take_back(s, added_at), false)
+    -- A passkey cannot be sent with the change, so it counts for five minutes at least.
+    THEN CASE WHEN (proved_at(u, s) > now() - make_interval(secs => greatest(proof_age, 300))) IS NOT TRUE
+              THEN 'mfa.reauthentication_needed' END
     WHEN given IS NOT NULL THEN NULL
     WHEN kind IN ('password', 'account')
     THEN CASE WHEN authenticated_at(s) <= now() - make_interval(secs => change_age)

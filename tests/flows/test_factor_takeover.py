@@ -198,7 +198,10 @@ class TestUndo:
 class TestStolenSession:
     def test_day_old_session_adds_and_removes_nothing(self, alice, database):
         app, session = set_up(alice.open_session())
-        database.run("UPDATE sessions SET created_at = now() - interval '1 day', reauthenticated_at = NULL")
+        database.run(
+            "UPDATE sessions SET created_at = now() - interval '1 day',"
+            " reauthenticated_at = NULL, factor_proved_at = NULL"
+        )
         for response in (
             session.post("/factors", json={"factor_type": "totp"}),
             session.delete(f"/factors/{app.id}"),

@@ -36,7 +36,7 @@ class Dora:
             "users": ("created_at", "converted_at", "first_factor_at"),
             "identities": ("created_at", "updated_at"),
             "factors": ("created_at", "verified_at"),
-            "sessions": ("created_at", "reauthenticated_at"),
+            "sessions": ("created_at", "reauthenticated_at", "factor_proved_at"),
         }.items():
             moved = ", ".join(f"{column} = {column} - {interval}" for column in columns)
             self.database.run(f"UPDATE {table} SET {moved}")
@@ -310,7 +310,8 @@ class TestTakingBack:
 def sign_in_with_factor(dora, database):
     """Return a session of Dora that has passed the second step."""
     session = dora.sign_in()
-    database.run("UPDATE sessions SET aal = 'aal2' WHERE id = %(id)s", id=session.id)
+    raised = "aal = 'aal2', factor_proved_at = now()"
+    database.run(f"UPDATE sessions SET {raised} WHERE id = %(id)s", id=session.id)
     token = dora.service.parts.access_tokens.issue(
         session.user, session.id, session.claims["iat"], "aal2", []
     )

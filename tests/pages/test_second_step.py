@@ -55,6 +55,49 @@ class TestAuthenticatorApp:
         assert visitor.session_cookie.value != before.value
         assert visitor.visit("/second-step").url == f"{SITE}/account"
 
+    @pytest.mark.parametrize("path", ["new-password", "account/delete", "account/email", "account/two-step"])
+    def test_change_asks_for_it_again_and_not_for_the_password(
+        self, visitor, authenticator_app, database, path
+    ):
+        sign_in(visitor)
+        visitor.press("second-step", code=authenticator_app.code())
+        database.run("UPDATE sessions SET factor_proved_at = now() - interval '16 minutes'")
+        database.run("UPDATE factors SET last_step = NULL")
+        visitor.visit(f"/{path}")
+        page = visitor.press(path) if path == "account/two-step" else visitor.page
+        assert page.url == f"{SITE}/second-step?next={path.rpartition('/')[2]}"
+        assert "Confirm that it" in page.text
+        assert "account/confirm" not in page.text
+        assert 'type="password"' not in page.text
+        assert "That code is wrong." in visitor.press("second-step", code=authenticator_app.wrong_code()).text
+        assert visitor.press("second-step", code=authenticator_app.code()).url == f"{SITE}/{path}"
+        assert visitor.visit("/second-step").url == f"{SITE}/account"
+
+    def test_password_on_the_page_of_proofs_changes_nothing_without_it(
+        self, visitor, authenticator_app, database
+    ):
+        sign_in(visitor)
+        visitor.press("second-step", code=authenticator_app.code())
+        database.run("UPDATE sessions SET factor_proved_at = now() - interval '16 minutes'")
+        before = database.everything("users", "factors")
+        visitor.send("/account/confirm", current_password=PASSWORD, next="new-password")
+        assert "/second-step" in visitor.send("/new-password", password="Another-Horse-1").url
+        assert "/second-step" in visitor.send("/account/delete", confirmed="yes").url
+        assert database.everything("users", "factors") == before
+
+    def test_application_gets_a_session_as_old_as_it(self, make_app, authenticator_app, client, database):
+        target = "https://app.example.com/signed-in"
+        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
+        sign_in(visitor)
+        visitor.press("second-step", code=authenticator_app.code())
+        database.run("UPDATE sessions SET factor_proved_at = now() - interval '16 minutes'")
+        visitor.visit(f"/sign-in?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}")
+        code = parse_qs(visitor.press("sign-in/continue").url.partition("?")[2])["code"][0]
+        body = {"auth_code": code, "code_verifier": VERIFIER}
+        session = session_of(client, client.post("/token?grant_type=pkce", json=body))
+        response = session.put("/user", json={"password": "Another-Horse-1"})
+        assert (response.status_code, response.json["error_code"]) == (400, "reauthentication_needed")
+
     def test_form_that_is_sent_twice_does_not_sign_the_browser_out(self, visitor, authenticator_app):
         sign_in(visitor)
         form, cookies = visitor.page.forms[0].fields | {"code": authenticator_app.code()}, visitor.cookies

@@ -332,17 +332,23 @@ def second_step(walker: Walker) -> None:
     walker.press("second-step/recovery", recovery_code=recovery[0])
     walker.shows("account, with everything", "Passkey")
     walker.rows.run(
-        "UPDATE sessions SET created_at = created_at - interval '20 minutes', reauthenticated_at = NULL"
+        "UPDATE sessions SET created_at = created_at - interval '20 minutes',"
+        " reauthenticated_at = NULL, factor_proved_at = NULL"
     )
     walker.visit("/account/email")
+    walker.shows("confirm, with factors", "Confirm that it")
+    walker.press("second-step/passkey", credential="{}")
+    walker.shows("confirm, factor failed", "That passkey or security key did not work.")
+    walker.visit("/account/confirm?by=older")
     walker.shows("confirm, with a passkey", "Sign in with a passkey")
     walker.press("account/confirm/passkey", credential="{}")
     walker.shows("confirm, passkey failed", "That passkey or security key did not work.")
-    walker.press("account/confirm", current_password=PASSWORD)
-    walker.rows.run("UPDATE sessions SET reauthenticated_at = now()")
+    walker.visit("/account/email")
+    walker.press("second-step/recovery", recovery_code=recovery[1])
     walker.visit("/account")
     walker.press("account/passkeys/remove")
     walker.shows("account, passkey removed", "The passkey is removed.")
+    walker.rows.run("UPDATE sessions SET factor_proved_at = now()")
     factors.raised(session, factors.enrol(session, "Tablet"), -1)
     security_keys.enrol(session)
     walker.sign_in()

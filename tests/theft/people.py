@@ -26,7 +26,10 @@ _TIMES = {
         "phone_change_sent_at",
     ),
     "identities": ("created_at", "updated_at"),
-    "sessions": ("created_at", "refreshed_at", "counted_until", "ended_at", "reauthenticated_at"),
+    "sessions": (
+        *("created_at", "refreshed_at", "counted_until", "ended_at", "reauthenticated_at"),
+        "factor_proved_at",
+    ),
     "factors": ("created_at", "verified_at", "last_used_at"),
     "factor_challenges": ("created_at", "expires_at"),
     "recovery_codes": ("created_at", "used_at"),
@@ -226,8 +229,9 @@ class Person:
 
     def step_up(self, session: Session, *, with_codes: bool = True) -> Session | None:
         """Raise a session to `aal2`."""
-        if session.claims["aal"] == "aal2":
-            return session
+        return session if session.claims["aal"] == "aal2" else self._verify(session, with_codes=with_codes)
+
+    def _verify(self, session: Session, *, with_codes: bool = True) -> Session | None:
         self.world.pass_time_step()
         responses = [self._verify_app, self._verify_key, self._verify_passkey]
         for verify in [*responses, self._verify_recovery_code] if with_codes else responses:
@@ -272,7 +276,11 @@ class Person:
         return next((response for response in responses if response.status_code == 200), None)
 
     def prove(self, session: Session) -> bool:
-        """Give a proof in a session, without raising it."""
+        """Give a proof in a session: a factor after the second step, else one that does not raise it."""
+        if session.get("/user").status_code != 200:
+            return False
+        if session.claims["aal"] == "aal2" and self._verify(session):
+            return True
         self.world.pass_time_step()
         bodies: list[dict[str, str]] = [{"current_password": self.password}] if self.password else []
         bodies += [{"factor_code": app.code()} for app in self.apps]

@@ -247,7 +247,10 @@ class TestRemoving:
     def test_removal_needs_aal2_and_a_proof(self, alice, database):
         app, session = set_up(alice.open_session())
         assert_error(alice.sign_in().delete(f"/factors/{app.id}"), *LOW)
-        database.run("UPDATE sessions SET created_at = now() - interval '1 day', reauthenticated_at = NULL")
+        database.run(
+            "UPDATE sessions SET created_at = now() - interval '1 day',"
+            " reauthenticated_at = NULL, factor_proved_at = NULL"
+        )
         assert_error(session.delete(f"/factors/{app.id}"), 400, "reauthentication_needed", details=A_SENTENCE)
         assert session.delete(f"/factors/{app.id}", json={"factor_code": app.code()}).status_code == 200
 
@@ -275,7 +278,10 @@ class TestRemoving:
 class TestReauthentication:
     def test_code_of_a_factor_is_a_proof(self, alice, database):
         app, session = set_up(alice.open_session())
-        database.run("UPDATE sessions SET created_at = now() - interval '1 day', reauthenticated_at = NULL")
+        database.run(
+            "UPDATE sessions SET created_at = now() - interval '1 day',"
+            " reauthenticated_at = NULL, factor_proved_at = NULL"
+        )
         assert session.post("/reauthenticate", json={"factor_code": app.code()}).status_code == 200
         assert session.delete(f"/factors/{app.id}").status_code == 200
 

@@ -46,7 +46,8 @@ def passkey(client, authenticator):
 
 def grow_old(database, seconds=901):
     database.run(
-        "UPDATE sessions SET created_at = created_at - %(by)s * interval '1 second', reauthenticated_at = NULL",
+        "UPDATE sessions SET created_at = created_at - %(by)s * interval '1 second', reauthenticated_at = NULL,"
+        " factor_proved_at = NULL",
         by=seconds,
     )
 

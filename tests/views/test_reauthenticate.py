@@ -2,16 +2,35 @@
 
 import pytest
 
+from tests.support import passkeys
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, ANYTHING, assert_error, assert_ok
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
+from tests.support.cast import PASSWORD, session_of
 from tests.support.crowd import crowd
+from tests.support.factors import raised, set_up
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, counted, hand_in, later, type_in
 
 NEW = "Another-Horse-1"
 NEEDED = (400, "reauthentication_needed")
+FACTOR_NEEDED = (
+    "give factor_code of an authenticator app, a passkey, or verify a factor again: a user with a factor needs"
+    " one used in this session in the last 15 minutes"
+)
 NOT_VALID = (400, "reauthentication_not_valid")
 DONE = {"message": "Reauthenticated", "timestamp": A_TIMESTAMP}
+
+
+# What a user with a factor confirms by it. The id of the factor is filled in.
+CHANGES: list[tuple[str, str, dict[str, str]]] = [
+    ("put", "/user", {"password": NEW}),
+    ("put", "/user", {"email": "new@example.com"}),
+    ("put", "/user", {"phone": PHONE}),
+    ("delete", "/user", {}),
+    ("post", "/factors", {"factor_type": "totp"}),
+    ("delete", "/factors/{}", {}),
+    ("post", "/passkeys/registration/options", {}),
+    ("post", "/recovery_codes", {}),
+]
 
 
 @pytest.fixture
@@ -373,3 +392,79 @@ class TestRecording:
         response = session.post("/reauthenticate", json={"current_password": PASSWORD})
         assert_error(response, 401, "session_not_found")
         assert database.count("sessions", "reauthenticated_at IS NOT NULL") == 0
+
+
+class TestFactor:
+    """The password and the mailbox prove nothing of a user with a factor, in a session at `aal2`."""
+
+    @pytest.fixture
+    def owner(self, alice, database):
+        """The app of Alice, and a session that has used it 16 minutes ago. She has just signed in."""
+        app, session = set_up(alice.open_session())
+        session.post("/recovery_codes")
+        self.pass_time(database, 901)
+        return app, session
+
+    def pass_time(self, database, seconds):
+        database.run(
+            "UPDATE sessions SET factor_proved_at = factor_proved_at - make_interval(secs => %(seconds)s)",
+            seconds=seconds,
+        )
+        database.run("UPDATE factors SET last_step = NULL")
+
+    @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+    @pytest.mark.parametrize("by", ["password", "code"])
+    @pytest.mark.parametrize("is_recorded", [False, True])
+    def test_only_the_factor_is_a_proof(self, owner, outbox, database, method, path, body, by, is_recorded):
+        app, session = owner
+        session.get("/reauthenticate")
+        given = {"current_password": PASSWORD} if by == "password" else {"nonce": outbox.last().code}
+        if is_recorded:
+            assert_ok(session.post("/reauthenticate", json=given), DONE)
+        tables = ("users", "identities", "factors", "recovery_codes")
+        before, ask = database.everything(*tables), getattr(session, method)
+        refused = ask(path.format(app.id), json=body if is_recorded else body | given)
+        assert_error(refused, *NEEDED, msg="This needs reauthentication by a factor", details=FACTOR_NEEDED)
+        assert database.everything(*tables) == before
+        assert ask(path.format(app.id), json=body | {"factor_code": app.code()}).status_code == 200
+
+    @pytest.mark.parametrize("by", ["factor_code", "app", "recovery code", "passkey"])
+    def test_each_use_of_a_factor_is_one_for_15_minutes(self, owner, alice, database, by):
+        app, session = owner
+        if by == "passkey":
+            session = raised(session, app)
+            authenticator = passkeys.register(session)[0]
+            self.pass_time(database, 901)
+            body = passkeys.assertion(session.client, authenticator)
+            session = session_of(session.client, session.post("/reauthenticate", json=body))
+        elif by == "factor_code":
+            assert_ok(session.post("/reauthenticate", json={"factor_code": app.code()}), DONE)
+        elif by == "app":
+            session = raised(session, app)
+        else:
+            raised(session, app)
+            code = session.post("/recovery_codes").json["codes"][0]
+            self.pass_time(database, 901)
+            session = session_of(session.client, session.post("/recovery_codes/verify", json={"code": code}))
+        self.pass_time(database, 890)
+        assert session.put("/user", json={"phone": PHONE}).status_code == 200
+        self.pass_time(database, 11)
+        assert_error(session.put("/user", json={"password": NEW}), *NEEDED, details=FACTOR_NEEDED)
+
+    def test_factor_used_in_another_session_is_none(self, owner, alice):
+        app, session = owner
+        raised(alice.sign_in(), app)
+        assert_error(session.put("/user", json={"password": NEW}), *NEEDED, details=FACTOR_NEEDED)
+
+    @pytest.mark.parametrize(
+        ("setting", "seconds"), [("never", 900), ("86400", 900), ("600", 600), ("60", 300), ("always", 300)]
+    )
+    def test_setting_leaves_it_five_to_fifteen_minutes(self, owner, make_app, database, setting, seconds):
+        app, session = owner
+        client = make_app(AUTH_REAUTHENTICATION_AGE=setting).test_client()
+        session = raised(session, app).on(client)
+        self.pass_time(database, seconds - 10)
+        assert session.put("/user", json={"phone": PHONE}).status_code == 200
+        self.pass_time(database, 11)
+        for change in ({"phone": OTHER_PHONE}, {"password": NEW}):
+            assert_error(session.put("/user", json=change), *NEEDED, details=FACTOR_NEEDED)

@@ -42,7 +42,10 @@ class TestMaking:
         assert_error(bob.sign_in().post("/recovery_codes"), *LOW)
         session = set_up(alice.sign_in())[1]
         assert_error(alice.sign_in().post("/recovery_codes"), *LOW)
-        database.run("UPDATE sessions SET created_at = now() - interval '1 day', reauthenticated_at = NULL")
+        database.run(
+            "UPDATE sessions SET created_at = now() - interval '1 day',"
+            " reauthenticated_at = NULL, factor_proved_at = NULL"
+        )
         assert_error(session.post("/recovery_codes"), 400, "reauthentication_needed", details=A_SENTENCE)
 
     def test_codes_go_with_the_last_factor(self, alice):
