@@ -131,8 +131,9 @@ def accept(make_missing: bool) -> None:
     try:
         if settings.database_url:
             if make_missing:
-                state.make_directory(settings.state_dir)
+                settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
                 state.lock(settings.state_dir)
+                state.make_directory(settings.state_dir)  # which may exist with another mode
             _accept(settings.database_url, settings, make_missing)
         else:
             _accept_in_embedded_postgres(settings, make_missing)
