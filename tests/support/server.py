@@ -1,6 +1,7 @@
 """A client of the real server with the interface of Flask's test client, and concurrent requests."""
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +19,30 @@ from tests.support.contract import check
 T = TypeVar("T")
 
 
-class ServerClient:
+class Methods(ABC):
+    """A client's methods of HTTP."""
+
+    @abstractmethod
+    def open(self, path: str, method: str = "GET", **options: Any) -> Any:
+        """Send a request, and return the response."""
+
+    def get(self, path: str, **options: Any) -> Any:
+        return self.open(path, "GET", **options)
+
+    def post(self, path: str, **options: Any) -> Any:
+        return self.open(path, "POST", **options)
+
+    def put(self, path: str, **options: Any) -> Any:
+        return self.open(path, "PUT", **options)
+
+    def patch(self, path: str, **options: Any) -> Any:
+        return self.open(path, "PATCH", **options)
+
+    def delete(self, path: str, **options: Any) -> Any:
+        return self.open(path, "DELETE", **options)
+
+
+class ServerClient(Methods):
     """Opens a new connection for each request, so that any worker may answer."""
 
     def __init__(self, port: int) -> None:
@@ -48,21 +72,6 @@ class ServerClient:
 
     def close(self) -> None:
         self._http.close()
-
-    def get(self, path: str, **options: Any) -> Any:
-        return self.open(path, "GET", **options)
-
-    def post(self, path: str, **options: Any) -> Any:
-        return self.open(path, "POST", **options)
-
-    def put(self, path: str, **options: Any) -> Any:
-        return self.open(path, "PUT", **options)
-
-    def patch(self, path: str, **options: Any) -> Any:
-        return self.open(path, "PATCH", **options)
-
-    def delete(self, path: str, **options: Any) -> Any:
-        return self.open(path, "DELETE", **options)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from tests.support.factors import App
 from tests.support.links import BROWSER, SITE, Outbox, hand_in, press, type_in
 from tests.support.oauth import Fakes
 from tests.support.rows import Rows
+from tests.support.server import Methods
 from tests.support.user_agent import UserAgent
 
 # The columns that hold the times of a user, by table. Their rows move when time passes.
@@ -87,30 +88,18 @@ class World:
         self.rows.run("UPDATE factors SET last_step = NULL")
 
 
-class Device:
+class Device(Methods):
     """A client in a network."""
 
     def __init__(self, client: Any, network: str) -> None:
         self.client = client
         self.network = network
 
-    def open(self, path: str, method: str, headers: Any = None, **options: Any) -> Any:
+    def open(self, path: str, method: str = "GET", headers: Any = None, **options: Any) -> Any:
         headers = {"X-Forwarded-For": self.network, **(headers or {})}
         response = self.client.open(path, method=method, headers=headers, **options)
         assert response.status_code < 500, response.text
         return response
-
-    def get(self, path: str, **options: Any) -> Any:
-        return self.open(path, "GET", **options)
-
-    def post(self, path: str, **options: Any) -> Any:
-        return self.open(path, "POST", **options)
-
-    def put(self, path: str, **options: Any) -> Any:
-        return self.open(path, "PUT", **options)
-
-    def delete(self, path: str, **options: Any) -> Any:
-        return self.open(path, "DELETE", **options)
 
     def set_cookie(self, name: str, value: str) -> None:
         self.client.set_cookie(name, value)
