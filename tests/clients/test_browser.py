@@ -250,7 +250,7 @@ class TestLinkOnAPhone:
         phone.open(sent["link"])
         phone.wait_for("with Chrome on Linux from 127.0.0.1, not in this browser.")
         phone.click("Continue here")
-        phone.wait_for("Choose a new password" if type == "recovery" else "You are signed in here.")
+        phone.wait_for("Save password" if type == "recovery" else "You are signed in here.")
         assert database.count("authorization_codes") == 0
         assert self.verify(page, alice.email, sent["code"], type) == "otp_expired"
         assert database.count("sessions") == 1

@@ -94,6 +94,7 @@ class Theft(RuleBasedStateMachine):
         self.alarms: list[str] = []
         self.days_since_change: float | None = None
         self.old_then: set[str] = set()
+        self.emails_then: list[str] = []
 
     # The beginning.
 
@@ -169,9 +170,10 @@ class Theft(RuleBasedStateMachine):
     # The owner.
 
     def _own_session(self) -> Session | None:
-        """Return the owner's newest session, but none in whose tokens the thief could use a new second step."""
+        """Return the owner's newest live session, but none in whose tokens the thief could use a second step."""
         lost = {session.id for session in self.stolen if session.claims["aal"] == "aal2"}
-        return next((each for each in reversed(self.owner.sessions) if each.id not in lost), None)
+        kept = (each for each in reversed(self.owner.sessions) if each.id not in lost)
+        return next((each for each in kept if each.get("/user").status_code == 200), None)
 
     # One rule, because Hypothesis leaves out most rules of most examples.
     @rule(number=NUMBERS, move=st.sampled_from(MOVES))
@@ -274,6 +276,7 @@ class Theft(RuleBasedStateMachine):
         if after != before or self.thief.pending:
             if self.days_since_change is None:
                 self.days_since_change, self.old_then = 0, old.intersection(self.owner.factor_ids)
+                self.emails_then = [*self.owner.emails]
             for sent in self.world.outbox.sent()[known:]:
                 if (
                     sent.kind in NOTICES
@@ -325,7 +328,9 @@ class Theft(RuleBasedStateMachine):
     def may_return(self) -> bool:
         """Whether the owner has something that the thief does not have, and comes in time to use it."""
         in_time = self.days_since_change is None or self.days_since_change < 6
-        has_mailbox = bool(self.owner.emails) and not self._reads(set(self.owner.emails))
+        # One from before the thief's first change: nothing tells owners of later ones from the thief.
+        emails = self.owner.emails if self.days_since_change is None else self.emails_then
+        has_mailbox = bool(emails) and not self._reads(set(emails))
         kept = self.world.old_factors().intersection(self.owner.factor_ids)
         removed = self.old_then and self.owner.emails
         return bool((has_mailbox and in_time) or (kept and self.owner.ways()) or (removed and in_time))
