@@ -251,7 +251,10 @@ class Theft(RuleBasedStateMachine):
     def is_protected(self) -> bool:
         """Whether a factor of the owner keeps out what the thief knows."""
         state = self.world.state()
-        if not state.factors or not set(self.owner.factor_ids).issuperset(state.factors) or self.thief.codes:
+        if not state.factors or not set(self.owner.factor_ids).issuperset(state.factors):
+            return False
+        # It is a factor, also in a stolen session.
+        if "recovery code" in self.knows:
             return False
         if any(session.claims["aal"] == "aal2" for session in self.thief.sessions):
             return False
@@ -276,7 +279,7 @@ class Theft(RuleBasedStateMachine):
         if after != before or self.thief.pending:
             if self.days_since_change is None:
                 self.days_since_change, self.old_then = 0, old.intersection(self.owner.factor_ids)
-                self.emails_then = [*self.owner.emails]
+                self.emails_then = [each for each in self.owner.emails if not self.world.is_recent(each)]
             for sent in self.world.outbox.sent()[known:]:
                 if (
                     sent.kind in NOTICES
@@ -381,9 +384,10 @@ class Theft(RuleBasedStateMachine):
         )
 
     def _remove_older(self, session: Session) -> None:
-        """Have the owner, who comes late, remove unknown factors and addresses that are no longer recent."""
+        """Have the owner, who comes late, remove what is unknown and no longer recent."""
         owner = self.owner
         _remove_factors(owner, session)
+        owner.unlink(session, but=("email", "phone", "google"))
         for kind, own in (("email", owner.emails), ("phone", owner.phones)):
             if getattr(self.world.state(), kind) not in [None, *own]:
                 owner.remove_address(session, kind)

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin
@@ -74,6 +75,12 @@ class World:
             row.id
             for row in self.rows.all(f"SELECT id::text FROM factors WHERE {condition}", id=self.user_id)
         }
+
+    def is_recent(self, address: str) -> bool:
+        """Whether an address was added in the last seven days, so that a recovery to it removes nothing."""
+        return self.rows.value(
+            "SELECT is_recent_address(%(id)s, %(address)s)", id=self.user_id, address=address
+        )
 
     def pass_time(self, **interval: float) -> None:
         moved = {
@@ -373,10 +380,12 @@ class Person:
         self.prove(session)
         self._keep(self.hand_in_id_token(session, provider, link_identity=True), session)
 
-    def unlink(self, session: Session) -> None:
+    def unlink(self, session: Session, but: Container[str] = ()) -> None:
+        """Unlink all providers, or all but those."""
         identities = session.get("/user").json.get("identities") or []
         for identity in identities:
-            self.send(session, "DELETE", f"/user/identities/{identity['id']}")
+            if identity["provider"] not in but:
+                self.send(session, "DELETE", f"/user/identities/{identity['id']}")
 
     # On the pages.
 
