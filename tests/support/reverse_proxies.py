@@ -81,7 +81,7 @@ class Nginx(ReverseProxy):
     """The rate is raised, so that no test depends on the speed of the machine."""
 
     def __init__(
-        self, directory: Path, *upstreams: str, rate: str = "1000r/s", operators: str | None = None
+        self, directory: Path, *upstreams: str, rate: str = "1000000r/s", operators: str | None = None
     ) -> None:
         self._rate = rate
         super().__init__(directory, *upstreams, operators=operators)
