@@ -18,6 +18,8 @@ SCHEMA = DIRECTORY.parent / "schema.sql"
 FUNCTIONS = DIRECTORY / "functions"
 MIGRATIONS = {int(path.name[:4]): path for path in sorted((DIRECTORY / "migrations").glob("*.sql"))}
 OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
+# The commit of release 0.2.0, whose schema has the version OLDEST.
+OLDEST_COMMIT = "7415f89"
 # The advisory lock under which the schema is changed.
 _LOCK = 7239004116
 
@@ -25,8 +27,8 @@ _LOCK = 7239004116
 def apply(url: str, progress: Callable[[int], object] = lambda _: None) -> list[str]:
     """Create or upgrade the schema, and return the names of the steps. Calls `progress(1)` after each.
 
-    Each is a transaction. Raises `psycopg2.Error`, also if the database belongs to another application or a
-    newer release.
+    Each is a transaction. Raises `psycopg2.Error`, also if the database belongs to another application, to a
+    newer release, or to one before 0.2.0.
     """
     steps: list[str] = []
     with closing(connect_patiently(url)) as connection:
@@ -80,9 +82,11 @@ def _pending(cursor: Cursor) -> list[str]:
     version, digest = _installed(cursor)
     if version is None:
         return [SCHEMA.name, FUNCTIONS.name]
-    if not OLDEST <= version <= NEWEST:
+    if version > NEWEST:
+        raise psycopg2.ProgrammingError(f"the schema has version {version}, this release supports {NEWEST}")
+    if version < OLDEST:
         raise psycopg2.ProgrammingError(
-            f"the schema has version {version}, but this release works with {OLDEST} to {NEWEST}"
+            f"the schema has version {version}; upgrade it with release 0.2.0 (commit {OLDEST_COMMIT}) first"
         )
     steps = [path.stem for number, path in MIGRATIONS.items() if number > version]
     return [*steps, FUNCTIONS.name] if steps or digest != _digest() else []
@@ -97,7 +101,7 @@ def _digest() -> str:
 
 
 def _installed(cursor: Cursor) -> tuple[int | None, str | None]:
-    """Return the version (None: an empty database, 0: no versions yet) and the functions' digest."""
+    """Return the version (None: an empty database, 0: from before versions) and the functions' digest."""
     cursor.execute(
         "SELECT to_regclass('schema_version'), to_regclass('latchkey_schema'), to_regclass('users')"
     )

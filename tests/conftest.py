@@ -48,7 +48,7 @@ from auth.settings import kept_secrets
 from auth.settings.constants import statement_constants
 from auth.web import edge
 from sql import pool, schema
-from tests.support import log_watch
+from tests.support import log_watch, oldest_release
 from tests.support.cast import Person, register
 from tests.support.contract import CheckedClient
 from tests.support.hooks import Hooks
@@ -173,9 +173,14 @@ def database(all_rows: Rows) -> Iterator[Rows]:
 
 @pytest.fixture
 def new_database(all_rows: Rows, database_url: str) -> Iterator[Callable[..., str]]:
-    """Create an empty database, or one filled from an SQL file, and return its URL."""
+    """Create an empty database, or one filled by statements, and return its URL."""
     with new_databases(all_rows, database_url) as make:
         yield make
+
+
+@pytest.fixture(scope="session")
+def oldest_release_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return oldest_release.unpack(tmp_path_factory.mktemp("oldest-release"))
 
 
 @contextlib.contextmanager
@@ -183,14 +188,17 @@ def new_databases(rows: Rows, database_url: str) -> Iterator[Callable[..., str]]
     """Return what `new_database` returns, for fixtures of any scope."""
     names: list[str] = []
 
-    def make(path: Path | None = None) -> str:
+    def make(script: str = "") -> str:
         names.append(f"{urlsplit(database_url).path[1:]}_{next(_numbers)}")
         rows.run(f"CREATE DATABASE {names[-1]}")
         url = urlsplit(database_url)._replace(path=f"/{names[-1]}").geturl()
-        if path:
-            with contextlib.closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
-                cursor.execute(path.read_text())
-                connection.commit()
+        if script:
+            with (
+                contextlib.closing(psycopg2.connect(url)) as connection,
+                connection,
+                connection.cursor() as cursor,
+            ):
+                cursor.execute(script)
         return url
 
     yield make

@@ -81,10 +81,3 @@ BEGIN
   END IF;
 END
 $$;
-
--- For nodes of the previous release.
-CREATE OR REPLACE FUNCTION spend_code(address text, mac bytea, purposes text[]) RETURNS SETOF one_time_tokens
-  LANGUAGE sql VOLATILE
-AS $$
-  SELECT * FROM spend_code(address, array_remove(ARRAY[mac], NULL), purposes)
-$$;

@@ -36,8 +36,8 @@ AS $$
   END
 $$;
 
--- Every statement that serves an access token calls this. `expires_at` is the token's exp.
-CREATE OR REPLACE FUNCTION caller_state(
+-- Whether a session and its user may act, at any level. `expires_at` is the access token's exp, or null.
+CREATE OR REPLACE FUNCTION session_state(
   u users, s sessions, expires_at bigint, lifetime integer, timebox integer
 ) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -48,6 +48,21 @@ AS $$
     WHEN s.id IS NULL OR s.ended_at IS NOT NULL THEN 'session_not_found'
     WHEN session_expired(s, lifetime, timebox) THEN 'session_expired'
     ELSE 'live'
+  END
+$$;
+
+-- Every statement that serves an access token calls this. `level` is what the route needs.
+CREATE OR REPLACE FUNCTION caller_state(
+  u users, s sessions, expires_at bigint, lifetime integer, timebox integer,
+  aal text, level text, required text
+) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE
+    WHEN lacks_level(u, s, aal, level, required)
+         AND session_state(u, s, expires_at, lifetime, timebox) = 'live'
+    THEN 'insufficient_aal'
+    ELSE session_state(u, s, expires_at, lifetime, timebox)
   END
 $$;
 
@@ -62,68 +77,11 @@ AS $$
               ELSE coalesce(s.reauthenticated_at, 'epoch') END
 $$;
 
--- For nodes of the previous release, like the next one with this name.
-CREATE OR REPLACE FUNCTION locked_caller_state(
-  user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer,
-  reauthenticated boolean, age integer
-) RETURNS text
-  LANGUAGE sql VOLATILE
-AS $$
-  SELECT CASE
-    WHEN state = 'live' AND NOT reauthenticated
-         AND authenticated_at(s) <= now() - make_interval(secs => age)
-    THEN 'reauthentication_needed'
-    ELSE state
-  END
-    FROM users AS u
-    LEFT JOIN sessions AS s ON s.id = locked_caller_state.session_id AND s.user_id = u.id
-   CROSS JOIN caller_state(u, s, expires_at, lifetime, timebox) AS state
-   WHERE u.id = locked_caller_state.user_id
-$$;
-
 -- When the session's user last proved who they are. Null for an anonymous sign-in, which proves nothing.
 CREATE OR REPLACE FUNCTION proved_at(s sessions) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT CASE WHEN s.method = 'anonymous' THEN s.reauthenticated_at ELSE authenticated_at(s) END
-$$;
-
--- With the level that the route needs. Nodes of the previous release use the functions without it too.
-CREATE OR REPLACE FUNCTION caller_state(
-  u users, s sessions, expires_at bigint, lifetime integer, timebox integer,
-  aal text, level text, required text
-) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT CASE
-    WHEN lacks_level(u, s, aal, level, required)
-         AND caller_state(u, s, expires_at, lifetime, timebox) = 'live'
-    THEN 'insufficient_aal'
-    ELSE caller_state(u, s, expires_at, lifetime, timebox)
-  END
-$$;
-
-CREATE OR REPLACE FUNCTION locked_caller_state(
-  user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer,
-  reauthenticated boolean, age integer, aal text, level text, required text, needs_proof boolean
-) RETURNS text
-  LANGUAGE sql VOLATILE
-AS $$
-  SELECT CASE
-    WHEN state IN ('live', 'reauthentication_needed')
-         -- Unqualified, `aal` would be the column of the session.
-         AND lacks_level(u, s, locked_caller_state.aal, level, required)
-    THEN 'insufficient_aal'
-    WHEN state = 'live' AND needs_proof AND NOT reauthenticated
-         AND (proved_at(s) > now() - make_interval(secs => age)) IS NOT TRUE
-    THEN 'reauthentication_needed'
-    ELSE state
-  END
-    FROM users AS u
-    LEFT JOIN sessions AS s ON s.id = locked_caller_state.session_id AND s.user_id = u.id
-   CROSS JOIN locked_caller_state(u.id, locked_caller_state.session_id, expires_at, lifetime, timebox,
-                                  reauthenticated, age) AS state
-   WHERE u.id = locked_caller_state.user_id
 $$;
 
 -- An authorization code is a session that has not begun. Call it with the user's row locked.

@@ -134,16 +134,6 @@ BEGIN
 END
 $$;
 
--- For nodes of the previous release.
-CREATE OR REPLACE FUNCTION page_of_users(
-  wanted_email text, wanted_role text, prefix text, sort text, descending boolean, page_size integer,
-  page_offset bigint
-) RETURNS SETOF uuid
-  LANGUAGE sql STABLE ROWS 20
-AS $$
-  SELECT page_of_users(wanted_email, wanted_role, prefix, sort, descending, page_size, page_offset, NULL)
-$$;
-
 -- Call it with the user's row locked. It is VOLATILE, to see what earlier transactions committed.
 CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
   LANGUAGE sql VOLATILE

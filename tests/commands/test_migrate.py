@@ -11,14 +11,13 @@ from click.testing import CliRunner
 from auth.commands import main
 from sql import schema
 from tests.conftest import clear_settings
-from tests.support import catalog
-from tests.support.dump import SCHEMAS
+from tests.support import catalog, oldest_release
 from tests.support.processes import CHECKOUT
 
 
 @pytest.fixture
-def url(new_database):
-    return new_database(SCHEMAS / "0.1.0.sql")
+def url(new_database, oldest_release_files):
+    return new_database(oldest_release.script(oldest_release_files))
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def migrate(monkeypatch, tmp_path, url):
 
 
 def test_database_of_an_earlier_release_is_upgraded_once(migrate):
-    steps = [path.stem for version, path in schema.MIGRATIONS.items() if version > 1]
+    steps = [path.stem for path in schema.MIGRATIONS.values()]
     first, second = migrate(), migrate()
     assert (first.exit_code, first.output.split()) == (0, [*steps, "functions"])
     assert (second.exit_code, second.output) == (0, "The schema is up to date.\n")
@@ -49,17 +48,17 @@ def test_progress_is_shown_on_a_terminal(url, tmp_path):
     os.close(ours)
     assert "Upgrading the schema" in shown
     assert "100%" in shown
-    assert done.stdout.startswith(b'{"steps": ["0002_')
+    assert done.stdout.startswith(b'{"steps": ["0016_')
 
 
 def test_failed_migration_changes_nothing_and_is_named(migrate, url, monkeypatch, tmp_path):
-    broken = tmp_path / "0002_breaks.sql"
+    broken = tmp_path / "0016_breaks.sql"
     broken.write_text("CREATE TABLE added (x integer);\nINSERT INTO added VALUES ('nonsense');\n")
-    monkeypatch.setitem(schema.MIGRATIONS, 2, broken)
+    monkeypatch.setitem(schema.MIGRATIONS, 16, broken)
     before = catalog.lines(url)
     result = migrate()
     assert (result.exit_code, result.output.count("\n")) == (1, 1)
-    assert result.output.startswith("Error: DATABASE_URL: 0002_breaks: ")
+    assert result.output.startswith("Error: DATABASE_URL: 0016_breaks: ")
     assert catalog.lines(url) == before
 
 

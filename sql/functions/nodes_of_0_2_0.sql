@@ -1,0 +1,37 @@
+-- What nodes of 0.2.0 call while they run next to this release. tests/sql/test_schema.py prepares their
+-- statements. Delete this file in the release after 0.3.0.
+
+-- Checks no level, which such a node does itself.
+CREATE OR REPLACE FUNCTION caller_state(
+  u users, s sessions, expires_at bigint, lifetime integer, timebox integer
+) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT session_state(u, s, expires_at, lifetime, timebox)
+$$;
+
+CREATE OR REPLACE FUNCTION locked_caller_state(
+  user_id uuid, session_id uuid, expires_at bigint, lifetime integer, timebox integer,
+  reauthenticated boolean, age integer, aal text, level text, required text, needs_proof boolean
+) RETURNS text
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT CASE
+    WHEN state = 'live' AND NOT reauthenticated
+         AND (authenticated_at(s) <= now() - make_interval(secs => age)
+              OR needs_proof AND (proved_at(s) > now() - make_interval(secs => age)) IS NOT TRUE)
+    THEN 'reauthentication_needed'
+    ELSE state
+  END
+    FROM users AS u
+    LEFT JOIN sessions AS s ON s.id = locked_caller_state.session_id AND s.user_id = u.id
+   CROSS JOIN caller_state(u, s, expires_at, lifetime, timebox, locked_caller_state.aal, level, required)
+           AS state
+   WHERE u.id = locked_caller_state.user_id
+$$;
+
+-- Only 0.1.0 called these. Dropped here rather than by a migration, because the functions of 0.2.0 above call
+-- the first until they are replaced.
+DROP FUNCTION IF EXISTS locked_caller_state(uuid, uuid, bigint, integer, integer, boolean, integer);
+DROP FUNCTION IF EXISTS page_of_users(text, text, text, text, boolean, integer, bigint);
+DROP FUNCTION IF EXISTS spend_code(text, bytea, text[]);

@@ -1,0 +1,49 @@
+"""The oldest release that an upgrade starts from: its SQL, read from the history of the checkout."""
+
+import io
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from sql import schema
+from tests.support.processes import CHECKOUT
+
+
+def unpack(directory: Path) -> Path:
+    """Write the release's schema, functions, migrations and statements below a directory, and return it.
+
+    Skips the test without that commit: in an archive or a shallow clone.
+    """
+    command = [
+        "git",
+        "-C",
+        str(CHECKOUT),
+        "archive",
+        "--format=zip",
+        schema.OLDEST_COMMIT,
+        "schema.sql",
+        "sql",
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = getattr(error, "stderr", b"").decode().strip() or error
+        pytest.skip(f"NO UPGRADE IS TESTED: the history of the checkout is missing ({reason})")
+    zipfile.ZipFile(io.BytesIO(done.stdout)).extractall(directory)
+    return directory
+
+
+def script(release: Path) -> str:
+    """Return the statements that create a database of this release."""
+    functions = [path.read_text() for path in sorted((release / "sql" / "functions").glob("*.sql"))]
+    version = max(int(path.name[:4]) for path in (release / "sql" / "migrations").glob("*.sql"))
+    return "\n".join(
+        [
+            (release / "schema.sql").read_text(),
+            "SET check_function_bodies = off;",
+            *functions,
+            f"INSERT INTO schema_version (version) VALUES ({version});",
+        ]
+    )
