@@ -14,23 +14,10 @@ VALUES (
 RETURNING id;
 
 -- name: select_any_user(id uuid, audience text)
-SELECT user_object(u, linked.objects, linked.providers, :audience)::text AS user_object
-  FROM users AS u
- CROSS JOIN identities_of(u.id) AS linked
- WHERE u.id = :id;
+SELECT with_audience(object, :audience) AS user_object FROM user_objects WHERE user_id = :id;
 
 -- name: select_addresses(id uuid)
 SELECT email, phone FROM users WHERE id = :id;
-
--- name: lock_any_user(id uuid)
--- Timestamps as text: Python's datetime has fewer years than Postgres.
-SELECT email, phone, role, user_metadata, app_metadata,
-       made_by = 'signup' AND NOT email_proved AS is_unproved_sign_up,
-       iso_8601(email_confirmed_at) AS email_confirmed_at, iso_8601(phone_confirmed_at) AS phone_confirmed_at,
-       iso_8601(banned_until) AS banned_until
-  FROM users
- WHERE id = :id
-   FOR UPDATE;
 
 -- name: confirm_email(id uuid, confirmed_at timestamptz)
 UPDATE users
@@ -78,13 +65,11 @@ SELECT end_session_and_opened(u.id, s.id, 'ended_by_admin') AS ended,
 
 -- name: list_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
 --                  page_size integer, page_offset bigint, audience text)
-SELECT coalesce(
-         json_agg(user_object(u, linked.objects, linked.providers, :audience) ORDER BY page.place), '[]'
-       )::text AS users
+SELECT coalesce(json_agg(with_audience(copy.object, :audience)::json ORDER BY page.place), '[]')::text
+         AS users
   FROM page_of_users(:email, :role, :q, :sort, :descending, :page_size, :page_offset, :is_anonymous)
        WITH ORDINALITY AS page (id, place)
-  JOIN users AS u ON u.id = page.id
- CROSS JOIN identities_of(u.id) AS linked;
+  JOIN user_objects AS copy ON copy.user_id = page.id;
 
 -- name: count_users(email text, role text, q text, is_anonymous boolean, most integer)
 SELECT count(*) AS total
@@ -93,9 +78,6 @@ SELECT count(*) AS total
          WHERE is_listed(users, :email, :role, :q)
            AND (:is_anonymous IS NULL OR is_anonymous(users) = :is_anonymous)
          LIMIT :most) AS found;
-
--- name: select_user_by_email(email text)
-SELECT id, email_proved FROM users WHERE email = :email;
 
 -- name: delete_unproved_user(email text, origin jsonb)
 DELETE FROM users WHERE email = :email AND NOT email_proved

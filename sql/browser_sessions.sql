@@ -42,24 +42,16 @@ SELECT method FROM sessions WHERE id = :session_id;
 
 -- name: select_second_steps(user_id uuid, added_before timestamptz, mfa_required text)
 SELECT (SELECT must_have_step(users, :mfa_required) FROM users WHERE id = :user_id) AS is_required,
-       (SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name,
-                                                     'added_at', iso_8601(f.verified_at))
-                                  ORDER BY f.created_at, f.id), '[]')
-          FROM factors AS f
-         WHERE f.user_id = :user_id AND f.factor_type = 'totp'
-           AND f.verified_at < coalesce(:added_before, 'infinity')) AS apps,
-       (SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name)
-                                  ORDER BY f.created_at, f.id), '[]')
-          FROM factors AS f
-         WHERE f.user_id = :user_id AND f.factor_type = 'webauthn'
-           AND f.verified_at < coalesce(:added_before, 'infinity')) AS keys,
-       EXISTS (SELECT
-                 FROM factors AS f
-                WHERE f.user_id = :user_id AND f.factor_type = 'passkey'
-                  AND f.verified_at < coalesce(:added_before, 'infinity'))
-         AS has_passkey,
+       coalesce(jsonb_agg(step.object || jsonb_build_object('added_at', iso_8601(f.verified_at))
+                          ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'totp'), '[]') AS apps,
+       coalesce(jsonb_agg(step.object ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'webauthn'),
+                '[]') AS keys,
+       coalesce(bool_or(f.factor_type = 'passkey'), false) AS has_passkey,
        (SELECT count(*)
           FROM recovery_codes AS c
          WHERE c.user_id = :user_id AND c.used_at IS NULL
            AND c.created_at < coalesce(:added_before, 'infinity'))
-         AS recovery_codes;
+         AS recovery_codes
+  FROM factors AS f
+ CROSS JOIN LATERAL (SELECT jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name)) AS step (object)
+ WHERE f.user_id = :user_id AND f.verified_at < coalesce(:added_before, 'infinity');

@@ -114,12 +114,7 @@ SELECT id, user_id, factor_type, friendly_name
 SELECT id FROM remove_factors(:user_id, :ids::uuid[]);
 
 -- name: list_factors(user_id uuid)
-SELECT u.id,
-       coalesce((SELECT jsonb_agg(factor_object(f) ORDER BY f.created_at, f.id)
-                   FROM factors AS f
-                  WHERE f.user_id = u.id AND f.factor_type <> 'passkey'), '[]')::text AS factors
-  FROM users AS u
- WHERE u.id = :user_id;
+SELECT id, coalesce(factors_member(id) -> 'factors', '[]')::text AS factors FROM users WHERE id = :user_id;
 
 -- name: replace_recovery_codes(user_id uuid, code_macs bytea[])
 WITH voided AS (

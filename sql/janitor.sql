@@ -98,9 +98,7 @@ DELETE FROM users AS u
             AND lost.email IS NULL AND lost.phone IS NULL AND lost.role = 'authenticated'
             AND (lost.banned_until > now()) IS NOT TRUE
             AND NOT EXISTS (SELECT
-                              FROM sessions AS s
-                             WHERE s.user_id = lost.id AND s.ended_at IS NULL
-                               AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox))
+                              FROM live_sessions(lost.id, :refresh_token_lifetime, :session_timebox))
             AND NOT EXISTS (SELECT
                               FROM factors AS f
                              WHERE f.user_id = lost.id AND f.factor_type = 'passkey')

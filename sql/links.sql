@@ -18,11 +18,6 @@ SELECT id, email, role, email_proved, phone, phone_proved, email_confirmed_at IS
  WHERE email = :email
    FOR UPDATE;
 
--- name: select_is_invited(email text)
-SELECT invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
-  FROM users
- WHERE email = :email;
-
 -- name: take_over_unconfirmed(user_id uuid, password_hash text, user_metadata user_metadata,
 --                             is_invited boolean)
 -- Drops the previous password, because a stranger may know it.

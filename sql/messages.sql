@@ -1,9 +1,6 @@
 -- name: take_from_quota(quota_keys text[], quota_amounts integer[], quota_seconds integer[])
 SELECT * FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds);
 
--- name: select_phone_is_proved(phone text)
-SELECT EXISTS (SELECT FROM users WHERE phone = :phone AND phone_proved) AS is_proved;
-
 -- name: write_token(token_id uuid, user_id uuid, purpose text, target text, token_hash bytea,
 --                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --                   code_challenge text, session_id uuid, password_hash text,

@@ -96,12 +96,10 @@ DELETE FROM one_time_tokens AS t
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], purposes text[])
 SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata,
-       session_id, created_at, restores, browser_hash, user_agent, method_of(t) AS method
-  FROM spend_link(:token_hash, :purposes) AS t
- UNION ALL
-SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata,
-       session_id, created_at, restores, browser_hash, user_agent, method_of(t) AS method
-  FROM spend_code(:target, :code_macs, :purposes) AS t;
+       session_id, created_at, restores, browser_hash, user_agent, method_of(t::one_time_tokens) AS method
+  FROM (SELECT * FROM spend_link(:token_hash, :purposes)
+         UNION ALL
+        SELECT * FROM spend_code(:target, :code_macs, :purposes)) AS t;
 
 -- name: select_proof(user_id uuid, provider text)
 -- A stranger may have added the email before the phone was proved, so the first proof drops it.

@@ -170,10 +170,7 @@ SELECT caller.state,
 --                       caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                       session_timebox integer, page_size integer, page_offset bigint)
 WITH live AS (
-  SELECT s.*
-    FROM sessions AS s
-   WHERE s.user_id = :caller_id AND s.ended_at IS NULL
-     AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
+  SELECT * FROM live_sessions(:caller_id, :refresh_token_lifetime, :session_timebox)
 )
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
@@ -254,15 +251,10 @@ SELECT caller.*, iso_8601(now()) AS moment,
 --                      caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                      session_timebox integer, proof_age integer, change_age integer, acts text[],
 --                      kinds text[], ids text[])
-SELECT CASE WHEN state = 'live'
-            THEN coalesce(refusal_of_acts(u, s, :caller_aal, :mfa_required, NULL, :proof_age, :change_age,
-                                          :acts, :kinds, :ids), state)
-            ELSE state END AS state
-  FROM users AS u
-  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
- CROSS JOIN caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox, :caller_aal,
-                         :caller_level, :mfa_required) AS state
- WHERE u.id = :caller_id;
+SELECT coalesce(locked_caller_state(:caller_id, :caller_session_id, :caller_expires_at,
+                                    :refresh_token_lifetime, :session_timebox, :caller_aal, :caller_level,
+                                    :mfa_required, NULL, :proof_age, :change_age, :acts, :kinds, :ids),
+                'user_not_found') AS state;
 
 -- name: record_reauthentication(session_id uuid, given text)
 UPDATE sessions

@@ -22,13 +22,9 @@ SELECT 'credential \x' || encode(credential_id, 'hex'), user_id
 -- name: import_users(users jsonb, origin jsonb)
 -- Returns no row for a user whose id or address has been taken meanwhile.
 WITH wanted AS (
-  SELECT r.*
-    FROM jsonb_to_recordset(:users -> 'users') AS r (
-           id uuid, role text, email text, email_confirmed_at timestamptz, email_proved boolean, phone text,
-           phone_confirmed_at timestamptz, phone_proved boolean, password_hash text, app_metadata jsonb,
-           user_metadata jsonb, invited_at timestamptz, last_sign_in_at timestamptz, banned_until timestamptz,
-           admin_since timestamptz, created_at timestamptz, identities jsonb
-         )
+  SELECT u.*, given.record -> 'identities' AS identities
+    FROM jsonb_array_elements(:users -> 'users') AS given (record)
+   CROSS JOIN jsonb_populate_record(NULL::users, given.record) AS u
 ), created AS (
   INSERT INTO users (id, role, email, email_confirmed_at, email_proved, phone, phone_confirmed_at,
                      phone_proved, password_hash, app_metadata, user_metadata, invited_at, last_sign_in_at,
@@ -44,10 +40,7 @@ WITH wanted AS (
   SELECT created.id, i.provider, i.subject, i.identity_data, i.last_sign_in_at, i.created_at
     FROM created
     JOIN wanted USING (id)
-   CROSS JOIN jsonb_to_recordset(wanted.identities) AS i (
-           provider text, subject text, identity_data jsonb, last_sign_in_at timestamptz,
-           created_at timestamptz
-         )
+   CROSS JOIN jsonb_populate_recordset(NULL::identities, wanted.identities) AS i
 )
 SELECT id::text,
        record_acts(:origin, id, email, '{user_created}', '{}',

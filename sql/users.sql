@@ -72,7 +72,10 @@ SELECT u.id, is_unused_sign_up(u) AS is_unused
    FOR KEY SHARE;
 
 -- name: select_user_of_address(address text)
-SELECT id FROM users WHERE email = :address OR phone = :address;
+SELECT id, email_proved, phone_proved,
+       invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
+  FROM users
+ WHERE email = :address OR phone = :address;
 
 -- name: record_refused_sign_up(user_id uuid, origin jsonb)
 SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists', '{}');
@@ -147,7 +150,11 @@ SELECT refusal_of_act(:actor, u, NULL, NULL, NULL, NULL, NULL, NULL, 'change', '
  WHERE u.id = :user_id;
 
 -- name: lock_user(user_id uuid)
-SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone,
+-- Timestamps as text: Python's datetime has fewer years than Postgres.
+SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone, user_metadata, app_metadata,
+       made_by = 'signup' AND NOT email_proved AS is_unproved_sign_up,
+       iso_8601(email_confirmed_at) AS email_confirmed_at, iso_8601(phone_confirmed_at) AS phone_confirmed_at,
+       iso_8601(banned_until) AS banned_until,
        is_anonymous(users) AS is_anonymous,
        (banned_until > now()) IS TRUE AS is_banned
   FROM users

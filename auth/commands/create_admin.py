@@ -51,7 +51,7 @@ def command(email: str, password: str | None, as_json: bool) -> None:
 
 
 def _make_administrator(latchkey: Latchkey, email: str, password: str | None) -> dict[str, Any]:
-    known = latchkey.db.one("select_user_by_email", email=email)
+    known = latchkey.db.one("select_user_of_address", address=email)
     is_proved = known is not None and known.email_proved
     password_hash = None if is_proved else _hash(latchkey, email, password)
     with latchkey.db.transaction() as tx:

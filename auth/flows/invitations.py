@@ -20,7 +20,7 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
     windows.append(("invite", settings.rate_limit_invite))
     with targets.act() as tx:
-        known = tx.one("select_is_invited", email=email)
+        known = tx.one("select_user_of_address", address=email)
         if known and not known.is_invited:
             raise ApiError("email_exists")
         quota = outgoing.take_quota(tx, email, windows)

@@ -123,7 +123,8 @@ def quota(tx: Transaction, address: str) -> Windows:
         return windows
     total = settings.rate_limit_sms_total
     # The same number of windows for a known number, so that it takes as long.
-    if tx.one("select_phone_is_proved", phone=address).is_proved:
+    known = tx.one("select_user_of_address", address=address)
+    if known and known.phone_proved:
         return [*windows, (f"sms_known {network}", total), ("sms_known", total), ("sms", total)]
     per_network, share = settings.rate_limit_sms_new_numbers, counts.share_of_new_numbers(total)
     return [*windows, (f"sms_new {network}", per_network), ("sms_new", share), ("sms", total)]

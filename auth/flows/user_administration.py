@@ -33,7 +33,7 @@ def create_user(body: dict[str, Any]) -> str:
             if kind in body:
                 tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
         _set_ban(tx, user_id, body)
-        after = tx.one("lock_any_user", id=user_id)
+        after = tx.one("lock_user", user_id=user_id)
         acts = ["user_created", "banned" if after.banned_until else None]
         made = {"by": "administrator", "role": role, "banned_until": after.banned_until}
         audit.record(tx, user_id, email, acts, ["user.created"], **made)
@@ -43,14 +43,14 @@ def create_user(body: dict[str, Any]) -> str:
 def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`."""
     with targets.act() as tx:
-        before = targets.check(tx, user_id, tx.one("lock_any_user", id=user_id))
+        before = targets.lock(tx, user_id)
         return _update(tx, user_id, before, body, password_hash)
 
 
 def replace_metadata(user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
     """Replace all metadata of a user, unless it has changed since `version`. Raises `ApiError`."""
     with targets.act() as tx:
-        before = targets.check(tx, user_id, tx.one("lock_any_user", id=user_id))
+        before = targets.lock(tx, user_id)
         if metadata_version(before) != version:
             raise ApiError("stale.validation_failed")
         body = {name: _changed_members(getattr(before, name), members) for name, members in wanted.items()}
@@ -116,7 +116,7 @@ def _update(
     _set_ban(tx, user_id, body)
     others = {name: body.get(name) for name in ("role", "user_metadata", "app_metadata")}
     tx.run("update_any_user", id=user_id, password_hash=password_hash, **others)
-    after = tx.one("lock_any_user", id=user_id)
+    after = tx.one("lock_user", user_id=user_id)
     acts, details = _acts(before, after, body), _details(before, after, body)
     for provider in set(removed).difference(_ADDRESSES):
         audit.record(tx, user_id, after.email, ["identity_unlinked"], [], provider=provider)

@@ -73,7 +73,7 @@ def _linked_user(
 
 
 def _request_email_change(tx: Transaction, user_id: str, new_email: str) -> None:
-    if tx.one("select_user_by_email", email=new_email):
+    if tx.one("select_user_of_address", address=new_email):
         raise ApiError("email_exists")
     tx.run("request_email_change", user_id=user_id, new_email=new_email)
 

@@ -6,6 +6,14 @@ AS $$
       OR coalesce(s.created_at <= now() - make_interval(secs => timebox), false)
 $$;
 
+CREATE OR REPLACE FUNCTION live_sessions(owner uuid, lifetime integer, timebox integer) RETURNS SETOF sessions
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT *
+    FROM sessions AS s
+   WHERE s.user_id = owner AND s.ended_at IS NULL AND NOT session_expired(s, lifetime, timebox)
+$$;
+
 -- The previous token is accepted for a while, because two requests of one client may cross.
 CREATE OR REPLACE FUNCTION refresh_token_is_stolen(s sessions, token_counter bigint, reuse_interval integer)
   RETURNS boolean
@@ -117,9 +125,7 @@ AS $$
   UPDATE sessions
      SET ended_at = now(), end_reason = 'too_many_sessions'
    WHERE id = ANY (ARRAY(SELECT s.id
-                           FROM sessions AS s
-                          WHERE s.user_id = owner AND s.ended_at IS NULL
-                            AND NOT session_expired(s, lifetime, timebox)
+                           FROM live_sessions(owner, lifetime, timebox) AS s
                           ORDER BY s.created_at DESC
                          OFFSET most - 1));
   INSERT INTO sessions (user_id, method, ip, user_agent) VALUES (owner, method, ip, user_agent) RETURNING *
