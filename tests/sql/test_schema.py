@@ -18,11 +18,7 @@ NEW = ["schema.sql", "functions"]
 # The code of 0.2.0 made the password's hash and, with this secret, the refresh token.
 SECRET_OF_0_2_0 = "k3Jh8sPq0Zx7Vn2Lw9Tb4Rm6Yc1Gf5Da"
 REFRESH_TOKEN_OF_0_2_0 = "vWggxYowT2KovUmkzYaKqAAAAAAAAAAA3ZEN6toxhRmr-rQkkMNeJbRO"
-ALICE, SESSION, FACTOR = (
-    "8a0c0f47-38ad-4fd4-b04a-340b889756f5",
-    "bd6820c5-8a30-4f62-a8bd-49a4cd868aa8",
-    "40f9c2ae-60d3-4d2c-8c0b-5c3a33b1f0a1",
-)
+ALICE, SESSION = "8a0c0f47-38ad-4fd4-b04a-340b889756f5", "bd6820c5-8a30-4f62-a8bd-49a4cd868aa8"
 ROWS_OF_0_2_0 = f"""
 INSERT INTO users (id, email, email_confirmed_at, email_proved, made_by, password_hash)
 VALUES ('{ALICE}', 'alice@example.com', now(), true, 'administrator',
@@ -32,7 +28,7 @@ VALUES ('{ALICE}', 'email', '{ALICE}', '{{"sub": "{ALICE}", "email": "alice@exam
 INSERT INTO sessions (id, user_id, method, ip) VALUES ('{SESSION}', '{ALICE}', 'password', '192.0.2.1');
 INSERT INTO users (email, made_by) VALUES ('erin@example.com', 'administrator');
 INSERT INTO factors (id, user_id, factor_type, secret, verified_at)
-SELECT '{FACTOR}', id, 'totp', '', now() - interval '1 day' FROM users WHERE email = 'erin@example.com';
+SELECT gen_random_uuid(), id, 'totp', '', now() - interval '1 day' FROM users WHERE email = 'erin@example.com';
 INSERT INTO sessions (user_id, method, ip, aal, factor_id)
 SELECT user_id, 'password', '192.0.2.2', 'aal2', id FROM factors;
 """
@@ -102,33 +98,29 @@ class TestFunctions:
 
 
 class TestMigrations:
+    @pytest.fixture
+    def url(self, new_database):
+        url = new_database()
+        schema.apply(url)
+        return url
+
     def test_migrations_are_numbered_without_gaps(self):
         assert list(schema.MIGRATIONS) == list(range(schema.OLDEST + 1, schema.NEWEST + 1))
 
-    def test_migrations_run_in_order_and_once(self, new_database, migrations):
-        url = new_database()
-        schema.apply(url)
+    def test_migrations_run_in_order_and_once(self, url, migrations):
         migrations("CREATE TABLE added (x integer)", "INSERT INTO added VALUES (1)")
         steps = chain.from_iterable(at_once(4, lambda _: schema.apply(url)))
         added = [schema.MIGRATIONS[version].stem for version in (schema.NEWEST - 1, schema.NEWEST)]
         assert sorted(steps) == [*added, "functions"]
         assert execute(url, "SELECT x FROM added") == [(1,)]
 
-    def test_failed_migrations_change_nothing(self, new_database, migrations):
-        url = new_database()
-        schema.apply(url)
+    def test_failed_migrations_change_nothing(self, url, migrations):
         before = catalog.lines(url)
         migrations("CREATE TABLE added (x integer); INSERT INTO added VALUES ('nonsense')")
         with pytest.raises(psycopg2.ProgrammingError, match=r"^\d{4}_adds: .*nonsense"):
             schema.apply(url)
         assert catalog.lines(url) == before
         assert execute(url, "SELECT max(version) FROM schema_version") == [(schema.NEWEST - 1,)]
-
-    @pytest.fixture
-    def url(self, new_database):
-        url = new_database()
-        schema.apply(url)
-        return url
 
     def test_schema_of_a_newer_release_is_refused(self, url):
         newer = schema.NEWEST + 1
@@ -234,14 +226,9 @@ class TestNodesOfTwoReleases:
     )
     def test_node_of_0_2_0_locks_a_caller_with_its_own_rules(self, created, statements, changes, state):
         execute(created, f"UPDATE sessions SET created_at = now() - interval '1 day' WHERE id = '{SESSION}'")
-        caller = {
-            "caller_id": ALICE,
-            "caller_session_id": SESSION,
-            "caller_aal": "aal1",
-            "caller_level": "aal1",
-        }
-        settings = {"mfa_required": "", "refresh_token_lifetime": 604_800}
+        caller = {"caller_id": ALICE, "caller_session_id": SESSION, "refresh_token_lifetime": 604_800}
+        level = {"caller_aal": "aal1", "caller_level": "aal1", "mfa_required": ""}
         act = {"reauthenticated": False, "needs_proof": False}
         statement = statements["lock_caller"]
-        parameters = dict.fromkeys(statement.parameters) | caller | settings | act | changes
+        parameters = dict.fromkeys(statement.parameters) | caller | level | act | changes
         assert execute(created, statement.direct, parameters)[0][-1] == state

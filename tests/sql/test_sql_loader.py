@@ -171,16 +171,8 @@ class TestRunning:
                 database.run("delete_user", user_id="nonsense")
             assert database.one("ping").answer == 1
 
-    def test_threads_wait_for_a_free_connection(self, db):
-        database = db()
-        assert [row.answer for row in at_once(20, lambda _: database.one("ping"))] == [1] * 20
-
     def test_connections_are_opened_on_demand(self, database_url):
         Database("postgresql://localhost:1/nowhere", size=4)
-
-    def test_unreachable_database_is_an_operational_error(self):
-        with pytest.raises(psycopg2.OperationalError):
-            Database("postgresql://127.0.0.1:1/nowhere", size=1).one("ping")
 
     def test_statement_that_waits_for_a_lock_times_out(self, db, database, alice, monkeypatch):
         monkeypatch.setattr("sql.pool._TIMEOUTS", SERVICE_TIMEOUTS)

@@ -6,6 +6,7 @@ import psycopg2
 import pytest
 
 from sql import Database
+from tests.support.cases import cases
 
 
 @pytest.fixture(params=[True, False], ids=["prepared", "unprepared"])
@@ -36,16 +37,10 @@ def delete_nonsense(tx):
     tx.run("delete_user", user_id="nonsense")
 
 
-def test_exception_rolls_back_and_the_connection_stays_usable(db, database, alice):
-    with pytest.raises(ZeroDivisionError):
-        delete_and(db, alice, lambda _: 1 / 0)
-    assert db.one("ping").answer == 1
-    assert database.count("users") == 1
-
-
-def test_failing_statement_rolls_back_earlier_ones(db, database, alice):
-    with pytest.raises(psycopg2.DataError):
-        delete_and(db, alice, delete_nonsense)
+@cases(("what", "error"), [(lambda _: 1 / 0, ZeroDivisionError), (delete_nonsense, psycopg2.DataError)])
+def test_exception_rolls_back_and_the_connection_stays_usable(db, database, alice, what, error):
+    with pytest.raises(error):
+        delete_and(db, alice, what)
     assert db.one("ping").answer == 1
     assert database.count("users") == 1
 
