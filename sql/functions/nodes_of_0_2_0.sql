@@ -1,5 +1,5 @@
 -- What nodes of 0.2.0 call while they run next to this release. tests/sql/test_schema.py prepares their
--- statements. Delete this file in the release after 0.3.0.
+-- statements. In the release after 0.3.0, delete this file, and drop these functions in a migration.
 
 -- Checks no level, which such a node does itself.
 CREATE OR REPLACE FUNCTION caller_state(
@@ -30,8 +30,9 @@ AS $$
    WHERE u.id = locked_caller_state.user_id
 $$;
 
--- Only 0.1.0 called these. Dropped here rather than by a migration, because the functions of 0.2.0 above call
--- the first until they are replaced.
+-- Functions of 0.2.0 that its statements do not need. Dropped here rather than by a migration, because they
+-- are in use until the others are replaced.
 DROP FUNCTION IF EXISTS locked_caller_state(uuid, uuid, bigint, integer, integer, boolean, integer);
 DROP FUNCTION IF EXISTS page_of_users(text, text, text, text, boolean, integer, bigint);
 DROP FUNCTION IF EXISTS spend_code(text, bytea, text[]);
+DROP FUNCTION IF EXISTS timeline_of(uuid, integer, integer, bigint);

@@ -50,8 +50,8 @@ $$;
 -- The `most` newest entries of the audit log, of the `wanted` kind or any, before the cursor (`before`,
 -- `place`, `last_id`), and the other entries before it; with `most` of the log, only those that are newer.
 CREATE OR REPLACE FUNCTION timeline_of(
-  owner uuid, lifetime integer, timebox integer, most bigint, wanted text, before timestamptz, place integer,
-  last_id uuid
+  owner uuid, lifetime integer, timebox integer, most bigint, wanted text DEFAULT NULL,
+  before timestamptz DEFAULT 'infinity', place integer DEFAULT 0, last_id uuid DEFAULT NULL
 )
   RETURNS TABLE (at timestamptz, id uuid, kind text, name text, reason text, count bigint, actor text,
                  actor_id uuid, ip inet, user_agent text, request_id text, details jsonb)
@@ -91,12 +91,4 @@ AS $$
          AND (wanted IS NULL OR wanted = CASE m.channel WHEN 'webhook' THEN 'event' ELSE 'message' END)
     ) AS item
    WHERE (item.at, place_in_moment(item.name), item.id) < (before, place, last_id)
-$$;
-
-CREATE OR REPLACE FUNCTION timeline_of(owner uuid, lifetime integer, timebox integer, most bigint)
-  RETURNS TABLE (at timestamptz, id uuid, kind text, name text, reason text, count bigint, actor text,
-                 actor_id uuid, ip inet, user_agent text, request_id text, details jsonb)
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT * FROM timeline_of(owner, lifetime, timebox, most, NULL, 'infinity', 0, owner)
 $$;

@@ -213,6 +213,17 @@ class TestNodesOfTwoReleases:
         for statement in statements.values():
             execute(created, statement.prepare(), {})
 
+    def test_statements_of_this_release_need_nothing_that_is_kept_for_0_2_0(self, created):
+        with closing(psycopg2.connect(created)) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "DROP FUNCTION caller_state(users, sessions, bigint, integer, integer);"
+                "DROP FUNCTION locked_caller_state(uuid, uuid, bigint, integer, integer, boolean, integer, text,"
+                " text, text, boolean)"
+            )
+            for statement in load_statements().values():
+                cursor.execute(statement.prepare(), {})
+            connection.rollback()
+
     @cases(
         ("changes", "state"),
         [
