@@ -8,7 +8,7 @@ from auth.commands import load_settings
 from auth.commands.common import json_option
 from auth.operations.doctor.examination import CHECKS, Result, examine
 from auth.operations.start_checks import check_files
-from auth.settings import Settings, SettingsError
+from auth.settings import SettingsError
 from auth.settings.state import NotRunningError
 
 _NAMES = [check.name for check in CHECKS]
@@ -53,17 +53,12 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
         check_files(settings)
     except SettingsError as error:
         return [_of_setting(line) for line in str(error).splitlines()]
-    named = [_of_setting(line) for line in settings.warnings] or [
-        Result("settings", "ok", "All settings are valid")
-    ]
-    return named + _of_deployment(settings, skip)
-
-
-def _of_deployment(settings: Settings, skip: tuple[str, ...]) -> list[Result]:
+    named = [_of_setting(line) for line in settings.warnings]
+    named = named or [Result("settings", "ok", "All settings are valid")]
     try:
-        return examine(settings, skip)
+        return named + examine(settings, skip)
     except NotRunningError as error:
-        return [Result("database", "failed", str(error), "systemctl start latchkey")]
+        return [*named, Result("database", "failed", str(error), "systemctl start latchkey")]
 
 
 def _of_setting(line: str) -> Result:

@@ -295,6 +295,13 @@ class TestPublicUrl:
         target.body = b'{"service": "latchkey", "status": "healthy", "version": "0.0.1"}'
         assert look("public-url", base_url=target.url) == "systemctl restart latchkey"
 
+    def test_service_that_is_unhealthy_is_quoted(self, healthy, target):
+        target.status, target.body = 503, b'{"service": "latchkey", "msg": "Password hashing hangs"}'
+        skip = {check.name for check in CHECKS} - {"public-url"}
+        (result,) = examine(dataclasses.replace(healthy, base_url=target.url), skip)
+        assert result.text == f"{target.url}/health returns 503: Password hashing hangs."
+        assert "log" in str(result.setting)
+
     def test_public_url_without_tls(self, look):
         setting = look("public-url", base_url="http://auth.example.com")
         assert setting == "AUTH_BASE_URL=https://auth.example.com"
@@ -518,10 +525,10 @@ class TestDelivery:
 
 
 def test_check_that_hangs_or_breaks_does_not_hold_up_the_others(healthy, monkeypatch):
-    def hang(patient):
+    def hang(_context):
         time.sleep(30)
 
-    def crash(patient):
+    def crash(_context):
         raise ZeroDivisionError("oops")
 
     broken = {"clock": hang, "redis": crash}

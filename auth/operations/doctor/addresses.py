@@ -1,8 +1,6 @@
 """Checks of the public URL, the proxies in front of it, and where links may lead."""
 
-import contextlib
 import secrets
-import socket
 import ssl
 import time
 from urllib.parse import urlsplit
@@ -14,36 +12,36 @@ from auth.net import probes
 from auth.net.bounded_http import BoundedSession
 from auth.net.networks import is_loopback
 from auth.net.sockets import Deadline, tls, why
-from auth.operations.doctor.check import NOT_PUBLIC, Check, Failure, NotChecked, Patient
+from auth.operations.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from auth.settings import Settings
 from auth.tokens import one_time
 
 _DEADLINE = 3.0  # seconds
 _LEAST_DAYS = 14  # of a certificate
 _PROBE_LIFETIME = 30
+_SERVICE_LOG = "what the log of the service says, then: systemctl restart latchkey"
 
 
-def _public_url(patient: Patient) -> Failure | None:
-    base_url = patient.settings.base_url
+def _public_url(context: Context) -> Failure | None:
+    base_url = context.settings.base_url
     remedy = f"AUTH_BASE_URL={base_url}, if that is the public URL; then fix DNS, proxy or service"
-    if urlsplit(base_url).scheme != "https" and not patient.settings.is_local:
+    if urlsplit(base_url).scheme != "https" and not context.settings.is_local:
         return Failure(
             f"{base_url} is not https: passwords and tokens can be read on the way.",
             f"AUTH_BASE_URL=https://{urlsplit(base_url).netloc}",
         )
     try:
         response = _get(f"{base_url}/health")
+        body = response.json()
+    except requests.JSONDecodeError:
+        body = None
     except requests.RequestException as error:
         return Failure(f"{base_url} cannot be reached from here: {why(error)}.", remedy)
-    body = {}
-    with contextlib.suppress(ValueError):
-        body = response.json()
     if not isinstance(body, dict) or body.get("service") != "latchkey":
         return Failure(f"{base_url}/health returns {response.status_code}, but is not Latchkey.", remedy)
     if response.status_code != requests.codes.ok:
-        return Failure(
-            f"{base_url}/health returns {response.status_code}: the service has no database.", remedy
-        )
+        problem = " ".join(str(body.get("msg", "no reason is given")).split())
+        return Failure(f"{base_url}/health returns {response.status_code}: {problem}.", _SERVICE_LOG)
     if body.get("version") != auth.__version__:
         return Failure(
             f"{base_url} runs version {body.get('version')}, this command is {auth.__version__}.",
@@ -52,43 +50,41 @@ def _public_url(patient: Patient) -> Failure | None:
     return None
 
 
-def _certificate(patient: Patient) -> Failure | None:
-    parts = urlsplit(patient.settings.base_url)
+def _certificate(context: Context) -> Failure | None:
+    parts = urlsplit(context.settings.base_url)
     if parts.scheme != "https" or not parts.hostname:
         raise NotChecked("AUTH_BASE_URL is not https")
+    host = parts.hostname
     try:
-        with (
-            Deadline(_DEADLINE) as deadline,
-            tls().wrap_socket(
-                deadline.connect(parts.hostname, parts.port or 443, _DEADLINE), server_hostname=parts.hostname
-            ) as connection,
-        ):
-            certificate = connection.getpeercert() or {}
+        with Deadline(_DEADLINE) as deadline:
+            plain = deadline.connect(host, parts.port or 443, _DEADLINE)
+            with tls().wrap_socket(plain, server_hostname=host) as connection:
+                certificate = connection.getpeercert() or {}
     except ssl.SSLError as error:
         return Failure(
-            f"The certificate of {parts.hostname} is not valid: {why(error).removeprefix('TLS: ')}.",
-            f"a certificate for {parts.hostname}, such as: certbot certonly --webroot -d {parts.hostname}",
+            f"The certificate of {host} is not valid: {why(error).removeprefix('TLS: ')}.",
+            f"a certificate for {host}, such as: certbot certonly --webroot -d {host}",
         )
-    except (OSError, socket.gaierror):
+    except OSError:
         raise NotChecked("the public URL cannot be reached") from None
     ends_at = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
     days = int((ends_at - time.time()) // 86_400)
     if days >= _LEAST_DAYS:
         return None
-    return Failure(f"The certificate of {parts.hostname} expires in {days} days.", "certbot renew")
+    return Failure(f"The certificate of {host} expires in {days} days.", "certbot renew")
 
 
-def _proxies(patient: Patient) -> Failure | None:
+def _proxies(context: Context) -> Failure | None:
     """Send a request with a forged address through the public URL, and read how it arrived."""
-    settings, nonce = patient.settings, one_time.new_token()
+    settings, nonce = context.settings, one_time.new_token()
     token_hash = one_time.hash_token(nonce)
-    patient.db.run("create_probe", token_hash=token_hash, lifetime=_PROBE_LIFETIME)
+    context.db.run("create_probe", token_hash=token_hash, lifetime=_PROBE_LIFETIME)
     try:
         _get(f"{settings.base_url}/health", {probes.HEADER: nonce, "X-Forwarded-For": probes.FORGED_ADDRESS})
     except requests.RequestException:
         raise NotChecked("the public URL cannot be reached") from None
     finally:
-        row = patient.db.one("take_probe", token_hash=token_hash)
+        row = context.db.one("take_probe", token_hash=token_hash)
     if row is None or row.seen is None:
         return Failure(
             f"{settings.base_url} leads to a service with another database.",
@@ -126,8 +122,8 @@ def _judge(settings: Settings, forwarded: list[str], scheme: str) -> Failure | N
     return None
 
 
-def _redirects(patient: Patient) -> Failure | None:
-    settings = patient.settings
+def _redirects(context: Context) -> Failure | None:
+    settings = context.settings
     site, base = urlsplit(settings.site_url), urlsplit(settings.base_url)
     if not settings.is_local and is_loopback(site.hostname or ""):
         return Failure(
@@ -157,8 +153,8 @@ def _redirects(patient: Patient) -> Failure | None:
     return None
 
 
-def _test_settings(patient: Patient) -> Failure | None:
-    settings = patient.settings
+def _test_settings(context: Context) -> Failure | None:
+    settings = context.settings
     if settings.is_local:
         raise NotChecked(NOT_PUBLIC)
     if not settings.rate_limits_enabled:

@@ -1,4 +1,4 @@
-"""The interface of a check, and the deployment that it examines."""
+"""The interface of a check, and what a check may look at."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,11 +25,8 @@ NOT_PUBLIC = "AUTH_BASE_URL is this machine"
 
 
 @dataclass(frozen=True)
-class Patient:
-    """A deployment: its settings, the URL of its database, and the DNS of this machine."""
-
+class Context:
     settings: Settings
-    url: str
     db: Database
     resolver: dns.resolver.Resolver
 
@@ -40,4 +37,4 @@ class Check:
 
     name: str
     title: str
-    look: Callable[[Patient], Failure | None]
+    look: Callable[[Context], Failure | None]

@@ -6,7 +6,7 @@ import psycopg2
 from psycopg2.errors import UndefinedTable
 
 from auth.operations import start_checks
-from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
+from auth.operations.doctor.check import Check, Context, Failure, NotChecked
 from sql import schema
 from sql.pool import SIZE, reason
 
@@ -17,9 +17,9 @@ _OTHER_CONNECTIONS = 6
 _POOLED = "AUTH_DB_PREPARE is false, as for a pooler"
 
 
-def _answers(patient: Patient) -> Failure | None:
+def _answers(context: Context) -> Failure | None:
     try:
-        patient.db.one("ping")
+        context.db.one("ping")
     except psycopg2.Error as error:
         return Failure(
             f"The database cannot be used: {reason(error)}",
@@ -28,8 +28,8 @@ def _answers(patient: Patient) -> Failure | None:
     return None
 
 
-def _version(patient: Patient) -> Failure | None:
-    server = patient.db.one("select_server")
+def _version(context: Context) -> Failure | None:
+    server = context.db.one("select_server")
     if server.version < LEAST_VERSION * 10_000:
         return Failure(
             f"Postgres {server.version_text} is too old.",
@@ -48,9 +48,9 @@ def _version(patient: Patient) -> Failure | None:
     return None
 
 
-def _schema(patient: Patient) -> Failure | None:
+def _schema(context: Context) -> Failure | None:
     try:
-        version = patient.db.one("select_schema_version").version
+        version = context.db.one("select_schema_version").version
     except UndefinedTable:
         version = None
     if version is None:
@@ -68,21 +68,21 @@ def _schema(patient: Patient) -> Failure | None:
     return None
 
 
-def _pooler(patient: Patient) -> Failure | None:
-    if not patient.settings.db_prepare:
+def _pooler(context: Context) -> Failure | None:
+    if not context.settings.db_prepare:
         raise NotChecked(_POOLED)
-    if start_checks.pooler_problem(patient.url) is None:
+    if start_checks.pooler_problem(context.settings.find_database()) is None:
         return None
     return Failure(
         "DATABASE_URL leads to a pooler in transaction mode, such as PgBouncer.", "AUTH_DB_PREPARE=false"
     )
 
 
-def _connections(patient: Patient) -> Failure | None:
-    if not patient.settings.db_prepare:
+def _connections(context: Context) -> Failure | None:
+    if not context.settings.db_prepare:
         raise NotChecked(_POOLED)
-    available = patient.db.one("select_server").connections
-    needed = patient.settings.workers * SIZE + _OTHER_CONNECTIONS
+    available = context.db.one("select_server").connections
+    needed = context.settings.workers * SIZE + _OTHER_CONNECTIONS
     if needed <= available:
         return None
     workers = max(1, (available - _OTHER_CONNECTIONS) // SIZE)
@@ -92,9 +92,9 @@ def _connections(patient: Patient) -> Failure | None:
     )
 
 
-def _clock(patient: Patient) -> Failure | None:
+def _clock(context: Context) -> Failure | None:
     before = time.time()
-    clock = patient.db.one("select_server").clock
+    clock = context.db.one("select_server").clock
     difference = (before + time.time()) / 2 - clock
     if abs(difference) <= GREATEST_CLOCK_DIFFERENCE:
         return None
@@ -105,16 +105,16 @@ def _clock(patient: Patient) -> Failure | None:
     )
 
 
-def _redis(patient: Patient) -> Failure | None:
-    if start_checks.redis_problem(patient.settings) is None:
+def _redis(context: Context) -> Failure | None:
+    if start_checks.redis_problem(context.settings) is None:
         return None
     return Failure(
         "Redis does not respond: requests are not limited.", "AUTH_RATE_LIMIT_STORAGE=redis://host:6379"
     )
 
 
-def _administrators(patient: Patient) -> Failure | None:
-    if patient.db.one("select_administrators").total:
+def _administrators(context: Context) -> Failure | None:
+    if context.db.one("select_administrators").total:
         return None
     return Failure("There is no administrator.", "latchkey create-admin EMAIL")
 

@@ -1,6 +1,6 @@
 """Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
 
-from auth.operations.doctor.check import NOT_PUBLIC, Check, Failure, NotChecked, Patient
+from auth.operations.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
 
 HEARTBEAT_LIMIT = 180  # seconds
 LATE = 300
@@ -9,24 +9,19 @@ _OLDEST_BACKUP = 7  # days
 _DAY = 86_400
 
 
-def _running(patient: Patient) -> Failure | None:
-    last = patient.db.one("select_last_done", task="delivery")
+def _running(context: Context) -> Failure | None:
+    last = context.db.one("select_last_done", task="delivery")
     if last and last.seconds_ago < HEARTBEAT_LIMIT:
         return None
     since = f"for {_span(last.seconds_ago)}" if last else "yet"
-    if patient.settings.deliver:
-        return Failure(
-            f"No delivery process has run {since}: no message is sent.",
-            "systemctl restart latchkey; see its log",
-        )
-    return Failure(
-        f"No delivery process has run {since}: no message is sent.",
-        "AUTH_DELIVER=true, or run: latchkey deliver",
-    )
+    remedy = "AUTH_DELIVER=true, or run: latchkey deliver"
+    if context.settings.deliver:
+        remedy = "systemctl restart latchkey; see its log"
+    return Failure(f"No delivery process has run {since}: no message is sent.", remedy)
 
 
-def _waiting(patient: Patient) -> Failure | None:
-    late = patient.db.one("select_late_messages", late=LATE)
+def _waiting(context: Context) -> Failure | None:
+    late = context.db.one("select_late_messages", late=LATE)
     if not late.total:
         return None
     reason = f": {late.reason}" if late.reason else ""
@@ -36,8 +31,8 @@ def _waiting(patient: Patient) -> Failure | None:
     )
 
 
-def _failed(patient: Patient) -> Failure | None:
-    day = patient.db.one("count_outcomes_of_a_day")
+def _failed(context: Context) -> Failure | None:
+    day = context.db.one("count_outcomes_of_a_day")
     if day.failed * 10 <= day.total:
         return None
     reason = f", most often: {day.reason}" if day.reason else ""
@@ -47,8 +42,8 @@ def _failed(patient: Patient) -> Failure | None:
     )
 
 
-def _webhooks(patient: Patient) -> Failure | None:
-    failing = patient.db.all("list_failing_webhooks", failing=_FAILING_WEBHOOK)
+def _webhooks(context: Context) -> Failure | None:
+    failing = context.db.all("list_failing_webhooks", failing=_FAILING_WEBHOOK)
     if not failing:
         return None
     first = failing[0]
@@ -61,10 +56,10 @@ def _webhooks(patient: Patient) -> Failure | None:
     )
 
 
-def _backup(patient: Patient) -> Failure | None:
-    if patient.settings.is_local:
+def _backup(context: Context) -> Failure | None:
+    if context.settings.is_local:
         raise NotChecked(NOT_PUBLIC)
-    last = patient.db.one("select_last_done", task="backup")
+    last = context.db.one("select_last_done", task="backup")
     if last and last.seconds_ago <= _OLDEST_BACKUP * _DAY:
         return None
     sentence = f"The last backup is {_span(last.seconds_ago)} old." if last else "No backup was ever made."

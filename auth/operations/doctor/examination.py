@@ -11,7 +11,7 @@ import dns.resolver
 import psycopg2
 
 from auth.operations.doctor import addresses, database, delivery, mail, secrets
-from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
+from auth.operations.doctor.check import Check, Context, Failure, NotChecked
 from auth.settings import Settings
 from sql import Database
 
@@ -37,22 +37,21 @@ def examine(
     settings: Settings, skip: Collection[str] = (), resolver: dns.resolver.Resolver | None = None
 ) -> list[Result]:
     """Return the results in the order of `CHECKS`. Raises `NotRunningError`."""
-    url = settings.find_database()
-    with closing(Database(url, size=_CONNECTIONS, prepare=False)) as db:
-        patient = Patient(settings, url, db, resolver or _resolver())
+    with closing(Database(settings.find_database(), size=_CONNECTIONS, prepare=False)) as db:
+        context = Context(settings, db, resolver or _resolver())
         checks = [check for check in CHECKS if check.name not in skip]
-        outcomes = _run(checks, patient)
+        outcomes = _run(checks, context)
     has_failed = {name for name in _FIRST if isinstance(outcomes.get(name), Failure)}
     return [_result(check, outcomes.get(check.name, TimeoutError()), has_failed) for check in checks]
 
 
-def _run(checks: list[Check], patient: Patient) -> dict[str, Failure | Exception | None]:
+def _run(checks: list[Check], context: Context) -> dict[str, Failure | Exception | None]:
     """Return what each check found or raised. A check that hangs is missing."""
     done: queue.SimpleQueue[tuple[str, Failure | Exception | None]] = queue.SimpleQueue()
 
     def look(check: Check) -> None:
         try:
-            done.put((check.name, check.look(patient)))
+            done.put((check.name, check.look(context)))
         except Exception as error:
             done.put((check.name, error))
 

@@ -6,14 +6,14 @@ import dns.resolver
 from auth.delivery import channels
 from auth.delivery.senders import TryLater
 from auth.net.networks import is_loopback
-from auth.operations.doctor.check import NOT_PUBLIC, Check, Failure, NotChecked, Patient
+from auth.operations.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from auth.settings import targets
 
 _DEADLINE = 3.5  # seconds
 
 
-def _server(patient: Patient) -> Failure | None:
-    settings = patient.settings
+def _server(context: Context) -> Failure | None:
+    settings = context.settings
     if not settings.email_enabled:
         raise NotChecked("AUTH_EMAIL_ENABLED is false")
     example = "AUTH_SMTP_URL=smtp://user:password@host:587"
@@ -41,8 +41,8 @@ def _remedy(reason: str, example: str) -> str:
     return f"{example} with the host and port of the server"
 
 
-def _sender(patient: Patient) -> Failure | None:
-    settings = patient.settings
+def _sender(context: Context) -> Failure | None:
+    settings = context.settings
     if settings.is_local:
         raise NotChecked(NOT_PUBLIC)
     if not settings.email_enabled or settings.smtp_url in (None, targets.CONSOLE):
@@ -54,15 +54,13 @@ def _sender(patient: Patient) -> Failure | None:
             "AUTH_MAIL_FROM=Example <no-reply@example.com>",
         )
     missing = []
-    if not _has_text(patient.resolver, domain, "v=spf1"):
+    if not _declares(context.resolver, domain, "v=spf1"):
         missing.append(f'{domain} TXT "v=spf1 … -all" (SPF)')
-    if not _exists(patient.resolver, f"_domainkey.{domain}"):
+    # The selector, which is a name below, is not known.
+    if _texts(context.resolver, f"_domainkey.{domain}") is None:
         missing.append(f"the DKIM key of your mail provider below _domainkey.{domain}")
-    if not any(
-        _has_text(patient.resolver, f"_dmarc.{name}", "v=DMARC1")
-        for name in (domain, _parent(domain))
-        if name
-    ):
+    parents = filter(None, (domain, _parent(domain)))
+    if not any(_declares(context.resolver, f"_dmarc.{name}", "v=DMARC1") for name in parents):
         missing.append(f'_dmarc.{domain} TXT "v=DMARC1; p=reject" (DMARC)')
     if not missing:
         return None
@@ -77,31 +75,25 @@ def _parent(domain: str) -> str:
     return parent if "." in parent else ""
 
 
-def _has_text(resolver: dns.resolver.Resolver, name: str, beginning: str) -> bool:
+def _declares(resolver: dns.resolver.Resolver, name: str, beginning: str) -> bool:
+    return any(text.startswith(beginning) for text in _texts(resolver, name) or ())
+
+
+def _texts(resolver: dns.resolver.Resolver, name: str) -> list[str] | None:
+    """Return the TXT records of a name, or None if neither it nor a name below it exists (RFC 8020)."""
     try:
         answer = resolver.resolve(name, "TXT")
-    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
-        return False
-    except dns.exception.DNSException:
-        raise NotChecked("there is no DNS here") from None
-    return any(b"".join(record.strings).decode(errors="replace").startswith(beginning) for record in answer)
-
-
-def _exists(resolver: dns.resolver.Resolver, name: str) -> bool:
-    """Whether a name exists, or one below it, as the selector is not known (RFC 8020)."""
-    try:
-        resolver.resolve(name, "TXT")
     except dns.resolver.NXDOMAIN:
-        return False
+        return None
     except dns.resolver.NoAnswer:
-        return True
+        return []
     except dns.exception.DNSException:
         raise NotChecked("there is no DNS here") from None
-    return True
+    return [b"".join(record.strings).decode(errors="replace") for record in answer]
 
 
-def _sms(patient: Patient) -> Failure | None:
-    settings = patient.settings
+def _sms(context: Context) -> Failure | None:
+    settings = context.settings
     if not settings.phone_enabled or settings.sms_provider == "none":
         raise NotChecked("phones are not used")
     if settings.offers_phone:

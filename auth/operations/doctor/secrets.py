@@ -6,7 +6,7 @@ import stat
 import tempfile
 
 from auth.operations import rotation
-from auth.operations.doctor.check import Check, Failure, NotChecked, Patient
+from auth.operations.doctor.check import Check, Context, Failure, NotChecked
 from auth.settings import fingerprints
 from auth.settings.fingerprints import OtherKeys
 from auth.tokens.keys import format_time
@@ -17,9 +17,9 @@ _WRITTEN = 1024 * 1024
 _KINDS = {"AUTH_JWT_KEYS": "signing", "AUTH_SECRET_KEY": "secret", "AUTH_SERVICE_ROLE_KEY": "service-role"}
 
 
-def _fit(patient: Patient) -> Failure | None:
+def _fit(context: Context) -> Failure | None:
     try:
-        fingerprints.check(patient.db, patient.settings)
+        fingerprints.check(context.db, context.settings)
     except OtherKeys as error:
         settings = [line.partition(":")[0] for line in str(error).splitlines()]
         return Failure(
@@ -29,27 +29,27 @@ def _fit(patient: Patient) -> Failure | None:
     return None
 
 
-def _ages(patient: Patient) -> Failure | None:
-    old = [row for row in patient.db.all("list_key_ages") if row.days > OLDEST_KEY]
+def _ages(context: Context) -> Failure | None:
+    old = [row for row in context.db.all("list_key_ages") if row.days > OLDEST_KEY]
     if not old:
         return None
     keys = " and ".join(f"a key of {row.setting} is {row.days} days old" for row in old)
-    return Failure(f"{keys[0].upper()}{keys[1:]}.", _replacement(patient, _KINDS[old[0].setting]))
+    return Failure(f"{keys[0].upper()}{keys[1:]}.", _replacement(context, _KINDS[old[0].setting]))
 
 
-def _replacement(patient: Patient, kind: str) -> str:
+def _replacement(context: Context, kind: str) -> str:
     # A rotation puts the new key first.
-    newest, *others = rotation.keys_of(kind, patient.settings)
+    newest, *others = rotation.keys_of(kind, context.settings)
     if not others:
         return f"latchkey keys rotate {kind}, and later latchkey keys remove ID"
     waits = f" after {format_time(newest.active_from)}" if newest.waits else ""
     return f"latchkey keys remove {others[-1].id}{waits}"
 
 
-def _modes(patient: Patient) -> Failure | None:
-    directory = patient.settings.state_dir
+def _modes(context: Context) -> Failure | None:
+    directory = context.settings.state_dir
     # Under root, the account of Postgres needs to pass through the directory.
-    allowed = dict.fromkeys(patient.settings.key_files.values(), 0o600)
+    allowed = dict.fromkeys(context.settings.key_files.values(), 0o600)
     allowed[directory] = 0o711 if os.geteuid() == 0 else 0o700
     for path in (path for path in allowed if path.exists()):
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -61,8 +61,8 @@ def _modes(patient: Patient) -> Failure | None:
     return None
 
 
-def _disk(patient: Patient) -> Failure | None:
-    directory = patient.settings.state_dir
+def _disk(context: Context) -> Failure | None:
+    directory = context.settings.state_dir
     if not directory.exists():
         raise NotChecked("there is no state directory")
     room = os.statvfs(directory)
@@ -78,12 +78,9 @@ def _disk(patient: Patient) -> Failure | None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            return Failure(f"Nothing more can be written to {directory}: {error.strerror}.", remedy)
-        return Failure(
-            f"{directory} cannot be written: {error.strerror}.",
-            f"AUTH_STATE_DIR={directory} of the user who runs this, or that user",
-        )
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            remedy = f"AUTH_STATE_DIR={directory} of the user who runs this, or that user"
+        return Failure(f"{directory} cannot be written: {error.strerror}.", remedy)
     return None
 
 
