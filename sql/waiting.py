@@ -35,9 +35,10 @@ def _wait_in_greenlet() -> Callable[[Connection, int, float | None], bool]:
     return wait
 
 
-def _is_patched() -> bool:
+def is_patched() -> bool:
+    """Whether this process lives by greenlets, as a worker does: gunicorn.conf.py patches it first of all."""
     monkey = sys.modules.get("gevent.monkey")
-    return monkey is not None and monkey.is_module_patched("select")
+    return monkey is not None and monkey.is_module_patched("threading")
 
 
-is_ready = _wait_in_greenlet() if _is_patched() else _poll
+is_ready = _wait_in_greenlet() if is_patched() else _poll
