@@ -24,8 +24,8 @@ def measure() -> Iterator[Figure]:
         half = proportional_mebibytes(service.process.pid)
         _send(service, people, tokens, REQUESTS // 2)
         end = proportional_mebibytes(service.process.pid)
-    yield alone("memory of the whole service, idle, in MiB", idle, "≤ 280")
-    yield alone("memory of the whole service after 100,000 requests, in MiB", end, "≤ 280")
+    yield alone("memory of the whole service, idle, in MiB", idle, "≤ 145")
+    yield alone("memory of the whole service after 100,000 requests, in MiB", end, "≤ 215")
     yield against("memory after 100,000 requests, against 50,000", [end], [half], "≤ 1.05")
 
 

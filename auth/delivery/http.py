@@ -8,10 +8,8 @@ from email.utils import parsedate_to_datetime
 from http.client import responses
 
 from standardwebhooks import Webhook
-from urllib3.exceptions import HTTPError
 
 from auth.delivery.senders import TryLater
-from auth.net.bounded_http import BoundedSession
 from auth.net.sockets import Deadline, why
 
 TIMEOUT = 10  # seconds for a whole request
@@ -46,6 +44,11 @@ def post(
     allows: Callable[[str], bool] | None = None,
 ) -> Response:
     """Post a body, to addresses that `allows` accepts. Raises `TryLater` if no response comes in time."""
+    # Most services send only mail: 5 MiB of their delivery process.
+    from urllib3.exceptions import HTTPError
+
+    from auth.net.bounded_http import BoundedSession
+
     headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity", **headers}
     with Deadline(timeout, allows) as deadline, BoundedSession() as session:
         try:

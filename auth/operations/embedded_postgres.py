@@ -36,6 +36,7 @@ _OPTIONS = {
     "max_wal_size": "256MB",
     "io_method": "sync",
     "max_parallel_workers_per_gather": "0",
+    "max_logical_replication_workers": "0",
     "jit": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",
