@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "commands": BELOW_CONTEXT | {"context", "web", "flows", "operations", "transfer"},
     "app": BELOW_CONTEXT | {"context", "web", "flows", "pages", "console", "views", "commands"},
     "wsgi": BELOW_CONTEXT | {"context", "app"},
-    "gunicorn.conf": BELOW_CONTEXT | {"operations"},
+    "gunicorn.conf": {"operations"},
 }
 
 

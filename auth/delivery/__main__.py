@@ -26,6 +26,7 @@ _CONNECTIONS = 4
 
 
 def main() -> None:
+    _call_at_the_end(sys.exit)
     try:
         config = settings.load(missing_secrets="refuse")
         logs.configure(config)
@@ -39,14 +40,13 @@ def main() -> None:
         key_ring = KeyRing(config)
         count = _serve_metrics(config, db)
         if sys.argv[1:] == ["metrics"]:
-            _wait_for_the_end()
-            return
+            while True:  # the system may give the signal to another thread, which would not wake this one
+                time.sleep(0.2)
         _wait_for_the_database(config, db)
         deliverer = Deliverer(config, db, key_ring.sealer, count=count)
     except (settings.SettingsError, fingerprints.OtherKeys, OSError) as error:
         sys.exit(str(error))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: deliverer.end())
+    _call_at_the_end(deliverer.end)
     log = structlog.get_logger()
     log.info("delivery_started")
     key_ring.watch()
@@ -59,8 +59,6 @@ def _wait_for_the_database(config: settings.Settings, db: Database) -> None:
 
     The files may have been replaced since the service has started.
     """
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: sys.exit())
     failures = FailureLog("database")
     while True:
         try:
@@ -82,13 +80,9 @@ def _serve_metrics(config: settings.Settings, db: Database) -> Callable[[str, st
     return metrics.count
 
 
-def _wait_for_the_end() -> None:
-    # Not an event: the system may give the signal to another thread, which would not wake this one.
-    ends: list[int] = []
+def _call_at_the_end(act: Callable[[], object]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _frame: ends.append(number))
-    while not ends:
-        time.sleep(0.2)
+        signal.signal(number, lambda _number, _frame: act())
 
 
 if __name__ == "__main__":

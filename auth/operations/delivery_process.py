@@ -1,5 +1,7 @@
 """Starts, restarts and stops the delivery process in the gunicorn master."""
 
+import itertools
+import os
 import signal
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from auth.operations.embedded_postgres import signal_when_parent_dies
+from auth.settings.state import METRICS_SLOT
 
 _COMMAND = [sys.executable, "-W", "ignore", "-m", "auth.delivery"]
 # All in seconds. The process waits five for messages in flight when it stops.
@@ -17,42 +20,37 @@ _LONGEST_PAUSE = 10.0
 
 
 class DeliveryProcess:
-    """Signal handlers call `watch` and `end`, which may therefore interrupt the other methods."""
-
     def __init__(self, say: Callable[[str], None], *, delivers: bool = True) -> None:
         self._say = say
         self._command = _COMMAND if delivers else [*_COMMAND, "metrics"]
         self._process: subprocess.Popen | None = None
-        self._is_watched = False
+        # By slot for metrics. A reload has replaced those that still finish their messages.
+        self._processes: dict[int, subprocess.Popen] = {}
+        self._is_wanted = False
         self._started_at = 0.0
         self._pause = 0.0
         self._restart_at: float | None = None
         self._kill_at: float | None = None
 
     def start(self) -> None:
-        self._is_watched = False
-        self._started_at = time.monotonic()
-        self._restart_at = None
+        self._is_wanted = True
+        self._started_at, self._restart_at = time.monotonic(), None
         try:
             self._process = self._launch()
         except OSError as error:
             # Running out of memory or processes must not end the master.
             self._process = None
             self._say(f"The delivery process cannot be started: {error.strerror}.")
-        self._is_watched = self._kill_at is None
 
     def reload(self, *, is_wanted: bool) -> None:
         """Start another process while the old one finishes its messages."""
-        self._is_watched = False
-        if self._process:
-            self._process.terminate()
-            self._process = None
+        self._terminate()
         if is_wanted:
             self.start()
 
     def watch(self) -> None:
         """Restart the process if it has died, with backoff. To be called every second."""
-        if not self._is_watched or self._is_running():
+        if not self._is_wanted or (self._process and self._process.poll() is None):
             return
         now = time.monotonic()
         if self._restart_at is None:
@@ -66,26 +64,36 @@ class DeliveryProcess:
             self.start()
 
     def end(self) -> None:
-        self._is_watched = False
-        self._kill_at = self._kill_at or time.monotonic() + _STOP_LIMIT
+        self._terminate()
+        self._kill_at = time.monotonic() + _STOP_LIMIT
+
+    def stop(self) -> None:
+        """End the process and wait; kill it `_STOP_LIMIT` after `end`."""
+        if self._kill_at is None:
+            self.end()
+        if self._process is None:
+            return
+        try:
+            self._process.wait(max(0.0, (self._kill_at or 0.0) - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _terminate(self) -> None:
+        self._is_wanted = False
         if self._process:
             self._process.terminate()
 
-    def stop(self) -> None:
-        """End the process and wait; kill it after `_STOP_LIMIT`."""
-        self.end()
-        while self._process and self._is_running():
-            if time.monotonic() > (self._kill_at or 0):
-                self._process.kill()
-            time.sleep(0.05)
-
-    def _is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
     def _launch(self) -> subprocess.Popen:
-        return subprocess.Popen(  # noqa: S603
+        ended = (
+            n for n in itertools.count() if n not in self._processes or self._processes[n].poll() is not None
+        )
+        slot = next(ended)
+        self._processes[slot] = subprocess.Popen(  # noqa: S603
             self._command,
+            env=os.environ | {METRICS_SLOT: f"delivery-{slot}"},
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C must reach only the master
             preexec_fn=partial(signal_when_parent_dies, signal.SIGTERM),
         )
+        return self._processes[slot]

@@ -12,6 +12,8 @@ from urllib.parse import quote
 POSTGRES_PORT = "5432"  # names the socket; nothing listens on TCP
 # The variable in which prometheus_client expects the directory of its files.
 METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
+# The variable in which the master tells a process its slot: the name of its files, which nobody else has.
+METRICS_SLOT = "LATCHKEY_METRICS_SLOT"
 
 
 def make_directory(directory: Path) -> None:
@@ -47,6 +49,12 @@ def begin_metrics(state_dir: Path, name: str) -> None:
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700)
     os.environ[METRICS_DIRECTORY] = str(directory)
+
+
+def discard_gauges(slot: int) -> None:
+    """Remove the gauges of a process that has ended, such as the length of its queue; its totals stay."""
+    for path in Path(os.environ[METRICS_DIRECTORY]).glob(f"gauge_live*_{slot}.db"):
+        path.unlink()
 
 
 def unusable(directory: Path, error: OSError) -> str:

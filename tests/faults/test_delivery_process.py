@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from auth.operations.delivery_process import DeliveryProcess
+from auth.settings.state import METRICS_SLOT
 from tests.support.cast import PASSWORD
 from tests.support.outbox import Outbox
 from tests.support.processes import CHECKOUT, Service, children_of, is_running, wait_until
@@ -73,7 +74,7 @@ def test_delivery_process_does_not_load_flask(environment):
     loaded = modules_of("import auth.delivery.__main__", environment)
 
     assert "auth.delivery.deliverer" in loaded
-    web = {"flask", "werkzeug", "app", "wsgi", "gunicorn", "gevent", "authlib", "redis"}
+    web = {"flask", "werkzeug", "app", "wsgi", "gunicorn", "gevent", "authlib", "redis", "requests"}
     assert loaded.isdisjoint({*web, "prometheus_client"})
 
 
@@ -110,13 +111,15 @@ def test_stop_finishes_the_message_in_flight(service, outbox):
         assert not is_running(pid)
 
 
-def test_stop_leaves_a_message_that_hangs_to_the_next_start(service, outbox):
+def test_stop_ends_in_time_and_leaves_a_message_that_hangs_to_the_next_start(service, outbox):
     with BadMailServer("GREETING", "hang") as mail, service(AUTH_SMTP_URL=mail.url) as running:
         id = outbox.write()
         assert mail.reached.wait(30)
+        began = time.monotonic()
         running.process.terminate()
 
         assert running.process.wait(15) == 0
+        assert time.monotonic() - began < 9
     assert (outbox.row(id).outcome, outbox.row(id).secret is None) == (None, False)
 
 
@@ -160,22 +163,23 @@ def test_sign_up_mail_is_sent_by_the_delivery_process_alone(service, outbox):
 
 
 class DiesAtOnce:
-    """A process that dies at once, and the time of each start."""
+    """A process that dies at once, and the time of each start; the second cannot be started."""
 
     started: ClassVar[list[float]] = []
 
     def __init__(self, *_: object, **__: object) -> None:
         self.started.append(time.monotonic())
+        if len(self.started) == 2:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     def poll(self) -> int:
         return 1
 
 
-def test_process_that_keeps_dying_is_started_after_ever_longer_pauses(monkeypatch, capsys):
+def test_process_that_dies_or_cannot_be_started_is_tried_again_after_ever_longer_pauses(monkeypatch, capsys):
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(subprocess, "Popen", DiesAtOnce)
-    DiesAtOnce.started.clear()
     delivery = DeliveryProcess(print)
     delivery.start()
     for _ in range(60):
@@ -183,56 +187,32 @@ def test_process_that_keeps_dying_is_started_after_ever_longer_pauses(monkeypatc
         delivery.watch()
 
     assert DiesAtOnce.started == [0, 2, 5, 10, 19, 30, 41, 52]
-    assert len(capsys.readouterr().out.splitlines()) == 8
+    lines = capsys.readouterr().out.splitlines()
+    assert lines.pop(1) == "The delivery process cannot be started: Resource temporarily unavailable."
+    assert len(lines) == 8
 
 
-def test_process_that_cannot_be_started_is_tried_again(monkeypatch, capsys):
-    clock = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(subprocess, "Popen", fails_to_fork)
-    delivery = DeliveryProcess(print)
-    delivery.start()
-    monkeypatch.setattr(subprocess, "Popen", DiesAtOnce)
-    DiesAtOnce.started.clear()
-    for _ in range(2):
-        clock[0] += 1
-        delivery.watch()
-
-    assert DiesAtOnce.started == [2]
-    assert (
-        "The delivery process cannot be started: Resource temporarily unavailable.\n"
-        in capsys.readouterr().out
-    )
-
-
-def fails_to_fork(*_: object, **__: object) -> None:
-    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-
-
-def test_watch_in_the_middle_of_a_reload_does_not_start_a_second_process(monkeypatch, capsys):
-    delivery = DeliveryProcess(print)
-
+def test_process_that_replaces_one_at_work_counts_in_another_slot(monkeypatch):
     class Runs:
-        """A process that runs until it is terminated; the timer of the master fires while the process is
-        started.
-        """
+        slots: ClassVar[list[str]] = []
+        result: int | None = None
 
-        running: ClassVar[list[object]] = []
-
-        def __init__(self, *_: object, **__: object) -> None:
-            delivery.watch()
-            self.running.append(self)
+        def __init__(self, *_: object, env: dict[str, str], **__: object) -> None:
+            self.slots.append(env[METRICS_SLOT])
+            processes.append(self)
 
         def poll(self) -> int | None:
-            return None if self in self.running else 0
+            return self.result
 
         def terminate(self) -> None:
-            self.running.remove(self)
-            delivery.watch()
+            pass
 
+    processes: list[Runs] = []
     monkeypatch.setattr(subprocess, "Popen", Runs)
+    delivery = DeliveryProcess(print)
     delivery.start()
     delivery.reload(is_wanted=True)
+    processes[0].result = 0
+    delivery.reload(is_wanted=True)
 
-    assert len(Runs.running) == 1
-    assert capsys.readouterr().out == ""
+    assert Runs.slots == ["delivery-0", "delivery-1", "delivery-0"]

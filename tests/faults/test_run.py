@@ -1,5 +1,6 @@
 """Running the service: start, output, signals, and recovery after a crash."""
 
+import functools
 import http.client
 import json
 import os
@@ -110,15 +111,18 @@ def test_start_names_the_state_directory_which_is_closed_to_others(running):
 
 
 @pytest.mark.parametrize("log_format", ["json", "text"])
-def test_lines_of_the_start_have_the_format_of_the_log(state_dir, log_format):
-    with Service(state_dir, AUTH_LOG_FORMAT=log_format, AUTH_LOG_LEVEL="error", AUTH_XYZZY="1") as service:
+def test_start_warns_of_an_unknown_setting_once_in_the_format_of_the_log(state_dir, log_format):
+    changes = {"AUTH_LOG_FORMAT": log_format, "AUTH_LOG_LEVEL": "error", "AUTH_SITEURL": "https://a.example"}
+    with Service(state_dir, **changes) as service:
         pass
+    warning = "AUTH_SITEURL is not a setting; did you mean AUTH_SITE_URL?"
+    assert service.text().count("AUTH_SITEURL") == 1
+    assert warning in service.said()
     lines = service.log().splitlines()
     if log_format == "json":
         events = [json.loads(line) for line in lines]
         assert {frozenset(event) for event in events} == {frozenset(("event", "level", "timestamp"))}
-        warnings = [event["event"] for event in events if event["level"] == "warning"]
-        assert warnings == ["AUTH_XYZZY is not a setting."]
+        assert [event["event"] for event in events if event["level"] == "warning"] == [warning]
     else:
         assert lines[-1] == "Stopped."
 
@@ -129,33 +133,32 @@ def test_request_with_the_longest_access_token_is_served(running):
     assert status == 200
 
 
-def test_reload_with_an_unusable_setting_keeps_the_workers(state_dir):
-    with Service(state_dir) as service:
+def test_reload_keeps_the_workers_while_a_file_of_the_settings_is_unusable(state_dir, tmp_path):
+    logo, key = tmp_path / "logo.svg", state_dir / "secret_key"
+    logo.write_text("<svg/>")
+    with Service(state_dir, AUTH_BRAND_LOGO=str(logo)) as service:
         workers = both_workers_of(service)
-        key = (state_dir / "secret_key").read_text()
-        (state_dir / "secret_key").write_text("short")
-        service.process.send_signal(signal.SIGHUP)
-        problem = f"{state_dir}/secret_key: Must be at least 32 characters."
-        wait_until(lambda: f"Not reloaded, the workers keep running: {problem}" in service.said())
-        assert (workers_of(service), service.get("/health")[0]) == (workers, 200)
+        logo_problem = f"AUTH_BRAND_LOGO: Can't read {logo}: No such file or directory."
+        for path, text, problem in (
+            (key, "short", f"{key}: Must be at least 32 characters."),
+            (logo, None, logo_problem),
+        ):
+            kept = path.read_text()
+            path.unlink() if text is None else path.write_text(text)
+            service.process.send_signal(signal.SIGHUP)
+            line = f"Not reloaded, the workers keep running: {problem}"
+            wait_until(functools.partial(has_said, service, line))
+            assert (workers_of(service), service.get("/health")[0]) == (workers, 200)
+            path.write_text(kept)
 
-        (state_dir / "secret_key").write_text(key)
         service.process.send_signal(signal.SIGHUP)
         wait_until(lambda: len(workers_of(service) - workers) == 2, 30)
         wait_until(lambda: workers.isdisjoint(workers_of(service)), 30)
         service.wait_until_healthy()
 
 
-def test_reload_without_the_logo_keeps_the_workers(state_dir, tmp_path):
-    logo = tmp_path / "logo.svg"
-    logo.write_text("<svg/>")
-    with Service(state_dir, AUTH_BRAND_LOGO=str(logo)) as service:
-        workers = wait_until(lambda: pids if len(pids := workers_of(service)) == 2 else set())
-        logo.unlink()
-        service.process.send_signal(signal.SIGHUP)
-        problem = f"AUTH_BRAND_LOGO: Can't read {logo}: No such file or directory."
-        wait_until(lambda: f"Not reloaded, the workers keep running: {problem}" in service.said())
-        assert (workers_of(service), service.get("/health")[0]) == (workers, 200)
+def has_said(service: Service, line: str) -> bool:
+    return line in service.said()
 
 
 def test_workers_that_end_are_replaced(running):
@@ -166,6 +169,15 @@ def test_workers_that_end_are_replaced(running):
     wait_until(lambda: workers.isdisjoint(processes_of(running.state_dir)))
 
     running.wait_until_healthy()
+
+
+def test_workers_share_no_socket_but_the_one_that_listens(running):
+    one, other = (sockets_of(pid) for pid in both_workers_of(running))
+    master = sockets_of(running.process.pid)
+
+    assert len(one & other) == 1
+    assert one & other < one | other  # each has a connection, or a loop, of its own
+    assert master & one == master & other == one & other
 
 
 def test_start_fails_when_the_state_directory_is_in_use(running):
@@ -201,13 +213,6 @@ def test_start_fails_with_a_line_for_each_invalid_setting(state_dir):
         "AUTH_WORKERS: Must be a whole number from 1 to 256.",
         "DATABASE_URL: Must be a URL such as postgresql://user:password@host/database.",
     ]
-
-
-def test_start_warns_of_an_unknown_setting_once(state_dir):
-    with Service(state_dir, AUTH_SITEURL="https://app.example.com") as service:
-        pass
-    assert service.text().count("AUTH_SITEURL") == 1
-    assert "AUTH_SITEURL is not a setting; did you mean AUTH_SITE_URL?" in service.text()
 
 
 @pytest.mark.parametrize(
@@ -293,11 +298,6 @@ def accepts_requests(service: Service) -> bool:
     return True
 
 
-def test_unknown_setting_is_warned_about(state_dir):
-    with Service(state_dir, AUTH_THREADS="64") as service:
-        assert "AUTH_THREADS is not a setting" in service.text()
-
-
 @pytest.mark.skipif(Path(".venv").is_symlink(), reason="make would empty the shared environment")
 def test_make_run_forwards_the_stop_signal(state_dir):
     with Service(state_dir, command=["make", "run", f"PYTHON={sys.executable}"]) as service:
@@ -313,13 +313,9 @@ def test_no_process_outlives_a_killed_master_and_the_next_start_works(state_dir)
         killed.process.kill()
 
         # Without waiting, as a supervisor does.
-        with Service(state_dir, PORT=str(killed.port)):
+        with Service(state_dir, PORT=str(killed.port)) as service:
             wait_until(lambda: left.isdisjoint(processes_of(state_dir)), 10)
-
-
-def test_service_starts_after_all_processes_were_killed(state_dir):
-    with Service(state_dir) as service:
-        kill_all(state_dir)
+            kill_all(state_dir)
 
     with Service(state_dir, PORT=str(service.port)):
         pass
