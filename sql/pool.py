@@ -179,7 +179,11 @@ class Pool:
     def close(self) -> None:
         """Close the connections that are not lent."""
         for stack in (self._regular, self._reserve):
-            for connection in [stack.get_nowait() for _ in range(stack.qsize())]:
+            taken = []
+            with suppress(queue.Empty):
+                while True:
+                    taken.append(stack.get_nowait())
+            for connection in taken:
                 if connection:
                     connection.close()
                 stack.put(None)

@@ -28,7 +28,7 @@ class DeliveryProcess:
         self._processes: dict[int, subprocess.Popen] = {}
         self._is_wanted = False
         self._started_at = 0.0
-        self._pause = 0.0
+        self._pause = _FIRST_PAUSE / 2
         self._restart_at: float | None = None
         self._kill_at: float | None = None
 
@@ -55,9 +55,7 @@ class DeliveryProcess:
         now = time.monotonic()
         if self._restart_at is None:
             has_lasted = now - self._started_at > _LONGEST_PAUSE
-            self._pause = (
-                _FIRST_PAUSE if has_lasted else min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
-            )
+            self._pause = _FIRST_PAUSE if has_lasted else min(self._pause * 2, _LONGEST_PAUSE)
             self._restart_at = now + self._pause
             self._say(f"The delivery process has died. Starting it again in {self._pause:.0f} s.")
         elif now >= self._restart_at:
@@ -85,10 +83,8 @@ class DeliveryProcess:
             self._process.terminate()
 
     def _launch(self) -> subprocess.Popen:
-        ended = (
-            n for n in itertools.count() if n not in self._processes or self._processes[n].poll() is not None
-        )
-        slot = next(ended)
+        at_work = {slot for slot, process in self._processes.items() if process.poll() is None}
+        slot = next(slot for slot in itertools.count() if slot not in at_work)
         self._processes[slot] = subprocess.Popen(  # noqa: S603
             self._command,
             env=os.environ | {METRICS_SLOT: f"delivery-{slot}"},

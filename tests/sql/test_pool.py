@@ -83,3 +83,20 @@ def test_request_that_waits_gets_the_first_connection_that_is_returned(pool):
 def _backend(pool):
     with pool.connection() as connection:
         return connection.get_backend_pid()
+
+
+def test_pool_that_is_closed_while_connections_are_lent_stays_as_large(pool):
+    def use(_: int) -> None:
+        for _ in range(30):
+            with pool.connection():
+                pass
+
+    with ThreadPoolExecutor(pool.size) as threads:
+        uses = threads.map(use, range(pool.size))
+        for _ in range(300):
+            pool.close()
+        list(uses)
+    assert pool.lent == 0
+    with ExitStack() as held:
+        for _ in range(pool.size):
+            held.enter_context(pool.connection())
