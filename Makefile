@@ -2,7 +2,7 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-browser test-clients test-faults bench bench-large lint format
+.PHONY: help run test test-browser test-clients test-faults bench bench-large lint lint-openapi format
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
@@ -13,6 +13,7 @@ help:
 	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
 	@echo 'make bench    measure the performance, in ten minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types'
+	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI and Spectral, which need Node.js'
 	@echo 'make format   format the code'
 	@echo
 	@echo 'Each target first installs its dependencies into .venv. PYTHON=python3.12 selects the interpreter (3.11 or newer).'
@@ -48,6 +49,11 @@ lint:
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+
+lint-openapi:
+	@cd tests/contract && npm ci --ignore-scripts
+	REDOCLY_TELEMETRY=off tests/contract/node_modules/.bin/redocly lint openapi.yaml
+	tests/contract/node_modules/.bin/spectral lint --fail-severity=hint openapi.yaml
 
 format:
 	@$(PYTHON) make_venv.py lint

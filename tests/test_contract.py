@@ -56,7 +56,22 @@ class Operation(NamedTuple):
         return {int(status): resolved(response) for status, response in self.description["responses"].items()}
 
     def schemes(self) -> set[str]:
-        return {scheme for choice in self.description["security"] for scheme in choice or {NO_CREDENTIALS}}
+        return {scheme for choice in self.security() for scheme in choice or {NO_CREDENTIALS}}
+
+    def security(self) -> list[dict[str, Any]]:
+        return self.description.get("security", CONTRACT["security"])
+
+    def parameters(self) -> list[dict[str, Any]]:
+        shared = CONTRACT["paths"][self.path].get("parameters", [])
+        return resolved([*shared, *self.description.get("parameters", [])])
+
+    def bodies(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the place of each request and response body, and its schema and examples."""
+        for kind, body in resolved(self.description.get("requestBody", {})).get("content", {}).items():
+            yield f"request {kind}", body
+        for status, response in self.responses().items():
+            for kind, body in response.get("content", {}).items():
+                yield f"{status} {kind}", body
 
 
 OPERATIONS = {
@@ -91,53 +106,45 @@ def is_limited(view: Any) -> bool:
     return any("flask_limiter" in file for file, _ in layers(view))
 
 
-def bodies(operation: Operation) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place of each request and response body of an operation, and its schema and examples."""
-    for kind, body in resolved(operation.description.get("requestBody", {})).get("content", {}).items():
-        yield f"request {kind}", body
-    for status, response in operation.responses().items():
-        for kind, body in response.get("content", {}).items():
-            yield f"{status} {kind}", body
-
-
 def examples() -> Iterator[tuple[str, Any, dict[str, Any]]]:
     """Yield the place of each example, the example, and its schema."""
-    for operation in OPERATIONS.values():
-        holders = list(bodies(operation))
-        shared = CONTRACT["paths"][operation.path].get("parameters", [])
+    for name, operation in OPERATIONS.items():
+        holders = list(operation.bodies())
+        holders += [(parameter["name"], parameter) for parameter in operation.parameters()]
         holders += [
-            (parameter["name"], parameter)
-            for parameter in resolved([*shared, *operation.description.get("parameters", [])])
-        ]
-        holders += [
-            (f"{status} {name}", header)
+            (f"{status} {header}", described)
             for status, response in operation.responses().items()
-            for name, header in response["headers"].items()
+            for header, described in response["headers"].items()
         ]
         for where, holder in holders:
             values = [example["value"] for example in holder.get("examples", {}).values()]
             values += [holder["example"]] if "example" in holder else []
             for number, value in enumerate(values):
-                place = f"{operation.description['operationId']} {where} {number}"
-                yield place, value, holder["schema"]
+                yield f"{name} {where} {number}", value, holder["schema"]
+
+
+def parts(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a schema, and the schemas that it combines."""
+    yield schema
+    for part in schema.get("allOf", []):
+        yield from parts(part)
 
 
 def open_objects(schema: dict[str, Any], where: str = "it") -> Iterator[str]:
     """Yield the places in a schema where an object may have undescribed members by omission."""
-    parts = schema.get("allOf", [])
-    if parts and "maxProperties" not in schema and all("additionalProperties" not in part for part in parts):
+    combined = list(parts(schema))
+    closings = {"additionalProperties", "maxProperties"}
+    if any(part.get("type") == "object" for part in combined) and not any(
+        closings & set(part) for part in combined
+    ):
         yield where
-    if schema.get("type") == "object" and "additionalProperties" not in schema:
-        yield where
-    for part in parts:
+    for part in combined:
         for name, member in part.get("properties", {}).items():
             yield from open_objects(member, f"{where}.{name}")
-    for choice in schema.get("oneOf", []):
-        yield from open_objects(choice, where)
-    for name, member in schema.get("properties", {}).items():
-        yield from open_objects(member, f"{where}.{name}")
-    if "items" in schema:
-        yield from open_objects(schema["items"], f"{where}[]")
+        for choice in part.get("oneOf", []):
+            yield from open_objects(choice, where)
+        if "items" in part:
+            yield from open_objects(part["items"], f"{where}[]")
 
 
 def errors_of(operation: Operation) -> set[tuple[int, str]]:
@@ -147,8 +154,10 @@ def errors_of(operation: Operation) -> set[tuple[int, str]]:
         found |= {(status, error_code) for error_code in response.get("x-error-codes", ())}
         if status >= 400 and "application/json" in response["content"]:
             schema = response["content"]["application/json"]["schema"]
-            members = schema.get("properties") or schema["allOf"][1]["properties"]
-            assert members["code"]["enum"] == [status]
+            # The schema of all errors with this status, or that of GET /health.
+            members = schema["properties"]
+            of_status = schema["allOf"][0]["properties"] if "allOf" in schema else members
+            assert of_status["code"]["enum"] == [status]
             found |= {(status, error_code) for error_code in members["error_code"]["enum"]}
     return found
 
@@ -191,11 +200,9 @@ def test_operations_have_the_statuses_of_their_kind():
 
 
 def expected_statuses(operation: Operation) -> set[int]:
-    shared = CONTRACT["paths"][operation.path].get("parameters", [])
-    parameters = resolved([*shared, *operation.description.get("parameters", [])])
     expected = {500}
-    expected |= {414} if any(parameter["in"] == "query" for parameter in parameters) else set()
-    expected |= {400, 401, 403, 503} if operation.description["security"] else set()
+    expected |= {414} if any(parameter["in"] == "query" for parameter in operation.parameters()) else set()
+    expected |= {400, 401, 403, 503} if operation.security() else set()
     return expected | ({400, 413, 415, 503} if operation.method != "get" else set())
 
 
@@ -223,7 +230,7 @@ def test_every_body_has_an_example():
     assert [
         (name, where)
         for name, operation in OPERATIONS.items()
-        for where, body in bodies(operation)
+        for where, body in operation.bodies()
         if "example" not in body and not body.get("examples")
     ] == []
 
