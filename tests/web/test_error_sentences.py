@@ -38,16 +38,17 @@ class TestAddresses:
         assert_error(client.post(path, json=body), 400, "validation_failed", self.PHONE_SENTENCE, ANYTHING)
 
     def test_address_of_another_type_keeps_the_general_sentence(self, client):
-        response = client.post("/recover", json={"email": 1})
-        assert_error(
-            response, 400, "validation_failed", "The request is not valid", "email: must be a string"
-        )
+        response, details = client.post("/recover", json={"email": 1}), "email: must be a string"
+        assert_error(response, 400, "validation_failed", "The request is not valid", details)
 
     def test_taken_address(self, make_app):
         client = make_app(AUTH_AUTOCONFIRM="true").test_client()
         client.post("/signup", json=DAVE)
         response = client.post("/signup", json=DAVE)
         assert_error(response, 409, "user_already_exists", "User already registered")
+
+
+EACH = "contain at least one character of each"
 
 
 class TestPasswords:
@@ -57,12 +58,7 @@ class TestPasswords:
             ("Short-1", {}, "be at least 8 characters.", ["length"]),
             ("short", {}, "be at least 8 characters.", ["length", "characters"]),
             ("Short-1", {"AUTH_PASSWORD_MIN_LENGTH": "20"}, "be at least 20 characters.", ["length"]),
-            (
-                "correct-horse",
-                {},
-                "contain at least one character of each: uppercase, numbers.",
-                ["characters"],
-            ),
+            ("correct-horse", {}, f"{EACH}: uppercase, numbers.", ["characters"]),
             ("Password1!", {}, "not be a common one or the user's own address.", ["common"]),
         ],
     )
@@ -76,7 +72,7 @@ class TestPasswords:
 
 
 class TestCredentials:
-    @pytest.mark.parametrize("token", ["garbage", "a.b.c", an_id_token(sub="alice")])
+    @cases("token", ["garbage", "a.b.c", an_id_token(sub="alice")])
     def test_invalid_access_token(self, client, token):
         response = client.get("/user", headers={"Authorization": f"Bearer {token}"})
         assert_error(response, 401, "bad_jwt", INVALID_JWT)
@@ -85,16 +81,13 @@ class TestCredentials:
         sentence = "This endpoint requires a valid Bearer token"
         assert_error(client.get("/user"), 401, "no_authorization", sentence, ANYTHING)
 
-    def test_unknown_refresh_token(self, client):
-        response = client.post("/token?grant_type=refresh_token", json={"refresh_token": "unknown"})
-        sentence = "Invalid Refresh Token: Refresh Token Not Found"
-        assert_error(response, 400, "refresh_token_not_found", sentence)
-
-    def test_refresh_token_of_an_ended_session(self, alice):
+    def test_unknown_refresh_token_and_that_of_an_ended_session(self, client, alice):
         session = alice.open_session()
         session.post("/logout")
+        unknown = client.post("/token?grant_type=refresh_token", json={"refresh_token": "unknown"})
         sentence = "Invalid Refresh Token: Refresh Token Not Found"
-        assert_error(session.refresh(), 400, "refresh_token_not_found", sentence)
+        for response in (unknown, session.refresh()):
+            assert_error(response, 400, "refresh_token_not_found", sentence)
 
     def test_reused_refresh_token(self, make_app, alice):
         client = make_app(AUTH_REFRESH_REUSE_INTERVAL="0").test_client()
@@ -107,15 +100,12 @@ class TestCredentials:
         body = {"type": "email", "email": "dave@example.com", "token": "123456"}
         assert_error(client.post("/verify", json=body), 403, "otp_expired", "Token has expired or is invalid")
 
-    @pytest.mark.parametrize("missing", ["auth_code", "code_verifier"])
-    def test_empty_authorization_code_or_verifier(self, client, missing):
-        body = {"auth_code": "code", "code_verifier": "v" * 43} | {missing: ""}
-        response = client.post("/token?grant_type=pkce", json=body)
-        assert_error(response, 400, "validation_failed", details=ANYTHING)
-
-    def test_unknown_authorization_code(self, client):
-        body = {"auth_code": "unknown", "code_verifier": "v" * 43}
-        assert_error(client.post("/token?grant_type=pkce", json=body), 404, "flow_state_not_found")
+    def test_authorization_code(self, client):
+        known = {"auth_code": "unknown", "code_verifier": "v" * 43}
+        assert_error(client.post("/token?grant_type=pkce", json=known), 404, "flow_state_not_found")
+        for missing in known:
+            response = client.post("/token?grant_type=pkce", json=known | {missing: ""})
+            assert_error(response, 400, "validation_failed", details=ANYTHING)
 
 
 class TestReauthentication:
@@ -138,7 +128,7 @@ class TestDisabledFeatures:
         assert_error(response, 422, "anonymous_provider_disabled", sentence)
         assert database.count("users") == 0
 
-    @pytest.mark.parametrize("body", [{}, {"domain": 1}, {"domain": "example.com"}])
+    @cases("body", [{}, {"domain": 1}, {"domain": "example.com"}])
     def test_saml(self, client, body):
         response = client.post("/sso", json=body)
         assert_error(response, 404, "saml_provider_disabled", "SAML 2.0 is disabled")
@@ -147,31 +137,26 @@ class TestDisabledFeatures:
         response = client.post("/token?grant_type=web3", json={"chain": "solana"})
         assert_error(response, 422, "web3_provider_disabled", "Web3 provider is disabled")
 
-    @pytest.mark.parametrize("issuer", ["https://accounts.google.com", 'https://{issuer}/"'])
-    def test_provider_of_an_id_token(self, client, issuer):
-        body = {"provider": "google", "id_token": an_id_token(iss=issuer)}
-        response = client.post("/token?grant_type=id_token", json=body)
-        sentence = f'Provider (issuer "{issuer}") is not enabled'
-        assert_error(response, 400, "provider_disabled", sentence)
+    def sign_in(self, client, id_token):
+        return client.post("/token?grant_type=id_token", json={"provider": "google", "id_token": id_token})
 
-    @pytest.mark.parametrize("id_token", ["garbage", "a.b.c", "", "é.é.é", an_id_token(), "W10.W10.W10"])
+    @cases("issuer", ["https://accounts.google.com", 'https://{issuer}/"'])
+    def test_provider_of_an_id_token(self, client, issuer):
+        sentence = f'Provider (issuer "{issuer}") is not enabled'
+        assert_error(self.sign_in(client, an_id_token(iss=issuer)), 400, "provider_disabled", sentence)
+
+    @cases("id_token", ["garbage", "a.b.c", "", "é.é.é", an_id_token(), "W10.W10.W10"])
     def test_text_that_is_no_id_token(self, client, id_token):
-        body = {"provider": "google", "id_token": id_token}
-        response = client.post("/token?grant_type=id_token", json=body)
+        response = self.sign_in(client, id_token)
         assert_error(response, 400, "bad_oauth_callback", "Bad ID token", ANYTHING)
 
     def test_manual_linking(self, make_app, alice):
         session = alice.sign_in().on(make_app(AUTH_MANUAL_LINKING="false").test_client())
-        identity_id = session.user["identities"][0]["id"]
-        link = session.get("/user/identities/authorize?provider=google")
-        for response in (link, session.delete(f"/user/identities/{identity_id}")):
+        path, identity_id = "/user/identities/authorize?provider=google", session.user["identities"][0]["id"]
+        for response in (session.get(path), session.delete(f"/user/identities/{identity_id}")):
             assert_error(response, 404, "manual_linking_disabled", "Manual linking is disabled")
-
-    def test_manual_linking_without_a_live_session(self, make_app, alice):
-        session = alice.sign_in().on(make_app(AUTH_MANUAL_LINKING="false").test_client())
         session.post("/logout")
-        response = session.get("/user/identities/authorize?provider=google")
-        assert_error(response, 401, "session_not_found")
+        assert_error(session.get(path), 401, "session_not_found")
 
     def test_message_to_a_phone_where_phones_are_disabled(self, make_app):
         client = make_app(AUTH_PHONE_ENABLED="false").test_client()

@@ -6,10 +6,27 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.support.answers import assert_error
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.hosts import HOME, OFFICE, at
 
 PROXY = "10.0.0.1"
+FORWARDING = (
+    *("X_Real_IP", "Forwarded", "X_Client_IP", "X_Forwarded", "True_Client_IP", "CF_Connecting_IP"),
+    *("X_Forwarded_Host", "X_Forwarded_Server"),
+)
+GARBAGE = (
+    *("unknown", "_hidden", "x", "999.1.1.1", "1.2.3", "0x7f.1", "127.1", "\u0663.1.1.1", "for=192.0.2.1"),
+    *("<script>", "a" * 3000, "'; DROP TABLE users; --"),
+)
+INVALID_HOSTS = (
+    *("", "a b", "evil.example/x", "[::1", "a" * 5000, "user@evil.example", "evil.example:99999", "\u00e9"),
+    *("*", "..", "x\ty"),
+)
+
+
+def forwarded_by(header: str) -> dict[str, str]:
+    return {header: f"for={OFFICE}" if header == "Forwarded" else OFFICE}
 
 
 @pytest.fixture
@@ -41,21 +58,9 @@ class TestWithoutAProxy:
         assert seen(0, peer) == peer
         assert seen(0, peer, OFFICE) == peer
 
-    @pytest.mark.parametrize(
-        "header",
-        [
-            "X_Real_IP",
-            "Forwarded",
-            "X_Client_IP",
-            "X_Forwarded",
-            "True_Client_IP",
-            "CF_Connecting_IP",
-            "X_Forwarded_Host",
-            "X_Forwarded_Server",
-        ],
-    )
+    @cases("header", FORWARDING)
     def test_forwarding_headers_are_ignored(self, seen, header):
-        assert seen(0, HOME, **{header: f"for={OFFICE}" if header == "Forwarded" else OFFICE}) == HOME
+        assert seen(0, HOME, **forwarded_by(header)) == HOME
 
 
 class TestBehindProxies:
@@ -87,29 +92,13 @@ class TestBehindProxies:
     def test_peer_is_the_client_when_the_header_is_missing(self, seen, proxies, forwarded):
         assert seen(proxies, PROXY, forwarded) == PROXY
 
-    @pytest.mark.parametrize(
-        "garbage",
-        [
-            "unknown",
-            "_hidden",
-            "x",
-            "999.1.1.1",
-            "1.2.3",
-            "0x7f.1",
-            "127.1",
-            "\u0663.1.1.1",
-            "for=192.0.2.1",
-            "<script>",
-            "a" * 3000,
-            "'; DROP TABLE users; --",
-        ],
-    )
+    @cases("garbage", GARBAGE)
     def test_client_is_unknown_when_the_header_is_not_an_address(self, seen, garbage):
         assert seen(1, PROXY, garbage) is None
 
-    @pytest.mark.parametrize("header", ["X_Real_IP", "Forwarded", "X_Client_IP", "CF_Connecting_IP"])
+    @cases("header", ["X_Real_IP", "Forwarded", "X_Client_IP", "CF_Connecting_IP"])
     def test_other_headers_are_ignored(self, seen, header):
-        assert seen(1, PROXY, HOME, **{header: f"for={OFFICE}" if header == "Forwarded" else OFFICE}) == HOME
+        assert seen(1, PROXY, HOME, **forwarded_by(header)) == HOME
 
 
 class TestAddressesInResponses:
@@ -119,44 +108,21 @@ class TestAddressesInResponses:
     def test_links_and_issuer_do_not_follow_headers(self, make_app, alice, outbox, proxies):
         settings = {"AUTH_BASE_URL": "https://auth.example.com", "AUTH_VERIFY_ON_GET": "programs"}
         client = make_app(AUTH_TRUSTED_PROXIES=proxies, **settings).test_client()
-        evil = {
-            "Host": "evil.example",
-            "X-Forwarded-Host": "evil.example",
-            "X-Forwarded-Server": "evil.example",
-            "X-Forwarded-Proto": "http",
-            "X-Forwarded-Port": "81",
-            "X-Forwarded-Prefix": "/evil",
-            "X-Script-Name": "/evil",
-            "Forwarded": "host=evil.example;proto=http",
-            "X-Original-URL": "/evil",
-        }
+        hosts = ("Host", "X-Forwarded-Host", "X-Forwarded-Server")
+        paths = ("X-Forwarded-Prefix", "X-Script-Name", "X-Original-URL")
+        evil = dict.fromkeys(hosts, "evil.example") | dict.fromkeys(paths, "/evil")
+        evil |= {"X-Forwarded-Proto": "http", "X-Forwarded-Port": "81"}
+        evil |= {"Forwarded": "host=evil.example;proto=http"}
         body = {"email": alice.email, "password": PASSWORD}
         assert client.post("/token?grant_type=password", json=body, headers=evil).status_code == 200
         assert client.post("/magiclink", json={"email": alice.email}, headers=evil).status_code == 200
         for path in ("/.well-known/oauth-authorization-server", "/settings", "/"):
             assert "evil" not in client.get(path, headers=evil).text
-        response = client.get(
-            f"/verify?type=magiclink&token={outbox.last(alice.email).token}&redirect_to=https://evil.example",
-            headers=evil,
-        )
+        link = f"/verify?type=magiclink&token={outbox.last(alice.email).token}"
+        response = client.get(f"{link}&redirect_to=https://evil.example", headers=evil)
         assert response.location.startswith("https://auth.example.com#")
 
-    @pytest.mark.parametrize(
-        "host",
-        [
-            "",
-            "a b",
-            "evil.example/x",
-            "[::1",
-            "a" * 5000,
-            "user@evil.example",
-            "evil.example:99999",
-            "\u00e9",
-            "*",
-            "..",
-            "x\ty",
-        ],
-    )
+    @cases("host", INVALID_HOSTS)
     def test_invalid_host_is_not_a_500(self, app, host):
         # openapi.yaml does not describe invalid HTTP.
         client = FlaskClient(app, app.response_class)
@@ -169,10 +135,8 @@ class TestAddressesInResponses:
     @pytest.mark.parametrize("proto", ["", "javascript", "https, http", "HTTPS", "a b", "x" * 3000])
     def test_invalid_scheme_is_not_a_500(self, make_app, proto):
         client = make_app(AUTH_TRUSTED_PROXIES="1").test_client()
-        assert (
-            client.get("/health", headers={"X-Forwarded-Proto": proto, "X-Forwarded-For": HOME}).status_code
-            == 200
-        )
+        headers = {"X-Forwarded-Proto": proto, "X-Forwarded-For": HOME}
+        assert client.get("/health", headers=headers).status_code == 200
 
 
 class TestWarningAboutAProxy:
@@ -186,17 +150,11 @@ class TestWarningAboutAProxy:
             edge._warn_about_proxy.cache_clear()
             client = make_app(AUTH_TRUSTED_PROXIES=proxies).test_client()
             capfd.readouterr()
+            sent = {name.replace("_", "-"): value for name, value in headers.items()}
             for _ in range(3):
-                client.get(
-                    "/health",
-                    headers={name.replace("_", "-"): value for name, value in headers.items()},
-                    **at(peer),
-                )
-            return [
-                event
-                for event in map(json.loads, capfd.readouterr().err.splitlines())
-                if event["event"] == "proxy_not_trusted"
-            ]
+                client.get("/health", headers=sent, **at(peer))
+            events = map(json.loads, capfd.readouterr().err.splitlines())
+            return [event for event in events if event["event"] == "proxy_not_trusted"]
 
         yield ask
         edge._warn_about_proxy.cache_clear()
@@ -209,30 +167,25 @@ class TestWarningAboutAProxy:
         assert "AUTH_TRUSTED_PROXIES" in warning["reason"]
         assert HOME not in str(warning)
 
-    def test_warning_is_not_logged_for_public_peers(self, warnings):
-        assert warnings("0", "8.8.8.8", X_Forwarded_For=HOME) == []
-
-    def test_warning_is_not_logged_without_the_header(self, warnings):
-        assert warnings("0", "127.0.0.1") == []
-
-    def test_warning_is_not_logged_when_a_proxy_is_configured(self, warnings):
-        assert warnings("1", "127.0.0.1", X_Forwarded_For=HOME) == []
+    @pytest.mark.parametrize(
+        ("proxies", "peer", "headers"),
+        [
+            ("0", "8.8.8.8", {"X_Forwarded_For": HOME}),
+            ("0", "127.0.0.1", {}),
+            ("1", "127.0.0.1", {"X_Forwarded_For": HOME}),
+        ],
+        ids=["a public peer", "no header", "a configured proxy"],
+    )
+    def test_warning_is_not_logged_for(self, warnings, proxies, peer, headers):
+        assert warnings(proxies, peer, **headers) == []
 
     def test_warning_is_logged_for_the_header_of_the_scheme(self, warnings):
         assert len(warnings("0", "127.0.0.1", X_Forwarded_Proto="https")) == 1
 
 
 def test_header_is_ignored_on_a_real_connection(server, alice, database):
-    headers = {
-        "X-Forwarded-For": HOME,
-        "X-Forwarded-Proto": "https",
-        "Forwarded": f"for={HOME}",
-        "X-Real-IP": HOME,
-    }
-    assert (
-        server.post(
-            "/token?grant_type=password", json={"email": alice.email, "password": PASSWORD}, headers=headers
-        ).status_code
-        == 200
-    )
+    headers = dict.fromkeys(("X-Forwarded-For", "X-Real-IP"), HOME)
+    headers |= {"X-Forwarded-Proto": "https", "Forwarded": f"for={HOME}"}
+    body = {"email": alice.email, "password": PASSWORD}
+    assert server.post("/token?grant_type=password", json=body, headers=headers).status_code == 200
     assert database.value("SELECT host(ip) FROM sessions") == "127.0.0.1"
