@@ -78,34 +78,13 @@ UNLIMITED = {"create_user", "update_any_user", "delete_any_user", "logout_any_us
 }
 # Settings whose default is empty, generated or computed.
 WITHOUT_WRITTEN_DEFAULT = {
-    "DATABASE_URL",
-    "AUTH_WORKERS",
-    "AUTH_BASE_URL",
-    "AUTH_SITE_URL",
-    "AUTH_REDIRECT_ALLOW_LIST",
-    "AUTH_SECRET_KEY",
-    "AUTH_SERVICE_ROLE_KEY",
-    "AUTH_JWT_KEYS",
-    "AUTH_JWT_SECRET",
-    "AUTH_JWT_ISSUER",
-    "AUTH_SESSION_TIMEBOX",
-    "AUTH_WEBAUTHN_RP_ID",
-    "AUTH_WEBAUTHN_ORIGINS",
-    "AUTH_VERIFY_ON_GET",
-    "AUTH_BRAND_NAME",
-    "AUTH_BRAND_LOGO",
-    "AUTH_SMTP_URL",
-    "AUTH_MAIL_TEMPLATES",
-    "AUTH_SMS_PROVIDER",
-    "AUTH_SMS_COUNTRIES",
-    "AUTH_TWILIO_ACCOUNT_SID",
-    "AUTH_TWILIO_AUTH_TOKEN",
-    "AUTH_TWILIO_FROM",
-    "AUTH_SMS_WEBHOOK_URL",
-    "AUTH_SMS_WEBHOOK_SECRET",
-    "AUTH_WEBHOOK_PRIVATE_NETWORKS",
-    "AUTH_METRICS_BIND",
-    "AUTH_LOG_FORMAT",
+    *("DATABASE_URL", "AUTH_WORKERS", "AUTH_BASE_URL", "AUTH_SITE_URL", "AUTH_REDIRECT_ALLOW_LIST"),
+    *("AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_KEYS", "AUTH_JWT_SECRET", "AUTH_JWT_ISSUER"),
+    *("AUTH_SESSION_TIMEBOX", "AUTH_WEBAUTHN_RP_ID", "AUTH_WEBAUTHN_ORIGINS", "AUTH_VERIFY_ON_GET"),
+    *("AUTH_BRAND_NAME", "AUTH_BRAND_LOGO", "AUTH_SMTP_URL", "AUTH_MAIL_TEMPLATES", "AUTH_METRICS_BIND"),
+    *("AUTH_SMS_PROVIDER", "AUTH_SMS_COUNTRIES", "AUTH_SMS_WEBHOOK_URL", "AUTH_SMS_WEBHOOK_SECRET"),
+    *("AUTH_TWILIO_ACCOUNT_SID", "AUTH_TWILIO_AUTH_TOKEN", "AUTH_TWILIO_FROM"),
+    *("AUTH_WEBHOOK_PRIVATE_NETWORKS", "AUTH_LOG_FORMAT"),
 }
 
 
@@ -327,14 +306,13 @@ def test_table_contract_and_documentation_have_the_same_error_codes():
 
 def test_messages_of_errors_are_only_in_the_table():
     sentences = [sentence for _status, sentence in ERRORS.values() if "{" not in sentence]
-    copies = [
+    assert [
         (source, text)
         for source in SOURCES
         if source != "auth/web/errors.py"
         for text in strings(source)
         if text in sentences
-    ]
-    assert copies == []
+    ] == []
 
 
 def test_docs_settings_explains_exactly_the_settings():
@@ -369,12 +347,8 @@ def anchors(document: Path) -> set[str]:
 
 def links() -> Iterator[tuple[Path, str]]:
     """Yield each document with the target of each of its links to a file or heading."""
-    for document in [
-        ROOT / "README.md",
-        ROOT / "CHANGELOG.md",
-        ROOT / "examples/README.md",
-        *sorted((ROOT / "docs").rglob("*.md")),
-    ]:
+    outside = [ROOT / name for name in ("README.md", "CHANGELOG.md", "examples/README.md")]
+    for document in [*outside, *sorted((ROOT / "docs").rglob("*.md"))]:
         for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
             if "://" not in target:
                 yield document, target

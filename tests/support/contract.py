@@ -126,13 +126,10 @@ class _Described(NamedTuple):
 
 @functools.cache
 def _described(method: str, template: str, status: int) -> _Described | None:
-    responses = {
-        int(each): response
-        for each, response in description()["paths"][template][method]["responses"].items()
-    }
-    if status not in responses:
+    responses = description()["paths"][template][method]["responses"]
+    if str(status) not in responses:
         return None
-    response = resolved(responses[status])
+    response = resolved(responses[str(status)])
     headers = response.get("headers", {})
     return _Described(
         {name for name, header in headers.items() if header.get("required")},

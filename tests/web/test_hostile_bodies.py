@@ -11,7 +11,7 @@ from tests.support.cast import PASSWORD
 from tests.support.links import SITE
 
 # Fields with another type than text.
-TYPES = dict.fromkeys(("data", "user_metadata", "app_metadata"), dict)
+TYPES: dict[str, type] = dict.fromkeys(("data", "user_metadata", "app_metadata"), dict)
 TYPES |= dict.fromkeys(("email_confirm", "phone_confirm"), bool)
 
 
