@@ -3,97 +3,66 @@
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('statement_timeout', (1000 * :seconds)::integer::text, true);
 
--- name: list_users_by_age(filters jsonb, among text[], backward boolean, place timestamptz, id uuid,
---                         page_size integer)
-SELECT u.id, u.created_at::text AS place
-  FROM filtered_users(:filters, :among::uuid[]) AS u
- WHERE CASE WHEN :backward THEN (u.created_at, u.id) > (:place, :id)
-            ELSE (u.created_at, u.id) < (:place, :id) END
- ORDER BY CASE WHEN :backward THEN u.created_at END, CASE WHEN :backward THEN u.id END,
-          CASE WHEN NOT :backward THEN u.created_at END DESC, CASE WHEN NOT :backward THEN u.id END DESC
- LIMIT :page_size;
+-- name: few_users(filters jsonb, few integer)
+-- The users that pass the filters, or null if there are more. Those of other tables are looked up there.
+SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
+  FROM (SELECT id
+          FROM filtered_users(:filters, NULL)
+         WHERE id IN (SELECT user_id FROM identities WHERE provider = :filters ->> 'provider')
+         UNION ALL
+        SELECT id
+          FROM filtered_users(:filters, NULL)
+         WHERE :filters ->> 'provider' IS NULL AND :filters ->> 'has_factor' = 'true'
+           AND id IN (SELECT user_id FROM factors WHERE verified_at IS NOT NULL)
+         UNION ALL
+        SELECT id
+          FROM filtered_users(:filters, NULL)
+         WHERE :filters ->> 'provider' IS NULL AND (:filters ->> 'has_factor' = 'true') IS NOT TRUE
+           AND coalesce(:filters ->> 'within', :filters ->> 'not_within') IS NOT NULL
+           AND id IN (SELECT user_id
+                        FROM user_objects
+                       WHERE last_sign_in_at >= coalesce(now() - (:filters ->> 'within')::interval, '-infinity')
+                         AND last_sign_in_at < coalesce(now() - (:filters ->> 'not_within')::interval,
+                                                        'infinity'))
+         UNION ALL
+        SELECT id
+          FROM filtered_users(:filters, NULL)
+         WHERE coalesce(:filters ->> 'provider', :filters ->> 'within', :filters ->> 'not_within') IS NULL
+           AND (:filters ->> 'has_factor' = 'true') IS NOT TRUE
+         LIMIT :few + 1) AS found;
 
--- name: list_users_by_last_sign_in(filters jsonb, among text[], backward boolean, place timestamptz, id uuid,
---                                  page_size integer)
-SELECT u.id, o.last_sign_in_at::text AS place
+-- name: search_users(filters jsonb, among text[], sort text, descending boolean, place text, id uuid,
+--                    page_size integer)
+-- A page of the users that pass the filters, in the order of an index; it begins after a place, if there is one.
+SELECT u.id,
+       CASE :sort WHEN 'newest' THEN u.created_at::text WHEN 'last_sign_in' THEN o.last_sign_in_at::text
+                  WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone ELSE u.id::text END AS place
   FROM user_objects AS o
   JOIN filtered_users(:filters, :among::uuid[]) AS u ON u.id = o.user_id
- WHERE CASE WHEN :backward THEN (o.last_sign_in_at, o.user_id) > (:place, :id)
-            ELSE (o.last_sign_in_at, o.user_id) < (:place, :id) END
- ORDER BY CASE WHEN :backward THEN o.last_sign_in_at END, CASE WHEN :backward THEN o.user_id END,
-          CASE WHEN NOT :backward THEN o.last_sign_in_at END DESC,
-          CASE WHEN NOT :backward THEN o.user_id END DESC
+ WHERE :place IS NULL
+    OR CASE :sort || CASE WHEN :descending THEN ' descending' ELSE '' END
+         WHEN 'newest descending' THEN (u.created_at, u.id) < (:place::timestamptz, :id)
+         WHEN 'newest' THEN (u.created_at, u.id) > (:place::timestamptz, :id)
+         WHEN 'last_sign_in descending' THEN (o.last_sign_in_at, o.user_id) < (:place::timestamptz, :id)
+         WHEN 'last_sign_in' THEN (o.last_sign_in_at, o.user_id) > (:place::timestamptz, :id)
+         WHEN 'email descending' THEN u.email < :place
+         WHEN 'email' THEN u.email > :place
+         WHEN 'phone descending' THEN u.phone < :place
+         WHEN 'phone' THEN u.phone > :place
+         WHEN 'id descending' THEN u.id < :id
+         ELSE u.id > :id
+       END
+ ORDER BY CASE WHEN :descending
+               THEN CASE :sort WHEN 'newest' THEN u.created_at WHEN 'last_sign_in' THEN o.last_sign_in_at END
+          END DESC,
+          CASE WHEN NOT :descending
+               THEN CASE :sort WHEN 'newest' THEN u.created_at WHEN 'last_sign_in' THEN o.last_sign_in_at END
+          END,
+          CASE WHEN :descending THEN CASE :sort WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone END END DESC,
+          CASE WHEN NOT :descending THEN CASE :sort WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone END END,
+          CASE WHEN :descending AND :sort NOT IN ('email', 'phone') THEN u.id END DESC,
+          CASE WHEN NOT :descending AND :sort NOT IN ('email', 'phone') THEN u.id END
  LIMIT :page_size;
-
--- name: list_users_by_email(filters jsonb, among text[], backward boolean, place text, page_size integer)
-SELECT u.id, u.email AS place
-  FROM filtered_users(:filters, :among::uuid[]) AS u
- WHERE CASE WHEN :backward THEN u.email < :place ELSE u.email > :place END
- ORDER BY CASE WHEN :backward THEN u.email END DESC, CASE WHEN NOT :backward THEN u.email END
- LIMIT :page_size;
-
--- name: list_users_by_phone(filters jsonb, among text[], backward boolean, place text, page_size integer)
-SELECT u.id, u.phone AS place
-  FROM filtered_users(:filters, :among::uuid[]) AS u
- WHERE CASE WHEN :backward THEN u.phone < :place ELSE u.phone > :place END
- ORDER BY CASE WHEN :backward THEN u.phone END DESC, CASE WHEN NOT :backward THEN u.phone END
- LIMIT :page_size;
-
--- name: list_users_by_id(filters jsonb, among text[], backward boolean, place uuid, page_size integer)
-SELECT u.id, u.id AS place
-  FROM filtered_users(:filters, :among::uuid[]) AS u
- WHERE CASE WHEN :backward THEN u.id < :place ELSE u.id > :place END
- ORDER BY CASE WHEN :backward THEN u.id END DESC, CASE WHEN NOT :backward THEN u.id END
- LIMIT :page_size;
-
--- name: few_users_of_provider(provider text, few integer)
--- These statements return null if there are more than a few.
-SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
-  FROM (SELECT user_id FROM identities WHERE provider = :provider LIMIT :few + 1) AS found;
-
--- name: few_users_with_factor(few integer)
-SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
-  FROM (SELECT user_id FROM factors WHERE verified_at IS NOT NULL LIMIT :few + 1) AS found;
-
--- name: few_users_by_sign_in(within interval, not_within interval, few integer)
-SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
-  FROM (SELECT user_id
-          FROM user_objects
-         WHERE last_sign_in_at >= coalesce(now() - :within, '-infinity')
-           AND last_sign_in_at < coalesce(now() - :not_within, 'infinity')
-         LIMIT :few + 1) AS found;
-
--- name: few_users_of_provider_by_sign_in(provider text, within interval, not_within interval, few integer)
-SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
-  FROM (SELECT o.user_id
-          FROM user_objects AS o
-          JOIN identities AS i ON i.user_id = o.user_id AND i.provider = :provider
-         WHERE o.last_sign_in_at >= coalesce(now() - :within, '-infinity')
-           AND o.last_sign_in_at < coalesce(now() - :not_within, 'infinity')
-         LIMIT :few + 1) AS found;
-
--- name: few_users_of_provider_with_factor(provider text, few integer)
-SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
-  FROM (SELECT i.user_id
-          FROM identities AS i
-         WHERE i.provider = :provider
-           AND EXISTS (SELECT FROM factors AS f WHERE f.user_id = i.user_id AND f.verified_at IS NOT NULL)
-         LIMIT :few + 1) AS found;
-
--- name: few_users_with_factor_by_sign_in(within interval, not_within interval, few integer)
-SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(user_id::text), '{}') END AS ids
-  FROM (SELECT o.user_id
-          FROM user_objects AS o
-         WHERE o.last_sign_in_at >= coalesce(now() - :within, '-infinity')
-           AND o.last_sign_in_at < coalesce(now() - :not_within, 'infinity')
-           AND EXISTS (SELECT FROM factors AS f WHERE f.user_id = o.user_id AND f.verified_at IS NOT NULL)
-         LIMIT :few + 1) AS found;
-
--- name: sample_users(percent double precision)
-SELECT id FROM users TABLESAMPLE SYSTEM (:percent) REPEATABLE (1);
-
--- name: count_filtered_users(filters jsonb, among text[])
-SELECT count(*) AS total FROM filtered_users(:filters, :among::uuid[]);
 
 -- name: estimate_users()
 SELECT greatest(reltuples, 0)::bigint AS total FROM pg_class WHERE oid = 'users'::regclass;

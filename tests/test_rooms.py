@@ -13,7 +13,7 @@ FILES += sorted((ROOT / "auth").rglob("*.py")) + sorted((ROOT / "sql").rglob("*.
 # Modules at the top of auth/ that every package may import.
 SHARED = {"addresses", "logs", "metrics"}
 # Packages that each package may import, in addition to itself and SHARED.
-BELOW_CONTEXT = {"delivery", "providers", "factors", "passwords", "settings", "tokens", "net", "sql"}
+BELOW_CONTEXT = {"delivery", "text", "providers", "factors", "passwords", "settings", "tokens", "net", "sql"}
 MAY_IMPORT = {
     "sql": set(),
     "net": set(),
@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "passwords": {"settings", "tokens", "net", "sql"},
     "providers": {"settings", "tokens", "net", "sql"},
     "factors": {"settings", "tokens", "net", "sql"},
-    "delivery": {"settings", "tokens", "net", "sql"},
+    "text": {"settings"},
+    "delivery": {"text", "settings", "tokens", "net", "sql"},
     "operations": BELOW_CONTEXT,
     "context": BELOW_CONTEXT,
     "web": BELOW_CONTEXT | {"context"},

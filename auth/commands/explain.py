@@ -10,6 +10,7 @@ from auth.commands.common import NumberRange, json_option
 from auth.context import Latchkey
 from auth.flows import explanation, timeline
 from auth.operations import rotation
+from auth.text.moments import clock
 from auth.web import counts
 from auth.web.fields import is_uuid
 
@@ -176,12 +177,12 @@ _LINES = {
 
 
 def _facts(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    created = timeline.clock(user["created_at"])
+    created = clock(user["created_at"])
     yield "user", f"{user['id']}, {user['role']}, created {created} ({user['made_by']})"
     for title in ("email", "phone"):
         address, pending, confirmed_at = user[title], user[f"new_{title}"], user[f"{title}_confirmed_at"]
         if address or pending:
-            confirmed = f"confirmed {timeline.clock(confirmed_at)}" if confirmed_at else "not confirmed"
+            confirmed = f"confirmed {clock(confirmed_at)}" if confirmed_at else "not confirmed"
             waits = f"; {pending} waits to be confirmed" if pending else ""
             yield title, (f"{address}, {confirmed}" if address else "none") + waits
     yield "signs in by", ", ".join((["password"] if user["has_password"] else []) + user["providers"])
@@ -191,10 +192,10 @@ def _facts(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "factors", f"{', '.join(user['factors'])}; {user['recovery_codes']} recovery codes left"
     yield "sessions", f"{user['live_sessions']} live{needs}"
     last = user["last_sign_in_at"]
-    yield "last sign-in", timeline.clock(last) if last else "never"
+    yield "last sign-in", clock(last) if last else "never"
 
 
 def _line(event: dict[str, Any]) -> str:
     # Mail servers and clients may have sent control characters for the terminal.
-    text = f"{timeline.clock(event['at'])}  {event['text']}"
+    text = f"{clock(event['at'])}  {event['text']}"
     return "  " + "".join(character if character.isprintable() else " " for character in text)

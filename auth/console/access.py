@@ -8,12 +8,13 @@ from flask import Blueprint, Response, g, request
 
 from auth.console.page import console_page
 from auth.context import latchkey
-from auth.delivery import languages
-from auth.flows import browser_sessions, words
+from auth.flows import browser_sessions
 from auth.flows.reauthentication import add, has_proof, proof_needed
 from auth.pages.errors import to_step
 from auth.pages.page import to_own
 from auth.pages.problems import ELSEWHERE, Problem, problem_of
+from auth.text import labels
+from auth.text.catalogues import DEFAULT
 from auth.web import audit, cookies, guard
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error
@@ -34,7 +35,7 @@ _MESSAGES = {
 def administrator_signed_in() -> None:
     """Admit browsers in which an administrator is signed in and has completed the second step."""
     # In English, like the API's errors, which operators read too.
-    g.language = languages.DEFAULT
+    g.language = DEFAULT
     g.level = Level.AAL2 if latchkey.settings.is_local else Level.SECOND_FACTOR
     known = browser_sessions.resume()
     if known is None:
@@ -108,7 +109,7 @@ def _said(error: ApiError) -> str:
 def _sentence(field: str, requirement: str) -> str:
     if field == "events":
         return "Choose at least one event."
-    return f"{_FIELDS.get(field) or words.worded({}, field).capitalize()} {requirement}."
+    return f"{_FIELDS.get(field) or labels.spaced(field).capitalize()} {requirement}."
 
 
 def _error(error: Exception) -> Response:

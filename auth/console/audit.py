@@ -9,7 +9,8 @@ from auth.console.access import administrator
 from auth.console.filters import MOST, Filters, first_page, page_after
 from auth.console.page import console_page
 from auth.context import latchkey
-from auth.flows import timeline, words
+from auth.flows import timeline
+from auth.text.labels import details, label, names
 from auth.web import fields
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
@@ -79,16 +80,17 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
 def _actions() -> list[tuple[str, str]]:
     """Return the actions of the log with their words, in the order of the words."""
     actions = [row.action for row in latchkey.db.all("list_audit_actions")]
-    titles = words.ACTS | words.REFUSED
-    return sorted(((action, words.worded(titles, action)) for action in actions), key=lambda pair: pair[1])
+    tables = ("refused" if action.endswith("_refused") else "acts" for action in actions)
+    titles = map(label, tables, actions)
+    return sorted(zip(actions, titles, strict=True), key=lambda pair: pair[1])
 
 
 def _entry(row: Any) -> dict[str, Any]:
-    return row._asdict() | {"text": timeline.what(row), "details": words.details(row.details)}
+    return row._asdict() | {"text": timeline.what(row), "details": details(row.details)}
 
 
 def _actor(text: str) -> str:
-    return text if text in words.ACTORS else _id_of(text)
+    return text if text in names("actors") else _id_of(text)
 
 
 def _id_of(text: str) -> str:

@@ -2,9 +2,9 @@ from typing import Any
 
 from flask import Response, g, request
 
-from auth.flows import words
-from auth.pages.moments import ago
-from auth.pages.page import page
+from auth.pages.page import ago, page
+from auth.text import user_agents
+from auth.text.labels import label
 
 # Name, title and path of each section, in the order of the navigation.
 SECTIONS = (
@@ -28,7 +28,7 @@ def console_page(template: str, *, section: str | None, status: int = 200, **val
         "administrator": g.get("administrator"),
         "here": request.path,
         "ago": ago,
-        "words": words,
+        "label": label,
         "problem": None,
     }
     return page(f"console/{template}", status=status, script=True, **common | values)
@@ -37,3 +37,7 @@ def console_page(template: str, *, section: str | None, status: int = 200, **val
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun: `1 session`, `1,000 sessions`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def device(user_agent: str | None) -> str:
+    return user_agents.device(user_agent) or "Unknown device"

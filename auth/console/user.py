@@ -7,12 +7,13 @@ from flask import Blueprint, Response, g, request
 
 from auth.console.access import administrator
 from auth.console.acts import told
-from auth.console.page import console_page
-from auth.console.user_acts import DONE, USER_ACTS, device, pretty
+from auth.console.page import console_page, device
+from auth.console.user_acts import DONE, USER_ACTS, pretty
 from auth.context import latchkey
-from auth.delivery import sanitize
-from auth.flows import explanation, timeline, words
+from auth.flows import explanation, timeline
 from auth.flows.removal import ADDRESSES
+from auth.text import names
+from auth.text.labels import label
 from auth.web.errors import ApiError
 from auth.web.input import known_id, read_query
 from auth.web.schemas import TimelineQuery
@@ -55,14 +56,14 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
         "user": user,
         "facts": facts,
         "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
-        "made": timeline.origin_of_user(user.made_by),
+        "made": label("origins", user.made_by),
         "explained": explained,
         "verdict": _verdict(explained),
         "is_administrator": is_administrator,
         "is_self": user.id == g.administrator.user_id,
         "possible": [] if is_administrator else list(_possible(user)),
         "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
-        "factors": [factor | {"kind": words.FACTORS[factor["type"]]} for factor in facts.factors],
+        "factors": [factor | {"kind": label("factors", factor["type"])} for factor in facts.factors],
         "identities": [_identity(identity) for identity in facts.identities],
         "messages": latchkey.db.all("list_messages_of", user_id=user.id, most=_MESSAGES),
     }
@@ -90,7 +91,7 @@ def _possible(user: Any) -> list[str]:
 def _identity(identity: dict[str, Any]) -> dict[str, Any]:
     data = identity["data"]
     provider = identity["provider"]
-    known = sanitize.provider(provider, latchkey.settings.provider_titles)
+    known = names.provider(provider, latchkey.settings.provider_titles)
     title = provider.title() if provider in ADDRESSES else known or provider
     return identity | {"title": title, "known_as": data.get("email") or data.get("phone") or data.get("name")}
 

@@ -10,12 +10,13 @@ from flask import Blueprint, Response
 
 from auth.console import acts
 from auth.console.acts import Act, Subject
-from auth.console.page import counted
+from auth.console.page import counted, device
 from auth.context import latchkey
-from auth.delivery import sanitize
-from auth.flows import factors, invitations, passkeys, targets, timeline, user_administration, words
+from auth.flows import factors, invitations, passkeys, targets, user_administration
 from auth.flows.message_requests import request_message
 from auth.pages.page import to_own
+from auth.text.labels import label, quoted
+from auth.text.moments import clock
 from auth.web import fields, schemas
 from auth.web.errors import ApiError, found
 from auth.web.input import check, known_id
@@ -34,10 +35,6 @@ _MetadataForm = Input.from_dict(
 )
 _InvitationForm = Input.from_dict({"email": fields.Email(required=True)})
 _AddressForm = Input.from_dict({"email": fields.Text(load_default=""), "phone": fields.Text(load_default="")})
-
-
-def device(user_agent: str | None) -> str:
-    return " on ".join(filter(None, sanitize.browser_and_system(user_agent))) or "Unknown device"
 
 
 def pretty(metadata: dict[str, Any]) -> str:
@@ -88,14 +85,14 @@ def _deleted(user: Subject) -> Iterator[str]:
 
 
 def _removed(factor: Subject) -> Iterator[str]:
-    name, kind = factor.row.friendly_name, words.FACTORS[factor.row.factor_type]
-    yield f"Removes 1 {kind}" + (f": {words.quoted(name)}." if name else ".")
+    name, kind = factor.row.friendly_name, label("factors", factor.row.factor_type)
+    yield f"Removes 1 {kind}" + (f": {quoted(name)}." if name else ".")
     yield "Sessions that it raised to two steps fall back to one. The user is notified by mail."
 
 
 def _one_ended(session: Subject) -> Iterator[str]:
     row = session.row
-    yield f"Ends 1 session: {device(row.user_agent)}, last used {timeline.clock(row.refreshed_at)} UTC."
+    yield f"Ends 1 session: {device(row.user_agent)}, last used {clock(row.refreshed_at)} UTC."
     if row.opened:
         yield f"Ends {counted(row.opened, 'session')} of applications that it opened."
 

@@ -10,8 +10,8 @@ from auth.console import user_search
 from auth.console.access import administrator
 from auth.console.page import console_page
 from auth.context import latchkey
-from auth.delivery import sanitize
 from auth.pages.page import root
+from auth.text import names
 from auth.web import fields
 from auth.web.input import read_query
 from auth.web.schemas import Input
@@ -83,7 +83,7 @@ def _linker(query: dict[str, Any]) -> Any:
 
 
 def _provider(name: str) -> str:
-    return sanitize.provider(name, latchkey.settings.provider_titles) or name
+    return names.provider(name, latchkey.settings.provider_titles) or name
 
 
 def _providers() -> dict[str, str]:

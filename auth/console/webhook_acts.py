@@ -11,9 +11,10 @@ from auth.console.acts import Act, Subject, serve
 from auth.console.page import console_page, counted
 from auth.context import latchkey
 from auth.delivery.webhooks import EVENTS, MAX_WEBHOOKS
-from auth.flows import webhook_administration, words
+from auth.flows import webhook_administration
 from auth.flows.webhook_administration import found_webhook, webhook_id_of
 from auth.pages.page import to_own
+from auth.text.labels import label
 from auth.web import fields, schemas
 from auth.web.input import check
 from auth.web.schemas import Input
@@ -120,8 +121,9 @@ def _redeliver(subject: Subject, _form: dict[str, Any]) -> None:
 
 def _sent_again(subject: Subject) -> Iterator[str]:
     event = subject.row
-    tried = f"It was tried {counted(event.attempts, 'time')}: {words.OUTCOMES[event.status]}."
-    yield f"Sends 1 event ({words.EVENTS[event.event]}) to {event.origin} again, under the same id. {tried}"
+    tried = f"It was tried {counted(event.attempts, 'time')}: {label('outcomes', event.status)}."
+    name = label("events", event.event)
+    yield f"Sends 1 event ({name}) to {event.origin} again, under the same id. {tried}"
 
 
 _MAKING = {

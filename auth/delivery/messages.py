@@ -13,9 +13,11 @@ from jinja2 import ChoiceLoader, DictLoader, FileSystemLoader, StrictUndefined, 
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
-from auth.delivery import languages, sanitize
-from auth.delivery.languages import TEMPLATES
 from auth.settings import Settings, SettingsError, brand
+from auth.text import catalogues, languages, masking, moments, names
+from auth.text.user_agents import browser_and_system
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 # The links of notices undo what they report.
 _LINK_TYPES = dict.fromkeys(
@@ -80,12 +82,10 @@ class Templates:
             "palette": brand.palette(brand_color),
             "logo": brand.logo_in_mails(brand_logo, base_url),
         }
-        catalogues = languages.load_catalogues(folder)
-        self._languages = sorted(catalogues)
+        strings = catalogues.with_own(folder)
+        self._languages = sorted(strings)
         self._strings = {
-            f"{language}/{name}": text
-            for language in catalogues
-            for name, text in catalogues[language].items()
+            f"{language}/{name}": text for language in strings for name, text in strings[language].items()
         }
         files = [FileSystemLoader(directory) for directory in (folder, TEMPLATES) if directory]
         loader = ChoiceLoader([DictLoader(self._strings), *files])
@@ -162,12 +162,12 @@ class Templates:
 
     def _context(self, row: Any, language: str) -> dict[str, Any]:
         variables = row.variables
-        browser, system = sanitize.browser_and_system(variables.get("user_agent"))
+        browser, system = browser_and_system(variables.get("user_agent"))
         if browser and system:
             phrase = self._environments["txt"].get_template(f"{language}/email.common.browser")
             browser = phrase.render(browser_name=browser, system_name=system)
         expires_at = row.expires_at.astimezone(UTC) if row.expires_at else None
-        moment = sanitize.moment(variables.get("requested_at"), row.created_at)
+        moment = moments.parsed(variables.get("requested_at"), row.created_at)
         return self._brand | {
             "channel": row.channel,
             "kind": row.kind,
@@ -181,11 +181,11 @@ class Templates:
             "valid_until_time": expires_at.strftime(languages.TIME) if expires_at else None,
             "moment": languages.date_and_time(moment, language),
             "browser": browser,
-            "new_email": sanitize.masked_email(variables.get("new_email")),
-            "new_phone": sanitize.masked_phone(variables.get("new_phone")),
-            "provider": sanitize.provider(variables.get("provider"), self._provider_titles),
+            "new_email": masking.masked_email(variables.get("new_email")),
+            "new_phone": masking.masked_phone(variables.get("new_phone")),
+            "provider": names.provider(variables.get("provider"), self._provider_titles),
             "remaining": variables.get("remaining"),
-            "webhook_host": sanitize.host(variables.get("webhook_url")),
+            "webhook_host": names.host(variables.get("webhook_url")),
         }
 
     def _has_html(self, row: Any, language: str) -> bool:
@@ -204,7 +204,7 @@ class Templates:
             return any(string in self._strings for string in names(name))
 
         def say(name: str) -> str:
-            text = environment.select_template(names(name)).render(context)
+            text = environment.select_template(names(name)).render(context, say=say)
             return Markup(text) if suffix == "html" else text  # noqa: S704 (escaped by rendering)
 
         if row.channel == "sms":

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from auth.delivery import sanitize
 from auth.flows import timeline
 from auth.settings import Settings
+from auth.text import names
+from auth.text.moments import until
 from auth.web import counts
 from sql import Database
 
@@ -67,16 +68,14 @@ def _ways(settings: Settings, user: Any) -> Iterator[str]:
         yield "a code by SMS"
     for name in user.providers:
         if name in settings.providers:
-            yield sanitize.provider(name, settings.provider_titles) or name
+            yield names.provider(name, settings.provider_titles) or name
     if user.has_passkey and settings.passkeys_enabled:
         yield "a passkey"
 
 
 def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
     if user.banned_until:
-        forever = user.banned_until.startswith("9999")
-        text = "banned permanently" if forever else f"banned until {timeline.clock(user.banned_until)}"
-        yield Obstacle(text, "Lift the ban to let them in.", "unban")
+        yield Obstacle(f"banned {until(user.banned_until)}", "Lift the ban to let them in.", "unban")
     yield from _address_obstacles(settings, user)
     if user.is_anonymous:
         advice = "They confirm an address in the application to sign in again later."

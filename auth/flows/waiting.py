@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from flask import Response, after_this_request, g
 
 from auth.context import latchkey
-from auth.delivery.sanitize import browser_and_system
 from auth.flows import outgoing
 from auth.flows.token_response import open_session
+from auth.text.user_agents import browser_and_system
 from auth.tokens import one_time
 from auth.web import audit, cookies
 from sql import Transaction

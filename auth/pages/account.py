@@ -8,8 +8,7 @@ from auth.flows import browser_sessions, removal
 from auth.flows.browser_sessions import signed_in
 from auth.flows.user_changes import delete_caller
 from auth.pages.confirm import require_proof
-from auth.pages.moments import ago
-from auth.pages.page import device, has_text, page, provider, text
+from auth.pages.page import ago, device, has_text, page, provider, text
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, shows, told
 from auth.pages.profile import own_user

@@ -9,8 +9,7 @@ from auth.flows import removal
 from auth.flows.browser_sessions import signed_in
 from auth.flows.user_changes import change_user
 from auth.net.redirects import with_query
-from auth.pages.moments import ago
-from auth.pages.page import address, page, provider, text, to_own
+from auth.pages.page import address, ago, page, provider, text, to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.sign_in import destination
 from auth.web import form_schemas, guard

@@ -11,11 +11,12 @@ from auth.flows.arrivals import Destination, own_page
 from auth.flows.browser_sessions import signed_in
 from auth.flows.message_requests import send_reauthentication_code
 from auth.flows.reauthentication import code_address, has_proof, record_reauthentication
-from auth.pages.page import address, masked, page, provider, to_own
+from auth.pages.page import address, page, provider, to_own
 from auth.pages.passkeys import challenge, own_passkeys, sent_credential
 from auth.pages.problems import Problem, shows
 from auth.pages.profile import own_user
 from auth.pages.sign_in import destination
+from auth.text.masking import masked
 from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form

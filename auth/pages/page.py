@@ -1,25 +1,22 @@
-"""Pages for people, in their language. The texts are in texts/."""
+"""Pages for people, in their language. The texts are in auth/text/pages."""
 
-import functools
-import tomllib
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from flask import Response, g, render_template, request
-from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from auth.context import latchkey
-from auth.delivery import languages, sanitize
 from auth.flows.token_response import see_other
 from auth.net.redirects import origin
 from auth.settings.brand import is_svg, logo_file
 from auth.settings.presets import PRESETS
+from auth.text import languages, masking, moments, names, user_agents
+from auth.text.catalogues import DEFAULT, built_in, string
 from auth.web import cookies, forms
 from auth.web.edge import for_no_other_origin
 
-_TEXTS = Path(__file__).parent / "texts"
+LANGUAGES = sorted(built_in("pages"))
 _CSP = (
     "default-src 'none'; style-src 'self'; {script}{images}form-action 'self'{form_target}; "
     "frame-ancestors 'none'; base-uri 'none'"
@@ -30,7 +27,6 @@ THEMES = ("light", "dark")
 _PHONE_WIDTH = 34
 # Cookies of the footer's choices.
 LANGUAGE, THEME = "latchkey_language", "latchkey_theme"
-_strings = Environment(autoescape=True, undefined=StrictUndefined)
 
 
 def page(
@@ -46,7 +42,7 @@ def page(
     secret = forms.secret()
     common = {
         "language": language,
-        "languages": {code: _template(code, "common", "language").render() for code in LANGUAGES},
+        "languages": {code: string("pages", code, "common.language").render() for code in LANGUAGES},
         "theme": _theme(),
         # A query may contain a token, which belongs in one field only.
         "here": None if request.args else request.path,
@@ -59,7 +55,7 @@ def page(
         "identifier": identifier(),
         "say": _sayer(language),
         "address": address,
-        "masked": masked,
+        "masked": masking.masked,
         "root": root(),
         "form_token": forms.token_of(secret),
         "site_url": settings.site_url,
@@ -97,23 +93,13 @@ def to_own(path: str) -> Response:
     return see_other(f"{root()}{path}" or "./")
 
 
-def masked(address: str) -> str:
-    """Shorten an address so that only its owner recognises it: `a…@x.org` or `…123`."""
-    name, at, domain = address.rpartition("@")
-    return f"{name[:1]}…@{domain}" if at else f"…{address[-3:]}"
-
-
 def text(table: str, name: str, /, **variables: Any) -> Markup:
     """Return a text in the reader's language."""
-    return text_in(chosen_language(), table, name, **variables)
-
-
-def text_in(language: str, table: str, name: str, /, **variables: Any) -> Markup:
-    return _sayer(language)(table, name, **variables)
+    return _sayer(chosen_language())(table, name, **variables)
 
 
 def has_text(table: str, name: str) -> bool:
-    return name in _CATALOGUES[languages.DEFAULT][table]
+    return f"{table}.{name}" in built_in("pages")[DEFAULT]
 
 
 def identifier() -> str | None:
@@ -128,15 +114,15 @@ def _sayer(language: str) -> Any:
     brand = latchkey.settings.brand_name
 
     def say(table: str, name: str, /, **variables: Any) -> Markup:
-        return Markup(_template(language, table, name).render(brand=brand, **variables))  # noqa: S704 (escaped)
+        return Markup(string("pages", language, f"{table}.{name}").render(brand=brand, **variables))  # noqa: S704 (escaped)
 
     return say
 
 
 def _password_rules(language: str) -> dict[str, Any]:
     settings = latchkey.settings
-    kinds = [_template(language, "forms", name).render() for name in settings.password_requirements]
-    listed = _template(language, "forms", "listed").render(kinds=kinds) if kinds else ""
+    kinds = [string("pages", language, f"forms.{name}").render() for name in settings.password_requirements]
+    listed = string("pages", language, "forms.listed").render(kinds=kinds) if kinds else ""
     return {"least": settings.password_min_length, "kinds": listed}
 
 
@@ -160,15 +146,17 @@ def logo_source(logo: str | None) -> str:
 
 def device(user_agent: object) -> str | None:
     """Return `Firefox on Linux`, or as much of it as a User-Agent header says."""
-    browser, system = sanitize.browser_and_system(user_agent)
-    if browser and system:
-        return text("common", "device", browser=browser, system=system)
-    return browser or system
+    return user_agents.device(user_agent, chosen_language())
+
+
+def ago(timestamp: str) -> Markup:
+    """Return how long ago a time was, in the reader's language."""
+    return moments.ago(timestamp, chosen_language())
 
 
 def provider(name: str) -> dict[str, str]:
     """Return a provider's title, and the template of its mark if it has one."""
-    title = sanitize.provider(name, latchkey.settings.provider_titles) or name
+    title = names.provider(name, latchkey.settings.provider_titles) or name
     return {"name": name, "title": title, "mark": f"marks/{name}.svg" if name in PRESETS else ""}
 
 
@@ -176,15 +164,3 @@ def address(text: str) -> Markup:
     """Keep an address in one piece in right-to-left text and out of machine translation."""
     is_long = len(text) > _PHONE_WIDTH
     return Markup('<bdi translate="no"{}>{}</bdi>').format(Markup(' class="long"') if is_long else "", text)
-
-
-_CATALOGUES = {
-    path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(_TEXTS.glob("*.toml"))
-}
-LANGUAGES = sorted(_CATALOGUES)
-
-
-@functools.cache
-def _template(language: str, table: str, name: str) -> Template:
-    # When it is first shown: compiling all 1,500 texts takes a second of each start.
-    return _strings.from_string(_CATALOGUES[language][table][name])

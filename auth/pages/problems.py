@@ -11,10 +11,10 @@ from flask_limiter import RateLimitExceeded
 
 from auth.addresses import looks_like_phone
 from auth.context import latchkey
-from auth.pages.moments import wait
-from auth.pages.page import has_text, text
+from auth.pages.page import chosen_language, has_text, text
 from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
+from auth.text.moments import wait
 from auth.web import audit
 from auth.web.errors import ApiError, as_api_error
 from auth.web.guard import View
@@ -123,7 +123,7 @@ def problem_of(exception: Exception) -> Problem:
         field = "recovery_code"
     name = _name(exception, error, field)
     values = {
-        "wait": wait(int(error.headers.get("Retry-After", "0"))),
+        "wait": wait(int(error.headers.get("Retry-After", "0")), chosen_language()),
         "least": latchkey.settings.password_min_length,
         "request_id": g.request_id,
     }

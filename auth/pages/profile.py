@@ -8,9 +8,10 @@ from auth.flows.browser_sessions import signed_in
 from auth.flows.reauthentication import add, require
 from auth.flows.user_changes import change_user
 from auth.flows.verification import by_code, spend
-from auth.pages.page import address, masked, page, to_own
+from auth.pages.page import address, page, to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.waiting import not_yet
+from auth.text.masking import masked
 from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form

@@ -15,8 +15,9 @@ from auth.flows.password_sign_in import sign_in_with_password
 from auth.flows.token_response import see_other
 from auth.flows.verification import by_code, spend
 from auth.net.redirects import origin, with_query
-from auth.pages.page import address, masked, page, provider, to_own
+from auth.pages.page import address, page, provider, to_own
 from auth.pages.problems import Problem, shows, told
+from auth.text.masking import masked
 from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form

@@ -4,11 +4,11 @@ from flask import Blueprint, Response, jsonify, request
 from werkzeug.routing import BaseConverter
 
 from auth.context import latchkey
-from auth.delivery import sanitize
 from auth.flows import identity_linking, oauth_flows, outgoing
 from auth.flows.reauthentication import add, give_proof, remove
 from auth.net.redirects import origin
 from auth.pages.page import page
+from auth.text import names
 from auth.tokens import one_time
 from auth.web import guard, schemas
 from auth.web.errors import ApiError
@@ -61,10 +61,10 @@ def linking_page() -> Response:
     return page(
         "link_identity.html",
         form_target=" ".join(sorted(targets)),
-        provider=sanitize.provider(flow.provider, titles),
+        provider=names.provider(flow.provider, titles),
         account=flow.email or flow.phone,
-        known_by=sanitize.provider(flow.known_by, titles),
-        known_as=sanitize.person(flow.known_as),
+        known_by=names.provider(flow.known_by, titles),
+        known_as=names.person(flow.known_as),
         flow=flow_token,
     )
 

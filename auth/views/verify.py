@@ -19,9 +19,9 @@ from auth.flows.arrivals import (
 from auth.flows.token_response import Outcome, token_response
 from auth.flows.undo import list_undone
 from auth.flows.verification import Proof, by_code, by_link, spend
-from auth.pages.moments import ago
-from auth.pages.page import address, device, masked, page
+from auth.pages.page import address, ago, device, page
 from auth.pages.sign_in import form_page
+from auth.text.masking import masked
 from auth.tokens import one_time
 from auth.web import audit, form_schemas, schemas, webauthn_schemas
 from auth.web.application import FORM

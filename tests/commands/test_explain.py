@@ -211,7 +211,7 @@ class TestTimeline:
             )
         client.post("/recover", json={"email": alice.email})
         lines = explain(alice.email)
-        refused = "  TIME  sign-in refused: wrong password, third of ten" + FROM
+        refused = "  TIME  sign-in refused: wrong password, 3 of 10" + FROM
         at = lines.index("Refused last:")
         assert lines[at:at + 6] == ["Refused last:", refused, "", "What happened:", "  TIME  user created by signing up" + FROM, refused]  # fmt: skip
         assert lines[at + 6] == "  TIME  signed in by password" + FROM
@@ -245,7 +245,7 @@ class TestTimeline:
             "  TIME  signed in by a link or code (sign-up), from 127.0.0.1",
             "  TIME  signed in by password, from 127.0.0.1",
             "  TIME  session ended: refresh token used again after rotation, from 127.0.0.1",
-            "  TIME  sign-in refused: wrong password, first of ten, from 127.0.0.1",
+            "  TIME  sign-in refused: wrong password, 1 of 10, from 127.0.0.1",
             "  TIME  banned until TIME, by the service role key, from 127.0.0.1",
             "  TIME  session ended: banned",
         ]

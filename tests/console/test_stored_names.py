@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
-from auth.flows import words
+from auth.text.labels import names
 from tests.support.audit import act, refuse
 from tests.support.links import SITE
 from tests.support.pages import Visitor
@@ -59,20 +59,20 @@ def test_pages_show_words_in_place_of_stored_names(armed, alice, database):
         "scope": "local",
         "method": "webauthn",
     }
-    for action in words.ACTS:
+    for action in names("acts"):
         act(database, alice.id, action, session_id="7", factor_type="totp", **named)
-    for action in words.REFUSED:
+    for action in names("refused"):
         refuse(database, alice.id, action, "weak_password")
-    for reason in words.REASONS:
+    for reason in names("reasons"):
         refuse(database, alice.id, "change_refused", reason)
     values = {
-        "events": words.EVENTS,
-        "disabled": words.DISABLED,
-        "kinds": words.MESSAGES,
-        "channels": words.CHANNELS,
-        "outcomes": words.OUTCOMES,
-        "reasons": words.END_REASONS,
-        "methods": words.METHODS,
+        "events": names("events"),
+        "disabled": names("disabled"),
+        "kinds": names("messages"),
+        "channels": names("channels"),
+        "outcomes": names("outcomes"),
+        "reasons": names("end_reasons"),
+        "methods": names("methods"),
     }
     database.run(_PLANT, id=alice.id, **{name: list(table) for name, table in values.items()})
     found = set()

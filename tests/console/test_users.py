@@ -10,12 +10,10 @@ import psycopg2
 import pytest
 
 from auth.console import user_search
-from auth.context import EXTENSION
 from tests.support.cast import register
 from tests.support.factors import set_up
 from tests.support.pages import Visitor
 from tests.support.plans import analyze, plan_of
-from tests.support.processes import wait_until
 
 
 @pytest.fixture
@@ -264,7 +262,7 @@ class TestManyRows:
     @pytest.fixture
     def plan(self, many_users, database_url):
         def plan(name, **parameters):
-            constants = {"backward": False, "page_size": 51, "seconds": 1.0} | parameters
+            constants = {"page_size": 26, "seconds": 1.0} | parameters
             found = plan_of(database_url, name, "bound_search", **constants)
             assert found.read_whole == set(), (name, parameters)
             return found
@@ -273,55 +271,52 @@ class TestManyRows:
 
     def test_orders_are_read_from_their_indexes(self, plan):
         between = (datetime.now(UTC) - timedelta(days=3)).isoformat()
-        middle = {"place": between, "id": "ffffffff-ffff-ffff-ffff-ffffffffffff"}
-        for order, index, place in (
-            ("age", "users_created_at", middle),
-            ("last_sign_in", "user_objects_last_sign_in_at", middle),
-            ("email", "users_email_key", {"place": "user7"}),
-            ("phone", "users_phone_key", {"place": "+491707"}),
-            ("id", "users_pkey", {"place": "77777777-0000-0000-0000-000000000000"}),
+        middle = "77777777-0000-0000-0000-000000000000"
+        for sort, index, place in (
+            ("newest", "users_created_at", between),
+            ("last_sign_in", "user_objects_last_sign_in_at", between),
+            ("email", "users_email_key", "user7"),
+            ("phone", "users_phone_key", "+491707"),
+            ("id", "users_pkey", middle),
         ):
-            filters = {order: place["place"]} if order in ("email", "phone") else {}
-            for backward in (False, True):
-                found = plan(f"list_users_by_{order}", filters=filters, backward=backward, **place)
-                assert index in found.indexes, (order, backward, found)
-                assert not found.sorts, (order, backward)
+            filters = {sort: place} if sort in ("email", "phone") else {}
+            for descending in (False, True):
+                for start in ({"place": place, "id": middle}, {}):
+                    found = plan("search_users", filters=filters, sort=sort, descending=descending, **start)
+                    assert index in found.indexes, (sort, descending, found)
+                    assert not found.sorts, (sort, descending)
 
     def test_rare_filters_are_read_from_their_indexes(self, plan):
-        newest = {"place": "infinity", "id": "ffffffff-ffff-ffff-ffff-ffffffffffff"}
-        for status, index in (
-            ("banned", "users_banned"),
-            ("unconfirmed", "users_unconfirmed"),
-            ("anonymous", "users_anonymous"),
-            ("administrator", "users_role"),
+        for filters, index in (
+            ({"status": "banned"}, "users_banned"),
+            ({"status": "unconfirmed"}, "users_unconfirmed"),
+            ({"status": "anonymous"}, "users_anonymous"),
+            ({"status": "administrator"}, "users_role"),
+            ({"domain": "77.example"}, "users_email_domain"),
+            ({"within": "1 day"}, "user_objects_last_sign_in_at"),
         ):
-            found = plan("list_users_by_age", filters={"status": status}, **newest)
-            assert found.indexes == {index}, status
-        found = plan("list_users_by_age", filters={"domain": "77.example"}, **newest)
-        assert found.indexes == {"users_email_domain"}
+            assert index in plan("few_users", filters=filters, few=1000).indexes, filters
+        for others in (
+            {"provider": "google"},
+            {"has_factor": True},
+            {"provider": "google", "has_factor": True},
+        ):
+            assert "users_pkey" in plan("few_users", filters=others, few=1000).indexes, others
         among = ["77777777-0000-0000-0000-000000000000"] * 10
-        found = plan("list_users_by_last_sign_in", filters={"provider": "google"}, among=among, **newest)
+        found = plan("search_users", filters={}, among=among, sort="last_sign_in", descending=True)
         assert "users_pkey" in found.indexes
 
-    def test_few_users_of_a_filter_are_found_by_an_index(self, plan):
-        assert plan("few_users_of_provider", provider="google", few=5).indexes
-        found = plan("few_users_by_sign_in", within="1 day", few=5)
-        assert found.indexes == {"user_objects_last_sign_in_at"}
-
-    def test_estimate_reads_a_sample(self, plan, all_rows):
-        sampled = all_rows.all("SELECT id FROM users TABLESAMPLE SYSTEM (10) REPEATABLE (1)")
-        assert 200 < len(sampled) < 2000
-        plan("sample_users", percent=10.0)
-
-    def test_estimates_are_marked_as_estimates(self, many_users, default_app, service_role):
+    def test_counts_end_at_a_thousand_but_for_the_estimate_of_all(
+        self, many_users, default_app, service_role
+    ):
         carol = register(default_app.test_client(), service_role, "carol@example.com", role="admin")
         operator = Visitor(default_app).signed_in_as(carol)
         for query, count in {
             "": "About 8,000 users",
             "status=banned": "16 users",
             "provider=google": "80 users",
-            "provider=email": "About 7,900 users",
-            "q=user": "About 8,000 users whose email begins with",
+            "provider=email": "More than 1,000 users",
+            "q=user": "More than 1,000 users whose email begins with",
             # With Carol.
             "signed_in=week": "85 users",
         }.items():
@@ -329,7 +324,8 @@ class TestManyRows:
 
 
 def test_search_that_takes_too_long_asks_to_narrow_it(find, database, database_url, monkeypatch):
-    monkeypatch.setattr(user_search, "_LONGEST", 0.3)
+    monkeypatch.setattr(user_search, "_COUNTING", 0.1)
+    monkeypatch.setattr(user_search, "_LISTING", 0.3)
     blocker = psycopg2.connect(database_url)
     with blocker.cursor() as cursor:
         cursor.execute("LOCK TABLE identities IN ACCESS EXCLUSIVE MODE")
@@ -339,37 +335,31 @@ def test_search_that_takes_too_long_asks_to_narrow_it(find, database, database_u
     assert "Narrow it" in page.text
 
 
-@pytest.fixture
-def newcomers(alice, bob, carol, database):
+def test_page_is_shown_without_a_count_if_counting_takes_too_long(find, database, monkeypatch):
+    insert(database, 30)
+    monkeypatch.setattr(user_search, "_COUNTING", 0.001)
+    monkeypatch.setattr(user_search, "FEW", 10**6)
+    page = find("?q=example.com&by=domain")
+    assert (counted(page).partition(" whose")[0], len(listed(page))) == ("More than 25 users", 25)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("provider=email&factor=yes", ["bob"]),
+        ("provider=email&signed_in=day", ["alice", "carol"]),
+        ("provider=email&signed_in=never", ["bob"]),
+        ("factor=yes&signed_in=day", []),
+        ("factor=yes&signed_in=never", ["bob"]),
+        ("provider=email&factor=yes&signed_in=never", ["bob"]),
+        ("factor=no&signed_in=day", ["alice", "carol"]),
+    ],
+)
+def test_filters_of_several_tables_match_users_of_all(find, alice, bob, carol, database, query, names):
     """Alice has signed in, but has no factor; Bob has one, and has never signed in."""
     set_up(bob.open_session())
     database.run("UPDATE users SET last_sign_in_at = CASE WHEN id <> %(id)s THEN now() END", id=bob.id)
-
-
-def test_filters_that_take_too_long_one_by_one_are_joined(find, newcomers, bob, database, monkeypatch):
-    monkeypatch.setattr(user_search, "_FIRST", 0.3)
-    waiting = (
-        "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
-    held = "LOCK TABLE identities IN ACCESS EXCLUSIVE MODE; SELECT %s::text"
-    with database.locked("identities", "", held) as lock:
-        found = lock.start(lambda: find("?provider=email&signed_in=never"))
-        wait_until(
-            lambda: any("few_users_of_provider_by_sign_in" in row.query for row in database.all(waiting))
-        )
-    assert listed(found.result()) == [bob.email]
-
-
-def test_joined_filters_match_users_of_both(app, newcomers, alice, bob, carol):
-    db, both = app.extensions[EXTENSION].db, {"provider": "email", "has_factor": True}
-    for time, expected in (
-        ({"not_within": "1000 years"}, [{bob.id}, {bob.id}, {bob.id}]),
-        ({"within": "1 day"}, [{alice.id, carol.id}, {bob.id}, set()]),
-    ):
-        statements = user_search._intersections(both | time)
-        assert [set(db.one(name, **given, few=2).ids) for name, given in statements] == expected
-    many = {"provider": "email", "within": "1 day", "not_within": None, "few": 1}
-    assert db.one("few_users_of_provider_by_sign_in", **many).ids is None
+    assert sorted(name.partition("@")[0] for name in listed(find(f"?{query}"))) == names
 
 
 def test_place_at_an_odd_offset_is_read(find):

@@ -2,7 +2,6 @@
 
 import html
 import re
-import tomllib
 import urllib.parse
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -13,14 +12,15 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from jinja2 import Environment, meta
 
-from auth.delivery import languages
+from auth.delivery.messages import TEMPLATES as LAYOUTS
 from auth.delivery.messages import CannotRender, Templates
-from auth.pages import page as pages
+from auth.text import languages
+from auth.text.catalogues import ROOM, built_in
 from tests.support.cases import cases
 from tests.support.outbox import CODE, TOKEN
 
 TEMPLATES = Templates("https://auth.example.com", "https://app.example.com:8443/start")
-CATALOGUES = languages.load_catalogues()
+CATALOGUES = built_in("messages")
 ENGLISH = CATALOGUES["en"]
 NOW = datetime(2026, 5, 6, 7, 8, 9, tzinfo=UTC)
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -106,39 +106,9 @@ class RenderedHtml(HTMLParser):
         self.text += data
 
 
-class TestCatalogues:
-    def test_five_languages_exist(self):
-        assert sorted(CATALOGUES) == ["de", "en", "es", "fr", "zh"]
-
-    @each_language
-    def test_catalogue_has_every_string_and_no_other(self, language):
-        assert sorted(CATALOGUES[language]) == sorted(ENGLISH)
-
-    @each_language
-    @cases("name", sorted(ENGLISH))
-    def test_translations_keep_the_placeholders(self, language, name):
-        assert variables_of(string(language, name)) == variables_of(string("en", name))
-
-    @each_language
-    def test_every_string_is_translated(self, language):
-        same = {name for name in ENGLISH if language != "en" and string(language, name) == string("en", name)}
-        assert same == set()
-
-    @each_language
-    def test_strings_have_no_markup(self, language):
-        for name in ENGLISH:
-            assert not re.search(r"[<>&\n]|  |^\s|\s$", string(language, name)), name
-
-    @each_language
-    def test_mail_names_the_button_as_the_page_does(self, language):
-        page = tomllib.loads(
-            (Path(pages.__file__).parent / "texts" / f"{language}.toml").read_text(encoding="utf-8")
-        )
-        assert page["common"]["decline"] in string(language, "email.signup.closing")
-
-    def test_every_kind_has_a_message(self):
-        sms = {("sms", kind) for kind in (*SMS, *SMS_NOTICES)}
-        assert set(TEMPLATES.kinds) == {("email", kind) for kind in MAILS} | sms
+def test_every_kind_has_a_message():
+    sms = {("sms", kind) for kind in (*SMS, *SMS_NOTICES)}
+    assert set(TEMPLATES.kinds) == {("email", kind) for kind in MAILS} | sms
 
 
 class TestMails:
@@ -417,7 +387,7 @@ class TestCustomTemplates:
             "en/sms.txt": "{{ code }}!\n",
             "layout.html": "<main>{{ say('opening') }}</main>",
             "en.toml": '[email.magiclink]\nsubject = "Hello from {{ site }}"\n',
-            "sv.toml": (languages.TEMPLATES / "en.toml").read_text(),
+            "sv.toml": (ROOM / "messages" / "en.toml").read_text(),
         }
         for name, text in texts.items():
             (folder / name).write_text(text)
@@ -427,7 +397,7 @@ class TestCustomTemplates:
         ("language", "time"), [("sv", "6 maj 2026 07:08 UTC"), ("xx", "May 6, 2026, 07:08 UTC")]
     )
     def test_times_of_a_language_of_ones_own_are_those_of_cldr_or_english(self, folder, language, time):
-        (folder / f"{language}.toml").write_text((languages.TEMPLATES / "en.toml").read_text())
+        (folder / f"{language}.toml").write_text((ROOM / "messages" / "en.toml").read_text())
         assert f"on {time}" in render("signup", templates=self.templates(folder), locale=language).text
 
     def test_custom_template_replaces_a_kind_in_a_language(self, folder):
@@ -474,7 +444,7 @@ class TestCustomTemplates:
 
     def test_custom_catalogue_adds_a_language(self, folder):
         (folder / "sv.toml").write_text(
-            (languages.TEMPLATES / "en.toml").read_text().replace("Sign in to", "Logga in på")
+            (ROOM / "messages" / "en.toml").read_text().replace("Sign in to", "Logga in på")
         )
         assert render(templates=self.templates(folder), locale="sv").subject == "Logga in på app.example.com"
 
@@ -549,7 +519,7 @@ class TestDocumentation:
         assert "Valid for 1 week" in samples["invite"].text
 
     def test_documentation_lists_every_variable(self):
-        used = set().union(*(variables_of(path.read_text()) for path in languages.TEMPLATES.glob("layout*")))
+        used = set().union(*(variables_of(path.read_text()) for path in LAYOUTS.glob("layout*")))
         used |= set().union(
             *(variables_of(string("en", name)) for name in ENGLISH if name != "email.common.browser")
         )

@@ -16,6 +16,6 @@ PATIENCE: tuple[tuple[Any, str, Any], ...] = (
     (health, "_TIMEOUT", 10.0),
     (limits, "_REDIS_TIMEOUT", 5.0),
     (client, "_PATIENCE", 10.0),
-    (user_search, "_LONGEST", 10.0),
-    (user_search, "_FIRST", 3.0),
+    (user_search, "_LISTING", 10.0),
+    (user_search, "_COUNTING", 3.0),
 )

@@ -8,7 +8,8 @@ from dataclasses import asdict, make_dataclass
 import pytest
 
 from auth.delivery.deliverer import Deliverer
-from auth.flows import timeline, words
+from auth.flows import timeline
+from auth.text.labels import names
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
 from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse, story
 from tests.support.cases import cases
@@ -23,7 +24,7 @@ NO_ID = "00000000-0000-0000-0000-000000000000"
 # The origin that `act` and `refuse` record.
 FROM = ", from 198.51.100.7 (Firefox on Linux)"
 # The end reasons of sessions that have their own sentences.
-ENDS = sorted(words.END_REASONS)
+ENDS = sorted(names("end_reasons"))
 
 
 @pytest.fixture
@@ -403,7 +404,7 @@ class TestList:
             {
                 "at": A_TIMESTAMP,
                 "kind": "refusal",
-                "text": "sign-in refused: wrong password, third of ten" + FROM,
+                "text": "sign-in refused: wrong password, 3 of 10" + FROM,
                 "name": "sign_in_refused",
                 "reason": "invalid_credentials",
                 "count": 1,

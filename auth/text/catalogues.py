@@ -1,0 +1,85 @@
+"""The texts in every language: `pages/`, `messages/`, and `console/`, which is in English only.
+
+A catalogue has the strings of a language by their names, such as `sign_in.heading`. Each is a Jinja template.
+"""
+
+import functools
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template, select_autoescape
+
+Catalogue = Mapping[str, str]
+DEFAULT = "en"
+ROOM = Path(__file__).parent
+# Text for people is escaped; that of the console's labels is, where a page shows it.
+_environments = {
+    "pages": Environment(autoescape=True, undefined=StrictUndefined),
+    "messages": Environment(autoescape=True, undefined=StrictUndefined),
+    "console": Environment(autoescape=select_autoescape(default_for_string=False)),
+}
+
+
+@functools.cache
+def built_in(subject: str) -> dict[str, Catalogue]:
+    """Return the catalogues of `pages`, `messages` or `console` by language."""
+    return {path.stem: _read(path) for path in sorted((ROOM / subject).glob("*.toml"))}
+
+
+def with_own(folder: Path | None) -> dict[str, Catalogue]:
+    """Return the catalogues of messages; `folder` may replace strings and add languages.
+
+    Raises `ValueError` with a message for the operator.
+    """
+    catalogues = dict(built_in("messages"))
+    names = catalogues[DEFAULT].keys()
+    for path in sorted(folder.glob("*.toml")) if folder else []:
+        own = _read_own(path)
+        if unknown := own.keys() - names:
+            raise ValueError(f"{path.name}: there is no string {min(unknown)}")
+        catalogues[path.stem] = {**catalogues.get(path.stem, {}), **own}
+        # Only our own texts say `undo`.
+        needed = {name for name in names if not name.endswith(".undo")}
+        if missing := needed - catalogues[path.stem].keys():
+            raise ValueError(f"{path.name}: the string {min(missing)} is missing")
+    return catalogues
+
+
+@functools.cache
+def string(subject: str, language: str, name: str) -> Template:
+    """Return a string of a built-in catalogue. Raises `KeyError`."""
+    # Compiled when it is first shown: all 1,500 texts of the pages would take a second of each start.
+    return _environments[subject].from_string(built_in(subject)[language][name])
+
+
+def _read_own(path: Path) -> Catalogue:
+    try:
+        strings = _read(path)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    if not all(isinstance(text, str) and name.count(".") == 2 for name, text in strings.items()):
+        raise ValueError(f"{path.name}: must contain strings in tables [channel.kind]")
+    return strings
+
+
+def _read(path: Path) -> Catalogue:
+    return dict(_strings(tomllib.loads(path.read_text(encoding="utf-8")), ()))
+
+
+def _strings(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the strings of a table by name.
+
+    A table of tables shares its strings with them, and is not part of their names:
+    `[email.undoable.passkey_added]` holds those of `email.passkey_added`.
+    """
+    inner = {name: value for name, value in table.items() if isinstance(value, dict)}
+    shared = {name: value for name, value in table.items() if name not in inner}
+    if inner and shared and path:
+        for name, value in inner.items():
+            yield from _strings(shared | value, (*path[:-1], name))
+        return
+    for name, value in inner.items():
+        yield from _strings(value, (*path, name))
+    yield from ((".".join((*path, name)), value) for name, value in shared.items())

@@ -1,0 +1,75 @@
+"""Labels in place of the names that are stored. The tests know all of these names."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from auth.text.catalogues import DEFAULT, built_in, string
+from auth.text.moments import until
+
+# The members of details whose values have labels, and the tables of these.
+_VALUES = {
+    "because": "because",
+    "by": "origins",
+    "factor_type": "factors",
+    "kind": "messages",
+    "method": "methods",
+    "purpose": "messages",
+    "reason": "disabled",
+    "scope": "scopes",
+}
+
+
+def label(table: str, name: str, **values: str) -> str:
+    """Return the label of a name, or the name itself, as that of a later version.
+
+    Labels of `acts` also say what `values` do: `signed in by password`.
+    """
+    is_known = f"{table}.{name}" in built_in("console")[DEFAULT]
+    return string("console", DEFAULT, f"{table}.{name}").render(values) if is_known else spaced(name)
+
+
+def names(*tables: str) -> set[str]:
+    """Return the names in tables of labels."""
+    known = (key.partition(".") for key in built_in("console")[DEFAULT])
+    return {name for table, _, name in known if table in tables}
+
+
+def spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def values_of(details: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of the details of an act or a refusal, as people read them."""
+    return {name: _value(name, value) for name, value in details.items()}
+
+
+def details(members: Mapping[str, Any]) -> str:
+    """Return the details of an act or a refusal: `session id 1f0c…, method a link or code`."""
+    return ", ".join(f"{spaced(name)} {value}" for name, value in values_of(members).items())
+
+
+def quoted(text: str) -> str:
+    """Return text from users, in quotes unless it is one word: it must not read on as a part of the sentence,
+    such as `Laptop, by the service role key`."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    if re.fullmatch(r"[\w@.+:/-]+", printable):
+        return printable
+    return "“" + re.sub("[“”]", '"', printable) + "”"
+
+
+def _value(name: str, value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_removed, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = str(value)
+    if name == "banned_until":
+        return until(text)
+    return label(_VALUES[name], text) if text in names(_VALUES.get(name, "")) else quoted(text)
+
+
+def _removed(item: str) -> str:
+    """Return what an undone change had added: `phone +4917012345`, `authenticator app`."""
+    kind, _, name = item.partition(" ")
+    return label("factors", kind) + (f" {quoted(name)}" if name else "")

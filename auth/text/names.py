@@ -1,0 +1,39 @@
+"""Names from users, providers and URLs, safe for texts, where none may look like a link."""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from auth.settings.presets import PRESETS
+
+_PROVIDERS = {name: name.title() for name in PRESETS} | {
+    "azure": "Microsoft",
+    "github": "GitHub",
+    "gitlab": "GitLab",
+    "linkedin": "LinkedIn",
+}
+_PROVIDER_NAME = re.compile(r"[a-z0-9_-]{1,40}")
+_HOST = re.compile(r"[a-z0-9.:-]{1,253}")
+_LONGEST_NAME = 80
+
+
+def provider(name: object, titles: Mapping[str, str]) -> str | None:
+    """Return the name of a provider that users see; `titles` are those of the settings."""
+    if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
+        return None
+    return titles.get(name) or _PROVIDERS.get(name, name)
+
+
+def person(name: object) -> str | None:
+    """Return a user's name, unless it is long or looks like an address or a link."""
+    text = name.strip() if isinstance(name, str) else ""
+    is_name = text.isprintable() and not re.search(r"[@/:]|\w\.\w", text)
+    return text if 0 < len(text) <= _LONGEST_NAME and is_name else None
+
+
+def host(url: object) -> str | None:
+    try:
+        name = urlsplit(url).hostname if isinstance(url, str) else None
+    except ValueError:
+        return None
+    return name if name and _HOST.fullmatch(name) else None
