@@ -19,7 +19,11 @@ _PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
 
 
 class InvalidAddress(ValueError):
-    """The message is for users."""
+    """The message is for users; `kind` is email or phone."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 def is_email(address: str) -> bool:
@@ -36,13 +40,13 @@ def canonical_email(address: str) -> str:
     """Return an address in lower case, its domain in ASCII. Raises `InvalidAddress`."""
     # With compatibility and invisible characters one user could look like another.
     if _INVISIBLE.search(address):
-        raise InvalidAddress("must be an email address without invisible characters")
+        raise InvalidAddress("must be an email address without invisible characters", "email")
     if unicodedata.normalize("NFKC", address) != address:
-        raise InvalidAddress("must be an email address without compatibility characters")
+        raise InvalidAddress("must be an email address without compatibility characters", "email")
     try:
         valid = validate_email(address, check_deliverability=False)
     except EmailNotValidError as error:
-        raise InvalidAddress(f"must be an email address ({str(error).rstrip('.')})") from None
+        raise InvalidAddress(f"must be an email address ({str(error).rstrip('.')})", "email") from None
     return f"{valid.local_part}@{valid.ascii_domain}".lower()
 
 
@@ -50,7 +54,7 @@ def canonical_phone(number: str) -> str:
     """Return a phone number in E.164. Raises `InvalidAddress`."""
     digits = _PHONE_SEPARATORS.sub("", number)
     if not _PHONE.fullmatch(digits):
-        raise InvalidAddress("must be a phone number in E.164 form, such as +491701234567")
+        raise InvalidAddress("must be a phone number in E.164 form, such as +491701234567", "phone")
     return digits
 
 

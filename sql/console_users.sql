@@ -21,9 +21,10 @@ SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END A
            AND coalesce(:filters ->> 'within', :filters ->> 'not_within') IS NOT NULL
            AND id IN (SELECT user_id
                         FROM user_objects
-                       WHERE last_sign_in_at >= coalesce(now() - (:filters ->> 'within')::interval, '-infinity')
-                         AND last_sign_in_at < coalesce(now() - (:filters ->> 'not_within')::interval,
-                                                        'infinity'))
+                       WHERE last_sign_in_at
+                             >= coalesce(now() - (:filters ->> 'within')::interval, '-infinity')
+                         AND last_sign_in_at
+                             < coalesce(now() - (:filters ->> 'not_within')::interval, 'infinity'))
          UNION ALL
         SELECT id
           FROM filtered_users(:filters, NULL)
@@ -33,7 +34,7 @@ SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END A
 
 -- name: search_users(filters jsonb, among text[], sort text, descending boolean, place text, id uuid,
 --                    page_size integer)
--- A page of the users that pass the filters, in the order of an index; it begins after a place, if there is one.
+-- A page of the users that pass the filters, in the order of an index, from the beginning or after a place.
 SELECT u.id,
        CASE :sort WHEN 'newest' THEN u.created_at::text WHEN 'last_sign_in' THEN o.last_sign_in_at::text
                   WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone ELSE u.id::text END AS place
@@ -58,8 +59,12 @@ SELECT u.id,
           CASE WHEN NOT :descending
                THEN CASE :sort WHEN 'newest' THEN u.created_at WHEN 'last_sign_in' THEN o.last_sign_in_at END
           END,
-          CASE WHEN :descending THEN CASE :sort WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone END END DESC,
-          CASE WHEN NOT :descending THEN CASE :sort WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone END END,
+          CASE WHEN :descending
+               THEN CASE :sort WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone END
+          END DESC,
+          CASE WHEN NOT :descending
+               THEN CASE :sort WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone END
+          END,
           CASE WHEN :descending AND :sort NOT IN ('email', 'phone') THEN u.id END DESC,
           CASE WHEN NOT :descending AND :sort NOT IN ('email', 'phone') THEN u.id END
  LIMIT :page_size;

@@ -32,14 +32,14 @@ class Act:
     """One act of the console.
 
     `effects` returns sentences about what the act will do, in numbers. `undo` says how to undo it, or that
-    it cannot be undone. `do` gets the subject and what `check` returns for the form read by `form`, and
-    returns None, or the response that is shown instead of the subject's page.
+    it cannot be undone. `do` gets the subject and what `check` returns for the form read by `form`; it may
+    return a response to show instead of the subject's page.
     """
 
     title: str
     effects: Callable[[Subject], Iterable[str]]
     undo: str
-    do: Callable[[Subject, dict[str, Any]], Response | None]
+    do: Callable[[Subject, dict[str, Any]], object]
     done: str
     needs_factor: bool = False
     is_destructive: bool = False
@@ -93,6 +93,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject], section: str) -> t
         form = act.check(subject, read_form(act.form()))
         if act.needs_factor:
             give_factor()
-        return act.do(subject, form) or to_own(f"{subject.path}?done={name}")
+        shown = act.do(subject, form)
+        return shown if isinstance(shown, Response) else to_own(f"{subject.path}?done={name}")
 
     return show, submit

@@ -1,7 +1,6 @@
 """The mails and SMS of the outbox: which wait, which failed and why. Never their texts, links or codes."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from flask import Blueprint, Response
 
@@ -74,17 +73,12 @@ def _canonical(text: str) -> str:
 
 def _find(message_id: str) -> Subject:
     message = resending.find(message_id)
-    name = f"{_name(message)} to {message.recipient}"
+    name = f"{timeline.message(message.channel, message.kind)} to {message.recipient}"
     return Subject(name=name, path="console/messages", row=message)
 
 
-def _name(message: Any) -> str:
-    return timeline.message(message.channel, message.kind)
-
-
 def _effects(subject: Subject) -> Sequence[str]:
-    message: Any = subject.row
-    what = f"the {_name(message)} to {message.recipient}"
+    message, what = subject.row, f"the {subject.name}"
     if message.outcome == "waiting":
         return [f"Tries to send {what} now; it is waiting."]
     effects = [f"Sends 1 message: {what} again, which counts against the limits of this address."]
@@ -93,16 +87,12 @@ def _effects(subject: Subject) -> Sequence[str]:
     return effects
 
 
-def _resend(subject: Subject, _form: dict[str, Any]) -> None:
-    resending.resend(subject.row.id)
-
-
 ACTS = {
     "resend": Act(
         title="Send again",
         effects=_effects,
         undo="It cannot be taken back once it is sent.",
-        do=_resend,
+        do=lambda subject, _form: resending.resend(subject.row.id),
         done="The message will be sent within seconds.",
     ),
 }

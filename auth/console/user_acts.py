@@ -54,9 +54,9 @@ def _user(user_id: str) -> Subject:
 
 
 def _session(user_id: str, session_id: str) -> Subject:
-    user, id = _user(user_id), known_id(session_id, "session.not_found")
+    user, id = _user(user_id), known_id(session_id, "device.not_found")
     session = latchkey.db.one("select_any_session", user_id=user.row.id, id=id)
-    return replace(user, row=found(session, "session.not_found"))
+    return replace(user, row=found(session, "device.not_found"))
 
 
 def _factor(user_id: str, factor_id: str) -> Subject:
@@ -124,14 +124,6 @@ def _change_addresses(user: Subject, changed: dict[str, Any]) -> None:
         _change(user, changed)
 
 
-def _end_sessions(user: Subject, _form: dict[str, Any]) -> None:
-    user_administration.end_sessions(user.row.id)
-
-
-def _end_session(session: Subject, _form: dict[str, Any]) -> None:
-    user_administration.end_session(session.row.user_id, session.row.id)
-
-
 def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
     remove = passkeys.remove_any if factor.row.factor_type == "passkey" else factors.remove_any
     remove(factor.row.user_id, factor.row.id)
@@ -156,13 +148,13 @@ USER_ACTS = {
         title="End all sessions",
         effects=lambda user: list(_ended(user))[:1],
         undo=f"{_NEVER} They can sign in again.",
-        do=_end_sessions,
+        do=lambda user, _form: user_administration.end_sessions(user.row.id),
         done="All sessions have ended.",
         is_destructive=True,
     ),
     "ban": Act(
         title="Ban",
-        effects=lambda user: list(_ended(user)),
+        effects=_ended,
         undo="Lifting the ban lets them sign in again. Sessions that end now stay ended.",
         do=_change,
         done="The user is banned.",
@@ -204,7 +196,7 @@ USER_ACTS = {
     ),
     "delete": Act(
         title="Delete",
-        effects=lambda user: list(_deleted(user)),
+        effects=_deleted,
         undo=_NEVER,
         do=lambda user, _form: user_administration.delete_user(user.row.id),
         done="The user is deleted.",
@@ -215,9 +207,9 @@ USER_ACTS = {
 _SESSION_ACTS = {
     "end": Act(
         title="End this session",
-        effects=lambda session: list(_one_ended(session)),
+        effects=_one_ended,
         undo=f"{_NEVER} They can sign in again.",
-        do=_end_session,
+        do=lambda session, _form: user_administration.end_session(session.row.user_id, session.row.id),
         done="The session has ended.",
         is_destructive=True,
     )
@@ -225,7 +217,7 @@ _SESSION_ACTS = {
 _FACTOR_ACTS = {
     "remove": Act(
         title="Remove",
-        effects=lambda factor: list(_removed(factor)),
+        effects=_removed,
         undo="The user can add another one. The mail about a passkey has a link that brings it back.",
         do=_remove_factor,
         done="It is removed.",

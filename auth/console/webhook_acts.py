@@ -90,13 +90,6 @@ def _change(subject: Subject, body: dict[str, Any]) -> None:
     webhook_administration.change(subject.row.id, body)
 
 
-def _switch(disabled: bool) -> Any:
-    def switch(subject: Subject, _form: dict[str, Any]) -> None:
-        webhook_administration.change(subject.row.id, {"disabled": disabled})
-
-    return switch
-
-
 def _rotate(subject: Subject, _form: dict[str, Any]) -> Response:
     _, secret = webhook_administration.change(subject.row.id, {"rotate_secret": True})
     return _once(subject.row.id, secret)
@@ -106,17 +99,9 @@ def _once(id: str, secret: str | None) -> Response:
     return console_page("webhook_secret.html", section="webhooks", webhook=webhook(id), secret=secret)
 
 
-def _test(subject: Subject, form: dict[str, Any]) -> None:
-    webhook_administration.send_test(subject.row.id, form["event"])
-
-
 def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
     webhook_administration.delete(subject.row.id)
     return to_own("console/webhooks?done=delete")
-
-
-def _redeliver(subject: Subject, _form: dict[str, Any]) -> None:
-    webhook_administration.redeliver(subject.row.webhook_id, subject.row.id)
 
 
 def _sent_again(subject: Subject) -> Iterator[str]:
@@ -144,7 +129,7 @@ WEBHOOK_ACTS = {
         title="Send a test event",
         effects=lambda subject: [f"Sends 1 event to {subject.row.origin}, about a user who does not exist."],
         undo="It cannot be taken back.",
-        do=_test,
+        do=lambda subject, form: webhook_administration.send_test(subject.row.id, form["event"]),
         done="The test event will be sent within seconds.",
         needs_factor=True,
         form=Input.from_dict({"event": fields.Choice(*EVENTS, required=True)}),
@@ -179,7 +164,7 @@ WEBHOOK_ACTS = {
             f"{subject.row.waiting} will be kept for three days, and then fail.",
         ],
         undo="It can be enabled again; missed events are not sent.",
-        do=_switch(True),
+        do=lambda subject, _form: _change(subject, {"disabled": True}),
         done="The webhook is disabled.",
         needs_factor=True,
         is_destructive=True,
@@ -188,7 +173,7 @@ WEBHOOK_ACTS = {
         title="Enable",
         effects=lambda subject: ["Starts 1 webhook.", f"{subject.row.waiting} will be sent at once."],
         undo="It can be disabled again.",
-        do=_switch(False),
+        do=lambda subject, _form: _change(subject, {"disabled": False}),
         done="The webhook is enabled.",
         needs_factor=True,
     ),
@@ -210,7 +195,7 @@ DELIVERY_ACTS = {
         title="Send again",
         effects=_sent_again,
         undo="It cannot be taken back. Receivers recognise a repeated event by its id.",
-        do=_redeliver,
+        do=lambda subject, _form: webhook_administration.redeliver(subject.row.webhook_id, subject.row.id),
         done="The event will be sent within seconds.",
     ),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode, urlsplit
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from jinja2 import ChoiceLoader, DictLoader, FileSystemLoader, StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -41,6 +41,9 @@ _SAMPLE = {
     "user_agent": "Firefox/1 Linux",
     "webhook_url": "https://hooks.example.com/events",
 }
+
+
+_SECRETS = {"token": "t" * 43, "code": "123456"}
 
 
 @dataclass(frozen=True)
@@ -131,28 +134,21 @@ class Templates:
 
     def check(self) -> None:
         """Render each kind in each language, with all variables and with none. Raises `CannotRender`."""
-        sample = {"id": str(UUID(int=0)), "recipient": "user@example.com", "created_at": datetime.now(UTC)}
         full = _SAMPLE | {"redirect_to": self._site_url}
         for language in self._languages:
             for channel, kind in sorted(self.kinds):
-                row = SimpleNamespace(channel=channel, kind=kind, **sample)
-                row.variables, row.expires_at = full | {"locale": language}, row.created_at
-                self.render(row, {"token": "t" * 43, "code": "123456"})
+                row = _sample(channel, kind, "user@example.com", full | {"locale": language})
+                self.render(row, _SECRETS)
                 row.variables, row.expires_at = {"locale": language}, None
-                self.render(row, {"code": "123456"})
+                self.render(row, {"code": _SECRETS["code"]})
 
     def samples(self, recipient: str, language: str) -> Iterator[Message]:
         """Yield a mail of each kind, if it has a link or a code with ones that do not work."""
-        sample = _SAMPLE | {"locale": language}
         for channel, kind in sorted(self.kinds):
             if channel == "email":
-                now = datetime.now(UTC)
-                lifetime = timedelta(days=7) if kind in _MAILS_OF_A_WEEK else timedelta(hours=1)
-                moments = {"created_at": now, "expires_at": now + lifetime}
-                named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": sample}
-                row = SimpleNamespace(id=str(uuid4()), **named, **moments)
-                secrets = {"token": "t" * 43} if kind in _MAILS_WITH_A_LINK else {}
-                yield self.render(row, secrets | ({"code": "123456"} if kind in _MAILS_WITH_A_CODE else {}))
+                row = _sample(channel, kind, recipient, _SAMPLE | {"locale": language})
+                carried = {"token": _MAILS_WITH_A_LINK, "code": _MAILS_WITH_A_CODE}
+                yield self.render(row, {name: _SECRETS[name] for name in carried if kind in carried[name]})
 
     def _link(self, kind: str, token: str, redirect_to: object) -> str:
         query = {"token": token, "type": _LINK_TYPES.get(kind, kind)}
@@ -213,6 +209,15 @@ class Templates:
             own, layout = row.kind, f"layout.{suffix}"
         template = environment.select_template([f"{language}/{own}.{suffix}", layout])
         return template.render(context, say=say, has=has)
+
+
+def _sample(channel: str, kind: str, recipient: str, variables: Mapping[str, Any]) -> SimpleNamespace:
+    """Return a message as a row of the outbox."""
+    now = datetime.now(UTC)
+    lifetime = timedelta(days=7) if kind in _MAILS_OF_A_WEEK else timedelta(hours=1)
+    moments = {"created_at": now, "expires_at": now + lifetime}
+    named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": variables}
+    return SimpleNamespace(id=str(uuid4()), **named, **moments)
 
 
 def load_templates(settings: Settings) -> Templates:

@@ -22,7 +22,7 @@ _ID = form_schemas.IdForm()
 @limited("user_changes", key=guard.caller_on_network)
 def end_device() -> Response:
     """End one of the user's sessions."""
-    session_id = known_id(read_form(_ID)["id"], "session.not_found")
+    session_id = known_id(read_form(_ID)["id"], "device.not_found")
     # If it has ended meanwhile, so much the better.
     guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))
     if session_id == g.caller.session_id:

@@ -1,16 +1,15 @@
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from auth.context import latchkey
-from auth.flows import browser_sessions, removal, waiting
+from auth.flows import browser_sessions, removal
 from auth.flows.arrivals import go_on
 from auth.flows.browser_sessions import signed_in
-from auth.flows.message_requests import request_message
 from auth.flows.password_attempts import queued
 from auth.flows.user_changes import change_user
 from auth.pages.confirm import require_proof
 from auth.pages.page import to_own
 from auth.pages.problems import Problem, shows
-from auth.pages.sign_in import address_of, code_page, destination, form_page, submit_code
+from auth.pages.sign_in import code_form, destination, form_page, send_code, submit_code
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import read_form
@@ -23,13 +22,8 @@ def _forgot_form(problem: Problem | None = None) -> Response:
     return form_page("forgot_password.html", "forgot-password", problem=problem)
 
 
-def _code_form(problem: Problem | None = None) -> Response:
-    typed = request.form.get("email", "")
-    return code_page("forgot-password", typed, problem=problem) if typed else _forgot_form(problem)
-
-
-def _request_form(problem: Problem | None = None) -> Response:
-    return _code_form(problem) if "again" in request.form else _forgot_form(problem)
+_code_form = code_form("forgot-password", _forgot_form)
+_request_form = code_form("forgot-password", _forgot_form, is_asked_again=True)
 
 
 def _new_form(problem: Problem | None = None) -> Response:
@@ -52,11 +46,7 @@ def show_forgot_password() -> Response:
 @limited("recover")
 def submit_forgot_password() -> Response:
     """Send a code, by mail with a link, if the address has a user, and ask for the code."""
-    form = read_form(form_schemas.AddressForm())
-    back = destination().before_password().own_url("new-password")
-    body = {**form, "redirect_to": back, **waiting.bound()}
-    request_message("recovery" if "email" in form else "sms", body)
-    return code_page("forgot-password", address_of(form), has_asked=True)
+    return send_code("forgot-password", destination().before_password().own_url("new-password"), "recovery")
 
 
 @blueprint.post("/forgot-password/verify")

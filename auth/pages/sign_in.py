@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -26,6 +26,8 @@ from auth.web.limits import limited
 
 blueprint = Blueprint("sign_in", __name__)
 
+# Shows a form, perhaps with what was wrong with it.
+Form = Callable[[Problem | None], Response]
 # The purpose of the links that each page asks for.
 LINKS = {"sign-in": "magiclink", "sign-up": "signup", "forgot-password": "recovery"}
 
@@ -66,6 +68,28 @@ def code_page(
     return form_page(
         "code.html", path, path=path, again=again, problem=problem, has_asked=has_asked, **names, **shown
     )
+
+
+def code_form(path: str, first: Form, *, is_asked_again: bool = False) -> Form:
+    """Return the form for the code that was sent, or the first one if none was.
+
+    With `is_asked_again`, one was sent if the form asks for another: it still works.
+    """
+
+    def form(problem: Problem | None = None) -> Response:
+        typed = request.form.get("email", "")
+        has_code = typed and (not is_asked_again or "again" in request.form)
+        return code_page(path, typed, problem=problem) if has_code else first(problem)
+
+    return form
+
+
+def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members: Any) -> Response:
+    """Send a message of these kinds to the address of the form, if it has a user, and ask for its code."""
+    form = read_form(form_schemas.AddressForm())
+    body = {**form, **members, "redirect_to": back, **waiting.bound()}
+    request_message(by_mail if "email" in form else by_sms, body)
+    return code_page(path, address_of(form), has_asked=True)
 
 
 def submit_code(path: str, link_type: str) -> Response:
@@ -120,14 +144,8 @@ def sign_in_form(problem: Problem | None = None) -> Response:
     return form_page("sign_in.html", "sign-in", problem=problem or told(), **ways)
 
 
-def _code_form(problem: Problem | None = None) -> Response:
-    typed = request.form.get("email", "")
-    return code_page("sign-in", typed, problem=problem) if typed else sign_in_form(problem)
-
-
-def _request_form(problem: Problem | None = None) -> Response:
-    # A code that was sent before still works.
-    return _code_form(problem) if "again" in request.form else sign_in_form(problem)
+_code_form = code_form("sign-in", sign_in_form)
+_request_form = code_form("sign-in", sign_in_form, is_asked_again=True)
 
 
 @blueprint.get("/sign-in")
@@ -154,10 +172,7 @@ def submit_sign_in() -> Response:
 @limited("recover")
 def request_sign_in_code() -> Response:
     """Send a code, if the address has a user, and ask for it."""
-    form, back = read_form(form_schemas.AddressForm()), destination().own_url("sign-in")
-    body = {**form, "create_user": False, "redirect_to": back, **waiting.bound()}
-    request_message("magiclink" if "email" in form else "sms", body)
-    return code_page("sign-in", address_of(form), has_asked=True)
+    return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user=False)
 
 
 @blueprint.post("/sign-in/verify")

@@ -1,14 +1,21 @@
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from auth.context import latchkey
 from auth.flows import browser_sessions, waiting
 from auth.flows.arrivals import arrive
-from auth.flows.message_requests import request_message
 from auth.flows.password_attempts import queued
 from auth.flows.sign_up import sign_up
 from auth.pages.page import identifier, to_own
 from auth.pages.problems import Problem, shows
-from auth.pages.sign_in import address_of, code_page, destination, form_page, submit_code
+from auth.pages.sign_in import (
+    address_of,
+    code_form,
+    code_page,
+    destination,
+    form_page,
+    send_code,
+    submit_code,
+)
 from auth.web import form_schemas
 from auth.web.forms import own_form
 from auth.web.input import read_form
@@ -21,9 +28,7 @@ def _form(problem: Problem | None = None) -> Response:
     return form_page("sign_up.html", "sign-up", problem=problem)
 
 
-def _code_form(problem: Problem | None = None) -> Response:
-    typed = request.form.get("email", "")
-    return code_page("sign-up", typed, problem=problem) if typed else _form(problem)
+_code_form = code_form("sign-up", _form)
 
 
 @blueprint.get("/sign-up")
@@ -55,10 +60,7 @@ def submit_sign_up() -> Response:
 @limited("recover")
 def request_sign_up_code() -> Response:
     """Send the confirmation again."""
-    form, back = read_form(form_schemas.AddressForm()), destination().own_url("sign-in")
-    body = {**form, "redirect_to": back, **waiting.bound()}
-    request_message("signup" if "email" in form else "sms_signup", body)
-    return code_page("sign-up", address_of(form), has_asked=True)
+    return send_code("sign-up", destination().own_url("sign-in"), "signup", "sms_signup")
 
 
 @blueprint.post("/sign-up/verify")

@@ -39,8 +39,8 @@ def delete_session(session_id: str) -> Response:
     """End one of the caller's sessions."""
     if not is_uuid(session_id):
         guard.live_caller()
-        raise ApiError("session.not_found")
+        raise ApiError("device.not_found")
     row = guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))
     if not row.found:
-        raise ApiError("session.not_found")
+        raise ApiError("device.not_found")
     return jsonify(message="Session ended", timestamp=row.moment)

@@ -48,7 +48,7 @@ ERRORS = {
     "message.validation_failed": (409, "This message can't be sent again: {why}"),
     "stale.validation_failed": (409, "This was changed meanwhile"),
     "not_found": (404, "There is nothing at this path"),
-    "session.not_found": (404, "There is no such session"),
+    "device.not_found": (404, "There is no such session"),
     "webhook.not_found": (404, "There is no such webhook or delivery"),
     "message.not_found": (404, "There is no such message"),
     "method_not_allowed": (405, "This path does not support this method"),

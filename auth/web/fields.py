@@ -30,6 +30,12 @@ _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _RESERVED_ROLES = {"service_role", "supabase_admin", "anon", "postgres"}
 
 
+class Requirement(str):
+    """What a field does not meet, with a key of `ERRORS` of its own."""
+
+    key: str
+
+
 def _require(is_met: object, requirement: str) -> None:
     if not is_met:
         raise ValidationError(requirement)
@@ -58,7 +64,9 @@ def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
         try:
             return canonical(_text(value))
         except addresses.InvalidAddress as error:
-            raise ValidationError(str(error)) from None
+            requirement = Requirement(error)
+            requirement.key = f"{error.kind}.validation_failed"
+            raise ValidationError(requirement) from None
 
     return _field(load)
 

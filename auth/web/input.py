@@ -1,6 +1,6 @@
 """Request bodies and queries, checked by marshmallow schemas."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from flask import current_app, g, request
@@ -12,7 +12,7 @@ from auth.context import latchkey
 from auth.web import json_bodies
 from auth.web.application import FORM
 from auth.web.errors import ApiError
-from auth.web.fields import is_uuid
+from auth.web.fields import Requirement, is_uuid
 from auth.web.schemas import RedirectQuery
 
 MAX_BODY = 1024 * 1024
@@ -23,12 +23,6 @@ _MESSAGES = {
     "Missing data for required field.": "is required",
     "Invalid input type.": "must be an object",
     "Unknown field.": "is not a member of this body",
-}
-
-# Keys of `ERRORS` by the beginning of the requirement that a field does not meet.
-_ADDRESS_ERRORS = {
-    "must be an email address": "email.validation_failed",
-    "must be a phone number": "phone.validation_failed",
 }
 
 View = TypeVar("View", bound=Callable)
@@ -123,14 +117,8 @@ def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
     except ValidationError as error:
         problems = list(_messages(error.normalized_messages()))
         details = "; ".join(f"{name}: {message}" for name, message in problems)
-        raise ApiError(_key(message for _, message in problems), details) from None
-
-
-def _key(messages: Iterable[str]) -> str:
-    keys = [
-        key for message in messages for start, key in _ADDRESS_ERRORS.items() if message.startswith(start)
-    ]
-    return keys[0] if keys else "validation_failed"
+        keys = (message.key for _, message in problems if isinstance(message, Requirement))
+        raise ApiError(next(keys, "validation_failed"), details) from None
 
 
 def _messages(errors: Mapping[Any, Any], *path: str) -> Iterator[tuple[str, str]]:

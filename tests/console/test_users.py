@@ -296,12 +296,8 @@ class TestManyRows:
             ({"within": "1 day"}, "user_objects_last_sign_in_at"),
         ):
             assert index in plan("few_users", filters=filters, few=1000).indexes, filters
-        for others in (
-            {"provider": "google"},
-            {"has_factor": True},
-            {"provider": "google", "has_factor": True},
-        ):
-            assert "users_pkey" in plan("few_users", filters=others, few=1000).indexes, others
+        google = {"provider": "google"}
+        assert "users_pkey" in plan("few_users", filters=google, few=1000).indexes
         among = ["77777777-0000-0000-0000-000000000000"] * 10
         found = plan("search_users", filters={}, among=among, sort="last_sign_in", descending=True)
         assert "users_pkey" in found.indexes
