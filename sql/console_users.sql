@@ -4,32 +4,30 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('statement_timeout', (1000 * :seconds)::integer::text, true);
 
 -- name: few_users(filters jsonb, few integer)
--- The users that pass the filters, or null if there are more. Those of other tables are looked up there.
+-- The users that pass the filters, or null if there are more. The rarest of providers, factors and the last
+-- sign-in leads to them: each is read by an index that `filtered_users` cannot use.
+WITH past AS NOT MATERIALIZED (
+  SELECT user_id
+    FROM user_objects
+   WHERE last_sign_in_at >= coalesce(now() - (:filters ->> 'within')::interval, '-infinity')
+     AND last_sign_in_at < coalesce(now() - (:filters ->> 'not_within')::interval, 'infinity')
+)
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
-  FROM (SELECT id
-          FROM filtered_users(:filters, NULL)
-         WHERE id IN (SELECT user_id FROM identities WHERE provider = :filters ->> 'provider')
+  FROM (SELECT u.id
+          FROM filtered_users(:filters, NULL) AS u
+          JOIN past ON past.user_id = u.id
+         WHERE u.id IN (SELECT user_id FROM identities WHERE provider = :filters ->> 'provider')
          UNION ALL
-        SELECT id
-          FROM filtered_users(:filters, NULL)
+        SELECT u.id
+          FROM filtered_users(:filters, NULL) AS u
+          JOIN past ON past.user_id = u.id
          WHERE :filters ->> 'provider' IS NULL AND :filters ->> 'has_factor' = 'true'
-           AND id IN (SELECT user_id FROM factors WHERE verified_at IS NOT NULL)
+           AND u.id IN (SELECT user_id FROM factors WHERE verified_at IS NOT NULL)
          UNION ALL
-        SELECT id
-          FROM filtered_users(:filters, NULL)
+        SELECT u.id
+          FROM filtered_users(:filters, NULL) AS u
+          JOIN past ON past.user_id = u.id
          WHERE :filters ->> 'provider' IS NULL AND (:filters ->> 'has_factor' = 'true') IS NOT TRUE
-           AND coalesce(:filters ->> 'within', :filters ->> 'not_within') IS NOT NULL
-           AND id IN (SELECT user_id
-                        FROM user_objects
-                       WHERE last_sign_in_at
-                             >= coalesce(now() - (:filters ->> 'within')::interval, '-infinity')
-                         AND last_sign_in_at
-                             < coalesce(now() - (:filters ->> 'not_within')::interval, 'infinity'))
-         UNION ALL
-        SELECT id
-          FROM filtered_users(:filters, NULL)
-         WHERE coalesce(:filters ->> 'provider', :filters ->> 'within', :filters ->> 'not_within') IS NULL
-           AND (:filters ->> 'has_factor' = 'true') IS NOT TRUE
          LIMIT :few + 1) AS found;
 
 -- name: search_users(filters jsonb, among text[], sort text, descending boolean, place text, id uuid,
@@ -40,7 +38,9 @@ SELECT u.id,
                   WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone ELSE u.id::text END AS place
   FROM user_objects AS o
   JOIN filtered_users(:filters, :among::uuid[]) AS u ON u.id = o.user_id
- WHERE :place IS NULL
+ WHERE o.last_sign_in_at >= coalesce(now() - (:filters ->> 'within')::interval, '-infinity')
+   AND o.last_sign_in_at < coalesce(now() - (:filters ->> 'not_within')::interval, 'infinity')
+   AND (:place IS NULL
     OR CASE :sort || CASE WHEN :descending THEN ' descending' ELSE '' END
          WHEN 'newest descending' THEN (u.created_at, u.id) < (:place::timestamptz, :id)
          WHEN 'newest' THEN (u.created_at, u.id) > (:place::timestamptz, :id)
@@ -52,7 +52,7 @@ SELECT u.id,
          WHEN 'phone' THEN u.phone > :place
          WHEN 'id descending' THEN u.id < :id
          ELSE u.id > :id
-       END
+       END)
  ORDER BY CASE WHEN :descending
                THEN CASE :sort WHEN 'newest' THEN u.created_at WHEN 'last_sign_in' THEN o.last_sign_in_at END
           END DESC,

@@ -170,7 +170,7 @@ def _total(wanted: Filters, among: list[str] | None, least: int, page: _Page) ->
         return counted(len(page.rows), "user")
     if among is not None:
         return counted(len(among), "user")
-    if not wanted:
-        total = latchkey.db.one("estimate_users").total
+    total = 0 if wanted else latchkey.db.one("estimate_users").total
+    if total > FEW:
         return f"About {counted(int(float(f'{total:.1e}')), 'user')}"
     return f"More than {counted(least, 'user')}"

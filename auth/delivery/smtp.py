@@ -7,7 +7,7 @@ import smtplib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -73,9 +73,7 @@ class SmtpSender(Sender):
         ):
             connection = _Connection(self._server, self._hostname, self._reply_timeout)
             try:
-                code, reply = connection.mail(self._mail_from.addr_spec)
-                if code != 250:
-                    raise TryLater(_said("MAIL FROM", code, reply), is_down=True)
+                connection.begin(self._mail_from.addr_spec)
             finally:
                 connection.leave()
 
@@ -115,6 +113,12 @@ class _Connection(smtplib.SMTP):
             self.close()
             raise
 
+    def begin(self, sender: str, options: Sequence[str] = ()) -> None:
+        """Begin a mail. Raises `TryLater` if the server does not accept our sender."""
+        code, reply = self.mail(sender, options)
+        if code != 250:
+            raise TryLater(_said("MAIL FROM", code, reply), is_down=True)
+
     def deliver(self, sender: str, recipient: str, mail: EmailMessage) -> str:
         """Send a mail and return the reply. Raises `Refused`, `TryLater` and the exceptions of smtplib."""
         options = []
@@ -122,9 +126,7 @@ class _Connection(smtplib.SMTP):
             if not self.has_extn("smtputf8"):
                 raise Refused("the mail server has no SMTPUTF8, which an address outside ASCII needs")
             options.append("smtputf8")
-        code, reply = self.mail(sender, options)
-        if code != 250:
-            raise TryLater(_said("MAIL FROM", code, reply), is_down=True)
+        self.begin(sender, options)
         code, reply = self.rcpt(recipient)
         if code not in (250, 251):
             raise _refusal("RCPT TO", code, reply)
