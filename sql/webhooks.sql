@@ -215,13 +215,19 @@ SELECT failed.is_news, failed.disabled_reason,
                                       'reason', failed.disabled_reason)) AS recorded
   FROM failed;
 
--- name: select_webhook_secrets()
-SELECT id::text, secret, previous_secret FROM webhooks;
+-- name: list_sealed_webhooks(newest bytea, after uuid, batch integer)
+SELECT w.id::text, sealed.secret AS sealed
+  FROM webhooks AS w
+ CROSS JOIN LATERAL (VALUES (w.secret), (w.previous_secret)) AS sealed (secret)
+ WHERE substr(sealed.secret, 1, 4) <> :newest AND (w.id > :after) IS NOT FALSE
+ ORDER BY w.id
+ LIMIT :batch;
 
--- name: reseal_webhook(id uuid, old_secret bytea, secret bytea, previous_secret bytea)
+-- name: reseal_webhook(id uuid, old bytea, sealed bytea)
 UPDATE webhooks
-   SET secret = :secret, previous_secret = :previous_secret
- WHERE id = :id AND secret = :old_secret;
+   SET secret = CASE secret WHEN :old THEN :sealed ELSE secret END,
+       previous_secret = CASE previous_secret WHEN :old THEN :sealed ELSE previous_secret END
+ WHERE id = :id AND :old IN (secret, previous_secret);
 
 -- name: finish_stale_events(batch integer, give_up integer)
 -- Events that are never claimed: their webhook is deleted or disabled.

@@ -3,16 +3,14 @@
 import fcntl
 import json
 import os
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from auth.delivery import resealing
-from auth.settings import Settings, fingerprints, kept_secrets, name_of, state
+from auth.settings import Settings, files, fingerprints, kept_secrets, name_of, state
 from auth.tokens import keys, signing_keys
 from sql import Database
 
@@ -34,11 +32,11 @@ class StillNeeded(CannotRotate):
 
 @dataclass(frozen=True)
 class Key:
-    """`value` is the text or JWK, without the time. `is_used` if it is the key that signs or seals."""
+    """`entry` is the JWK, or the secret, with its time. `is_used` if it is the key that signs or seals."""
 
     kind: str
     id: str
-    value: Any
+    entry: Any
     active_from: float
     is_used: bool = False
 
@@ -47,26 +45,40 @@ class Key:
         return self.active_from > time.time()
 
 
+def values_of(field: str, value: str | Sequence[str]) -> list[Any]:
+    """Return the JWKs or secrets in the value of a setting, or in the text of its file."""
+    if isinstance(value, str):
+        return signing_keys.read_jwks(value) if field == "jwt_keys" else value.split(",")
+    return list(value)
+
+
+def text_of(field: str, values: Sequence[Any]) -> str:
+    return json.dumps({"keys": values}) if field == "jwt_keys" else ",".join(values)
+
+
 def list_keys(settings: Settings) -> list[Key]:
     """Return all keys, in the order of their files."""
     return [key for kind in FIELDS for key in keys_of(kind, settings)]
 
 
 def keys_of(kind: str, settings: Settings) -> list[Key]:
-    value = getattr(settings, FIELDS[kind])
+    entries = values_of(FIELDS[kind], getattr(settings, FIELDS[kind]))
     if kind == "signing":
-        return _signing_keys(settings)
-    found = [
-        Key(kind, _id_of(secret), secret, active_from)
-        for secret, active_from in (
-            keys.split_time(text) if kind == "secret" else (text, 0.0) for text in value
-        )
+        parsed = signing_keys.all_keys(settings.jwt_keys, settings.jwt_secret)
+        entries = [None, *entries] if settings.jwt_secret else entries
+        used = signing_keys.signing_key(parsed)
+        return [
+            Key(kind, key.kid or SHARED_SECRET, entry, key.active_from, key is used)
+            for key, entry in zip(parsed, entries, strict=True)
+        ]
+    if kind == "service-role":  # used by its holders, not by us
+        return [Key(kind, _id_of(entry), entry, 0.0) for entry in entries]
+    times = [keys.split_time(entry)[1] for entry in entries]
+    newest = keys.in_use(times)
+    return [
+        Key(kind, _id_of(entry), entry, times[number], number == newest)
+        for number, entry in enumerate(entries)
     ]
-    # Service role keys are used by their holders, not by us.
-    if kind == "secret":
-        used = keys.in_use([key.active_from for key in found])
-        found[used] = replace(found[used], is_used=True)
-    return found
 
 
 def rotate(
@@ -86,15 +98,16 @@ def rotate(
                 f" remove it first: latchkey keys remove {first.id}"
             )
         active_from = float(int(time.time() + (_SOON if soon else settings.key_overlap)))
+        start = keys.format_time(active_from)
         if kind == "signing":
-            jwk = signing_keys.new_jwk(
-                algorithm or signing_keys.algorithm_in_use(settings.jwt_keys, settings.jwt_secret)
-            )
+            algorithm = algorithm or signing_keys.algorithm_in_use(settings.jwt_keys, settings.jwt_secret)
+            jwk = signing_keys.new_jwk(algorithm) | {"active_from": start}
             new = Key(kind, jwk["kid"], jwk, active_from)
         else:
             secret = state.new_secret()
-            new = Key(kind, _id_of(secret), secret, 0.0 if kind == "service-role" else active_from)
-        return new, _store(db, settings, kind, [new, *known], "key_rotated", new.id)
+            timed = (secret, 0.0) if kind == "service-role" else (f"{secret}@{start}", active_from)
+            new = Key(kind, _id_of(secret), *timed)
+        return new, _store(db, settings, "key_rotated", new, [new, *known])
 
 
 def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[Key, str]:
@@ -108,13 +121,13 @@ def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[Key, st
             added = [Key(kind, _id_of(text), text, 0.0)]
         if {key.id for key in added} & {key.id for key in known}:
             raise CannotRotate(f"{added[0].id} is there already.")
-        return added[0], _store(db, settings, kind, [*known, *added], "key_added", added[0].id)
+        return added[0], _store(db, settings, "key_added", added[0], [*known, *added])
 
 
 def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[Key, str]:
     """Remove a key. Raises `StillNeeded` unless `force`, and the errors of `rotate`."""
     with _latest(settings) as settings:
-        key = find(settings, id)
+        key = _find(settings, id)
         others = [other for other in keys_of(key.kind, settings) if other.id != key.id]
         if key.is_used or not others:
             kind = key.kind
@@ -124,10 +137,42 @@ def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[K
         needs = needs_of(db, settings, key)
         if needs and not force:
             raise StillNeeded(f"{key.id} is still needed: {'; '.join(needs)}.")
-        return key, _store(db, settings, key.kind, others, "key_removed", key.id)
+        return key, _store(db, settings, "key_removed", key, others)
 
 
-def find(settings: Settings, id: str) -> Key:
+def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
+    """Describe what would become invalid without a key. Raises `psycopg2.Error`."""
+    if key.is_used or key.waits or key.kind == "service-role":
+        return []
+    later = [other.active_from for other in keys_of(key.kind, settings) if not other.waits]
+    # When another key took over, if that is recorded.
+    until = min((moment + _SLACK for moment in later if moment > key.active_from), default=None)
+    if key.kind == "secret":
+        (sealing,) = keys.derive((key.entry,), keys.SEALING)
+        rows = db.all(
+            "count_needs_of_secret",
+            key_ids=[keys.key_id(sealing)],
+            used_from=key.active_from and key.active_from - _SLACK,
+            used_until=until or time.time() + _SLACK,
+            refresh_token_lifetime=settings.refresh_token_lifetime,
+            session_timebox=settings.session_timebox,
+        )
+        return [f"{row.rows:,} {row.what}" for row in rows if row.rows]
+    if key.entry and not signing_keys.can_sign(json.dumps([key.entry])):
+        return []
+    lifetime = settings.access_token_lifetime
+    if until is None:
+        return [f"its access tokens may be valid for {lifetime} s"]
+    ends_at = until + lifetime
+    return [f"access tokens until {keys.format_time(ends_at)}"] if ends_at > time.time() else []
+
+
+def secret_used_since(settings: Settings) -> float:
+    """Return when the secret key in use was first used, or 0."""
+    return next(key.active_from for key in keys_of("secret", settings) if key.is_used)
+
+
+def _find(settings: Settings, id: str) -> Key:
     found = [key for key in list_keys(settings) if key.id.startswith(id)]
     if len(found) != 1:
         raise CannotRotate(
@@ -138,69 +183,14 @@ def find(settings: Settings, id: str) -> Key:
     return found[0]
 
 
-def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
-    """Describe what would become invalid without a key. Raises `psycopg2.Error`."""
-    if key.is_used or key.waits:
-        return []
-    until = replaced_at(settings, key)
-    if key.kind == "secret":
-        count = {
-            "key_ids": [keys.key_id(keys.derive((key.value,), purpose)[0]) for purpose in keys.SEALINGS],
-            "used_from": key.active_from and key.active_from - _SLACK,
-            "used_until": time.time() + _SLACK if until is None else until + _SLACK,
-        }
-        lifetimes = {name: getattr(settings, name) for name in ("refresh_token_lifetime", "session_timebox")}
-        rows = db.all("count_needs_of_secret", **count, **lifetimes)
-        return [f"{row.rows:,} {row.what}" for row in rows if row.rows]
-    if key.kind == "signing" and (key.value is None or signing_keys.can_sign(json.dumps([key.value]))):
-        if until is None:
-            return [f"its access tokens may be valid for {settings.access_token_lifetime} s"]
-        ends_at = until + settings.access_token_lifetime + _SLACK
-        return [f"access tokens until {keys.format_time(ends_at)}"] if ends_at > time.time() else []
-    return []
-
-
-def replaced_at(settings: Settings, key: Key) -> float | None:
-    """Return when another key took over, or None if that is not recorded."""
-    later = [
-        other.active_from
-        for other in keys_of(key.kind, settings)
-        if key.active_from < other.active_from <= time.time()
-    ]
-    return min(later) if later else None
-
-
-def secret_used_since(settings: Settings) -> float:
-    """Return when the secret key in use was first used, or 0."""
-    return next(key.active_from for key in keys_of("secret", settings) if key.is_used)
-
-
-def _signing_keys(settings: Settings) -> list[Key]:
-    parsed = signing_keys.all_keys(settings.jwt_keys, settings.jwt_secret)
-    jwks = _jwks(settings.jwt_keys)
-    values = [None, *jwks] if settings.jwt_secret else jwks
-    used = signing_keys.signing_key(parsed)
-    return [
-        Key("signing", key.kid or SHARED_SECRET, value and _without_time(value), key.active_from, key is used)
-        for key, value in zip(parsed, values, strict=True)
-    ]
-
-
-def _without_time(jwk: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in jwk.items() if name != "active_from"}
-
-
-def _jwks(text: str) -> list[dict[str, Any]]:
-    parsed = json.loads(text) if text else []
-    return parsed if isinstance(parsed, list) else parsed["keys"]
-
-
 def _only_verifying(text: str) -> list[dict[str, Any]]:
     """Raises `CannotRotate`."""
     try:
         parsed = json.loads(text)
         jwks = parsed.get("keys", [parsed]) if isinstance(parsed, dict) else parsed
-        jwks = [_without_time(jwk) | {"key_ops": ["verify"]} for jwk in jwks]
+        jwks = [jwk | {"key_ops": ["verify"]} for jwk in jwks]
+        for jwk in jwks:
+            jwk.pop("active_from", None)
         found = signing_keys.parse_jwk_set(json.dumps(jwks))
     except (ValueError, AttributeError, TypeError):
         raise CannotRotate("The file must have a JWK, or a JWK Set.") from None
@@ -225,47 +215,17 @@ def _latest(settings: Settings) -> Iterator[Settings]:
         yield replace(settings, **found)
 
 
-def _store(db: Database, settings: Settings, kind: str, entries: Sequence[Key], action: str, id: str) -> str:
-    field, text = FIELDS[kind], _text(kind, entries)
-    value: Any = text if kind == "signing" else tuple(text.split(","))
+def _store(db: Database, settings: Settings, action: str, key: Key, left: Sequence[Key]) -> str:
+    field = FIELDS[key.kind]
+    text = text_of(field, [other.entry for other in left if other.entry])
     path = settings.key_files.get(field)
     if path is None:
         return f"{name_of(field)}={text}"
     # The database is the first to get an added key, and the last to lose a removed one.
     fingerprints.keep(db, settings)
-    _write(path, text + "\n")
+    files.write(path, text + "\n")
+    value: Any = text if field == "jwt_keys" else tuple(text.split(","))
     fingerprints.keep(db, replace(settings, **{field: value}))
-    details = {"kind": kind, "key_id": id}
+    details = {"kind": key.kind, "key_id": key.id}
     db.run("record_acts", user_id=None, email=None, acts=[action], events=[], details=details)
     return ""
-
-
-def _text(kind: str, entries: Sequence[Key]) -> str:
-    if kind == "signing":
-        timed = [
-            key.value | ({"active_from": keys.format_time(key.active_from)} if key.active_from else {})
-            for key in entries
-            if key.value is not None
-        ]
-        return json.dumps({"keys": timed})
-    return ",".join(
-        f"{key.value}@{keys.format_time(key.active_from)}" if key.active_from else key.value
-        for key in entries
-    )
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file and keep its owner: root may rotate a key that the service reads."""
-    before = path.stat()
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fchown(file.fileno(), before.st_uid, before.st_gid)
-            os.fchmod(file.fileno(), before.st_mode & 0o777)
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise

@@ -4,10 +4,11 @@ import fcntl
 import os
 import secrets
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
+
+from auth.settings import files
 
 POSTGRES_PORT = "5432"  # names the socket; nothing listens on TCP
 # The variable in which prometheus_client expects the directory of its files.
@@ -69,21 +70,9 @@ def new_secret() -> str:
 
 def make_once(path: Path, make: Callable[[], str]) -> None:
     """Write a new secret, unless the file exists. Raises `OSError`."""
-    if path.exists():
-        return
-    make_directory(path.parent)
-    # Two processes may start at once: each writes its own file, and the first link wins.
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(make() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(draft)
+    if not path.exists():
+        make_directory(path.parent)
+        files.write_once(path, make() + "\n")
 
 
 class NotRunningError(Exception):

@@ -19,7 +19,6 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 # The purpose of the derived keys whose ids sealed rows begin with.
 SEALING = "outbox"
-SEALINGS = (SEALING,)
 # The purpose of the keys of access tokens whose session lacks a second step.
 SECOND_STEP = "second step"
 _KEY_ID_LENGTH = 4

@@ -64,6 +64,14 @@ def algorithm_in_use(jwk_set: str, secret: str | None) -> str:
     return signing_key(all_keys(jwk_set, secret)).algorithm
 
 
+def read_jwks(text: str) -> list[dict[str, Any]]:
+    """Return the JWKs of a set or an array, which is JSON or the file at a path; none for empty text."""
+    if text and not text.lstrip().startswith(("{", "[")):
+        text = Path(text).read_text()
+    parsed = json.loads(text or "[]")
+    return parsed if isinstance(parsed, list) else parsed["keys"]
+
+
 def parse_jwk_set(text: str) -> list[Key]:
     """Parse JSON or the file at a path. Raises `OSError`, and `ValueError` that does not quote keys."""
     if not text.lstrip().startswith(("{", "[")):
@@ -75,9 +83,7 @@ def parse_jwk_set(text: str) -> list[Key]:
 @functools.lru_cache(maxsize=4)
 def _parse_jwk_set(text: str) -> tuple[Key, ...]:
     try:
-        parsed = json.loads(text)
-        jwks = parsed if isinstance(parsed, list) else parsed["keys"]
-        keys = [_parse_jwk(jwk) for jwk in jwks]
+        keys = [_parse_jwk(jwk) for jwk in read_jwks(text)]
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError, jwt.PyJWTError) as error:
         # PyJWT's messages quote the key.
         message = error.args[0] if isinstance(error, _JwkError) else "it is not a JWK Set"

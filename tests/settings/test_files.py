@@ -1,0 +1,56 @@
+"""Files that are replaced as a whole."""
+
+import os
+import stat
+
+import pytest
+
+from auth.settings import files
+
+
+def test_failure_leaves_the_previous_file_and_no_draft(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("before")
+    with pytest.raises(StopIteration), files.replacing(path) as draft:
+        draft.write(b"half" + next(iter([])))
+    assert (path.read_text(), os.listdir(tmp_path)) == ("before", ["file"])
+
+
+def test_new_content_of_a_readable_file_is_readable_by_its_owner_alone(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("before")
+    path.chmod(0o644)
+    with files.replacing(path) as draft:
+        draft.write(b"secret")
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("secret", 0o600)
+
+
+@pytest.mark.root
+def test_written_file_keeps_its_owner_and_mode_and_a_new_one_is_private(tmp_path):
+    path, new = tmp_path / "file", tmp_path / "new"
+    path.write_text("before")
+    path.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(path, 65_534, 65_534)
+    before = path.stat()
+    for each in (path, new):
+        files.write(each, "after")
+    after = path.stat()
+    assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
+    assert (path.read_text(), stat.S_IMODE(new.stat().st_mode)) == ("after", 0o600)
+
+
+def test_file_that_is_written_once_is_not_replaced(tmp_path):
+    for text in ("first", "second"):
+        files.write_once(tmp_path / "file", text)
+    assert ((tmp_path / "file").read_text(), os.listdir(tmp_path)) == ("first", ["file"])
+
+
+def test_drafts_of_killed_processes_are_removed(tmp_path):
+    old, fresh, foreign = ".users.a1.latchkey-draft", ".users.b2.latchkey-draft", ".users.c3.draft"
+    for name in (old, fresh, foreign):
+        (tmp_path / name).write_text("half")
+        if name != fresh:
+            os.utime(tmp_path / name, (0, 0))
+    files.write(tmp_path / "users", "all")
+    assert sorted(os.listdir(tmp_path)) == [fresh, foreign, "users"]
