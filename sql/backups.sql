@@ -17,7 +17,6 @@ SELECT string_agg(format('SELECT %L AS name, count(*) AS rows FROM %I.%I', c.rel
 -- name: select_restore_target()
 -- Postgres hides the type of other roles' backends.
 SELECT current_database() AS name,
-       current_setting('server_version_num')::integer / 10000 AS postgres,
        EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema()) AS has_tables,
        pg_has_role(d.datdba, 'MEMBER') AND (r.rolcreatedb OR r.rolsuper) AS is_replaceable,
        (SELECT count(*)
@@ -32,25 +31,21 @@ SELECT current_database() AS name,
 -- name: take_restore_lock()
 SELECT pg_try_advisory_lock(7239004120) AS is_ours;
 
--- name: void_restored_links()
-DELETE FROM one_time_tokens WHERE spent_at IS NULL;
-
--- name: void_restored_authorization_codes()
-DELETE FROM authorization_codes;
-
--- name: void_restored_oauth_flows()
-DELETE FROM oauth_flows;
-
--- name: void_restored_factor_challenges()
-DELETE FROM factor_challenges;
-
--- name: end_restored_sessions()
-UPDATE sessions SET ended_at = now(), end_reason = 'ended_by_admin' WHERE ended_at IS NULL;
-
--- name: void_restored_messages()
+-- name: void_restored(keep_sessions boolean, resend boolean)
+WITH links AS (DELETE FROM one_time_tokens WHERE spent_at IS NULL),
+     codes AS (DELETE FROM authorization_codes),
+     sign_ins AS (DELETE FROM oauth_flows),
+     challenges AS (DELETE FROM factor_challenges),
+     -- Where it is restored, no backup was made.
+     backups AS (DELETE FROM last_done WHERE task = 'backup'),
+     ended AS (
+       UPDATE sessions
+          SET ended_at = now(), end_reason = 'ended_by_admin'
+        WHERE ended_at IS NULL AND NOT :keep_sessions
+     )
 UPDATE outbox
    SET outcome = 'void', finished_at = now(), secret = NULL, last_error = 'restored from a backup'
- WHERE outcome IS NULL;
+ WHERE outcome IS NULL AND NOT :resend;
 
 -- name: list_webhook_secrets()
 SELECT id, secret FROM webhooks;

@@ -19,6 +19,7 @@ from sql.pool import reason
 _NAMES = [
     *(
         "backup",
+        "backup-key",
         "create-admin",
         "deliver",
         "doctor",

@@ -1,5 +1,6 @@
 import json
 import time
+from collections import deque
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -9,72 +10,98 @@ import psycopg2
 
 from auth.commands import load_settings
 from auth.commands.common import (
-    INPUT_FILE,
     NumberRange,
+    existing_file,
     failures,
+    identity_option,
     json_option,
     new_file,
-    passphrase_option,
     progress_of,
 )
-from auth.operations import backup_files, backups, rehearsals
+from auth.operations import age, backup_files, backups, rehearsals
+from auth.operations.backup_files import Manifest
 from sql import Database
 
 
-@click.command("backup", short_help="Back up the database and the secrets, or verify a backup.")
+class _Backup(click.Group):
+    """Takes `backup FILE` for `backup create FILE`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_known = bool(args) and args[0] in {*self.commands, *ctx.help_option_names}
+        return super().parse_args(ctx, args if is_known else ["create", *args])
+
+
+@click.group("backup", cls=_Backup)
+def command() -> None:
+    """Back up the database and the secrets, or verify a backup.
+
+    `latchkey backup FILE` is short for `latchkey backup create FILE`.
+    """
+
+
+@command.command("create", short_help="Back up the database and the secrets.")
 @new_file
-@passphrase_option
-@click.option("--verify", is_flag=True, help="Check the existing FILE instead of writing one.")
 @click.option(
     "--keep",
     metavar="N",
     type=NumberRange(1, 1000),
     default=1,
     show_default=True,
-    help="Keep N backups: FILE becomes FILE.1, which becomes FILE.2.",
+    help="Keep the N newest backups, and remove older ones.",
 )
+@click.option("--no-rehearsal", is_flag=True, help="Do not restore the backup into a temporary Postgres.")
 @json_option
-def command(file: Path, passphrase_file: Path | None, verify: bool, keep: int, as_json: bool) -> None:
-    """Back up the database and the secrets to FILE, encrypted under a passphrase, while the service runs.
+def create(file: Path, keep: int, no_rehearsal: bool, as_json: bool) -> None:
+    """Back up the database and the secrets while the service runs, encrypted to AUTH_BACKUP_RECIPIENTS.
 
-    With --verify, restores FILE into a temporary Postgres, starts a service there and signs a user in.
+    Adds the time to the name of FILE. Meanwhile restores the backup into a temporary Postgres, starts a
+    service there and signs a user in; if any of this fails, older backups stay.
 
-    Exits with 3 if FILE is damaged or the passphrase is wrong, with 2 if FILE or the passphrase is missing,
-    and with 1 after any other failure.
+    Exits with 2 if there are no recipients, and with 1 after any other failure.
 
     \b
-    Example: latchkey backup /backups/latchkey.age --passphrase-file /etc/latchkey.passphrase --keep 7
+    Example: latchkey backup create /backups/latchkey.age --keep 7
     """
     begin = time.monotonic()
-    if verify:
-        INPUT_FILE.convert(file, None, None)
+    rehearse: backups.Reader = partial(deque, maxlen=0) if no_rehearsal else rehearsals.rehearse
     with failures(file):
-        settings = None if verify else load_settings()
-        passphrase = backup_files.read_passphrase(passphrase_file)
-        if settings is None:
-            size = file.stat().st_size
-            with progress_of(f"Reading {file}", size) as progress:
-                manifest = backup_files.verify(file, passphrase, progress)
-            with progress_of("Restoring into a temporary Postgres", size) as progress:
-                rehearsals.rehearse(file, passphrase, manifest, progress)
-        else:
-            url = settings.find_database()
-            manifest = backups.write(
-                settings, url, file, passphrase, keep, partial(progress_of, "Backing up")
-            )
-            _note(url)
-    outcome = {"file": str(file), "bytes": file.stat().st_size, "seconds": round(time.monotonic() - begin, 1)}
-    if as_json:
-        click.echo(json.dumps(outcome | manifest.summary()))
-        return
-    rows = f"users: {manifest.tables['users']:,}, rows: {sum(manifest.tables.values()):,}"
-    if verify:
-        text = (
-            f"{file} is good ({rows}, backed up at {manifest.created_at}). Restored it and signed a user in"
-        )
-    else:
-        text = f"Backed up the database ({rows}) and the secrets to {file}: {outcome['bytes']:,} bytes"
-    click.echo(f"{text}, in {outcome['seconds']} s.")
+        settings = load_settings()
+        url = settings.find_database()
+        progress = partial(progress_of, "Backing up")
+        written, manifest = backups.write(settings, url, file, rehearse, progress)
+        backup_files.remove_older(file, keep)
+        _note(url)
+    size = written.stat().st_size
+    text = f"Backed up the database ({manifest.size}) and the secrets to {written}: {size:,} bytes"
+    _report(written, manifest, begin, text, as_json)
+
+
+@command.command("verify", short_help="Restore a backup into a temporary Postgres.")
+@existing_file
+@identity_option
+@json_option
+def verify(file: Path, identity: Path, as_json: bool) -> None:
+    """Restore FILE into a temporary Postgres, start a service there and sign a user in.
+
+    Run it on the machine that would take over.
+
+    Exits with 3 if FILE is damaged or KEY is not for it, with 2 if one of them is missing, and with 1 after
+    any other failure.
+
+    \b
+    Example: latchkey backup verify latchkey-20261122T031700Z.age --identity latchkey.key
+    """
+    begin = time.monotonic()
+    with failures(file), progress_of("Restoring into a temporary Postgres", file.stat().st_size) as progress:
+        manifest = rehearsals.rehearse(backup_files.read(file, age.read_key(identity), progress))
+    text = f"{file} is good ({manifest.size}, backed up at {manifest.created_at})."
+    _report(file, manifest, begin, f"{text} Restored it and signed a user in", as_json)
+
+
+def _report(file: Path, manifest: Manifest, begin: float, text: str, as_json: bool) -> None:
+    seconds = round(time.monotonic() - begin, 1)
+    outcome = {"file": str(file), "bytes": file.stat().st_size, "seconds": seconds}
+    click.echo(json.dumps(outcome | manifest.summary()) if as_json else f"{text}, in {seconds} s.")
 
 
 def _note(url: str) -> None:

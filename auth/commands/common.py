@@ -3,30 +3,39 @@
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
-from auth.operations.age import CannotDecrypt
-from auth.operations.backup_files import BackupError, PassphraseError, UnusableFileError
+from auth.operations import embedded_postgres
+from auth.operations.age import CannotDecrypt, UnusableKey
+from auth.operations.backup_files import BackupError, UnusableFileError
 from auth.operations.embedded_postgres import EmbeddedPostgresError
 from auth.operations.postgres_programs import NoProgramError
+from auth.settings import Settings
+from auth.settings.state import InUseError
 from auth.transfer.reading import UnreadableFile
 
 
 class _Unreadable(click.ClickException):
-    """An input that cannot be read, or a passphrase that cannot be used: 2, as for any wrong argument."""
+    """An input that cannot be read, or a key that cannot be used: 2, as for any wrong argument."""
 
     exit_code = 2
 
 
-def in_use(state_dir: Path) -> click.ClickException:
-    """Return the failure of a command that needs the state directory for itself."""
-    return click.ClickException(
-        f"{state_dir} is in use by a running service. Stop the service on all nodes first."
-    )
+@contextmanager
+def stopped_database(settings: Settings) -> Iterator[str]:
+    """Yield the URL of the database of a service that does not run, and start the embedded one."""
+    try:
+        embedded = embedded_postgres.running(settings.state_dir)
+        with nullcontext(settings.database_url) if settings.database_url else embedded as url:
+            yield url
+    except InUseError:
+        raise click.ClickException(
+            f"{settings.state_dir} is in use by a running service. Stop the service on all nodes first."
+        ) from None
 
 
 class _InputFile(click.Path):
@@ -48,10 +57,12 @@ INPUT_FILE = _InputFile(exists=True, dir_okay=False, path_type=Path)
 INPUT_FILE_OR_STDIN = _InputFile(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 existing_file = click.argument("file", type=INPUT_FILE)
 new_file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-passphrase_option = click.option(
-    "--passphrase-file",
+identity_option = click.option(
+    "--identity",
+    metavar="KEY",
     type=INPUT_FILE,
-    help="Read the passphrase of FILE from this file instead of AUTH_BACKUP_PASSPHRASE.",
+    required=True,
+    help="The file that latchkey backup-key wrote, or one with the passphrase of a file of 0.2.0.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 
@@ -64,7 +75,7 @@ def progress_of(label: str, length: int, *, is_hidden: bool = False) -> Iterator
         yield bar.update
 
 
-class _Unusable(click.ClickException):
+class Unusable(click.ClickException):
     exit_code = 3
 
 
@@ -75,15 +86,15 @@ def failures(file: Path) -> Iterator[None]:
         with _signals_as_exits():
             yield
     except (UnusableFileError, CannotDecrypt, UnreadableFile) as error:
-        raise _Unusable(f"{file} cannot be used: {error}.") from None
-    except PassphraseError as error:
+        raise Unusable(f"{file} cannot be used: {error}.") from None
+    except UnusableKey as error:
         raise _Unreadable(str(error)) from None
     except (BackupError, NoProgramError, EmbeddedPostgresError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         name = str(error.filename or file)
-        # A draft next to FILE has its name; the directory cannot be written to.
-        place = file.parent if file.name in name and name != str(file) else name
+        # A draft next to FILE begins with its name; the directory cannot be written to.
+        place = file.parent if file.stem in name and name != str(file) else name
         raise click.ClickException(f"{place}: {error.strerror}.") from None
 
 

@@ -1,16 +1,16 @@
 import json
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import click
 import psycopg2
 
 from auth.commands import load_settings, open_database, open_parts
-from auth.commands.common import INPUT_FILE_OR_STDIN, in_use, json_option
+from auth.commands.common import INPUT_FILE_OR_STDIN, Unusable, json_option, stopped_database
 from auth.operations import rotation
-from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from auth.operations.embedded_postgres import EmbeddedPostgresError
 from auth.operations.rotation import CannotRotate, Key, StillNeeded
 from auth.settings import Settings, fingerprints, name_of, state
 from auth.tokens.keys import format_time
@@ -36,17 +36,21 @@ def list_command(as_json: bool) -> None:
     Example: latchkey keys list
     """
     settings, db = open_parts().key_ring.settings, open_database()
-    rows = [(key, _state(key), rotation.needs_of(db, settings, key)) for key in rotation.list_keys(settings)]
-    if as_json:
-        for key, status, needs in rows:
+    found = rotation.list_keys(settings)
+    width = max(len(key.id) for key in found)
+    for key in found:
+        needs = rotation.needs_of(db, settings, key)
+        status = "in use" if key.is_used else "waiting" if key.waits else "accepted"
+        field = rotation.FIELDS[key.kind]
+        place = str(settings.key_files.get(field) or name_of(field))
+        place = key.id if key.id == rotation.SHARED_SECRET else place
+        if as_json:
             members = {"kind": key.kind, "id": key.id, "state": status, "active_from": _time(key)}
-            click.echo(json.dumps(members | {"needed_by": needs, "place": _place(settings, key)}))
-        return
-    width = max(len(key.id) for key, _, _ in rows)
-    for key, status, needs in rows:
+            click.echo(json.dumps(members | {"needed_by": needs, "place": place}))
+            continue
         since = f", active from {_time(key)}" if key.active_from else ""
         needed = f", needed by {', '.join(needs)}" if needs else ""
-        click.echo(f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({_place(settings, key)})")
+        click.echo(f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({place})")
 
 
 @command.command("rotate", short_help="Create a new key, which is used a day later.")
@@ -76,7 +80,7 @@ def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
     is_shared = kind == "service-role"
     text = f"{key.id} is accepted" + ("." if is_shared else f", and used from {_time(key)} on.")
     deadline = "" if is_shared else f" before {_time(key)}"
-    _report(key, value, text, deadline, as_json)
+    _report(key, value, text, as_json, deadline)
 
 
 @command.command("add", short_help="Accept a key that this service does not use itself.")
@@ -95,7 +99,7 @@ def add(kind: str, file: Path, as_json: bool) -> None:
     settings = parts.key_ring.settings
     with _failures(settings), click.open_file(str(file)) as text:
         key, value = rotation.add(parts.db, settings, kind, text.read().strip())
-    _report(key, value, f"{key.id} is accepted.", "", as_json)
+    _report(key, value, f"{key.id} is accepted.", as_json)
 
 
 @command.command("remove")
@@ -113,7 +117,7 @@ def remove(id: str, force: bool, as_json: bool) -> None:
     settings, db = open_parts().key_ring.settings, open_database()
     with _failures(settings):
         key, value = rotation.remove(db, settings, id, force=force)
-    _report(key, value, f"{key.id} is no longer accepted.", "", as_json)
+    _report(key, value, f"{key.id} is no longer accepted.", as_json)
 
 
 @command.command("accept", short_help="Accept these keys in place of lost ones.")
@@ -129,16 +133,15 @@ def accept(make_missing: bool) -> None:
     """
     settings = load_settings(missing_secrets="ignore" if make_missing else "refuse")
     try:
-        if settings.database_url:
-            if make_missing:
-                settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-                state.lock(settings.state_dir)
-                state.make_directory(settings.state_dir)  # which may exist with another mode
-            _accept(settings.database_url, settings, make_missing)
-        else:
-            _accept_in_embedded_postgres(settings, make_missing)
-    except state.InUseError:
-        raise in_use(settings.state_dir) from None
+        # The service would start the embedded Postgres, but does not start with these keys.
+        with stopped_database(settings) as url:
+            if settings.database_url and make_missing:
+                _lock(settings.state_dir)
+            schema.apply(url)
+            with closing(Database(url, size=1, prepare=False)) as db:
+                fingerprints.keep(db, settings, make_missing=make_missing, even_others=True)
+    except psycopg2.Error as error:
+        raise click.ClickException(f"DATABASE_URL: {reason(error)}") from None
     except EmbeddedPostgresError as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
@@ -146,27 +149,10 @@ def accept(make_missing: bool) -> None:
     click.echo("The keys are accepted. Start the service.")
 
 
-def _accept(url: str, settings: Settings, make_missing: bool) -> None:
-    try:
-        schema.apply(url)
-        db = Database(url, size=1, prepare=False)
-        fingerprints.keep(db, settings, make_missing=make_missing, even_others=True)
-    except psycopg2.Error as error:
-        raise click.ClickException(f"DATABASE_URL: {reason(error)}") from None
-    db.close()
-
-
-def _accept_in_embedded_postgres(settings: Settings, make_missing: bool) -> None:
-    # The service would start it, but does not start with these keys.
-    postgres = EmbeddedPostgres(settings.state_dir)
-    try:
-        _accept(postgres.start(), settings, make_missing)
-    finally:
-        postgres.stop()
-
-
-class _Refusal(click.ClickException):
-    exit_code = 3
+def _lock(directory: Path) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state.lock(directory)
+    state.make_directory(directory)  # which may exist with another mode
 
 
 @contextmanager
@@ -174,14 +160,14 @@ def _failures(settings: Settings) -> Iterator[None]:
     try:
         yield
     except StillNeeded as error:
-        raise _Refusal(f"{error} To remove it anyway: --force") from None
+        raise Unusable(f"{error} To remove it anyway: --force") from None
     except (CannotRotate, ValueError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"{error.filename or settings.state_dir}: {error.strerror}") from None
 
 
-def _report(key: Key, value: str, text: str, deadline: str, as_json: bool) -> None:
+def _report(key: Key, value: str, text: str, as_json: bool, deadline: str = "") -> None:
     """Print the outcome. `value` is to be set in the environment, if the key is not in a file."""
     name, _, text_of_value = value.partition("=")
     line = f"{name}={shlex.quote(text_of_value)}" if value else None
@@ -194,18 +180,5 @@ def _report(key: Key, value: str, text: str, deadline: str, as_json: bool) -> No
         click.echo(f"{text} Running services pick it up in two seconds.")
 
 
-def _state(key: Key) -> str:
-    if key.is_used:
-        return "in use"
-    return "waiting" if key.waits else "accepted"
-
-
 def _time(key: Key) -> str | None:
     return format_time(key.active_from) if key.active_from else None
-
-
-def _place(settings: Settings, key: Key) -> str:
-    field = rotation.FIELDS[key.kind]
-    if key.id == rotation.SHARED_SECRET:
-        return key.id
-    return str(settings.key_files.get(field) or name_of(field))

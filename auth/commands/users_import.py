@@ -16,17 +16,15 @@ from auth.commands.common import (
     existing_file,
     failures,
     json_option,
-    passphrase_option,
     progress_of,
 )
-from auth.operations import age, backup_files
+from auth.operations import age
 from auth.transfer import reading
 from auth.transfer.importing import Import, Outcome
 from auth.transfer.products import PRODUCTS
 from auth.transfer.records import Choices
 from sql.pool import reason
 
-_AGE = b"age-encryption.org/v1\n"
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 
 
@@ -49,7 +47,7 @@ _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|
     type=INPUT_FILE,
     help="File with the hash_config that the Firebase console shows.",
 )
-@passphrase_option
+@click.option("--identity", metavar="KEY", type=INPUT_FILE, help="The key of an encrypted FILE; see restore.")
 @json_option
 def import_(
     file: Path,
@@ -60,7 +58,7 @@ def import_(
     without_passwords: bool,
     without_factors: bool,
     hash_config: Path | None,
-    passphrase_file: Path | None,
+    identity: Path | None,
     as_json: bool,
 ) -> None:
     """Create users from FILE: JSON lines, CSV, or an export of Auth0, Firebase, Supabase, Keycloak, Django or
@@ -83,7 +81,7 @@ def import_(
         is_dry_run=dry_run,
     )
     try:
-        with failures(file), _decrypted(file, passphrase_file) as readable:
+        with failures(file), _decrypted(file, identity) as readable:
             entries, total = reading.read(readable)
             counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
     except psycopg2.Error as error:
@@ -101,16 +99,17 @@ def import_(
 
 
 @contextmanager
-def _decrypted(path: Path, passphrase_file: Path | None) -> Iterator[Path]:
+def _decrypted(path: Path, identity: Path | None) -> Iterator[Path]:
     """Return a file itself, or a temporary one with its plaintext that only this user can read."""
     with path.open("rb") as file:
-        if file.read(len(_AGE)) != _AGE:
+        if file.read(len(age.HEAD)) != age.HEAD:
             yield path
             return
+        if identity is None:
+            raise age.UnusableKey(f"{path} is encrypted: name the file with its key by --identity.")
         file.seek(0)
         with tempfile.NamedTemporaryFile() as plaintext:
-            for piece in age.decrypt(file, backup_files.read_passphrase(passphrase_file)):
-                plaintext.write(piece)
+            plaintext.writelines(age.decrypt(file, age.read_key(identity)))
             plaintext.flush()
             yield Path(plaintext.name)
 

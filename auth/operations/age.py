@@ -1,119 +1,137 @@
-"""Encryption under a passphrase, in the format of age (https://c2sp.org/age), which `age -d` can read.
+"""Encryption to the recipients of backups, in the format of age (https://c2sp.org/age).
 
-The age packages encrypt under a passphrase only in memory, and a backup may not fit there.
+pyrage calls Python to read and write, and replaces what is raised there by errors of its own, even the exit
+that a signal asks for. So it runs in a thread, at one end of a pipe.
 """
 
-import base64
+import errno
+import hashlib
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO
 
-from cryptography.exceptions import InvalidSignature, InvalidTag
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-from cryptography.hazmat.primitives.hmac import HMAC
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+import pyrage
+from pyrage import x25519
 
-_VERSION = b"age-encryption.org/v1\n"
-_STANZA = re.compile(rb"-> scrypt ([A-Za-z0-9+/]{22}) ([1-9][0-9]?)\n")
-_BODY = re.compile(rb"([A-Za-z0-9+/]{43})\n")
-_MAC = re.compile(rb"--- ([A-Za-z0-9+/]{43})\n")
-_LONGEST_LINE = 1024
-_WORK_FACTOR = 17  # scrypt takes 128 MiB
-_LARGEST_WORK_FACTOR = 20
-_FILE_KEY_LENGTH = 16
-_CHUNK = 64 * 1024
-_TAG_LENGTH = 16
+HEAD = b"age-encryption.org/v1\n"
+_UNDER_PASSPHRASE = HEAD + b"-> scrypt "
+_IDENTITY = "AGE-SECRET-KEY-1"
+_PIECE = 64 * 1024
 
 
 class CannotDecrypt(Exception):
-    """A line for the operator: the passphrase is wrong, or the file is damaged or not one of ours."""
+    """A line for the operator: it is another key, or the file is damaged or was not encrypted."""
 
 
-def encrypt(pieces: Iterable[bytes], passphrase: str) -> Iterator[bytes]:
-    file_key, salt, nonce = os.urandom(_FILE_KEY_LENGTH), os.urandom(16), os.urandom(16)
-    wrapped = _wrapping_cipher(passphrase, salt, _WORK_FACTOR).encrypt(bytes(12), file_key, None)
-    header = _VERSION + b"-> scrypt %s %d\n%s\n---" % (_encode(salt), _WORK_FACTOR, _encode(wrapped))
-    yield header + b" " + _encode(_header_mac(file_key, header).finalize()) + b"\n" + nonce
-    cipher = ChaCha20Poly1305(_derive(file_key, nonce, b"payload"))
-    buffer, count = bytearray(), 0
-    for piece in pieces:
-        buffer += piece
-        while len(buffer) > _CHUNK:
-            yield cipher.encrypt(_nonce(count, is_last=False), bytes(buffer[:_CHUNK]), None)
-            del buffer[:_CHUNK]
-            count += 1
-    yield cipher.encrypt(_nonce(count, is_last=True), bytes(buffer), None)
+class UnusableKey(Exception):
+    """A line for the operator: there is no recipient or no identity."""
 
 
-def decrypt(file: BinaryIO, passphrase: str) -> Iterator[bytes]:
+def new_identity() -> tuple[str, str]:
+    """Return the recipient and the content of an identity file, as `age-keygen` writes it."""
+    identity = x25519.Identity.generate()
+    recipient = str(identity.to_public())
+    return recipient, f"# public key: {recipient}\n{identity}\n"
+
+
+def read_key(path: Path) -> str:
+    """Return the content of an identity file, or a passphrase. Raises `UnusableKey`."""
+    try:
+        return path.read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UnusableKey(f"{path} cannot be read: {reason}.") from None
+
+
+@contextmanager
+def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
+    """Yield a file whose content is encrypted into another, which is then read again and compared.
+
+    Raises `OSError` and `UnusableKey`.
+    """
+    if not recipients:
+        raise UnusableKey(
+            "AUTH_BACKUP_RECIPIENTS is not set: make a key on another machine, with latchkey backup-key."
+        )
+    output, keys = _Output(file), [x25519.Recipient.from_str(recipient) for recipient in recipients]
+    reader, writer = os.pipe()
+
+    def encrypt() -> None:
+        with open(reader, "rb") as source:
+            pyrage.encrypt_io(source, output, keys)
+
+    with ThreadPoolExecutor(1) as pool:
+        encrypted = pool.submit(encrypt)
+        try:
+            with open(writer, "wb") as sink:
+                yield sink
+        except BrokenPipeError:
+            if not encrypted.exception():
+                raise
+    if error := encrypted.exception():
+        raise OSError(errno.EIO, str(error).removeprefix("OSError: "))
+    file.seek(0)
+    written = hashlib.sha256()
+    while piece := file.read(_PIECE):
+        written.update(piece)
+    if written.digest() != output.digest.digest():
+        raise OSError(errno.EIO, "What was read back is not what was written")
+
+
+def decrypt(file: BinaryIO, key: str) -> Iterator[bytes]:
     """Yield the plaintext. Each piece is authentic, but only the end proves that none is missing.
 
-    Raises `CannotDecrypt`.
+    `key` is the content of an identity file; for a file of release 0.2.0 it is the passphrase, and the file
+    must fit into memory. Raises `CannotDecrypt` and `UnusableKey`.
     """
-    file_key = _read_header(file, passphrase)
-    cipher = ChaCha20Poly1305(_derive(file_key, file.read(16), b"payload"))
-    count, chunk = 0, file.read(_CHUNK + _TAG_LENGTH)
-    while True:
-        following = file.read(_CHUNK + _TAG_LENGTH)
-        try:
-            plaintext = cipher.decrypt(_nonce(count, is_last=not following), chunk, None)
-        except InvalidTag:
-            raise CannotDecrypt("it is truncated or was altered") from None
-        if not plaintext and count:
-            raise CannotDecrypt("it was altered: its last chunk is empty")
-        yield plaintext
-        if not following:
-            return
-        count, chunk = count + 1, following
-
-
-def _read_header(file: BinaryIO, passphrase: str) -> bytes:
-    lines = [file.readline(_LONGEST_LINE) for _ in range(4)]
-    stanza, body, mac = _STANZA.fullmatch(lines[1]), _BODY.fullmatch(lines[2]), _MAC.fullmatch(lines[3])
-    if lines[0] != _VERSION or not stanza or not body or not mac:
-        raise CannotDecrypt("it is not a file that was encrypted under a passphrase, or its head was altered")
-    work_factor = int(stanza[2])
-    if work_factor > _LARGEST_WORK_FACTOR:
-        raise CannotDecrypt(f"its work factor {work_factor} is over {_LARGEST_WORK_FACTOR}")
+    head = file.read(len(_UNDER_PASSPHRASE))
+    file.seek(0)
     try:
-        cipher = _wrapping_cipher(passphrase, _decode(stanza[1]), work_factor)
-        file_key = cipher.decrypt(bytes(12), _decode(body[1]), None)
-        _header_mac(file_key, b"".join(lines[:3]) + b"---").verify(_decode(mac[1]))
-    except (InvalidTag, InvalidSignature):
-        raise CannotDecrypt("the passphrase is wrong, or its head was altered") from None
-    if len(file_key) != _FILE_KEY_LENGTH:
-        raise CannotDecrypt("its key has the wrong length")
-    return file_key
+        if head == _UNDER_PASSPHRASE:
+            yield pyrage.passphrase.decrypt(file.read(), key)
+        else:
+            yield from _decrypt(file, _identities(key))
+    except pyrage.DecryptError as error:
+        raise CannotDecrypt(f"it cannot be decrypted: {error}") from None
+    except OSError:
+        raise CannotDecrypt("it is truncated or was altered") from None
 
 
-def _wrapping_cipher(passphrase: str, salt: bytes, work_factor: int) -> ChaCha20Poly1305:
-    scrypt = Scrypt(salt=b"age-encryption.org/v1/scrypt" + salt, length=32, n=2**work_factor, r=8, p=1)
-    return ChaCha20Poly1305(scrypt.derive(passphrase.encode()))
+class _Output:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.digest.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
 
 
-def _derive(file_key: bytes, salt: bytes | None, purpose: bytes) -> bytes:
-    return HKDF(algorithm=hashes.SHA256(), length=32, salt=salt, info=purpose).derive(file_key)
+def _decrypt(file: BinaryIO, identities: Sequence[x25519.Identity]) -> Iterator[bytes]:
+    reader, writer = os.pipe()
+
+    def decrypt() -> None:
+        with open(writer, "wb") as sink:
+            pyrage.decrypt_io(file, sink, identities)
+
+    with ThreadPoolExecutor(1) as pool, open(reader, "rb") as source:
+        decrypted = pool.submit(decrypt)
+        while piece := source.read(_PIECE):
+            yield piece
+        decrypted.result()
 
 
-def _header_mac(file_key: bytes, header: bytes) -> HMAC:
-    mac = HMAC(_derive(file_key, None, b"header"), hashes.SHA256())
-    mac.update(header)
-    return mac
-
-
-def _nonce(count: int, *, is_last: bool) -> bytes:
-    return count.to_bytes(11) + bytes([is_last])
-
-
-def _encode(data: bytes) -> bytes:
-    return base64.b64encode(data).rstrip(b"=")
-
-
-def _decode(text: bytes) -> bytes:
-    data = base64.b64decode(text + b"=" * (-len(text) % 4))
-    if _encode(data) != text:
-        raise CannotDecrypt("its head was altered")
-    return data
+def _identities(key: str) -> list[x25519.Identity]:
+    lines = [line for line in key.split() if line.startswith(_IDENTITY)]
+    try:
+        if lines:
+            return [x25519.Identity.from_str(line) for line in lines]
+    except pyrage.IdentityError:
+        pass
+    raise UnusableKey(f"The file of --identity has no whole {_IDENTITY}…")

@@ -1,17 +1,15 @@
-"""The file of a backup: encrypted in the format of age, it holds a database and its secrets.
-
-The plaintext is a line of JSON, the `Manifest`, followed by the gzipped SQL of pg_dump.
-"""
+"""The plaintext of a backup: a line of JSON, the `Manifest`, and the gzipped SQL of pg_dump."""
 
 import dataclasses
 import glob
+import gzip
+import io
 import json
-import os
-import tempfile
-import time
+import re
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -21,12 +19,9 @@ from sql import schema
 Progress = Callable[[int], object]
 """Called with the number of bytes read, or rows written, since the last call."""
 
-_SHORTEST_PASSPHRASE = 12
-# In seconds. A draft that has not been written to for as long was left by a process that was killed.
-_ABANDONED_AFTER = 3600
-_DRAFT = ".part"
 FORMAT = 1
 _LONGEST_MANIFEST = 16 * 1024 * 1024
+_PIECE = 64 * 1024
 _GZIP = 31  # window bits, for zlib
 
 
@@ -34,12 +29,8 @@ class BackupError(Exception):
     """A line for the operator."""
 
 
-class PassphraseError(BackupError):
-    """The passphrase is missing, too short, or cannot be read."""
-
-
 class UnusableFileError(BackupError):
-    """The file is damaged, encrypted in another way, or from a newer release."""
+    """The file is damaged, of another program, or from a newer release."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,66 +55,41 @@ class Manifest:
             members = json.loads(line)
             if members["latchkey_backup"] != FORMAT:
                 raise UnusableFileError("it was made by another release, in a format unknown here")
-            return cls(**members)
+            manifest = cls(**members)
         except (ValueError, TypeError, KeyError):
             raise UnusableFileError("it is not a backup of Latchkey") from None
+        if manifest.schema_version > schema.NEWEST:
+            raise UnusableFileError(
+                f"its schema has version {manifest.schema_version}, but this release supports"
+                f" {schema.NEWEST}: install Latchkey {manifest.release} or newer"
+            )
+        return manifest
+
+    @property
+    def size(self) -> str:
+        return f"users: {self.tables['users']:,}, rows: {sum(self.tables.values()):,}"
 
     def summary(self) -> dict[str, Any]:
         """Return what may be shown, without secrets."""
-        return {
-            "release": self.release,
-            "created_at": self.created_at,
-            "postgres": self.postgres,
-            "schema_version": self.schema_version,
-            "tables": self.tables,
-        }
+        shown = ("release", "created_at", "postgres", "schema_version", "tables")
+        return {name: getattr(self, name) for name in shown}
 
 
-def read_passphrase(path: Path | None, instead: str = "") -> str:
-    """Return the content of a file, or of `AUTH_BACKUP_PASSPHRASE`. Raises `PassphraseError`.
-
-    `instead` ends the message with an alternative.
-    """
-    try:
-        text = path.read_text() if path else os.environ.get("AUTH_BACKUP_PASSPHRASE", "")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise PassphraseError(f"{path} cannot be read: {reason}.") from None
-    if not (passphrase := text.rstrip("\r\n")):
-        raise PassphraseError(
-            f"There is no passphrase: set AUTH_BACKUP_PASSPHRASE, or give --passphrase-file{instead}."
-        )
-    return passphrase
+def dated(path: Path, manifest: Manifest) -> Path:
+    """Return `latchkey-20261122T031700Z.age` for `latchkey.age`."""
+    moment = datetime.fromisoformat(manifest.created_at)
+    return path.with_name(f"{path.stem}-{moment:%Y%m%dT%H%M%SZ}{path.suffix}")
 
 
-def check_new(passphrase: str) -> None:
-    """Raises `PassphraseError` for a passphrase that is too short to encrypt with."""
-    if len(passphrase) < _SHORTEST_PASSPHRASE:
-        raise PassphraseError(f"The passphrase must have at least {_SHORTEST_PASSPHRASE} characters.")
+def remove_older(path: Path, keep: int) -> None:
+    """Remove all dated files but the newest ones."""
+    form = re.compile(rf"{re.escape(path.stem)}-\d{{8}}T\d{{6}}Z{re.escape(path.suffix)}")
+    found = [other for other in path.parent.glob(f"{glob.escape(path.stem)}-*") if form.fullmatch(other.name)]
+    for other in sorted(found)[:-keep]:
+        other.unlink()
 
 
-@contextmanager
-def replacing(path: Path, keep: int | None = None) -> Iterator[BinaryIO]:
-    """Yield a file, readable by its owner alone, that replaces `path` once it is complete.
-
-    With `keep`, former files are numbered, and this many remain, including the new one.
-    """
-    prefix = f".{path.name}."
-    _remove_abandoned(path.parent, prefix)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=_DRAFT)
-    try:
-        with os.fdopen(descriptor, "wb") as draft:
-            yield draft
-            draft.flush()
-            os.fsync(draft.fileno())
-        if keep:
-            _rotate(path, keep)
-        os.replace(name, path)
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def plaintext(manifest: Manifest, pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
+def plaintext(manifest: Manifest, pieces: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
     """Yield the plaintext of a backup, from the pieces of the SQL."""
     yield json.dumps(dataclasses.asdict(manifest)).encode() + b"\n"
     compressor = zlib.compressobj(level=1, wbits=_GZIP)
@@ -133,86 +99,51 @@ def plaintext(manifest: Manifest, pieces: Iterator[bytes], progress: Progress) -
     yield compressor.flush()
 
 
-@contextmanager
-def reading(path: Path, passphrase: str, progress: Progress) -> Iterator[tuple[Manifest, Iterator[bytes]]]:
-    """Yield the manifest and the pieces of the SQL. Only the last piece proves that none is missing.
+def parse(pieces: Iterable[bytes]) -> tuple[Manifest, Iterator[bytes]]:
+    """Return the manifest and the pieces of the SQL. Only the last piece proves that none is missing.
 
-    Raises `UnusableFileError`, also from the iterator, and `OSError`.
+    Raises `UnusableFileError`, also from the iterator.
     """
-    with path.open("rb") as file:
-        pieces = age.decrypt(file, passphrase)
-        try:
-            head, pieces = _split_line(pieces)
-            yield Manifest.parse(head), _decompressed(_counted(pieces, file, progress))
-        except age.CannotDecrypt as error:
-            raise UnusableFileError(str(error)) from None
+    stream: BinaryIO = io.BufferedReader(_Stream(pieces), _PIECE)
+    return Manifest.parse(stream.readline(_LONGEST_MANIFEST)), _decompressed(stream)
 
 
-def verify(path: Path, passphrase: str, progress: Progress) -> Manifest:
-    """Read the whole file. Raises `UnusableFileError` and `OSError`."""
-    with reading(path, passphrase, progress) as (manifest, pieces):
-        if manifest.schema_version > schema.NEWEST:
-            raise UnusableFileError(
-                f"its schema has version {manifest.schema_version}, but this release supports"
-                f" {schema.NEWEST}: install Latchkey {manifest.release} or newer"
-            )
-        for _ in pieces:
-            pass
+def verify(path: Path, key: str, progress: Progress) -> Manifest:
+    """Read the whole file. Raises `UnusableFileError`, and what `read` raises."""
+    manifest, pieces = parse(read(path, key, progress))
+    deque(pieces, maxlen=0)
     return manifest
 
 
-def _remove_abandoned(directory: Path, prefix: str) -> None:
-    oldest = time.time() - _ABANDONED_AFTER
-    for draft in directory.glob(f"{glob.escape(prefix)}*{_DRAFT}"):
-        with suppress(FileNotFoundError):  # another process has removed it
-            if draft.stat().st_mtime < oldest:
-                draft.unlink()
+def read(path: Path, key: str, progress: Progress) -> Iterator[bytes]:
+    """Yield the plaintext of a file. Raises `CannotDecrypt`, `UnusableKey` and `OSError`."""
+    with path.open("rb") as file:
+        for piece in age.decrypt(file, key):
+            progress(len(piece))
+            yield piece
 
 
-def _rotate(path: Path, keep: int) -> None:
-    """Make room: FILE becomes FILE.1, which becomes FILE.2."""
-    kept = [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, keep))]
-    for older, newer in zip(reversed(kept[1:]), reversed(kept[:-1]), strict=True):
-        if newer.exists():
-            os.replace(newer, older)
-    number = keep
-    while (excess := path.with_name(f"{path.name}.{number}")).exists():
-        excess.unlink()
-        number += 1
+class _Stream(io.RawIOBase):
+    """Pieces as a file."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = filter(None, pieces)  # an empty one would be the end
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._rest or next(self._pieces, b"")
+        size = min(len(piece), len(buffer))
+        buffer[:size], self._rest = piece[:size], piece[size:]
+        return size
 
 
-def _split_line(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    head = b""
-    for piece in pieces:
-        head += piece
-        line, newline, rest = head.partition(b"\n")
-        if newline:
-            return line, _chained(rest, pieces)
-        if len(head) > _LONGEST_MANIFEST:
-            break
-    raise UnusableFileError("it is not a backup of Latchkey")
-
-
-def _chained(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from others
-
-
-def _counted(pieces: Iterator[bytes], file: BinaryIO, progress: Progress) -> Iterator[bytes]:
-    before = 0
-    for piece in pieces:
-        yield piece
-        progress(file.tell() - before)
-        before = file.tell()
-
-
-def _decompressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    decompressor = zlib.decompressobj(wbits=_GZIP)
+def _decompressed(stream: BinaryIO) -> Iterator[bytes]:
     try:
-        for piece in pieces:
-            yield decompressor.decompress(piece)
-        yield decompressor.flush()
-    except zlib.error as error:
+        with gzip.open(stream) as sql:
+            while piece := sql.read(_PIECE):
+                yield piece
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UnusableFileError(f"it cannot be decompressed: {error}") from None
-    if not decompressor.eof or decompressor.unused_data:
-        raise UnusableFileError("its compressed part is incomplete")

@@ -1,13 +1,11 @@
 """Creates backups of the database and its secrets, and opens the connections of backups and restores."""
 
-import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import psycopg2.errors
 from psycopg2.extensions import ISOLATION_LEVEL_REPEATABLE_READ
@@ -16,12 +14,14 @@ from psycopg2.extras import NamedTupleCursor
 import auth
 import sql
 from auth.operations import age, backup_files, postgres_programs
-from auth.operations.backup_files import BackupError, Manifest, Progress
-from auth.settings import Settings, fingerprints, names
+from auth.operations.backup_files import Manifest, Progress
+from auth.settings import Settings, files, fingerprints, names
 from auth.settings.providers import PROVIDER_PREFIX
+from auth.tokens import signing_keys
 from sql import Database
 from sql.pool import connect_patiently
 
+Reader = Callable[[Iterator[bytes]], object]
 _STATEMENTS = sql.load_statements()
 _PIECE = 64 * 1024
 # Restored as files of the state directory, or specific to one machine.
@@ -32,25 +32,32 @@ def write(
     settings: Settings,
     url: str,
     path: Path,
-    passphrase: str,
-    keep: int,
+    rehearse: Reader,
     progress_of: Callable[[int], AbstractContextManager[Progress]],
-) -> Manifest:
-    """Back up the database and the secrets to a file, which appears once it is complete.
+) -> tuple[Path, Manifest]:
+    """Back up the database and the secrets to a file with the date in its name, and return its path.
 
-    `progress_of` is called with the number of rows.
-    Raises `BackupError`, `NoProgramError`, `OtherKeys`, `OSError` and `psycopg2.Error`.
+    `rehearse` reads the plaintext to its end while it is encrypted; the file appears unless it raises
+    anything. `progress_of` is called with the number of rows. Raises `NoProgramError`, `OtherKeys`,
+    `OSError`, `UnusableKey` and `psycopg2.Error`.
     """
-    backup_files.check_new(passphrase)
     _check_keys(settings, url)
-    with (
-        _snapshot(settings, url) as (manifest, snapshot),
-        backup_files.replacing(path, keep) as draft,
-        progress_of(sum(manifest.tables.values())) as progress,
-    ):
-        dump = _dump(url, snapshot, manifest.postgres)
-        draft.writelines(age.encrypt(backup_files.plaintext(manifest, dump, progress), passphrase))
-    return manifest
+    with _snapshot(settings, url) as (manifest, snapshot):
+        target = backup_files.dated(path, manifest)
+        with (
+            files.replacing(target) as draft,
+            age.encrypting(draft, settings.backup_recipients) as sink,
+            progress_of(sum(manifest.tables.values())) as progress,
+        ):
+            dump = _dump(url, snapshot, manifest.postgres)
+            rehearse(_copied(backup_files.plaintext(manifest, dump, progress), sink))
+    return target, manifest
+
+
+def _copied(pieces: Iterator[bytes], sink: BinaryIO) -> Iterator[bytes]:
+    for piece in pieces:
+        sink.write(piece)
+        yield piece
 
 
 def statement(name: str) -> str:
@@ -99,18 +106,10 @@ def _snapshot(settings: Settings, url: str) -> Iterator[tuple[Manifest, str]]:
                 tables=count_rows(cursor),
                 secret_key=list(settings.secret_key),
                 service_role_key=list(settings.service_role_key),
-                jwt_keys=read_jwks(settings.jwt_keys),
+                jwt_keys=signing_keys.read_jwks(settings.jwt_keys),
                 environment=_environment(),
             )
             yield manifest, row.snapshot
-
-
-def read_jwks(text: str) -> list[dict[str, Any]]:
-    """Return the keys of a JWK Set or an array, or of the file at a path."""
-    if not text:
-        return []
-    parsed = json.loads(text if text.lstrip().startswith(("{", "[")) else Path(text).read_text())
-    return parsed if isinstance(parsed, list) else parsed["keys"]
 
 
 def _environment() -> dict[str, str]:
@@ -123,20 +122,8 @@ def _environment() -> dict[str, str]:
 
 
 def _dump(url: str, snapshot: str, postgres: int) -> Iterator[bytes]:
-    conninfo, environment = postgres_programs.connection(url)
-    command = [postgres_programs.find("pg_dump", postgres), "--no-owner", "--no-privileges", "--no-password"]
-    command += ["--no-unlogged-table-data", f"--snapshot={snapshot}", f"--dbname={conninfo}"]
-    with (
-        tempfile.TemporaryFile() as errors,
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors) as process,  # noqa: S603
-    ):
-        assert process.stdout is not None  # noqa: S101
-        try:
-            while piece := process.stdout.read(_PIECE):
-                yield piece
-        except BaseException:
-            process.kill()
-            raise
-        if process.wait() != 0:
-            errors.seek(0)
-            raise BackupError(f"pg_dump failed: {' '.join(errors.read().decode(errors='replace').split())}")
+    command = ["pg_dump", "--no-owner", "--no-privileges", "--no-unlogged-table-data"]
+    command.append(f"--snapshot={snapshot}")
+    with postgres_programs.running(command, url, postgres, stdout=subprocess.PIPE) as output:
+        while piece := output.read(_PIECE):
+            yield piece

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -257,6 +257,16 @@ class EmbeddedPostgres:
         if self._account:
             options |= {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
         return options
+
+
+@contextlib.contextmanager
+def running(state_dir: Path, options: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield the URL of a Postgres that runs inside of the context. Raises what `start` does."""
+    postgres = EmbeddedPostgres(state_dir, options)
+    try:
+        yield postgres.start()
+    finally:
+        postgres.stop()
 
 
 def find_programs() -> Path:

@@ -8,17 +8,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import requests
 
-from auth.operations import restores
-from auth.operations.backup_files import BackupError, Manifest, Progress
+from auth.operations import embedded_postgres, restores
+from auth.operations.backup_files import BackupError, Manifest
 from auth.operations.backups import connect, statement
-from auth.operations.embedded_postgres import EmbeddedPostgres
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _SERVICE = [sys.executable, "-m", "gunicorn", "-c", str(_CHECKOUT / "gunicorn.conf.py"), "wsgi:app"]
@@ -26,33 +25,18 @@ _START_LIMIT = 60  # seconds
 _TIMEOUT = 20
 
 
-class _Secrets:
-    """Restores no files: the temporary service gets the secrets of the backup in its environment."""
-
-    def admit(self) -> None:
-        pass
-
-    def withdraw(self) -> None:
-        pass
-
-    def settle(self) -> None:
-        pass
-
-
-def rehearse(path: Path, passphrase: str, manifest: Manifest, progress: Progress) -> None:
-    """Raises `BackupError`, `EmbeddedPostgresError`, `NoProgramError`, `OSError` and `psycopg2.Error`."""
+def rehearse(plaintext: Iterable[bytes]) -> Manifest:
+    """Raises `EmbeddedPostgresError`, and what `restores.fill` raises."""
     with tempfile.TemporaryDirectory(prefix="latchkey-") as name, requests.Session() as http:
         http.trust_env = False  # no proxy leads to this machine
         directory = Path(name).resolve()
-        postgres = EmbeddedPostgres(directory / "var", {"fsync": "off", "full_page_writes": "off"})
-        try:
-            url = postgres.start()
-            restores.restore(url, path, passphrase, _Secrets(), restores.Options(), progress)
+        options = {"fsync": "off", "full_page_writes": "off"}
+        with embedded_postgres.running(directory / "var", options) as url:
+            manifest = restores.fill(url, plaintext, restores.Options())
             _check_user_objects(url)
             with _service(directory, url, manifest, http) as base_url:
                 _sign_in(base_url, manifest.service_role_key[0], http)
-        finally:
-            postgres.stop()
+    return manifest
 
 
 def _check_user_objects(url: str) -> None:

@@ -1,96 +1,75 @@
 """The secrets of a backup, which become files of the state directory along with its database."""
 
-import json
 import os
-import tempfile
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from auth.operations.backup_files import BackupError, Manifest
-from auth.operations.backups import read_jwks
-from auth.settings import Settings, state
+from auth.operations.rotation import text_of, values_of
+from auth.settings import Settings, files, kept_secrets, name_of, state
 from auth.tokens.keys import split_time
-
-# The variables that the service prefers to the files.
-_VARIABLES = {
-    "secret_key": "AUTH_SECRET_KEY",
-    "service_role_key": "AUTH_SERVICE_ROLE_KEY",
-    "jwt_keys.json": "AUTH_JWT_KEYS",
-}
 
 
 class RestoredSecrets:
-    """`admit` adds the secrets to those in use; `settle` removes all others, or `withdraw` the added ones. In
-    between, the service works with the old database and with the restored one.
-    """
-
     def __init__(self, settings: Settings, manifest: Manifest) -> None:
-        """Raises `BackupError` if the environment has another key."""
-        self._directory = settings.state_dir
-        self._manifest = manifest
-        in_environment = [name for name, variable in _VARIABLES.items() if os.environ.get(variable)]
-        self.kept_variables = [_VARIABLES[name] for name in in_environment]
-        self.environment_file = self._directory / "restored.env" if manifest.environment else None
-        restored: dict[str, list[Any]] = {
-            "secret_key": manifest.secret_key,
-            "service_role_key": manifest.service_role_key,
-            "jwt_keys.json": manifest.jwt_keys,
-        }
-        self._restored = {
-            name: values for name, values in restored.items() if values and name not in in_environment
-        }
-        known = {split_time(secret)[0] for secret in settings.secret_key}
-        lacks_key = any(split_time(secret)[0] not in known for secret in manifest.secret_key)
-        if lacks_key and "secret_key" in in_environment:
-            raise BackupError(
-                "AUTH_SECRET_KEY is set, and lacks a key of the backup. Unset it: the restore puts the keys"
-                f" into {self._directory}."
-            )
+        """Raises `BackupError` if the environment lacks a key of the backup."""
+        self._settings = settings
+        self._environment = manifest.environment
+        self.environment_file = settings.state_dir / "restored.env" if manifest.environment else None
+        restored = {field: getattr(manifest, field) for field in kept_secrets.FILES}
+        kept = [field for field in restored if os.environ.get(name_of(field))]
+        self.kept_variables = [name_of(field) for field in kept]
+        self._restored = {field: found for field, found in restored.items() if found and field not in kept}
+        for field in kept:
+            known = {_id(value) for value in values_of(field, getattr(settings, field))}
+            lacking = {_id(value) for value in restored[field]} - known
+            # All keys of stored rows are needed; of the others, the service accepts any that it knows.
+            if lacking and (field == "secret_key" or len(lacking) == len(restored[field])):
+                raise BackupError(
+                    f"{name_of(field)} is set, and lacks a key of the backup. Unset it: the restore puts the"
+                    f" keys into {settings.state_dir}."
+                )
 
-    def admit(self) -> None:
-        state.make_directory(self._directory)
-        self._former = {name: self._current(name) for name in self._restored}
-        for name, values in self._restored.items():
-            self._write(name, [*self._former[name], *values])
+    @contextmanager
+    def admitted(self, connection: Any) -> Iterator[None]:
+        """Accept the keys of both databases inside of the context, and then those of the backup alone.
 
-    def withdraw(self) -> None:
-        for name, values in self._former.items():
-            if values:
-                self._write(name, values)
-            else:
-                (self._directory / name).unlink()
-
-    def settle(self) -> None:
-        for name, values in self._restored.items():
-            self._write(name, values)
+        After an exception, accept those of before; or still both if the connection broke, because which
+        database has the name is unknown.
+        """
+        state.make_directory(self._settings.state_dir)
+        former = {field: self._current(field) for field in self._restored}
+        for field, values in self._restored.items():
+            self._write(field, [*former[field], *values])
+        try:
+            yield
+        except BaseException:
+            for field in () if connection.closed else former:
+                self._write(field, former[field])
+            raise
+        for field, values in self._restored.items():
+            self._write(field, values)
         if self.environment_file:
-            lines = [f"{name}={_quoted(value)}\n" for name, value in self._manifest.environment.items()]
-            self._replace(self.environment_file, "".join(lines))
+            lines = [f"{name}={_quoted(value)}\n" for name, value in self._environment.items()]
+            files.write(self.environment_file, "".join(lines))
 
-    def _current(self, name: str) -> list:
-        path = self._directory / name
-        if not path.exists():
-            return []
-        if name == "jwt_keys.json":
-            return read_jwks(str(path))
-        return path.read_text().strip().split(",")
+    def _current(self, field: str) -> list[Any]:
+        path = self._settings.state_dir / kept_secrets.FILES[field]
+        return values_of(field, path.read_text().strip()) if path.exists() else []
 
-    def _write(self, name: str, values: list) -> None:
-        by_id: dict[str, Any] = {}
-        for value in values:
-            # A JWK Set may have each kid once.
-            by_id.setdefault(str(value.get("kid") or value) if isinstance(value, dict) else value, value)
-        different = list(by_id.values())
-        text = json.dumps({"keys": different}) if name == "jwt_keys.json" else ",".join(different)
-        self._replace(self._directory / name, text + "\n")
+    def _write(self, field: str, values: list[Any]) -> None:
+        path = self._settings.state_dir / kept_secrets.FILES[field]
+        if values:
+            different = {_id(value): value for value in reversed(values)}
+            files.write(path, text_of(field, list(reversed(different.values()))) + "\n")
+        else:
+            path.unlink()
 
-    def _replace(self, path: Path, text: str) -> None:
-        descriptor, draft = tempfile.mkstemp(dir=self._directory, prefix=f".{path.name}.")
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
+
+def _id(value: Any) -> str:
+    # A JWK Set may have each kid once.
+    return str(value.get("kid") or value) if isinstance(value, dict) else split_time(value)[0]
 
 
 def _quoted(value: str) -> str:

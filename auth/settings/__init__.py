@@ -42,8 +42,6 @@ _INJECTED_BY_PLATFORMS = re.compile(
 )
 # The share of characters that an unknown name has in common with the setting it is taken for.
 _CLOSE = 0.85
-# Read only by the commands backup and restore.
-_OF_COMMANDS = {"AUTH_BACKUP_PASSPHRASE"}
 
 
 def _reauthentication_age(env: Env, name: str) -> int | None:
@@ -88,6 +86,7 @@ class Settings:
     jwt_keys: str = kinds.secret(kinds.text("", checks.optional(checks.jwk_set)))
     jwt_secret: str | None = kinds.secret(kinds.text(None, checks.jwt_secret))
     key_overlap: int = kinds.number(86_400, 60, 2_592_000)
+    backup_recipients: tuple[str, ...] = kinds.list_of((), checks.backup_recipient)
     jwt_issuer: str = kinds.text("")
     jwt_audience: str = kinds.text(
         "authenticated", NoneOf([SECOND_STEP], error="Must not be the audience of tokens that lack a step.")
@@ -297,7 +296,7 @@ def _unknown(environment: Mapping[str, str | None]) -> tuple[str, ...]:
     """Return a line for each unknown variable that looks like a setting."""
     # Compared without the prefix, which all of them share.
     known, lines = {name.removeprefix("AUTH_"): name for name in names()}, []
-    for name in sorted(set(environment) - set(known.values()) - _OF_COMMANDS):
+    for name in sorted(set(environment) - set(known.values())):
         if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
             continue
         if not _INJECTED_BY_PLATFORMS.fullmatch(f"{name}={environment[name]}"):

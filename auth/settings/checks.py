@@ -6,6 +6,7 @@ from typing import Any
 
 import limits
 import psycopg2
+import pyrage
 from environs import Env
 from marshmallow import ValidationError
 from psycopg2.extensions import parse_dsn
@@ -78,6 +79,13 @@ def _random(value: str) -> None:
         raise ValueError(f"must not repeat itself: {remedy}")
     if _PLACEHOLDER.search(value):
         raise ValueError(f"must not be a placeholder: {remedy}")
+
+
+def backup_recipient(value: str) -> None:
+    try:
+        pyrage.x25519.Recipient.from_str(value)
+    except pyrage.RecipientError:
+        raise ValueError("must be what latchkey backup-key prints, such as age1…") from None
 
 
 def postgres_url(value: str) -> None:

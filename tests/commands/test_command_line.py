@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 import click
+import pyrage
 import pytest
 from click.testing import CliRunner
 
@@ -83,8 +84,8 @@ def test_wrong_usage_exits_with_2(app, arguments):
 @cases(
     "arguments",
     [
-        *(["restore", "none"], ["backup", "--verify", "none"], ["users", "import", "none"]),
-        *(["keys", "add", "secret", "none"], ["backup", "x", "--passphrase-file", "none"]),
+        *(["restore", "none"], ["backup", "verify", "none"], ["users", "import", "none"]),
+        *(["keys", "add", "secret", "none"], ["restore", "/dev/null", "--identity", "none"]),
         ["users", "import", "/dev/null", "--firebase-hash-config", "none"],
     ],
 )
@@ -93,13 +94,22 @@ def test_missing_file_is_one_line_and_exits_with_2(app, arguments):
     assert (result.exit_code, result.output) == (2, "Error: File 'none' does not exist.\n")
 
 
-def test_missing_or_unreadable_passphrase_is_one_line_and_exits_with_2(app, tmp_path):
+def test_unreadable_identity_is_one_line_and_exits_with_2(app, tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff")
-    missing = run_command(app, "backup", "--verify", "/dev/null", env={"AUTH_BACKUP_PASSPHRASE": ""})
-    binary = run_command(app, "restore", "/dev/null", "--passphrase-file", str(tmp_path / "binary"))
-    assert (missing.exit_code, binary.exit_code) == (2, 2)
-    assert missing.output.startswith("Error: There is no passphrase: set AUTH_BACKUP_PASSPHRASE")
-    assert binary.output == f"Error: {tmp_path}/binary cannot be read: it is not text.\n"
+    result = run_command(app, "restore", "/dev/null", "--identity", str(tmp_path / "binary"))
+    assert (result.exit_code, result.output) == (
+        2,
+        f"Error: {tmp_path}/binary cannot be read: it is not text.\n",
+    )
+
+
+def test_new_backup_key_is_a_file_of_age_and_its_recipient_a_setting(app):
+    result = run_command(app, "backup-key")
+    comment, secret = result.stdout.splitlines()
+    recipient = comment.removeprefix("# public key: ")
+    assert str(pyrage.x25519.Identity.from_str(secret).to_public()) == recipient
+    assert result.stderr.splitlines()[-1] == f"AUTH_BACKUP_RECIPIENTS={recipient}"
+    assert secret not in result.stderr
 
 
 def test_bad_number_is_called_a_number(app):

@@ -9,16 +9,11 @@ import pytest
 
 from auth.commands.common import failures
 from auth.operations import age
-from auth.operations.backup_files import replacing
+from auth.settings.files import replacing
 from auth.transfer import exporting
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.commands import run_command
-
-
-@pytest.fixture(autouse=True)
-def _cheap(monkeypatch):
-    monkeypatch.setattr(age, "_WORK_FACTOR", 10)
 
 
 @pytest.fixture
@@ -54,14 +49,6 @@ def test_only_the_owner_can_read_the_export(export):
 def test_outcome_is_printed_as_json(export, alice):
     path, output = export("--json")
     assert json.loads(output) == {"users": 1, "file": str(path)}
-
-
-def test_passphrase_of_a_plaintext_export_is_refused(app, tmp_path):
-    path, passphrase = tmp_path / "users.jsonl", tmp_path / "passphrase"
-    passphrase.write_text("correct horse battery")
-    options = ("--plaintext", "--passphrase-file", str(passphrase))
-    result = run_command(app, "users", "export", str(path), *options)
-    assert (result.exit_code, path.exists()) == (2, False)
 
 
 def test_file_that_cannot_be_created_is_named(app, tmp_path):
@@ -104,17 +91,6 @@ def test_signal_during_an_export_leaves_the_previous_file_alone(tmp_path, number
     signal.signal(signal.SIGINT, interrupts)
 
 
-def test_drafts_of_killed_exports_are_removed(tmp_path):
-    names = [".users.a1b2c3d4.part", ".users.running1.part", ".others.a1b2c3d4.part", ".users.mine"]
-    for name in names:
-        (tmp_path / name).write_text("half")
-        if "running" not in name:
-            os.utime(tmp_path / name, (0, 0))
-    with replacing(tmp_path / "users") as draft:
-        draft.write(b"all")
-    assert sorted(os.listdir(tmp_path)) == sorted([*names[1:], "users"])
-
-
 def test_export_and_import_into_an_empty_service_restores_all_users(
     app, export, client, service_role, alice, carol, database
 ):
@@ -147,44 +123,34 @@ def test_export_and_import_into_an_empty_service_restores_all_users(
     assert client.post("/login-admin", json=login).status_code == 200
 
 
-def test_export_is_encrypted_and_imported_with_the_passphrase(app, client, alice, database, tmp_path):
-    path, passphrase = tmp_path / "users.age", tmp_path / "passphrase"
-    passphrase.write_text("a passphrase of this test\n")
-    options = [str(path), "--passphrase-file", str(passphrase)]
-    assert run_command(app, "users", "export", *options).exit_code == 0
-    assert alice.email.encode() not in path.read_bytes()
+def test_export_is_encrypted_and_imported_with_its_key(make_app, database, tmp_path):
+    recipient, identity = age.new_identity()
+    app = make_app(AUTH_BACKUP_RECIPIENTS=recipient)
+    database.run("INSERT INTO users (email, made_by) VALUES ('alice@example.com', 'administrator')")
+    path, key = tmp_path / "users.age", tmp_path / "key"
+    assert run_command(app, "users", "export", str(path)).exit_code == 0
+    whole = path.read_bytes()
+    assert b"alice@example.com" not in whole
     database.empty()
 
-    passphrase.write_text("another passphrase\n")
-    refused = run_command(app, "users", "import", *options)
-    assert refused.exit_code == 3
-    assert "the passphrase is wrong" in refused.output
-    assert database.count("users") == 0
+    for content, text, status, reason in (
+        (whole, "", 2, "is encrypted: name the file with its key by --identity"),
+        (whole, "nonsense", 2, "no whole AGE-SECRET-KEY-1"),
+        (whole, age.new_identity()[1], 3, "No matching keys found"),
+        (whole[:-1], identity, 3, "truncated"),
+    ):
+        path.write_bytes(content)
+        key.write_text(text)
+        result = run_command(app, "users", "import", str(path), *(["--identity", str(key)] if text else []))
+        assert (result.exit_code, reason in result.output) == (status, True), result.output
+        assert database.count("users") == 0
 
-    passphrase.write_text("a passphrase of this test\n")
-    assert run_command(app, "users", "import", *options, "--trust-addresses").exit_code == 0
-    assert sign_in(client, alice.email).status_code == 200
-
-
-def test_truncated_export_imports_no_users(app, alice, database, tmp_path):
-    path = tmp_path / "users.age"
-    environment = {"AUTH_BACKUP_PASSPHRASE": "a passphrase of this test"}
-    assert run_command(app, "users", "export", str(path), env=environment).exit_code == 0
-    path.write_bytes(path.read_bytes()[:-1])
-    database.empty()
-    result = run_command(app, "users", "import", str(path), env=environment)
-    assert result.exit_code == 3
-    assert "truncated" in result.output
-    assert database.count("users") == 0
+    path.write_bytes(whole)
+    assert run_command(app, "users", "import", str(path), "--identity", str(key)).exit_code == 0
+    assert database.count("users") == 1
 
 
-def test_export_needs_a_passphrase_or_plaintext(app, tmp_path):
+def test_export_needs_recipients_or_plaintext(app, tmp_path):
     result = run_command(app, "users", "export", str(tmp_path / "users.age"))
-    assert result.exit_code == 2
-    assert "There is no passphrase" in result.output
-    result = run_command(
-        app, "users", "export", str(tmp_path / "users.age"), env={"AUTH_BACKUP_PASSPHRASE": "short"}
-    )
-    assert result.exit_code == 2
-    assert "at least 12 characters" in result.output
-    assert os.listdir(tmp_path) == []
+    assert (result.exit_code, os.listdir(tmp_path)) == (2, [])
+    assert "AUTH_BACKUP_RECIPIENTS is not set" in result.output

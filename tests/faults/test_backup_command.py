@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -10,13 +11,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg2
+import pyrage
 import pytest
 
 from auth.context import EXTENSION
-from auth.operations import age
+from auth.operations import age, backup_files
 from auth.settings import fingerprints
 from tests.support.cast import Session, refresh, register, session_of, sign_in
 from tests.support.processes import CHECKOUT, Service
@@ -27,8 +29,9 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]
 
-PASSPHRASE = "a passphrase of these tests"
+RECIPIENT, IDENTITY = age.new_identity()
 SETTINGS: dict[str, Any] = {"AUTH_DELIVER": "false", "AUTH_WORKERS": "1", "AUTH_BCRYPT_COST": "4"}
+DATABASES = "SELECT string_agg(datname, ',' ORDER BY datname) FROM pg_database"
 SECRETS = ("secret_key", "service_role_key", "jwt_keys.json")
 
 
@@ -40,7 +43,7 @@ def latchkey(*arguments: object, **environment: str) -> subprocess.CompletedProc
         env={
             "PATH": os.environ["PATH"],
             "HOME": "/",
-            "AUTH_BACKUP_PASSPHRASE": PASSPHRASE,
+            "AUTH_BACKUP_RECIPIENTS": RECIPIENT,
             **SETTINGS,
             **environment,
         },
@@ -49,6 +52,13 @@ def latchkey(*arguments: object, **environment: str) -> subprocess.CompletedProc
         stdin=subprocess.DEVNULL,
         check=False,
     )
+
+
+def restore(file: Path, state_dir: Path, *options: str, key: str = IDENTITY, **environment: str) -> Any:
+    identity = state_dir.with_name("identity")
+    identity.write_text(key)
+    options = ("--identity", str(identity), *options)
+    return latchkey("restore", file, *options, AUTH_STATE_DIR=str(state_dir), **environment)
 
 
 def secrets_of(directory: Path) -> dict[str, str]:
@@ -88,7 +98,12 @@ def place() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def origin(place) -> SimpleNamespace:
     """A backup of a service with a user who is signed in and got a link, and that service, stopped."""
-    state_dir, file = place / "origin", place / "latchkey.age"
+    state_dir = place / "origin"
+    changes = {
+        "AUTH_STATE_DIR": str(state_dir),
+        "AUTH_JWT_AUDIENCE": "it's",
+        "HTTP_PROXY": "http://127.0.0.1:9",
+    }
     with serving(state_dir, AUTH_JWT_AUDIENCE="it's") as client:
         alice = register(client, key_of(state_dir), "alice@example.com")
         session = alice.sign_in()
@@ -97,30 +112,28 @@ def origin(place) -> SimpleNamespace:
         assert client.post("/recover", json={"email": alice.email}).status_code == 200
         hook = {"url": "http://127.0.0.1:9/", "events": ["user.created"]}
         assert client.post("/admin/webhooks", json=hook, headers=key_of(state_dir)).status_code == 200
-        done = latchkey("backup", file, "--json", AUTH_STATE_DIR=str(state_dir), AUTH_JWT_AUDIENCE="it's")
-        refused = latchkey("restore", file, AUTH_STATE_DIR=str(state_dir))
+        done = latchkey("backup", place / "latchkey.age", "--json", **changes)
+        assert done.returncode == 0, done.stderr
+        file = Path(json.loads(done.stdout)["file"])
+        refused = restore(file, state_dir)
     return SimpleNamespace(
         state_dir=state_dir, file=file, session=session, link=link, done=done, refused=refused
     )
 
 
-def test_backup_reports_what_it_contains_as_json(origin):
+def test_backup_is_rehearsed_past_a_proxy_and_reports_what_it_contains(origin):
     assert (origin.done.returncode, origin.done.stderr) == (0, "")
     told = json.loads(origin.done.stdout)
-    assert (told["file"], told["bytes"]) == (str(origin.file), origin.file.stat().st_size)
+    assert re.fullmatch(r"latchkey-\d{8}T\d{6}Z\.age", origin.file.name)
+    assert told["bytes"] == origin.file.stat().st_size
     assert (told["tables"]["users"], told["tables"]["sessions"]) == (1, 1)
 
 
-def test_backup_is_readable_by_its_owner_alone_and_shows_nothing(origin):
+def test_neither_the_backup_nor_the_output_shows_secrets(origin):
     assert stat.S_IMODE(origin.file.stat().st_mode) == 0o600
-    content = origin.file.read_bytes()
+    shown = origin.file.read_bytes() + origin.done.stdout.encode()
     for secret in [*secrets_of(origin.state_dir).values(), "alice@example.com", "CREATE TABLE"]:
-        assert secret.encode() not in content
-
-
-def test_output_shows_no_secrets(origin):
-    told = origin.done.stdout + origin.done.stderr
-    assert [name for name, secret in secrets_of(origin.state_dir).items() if secret in told] == []
+        assert secret.encode() not in shown
 
 
 def test_restore_is_refused_while_the_service_runs(origin):
@@ -132,7 +145,7 @@ def test_restore_is_refused_while_the_service_runs(origin):
 def restored(origin, place) -> Iterator[SimpleNamespace]:
     """A service on another port, with the restored backup."""
     state_dir = place / "elsewhere"
-    done = latchkey("restore", origin.file, AUTH_STATE_DIR=str(state_dir))
+    done = restore(origin.file, state_dir)
     assert (done.returncode, done.stderr) == (0, "")
     with serving(state_dir, AUTH_JWT_AUDIENCE="it's") as client:
         yield SimpleNamespace(state_dir=state_dir, client=client, text=done.stdout)
@@ -143,14 +156,7 @@ class TestRestoreElsewhere:
         assert sign_in(restored.client, "alice@example.com").status_code == 200
 
     def test_secrets_are_those_of_the_backup(self, restored, origin):
-        assert secrets_of(restored.state_dir) | {"jwt_keys.json": ""} == secrets_of(origin.state_dir) | {
-            "jwt_keys.json": ""
-        }
-        found, expected = (
-            json.loads(secrets_of(directory)["jwt_keys.json"])
-            for directory in (restored.state_dir, origin.state_dir)
-        )
-        assert found == expected
+        assert secrets_of(restored.state_dir) == secrets_of(origin.state_dir)
         assert {stat.S_IMODE((restored.state_dir / name).stat().st_mode) for name in SECRETS} == {0o600}
 
     def test_settings_of_the_environment_are_kept_in_a_file(self, restored):
@@ -164,23 +170,23 @@ class TestRestoreElsewhere:
         assert session.get("/user").status_code == 401
         assert refresh(restored.client, session.refresh_token).status_code == 400
 
-    def test_links_are_void(self, restored, origin):
+    def test_links_are_void_and_waiting_messages_are_not_sent(self, restored, origin):
         body = {"type": "magiclink", "token_hash": origin.link}
         assert restored.client.post("/verify", json=body).status_code == 403
-        assert value(restored.state_dir, "SELECT count(*) FROM one_time_tokens") == 0
-
-    def test_waiting_messages_are_not_sent(self, restored):
-        assert value(restored.state_dir, "SELECT count(*) FROM outbox WHERE outcome IS NULL") == 0
-        assert value(restored.state_dir, "SELECT count(*) FROM outbox WHERE outcome = 'void'") >= 1
+        for number, query in (
+            (0, "SELECT count(*) FROM one_time_tokens"),
+            (0, "SELECT count(*) FROM outbox WHERE outcome IS NULL"),
+            (1, "SELECT count(*) FROM outbox WHERE outcome = 'void'"),
+        ):
+            assert value(restored.state_dir, query) == number
 
     def test_empty_database_before_it_is_removed(self, restored):
-        query = "SELECT string_agg(datname, ',' ORDER BY datname) FROM pg_database"
-        assert value(restored.state_dir, query) == "postgres,template0,template1"
+        assert value(restored.state_dir, DATABASES) == "postgres,template0,template1"
 
 
 def test_restore_can_keep_sessions_and_waiting_messages(origin, place):
     state_dir = place / "kept"
-    done = latchkey("restore", origin.file, "--keep-sessions", "--resend", AUTH_STATE_DIR=str(state_dir))
+    done = restore(origin.file, state_dir, "--keep-sessions", "--resend")
     assert done.returncode == 0, done.stderr
     with serving(state_dir, AUTH_JWT_AUDIENCE="it's") as client:
         session = origin.session.on(client)
@@ -194,7 +200,7 @@ def test_restore_over_a_service_keeps_its_database_under_another_name(origin, pl
     with serving(state_dir) as client:
         register(client, key_of(state_dir), "bob@example.com")
     for _ in range(2):  # the second one deletes the database that the first one kept
-        done = latchkey("restore", origin.file, "--json", AUTH_STATE_DIR=str(state_dir))
+        done = restore(origin.file, state_dir, "--json")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["former_database"] == "postgres_before_restore"
     assert secrets_of(state_dir)["secret_key"] == secrets_of(origin.state_dir)["secret_key"]
@@ -205,121 +211,84 @@ def test_restore_over_a_service_keeps_its_database_under_another_name(origin, pl
         assert value(state_dir, query, "postgres_before_restore") == "alice@example.com"
 
 
-def test_verify_restores_into_a_temporary_postgres_and_signs_in_past_a_proxy(origin):
-    done = latchkey("backup", "--verify", origin.file, HTTP_PROXY="http://127.0.0.1:9")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "is good (users: 1, " in done.stdout
-    assert done.stdout.rstrip().split(", in ")[0].endswith("signed a user in")
-
-
-@pytest.fixture(scope="module")
-def target(origin, place) -> Path:
-    """A state directory whose content must not change."""
-    state_dir = place / "target"
-    state_dir.mkdir()
-    for name in SECRETS[:2]:
-        (state_dir / name).write_text(f"the {name} of a service that must not be touched")
-    (state_dir / "jwt_keys.json").write_text((origin.state_dir / "jwt_keys.json").read_text())
-    return state_dir
+def test_backup_of_release_0_2_0_is_restored_with_its_passphrase(origin, place):
+    file = place / "old.age"
+    plaintext = b"".join(backup_files.read(origin.file, IDENTITY, lambda _: None))
+    file.write_bytes(pyrage.passphrase.encrypt(plaintext, "a passphrase"))
+    assert restore(file, place / "old", key="a passphrase\n").returncode == 0
+    assert secrets_of(place / "old") == secrets_of(origin.state_dir)
 
 
 class TestUnusableFile:
-    """Nothing is touched."""
+    """Nothing is touched, and no database is left."""
 
-    def assert_refused(self, file, target, reason, **environment):
-        before = {path: path.read_bytes() for path in target.iterdir()}
-        done = latchkey("restore", file, AUTH_STATE_DIR=str(target), **environment)
+    CASES: ClassVar = {
+        "truncated": (lambda head, whole, plaintext: whole[:-1], "it is truncated or was altered"),
+        "not encrypted": (lambda head, whole, plaintext: b"PGDMP" * 200, "it cannot be decrypted: Header is"),
+        "another content": (lambda head, whole, plaintext: b"{}\n", "it is not a backup of Latchkey"),
+        "incomplete dump": (lambda head, whole, plaintext: plaintext[:-9], "it cannot be decompressed: "),
+        "newer release": (
+            lambda head, whole, plaintext: manifested(head, plaintext, schema_version=9999),
+            "its schema has version 9999",
+        ),
+    }
+
+    @pytest.mark.parametrize("case", CASES)
+    def test_file_is_refused(self, origin, place, case):
+        (target := place / "target").mkdir(exist_ok=True)
+        for name in SECRETS:
+            (target / name).write_text((origin.state_dir / name).read_text())
+        file = place / "changed.age"
+        change, reason = self.CASES[case]
+        whole = origin.file.read_bytes()
+        plaintext = b"".join(backup_files.read(origin.file, IDENTITY, lambda _: None))
+        changed = change(json.loads(plaintext.split(b"\n", 1)[0]), whole, plaintext)
+        is_encrypted = case in ("truncated", "not encrypted")
+        file.write_bytes(changed if is_encrypted else encrypted(changed))
+        before = secrets_of(target)
+        done = restore(file, target)
         assert (done.returncode, done.stdout) == (3, "")
         assert done.stderr.startswith(f"Error: {file} cannot be used: {reason}"), done.stderr
-        assert {path: path.read_bytes() for path in target.iterdir()} == before
+        assert (secrets_of(target), {path.name for path in target.iterdir()}) == (before, set(SECRETS))
 
-    def changed(self, origin, change):
-        content = bytearray(origin.file.read_bytes())
-        file = origin.file.with_name("changed.age")
-        file.write_bytes(change(content))
-        return file
-
-    def manifested(self, origin, **members):
-        """Encrypt the backup again with another manifest."""
-        with origin.file.open("rb") as backup:
-            head, rest = b"".join(age.decrypt(backup, PASSPHRASE)).split(b"\n", 1)
-        plaintext = json.dumps(json.loads(head) | members).encode() + b"\n" + rest
-        return self.changed(origin, lambda _: b"".join(age.encrypt([plaintext], PASSPHRASE)))
-
-    def test_truncated_file_is_refused(self, origin, target):
-        file = self.changed(origin, lambda content: content[:-1])
-        self.assert_refused(file, target, "it is truncated or was altered")
-
-    def test_altered_file_is_refused(self, origin, target):
-        def alter(content):
-            content[-100] ^= 1
-            return content
-
-        self.assert_refused(self.changed(origin, alter), target, "it is truncated or was altered")
-
-    def test_wrong_passphrase_is_refused(self, origin, target):
-        reason = "the passphrase is wrong"
-        self.assert_refused(origin.file, target, reason, AUTH_BACKUP_PASSPHRASE="another passphrase")
-
-    def test_other_file_is_refused(self, origin, target):
-        file = self.changed(origin, lambda _: b"PGDMP" + bytes(1000))
-        self.assert_refused(file, target, "it is not a file that was encrypted under a passphrase")
-
-    def test_other_file_under_the_passphrase_is_refused(self, origin, target):
-        file = self.changed(origin, lambda _: b"".join(age.encrypt([b"{}\n"], PASSPHRASE)))
-        self.assert_refused(file, target, "it is not a backup of Latchkey")
-
-    def test_incomplete_dump_is_refused(self, origin, target):
-        with origin.file.open("rb") as backup:
-            plaintext = b"".join(age.decrypt(backup, PASSPHRASE))
-        file = self.changed(origin, lambda _: b"".join(age.encrypt([plaintext[:-9]], PASSPHRASE)))
-        self.assert_refused(file, target, "its compressed part is incomplete")
-
-    def test_backup_of_a_newer_release_is_refused(self, origin, target):
-        file = self.manifested(origin, schema_version=9999)
-        self.assert_refused(file, target, "its schema has version 9999")
-
-    def test_verify_refuses_it_too(self, origin):
-        file = self.changed(origin, lambda content: content[:-1])
-        assert latchkey("backup", "--verify", file).returncode == 3
+    def test_verify_refuses_it_too(self, origin, place):
+        file, identity = place / "cut.age", place / "identity"
+        file.write_bytes(origin.file.read_bytes()[:-1])
+        identity.write_text(IDENTITY)
+        done = latchkey("backup", "verify", file, "--identity", identity)
+        assert (done.returncode, "it is truncated" in done.stderr) == (3, True)
+        done = latchkey("backup", "verify", origin.file, "--identity", identity)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "is good (users: 1, " in done.stdout
 
     def test_lost_rows_are_noticed_and_leave_no_database(self, origin, place):
-        state_dir = place / "lost"
-        with origin.file.open("rb") as backup:
-            head = json.loads(b"".join(age.decrypt(backup, PASSPHRASE)).split(b"\n", 1)[0])
-        file = self.manifested(origin, tables=head["tables"] | {"users": 2})
-        done = latchkey("restore", file, AUTH_STATE_DIR=str(state_dir))
+        plaintext = b"".join(backup_files.read(origin.file, IDENTITY, lambda _: None))
+        head, file = json.loads(plaintext.split(b"\n", 1)[0]), place / "lost.age"
+        file.write_bytes(encrypted(manifested(head, plaintext, tables=head["tables"] | {"users": 2})))
+        done = restore(file, place / "lost")
         assert done.returncode == 1
         assert "another number of rows than were backed up: users" in done.stderr
-        with serving(state_dir):
-            query = "SELECT string_agg(datname, ',' ORDER BY datname) FROM pg_database"
-            assert value(state_dir, query) == "postgres,template0,template1"
-            assert value(state_dir, "SELECT count(*) FROM users") == 0
+        with serving(place / "lost"):
+            assert value(place / "lost", DATABASES) == "postgres,template0,template1"
+            assert value(place / "lost", "SELECT count(*) FROM users") == 0
 
 
-def test_environment_with_another_secret_key_is_refused(origin, place):
-    done = latchkey(
-        "restore",
-        origin.file,
-        AUTH_STATE_DIR=str(place / "conflicting"),
-        AUTH_SECRET_KEY="another secret key that only this environment has",
-    )
+def manifested(head: dict[str, Any], plaintext: bytes, **members: Any) -> bytes:
+    """Return the plaintext with another manifest."""
+    return json.dumps(head | members).encode() + b"\n" + plaintext.split(b"\n", 1)[1]
+
+
+def encrypted(plaintext: bytes) -> bytes:
+    return pyrage.encrypt(plaintext, [pyrage.x25519.Recipient.from_str(RECIPIENT)])
+
+
+@pytest.mark.parametrize("name", ["AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY"])
+def test_environment_without_the_key_of_the_backup_is_refused(origin, place, name):
+    other = "another key that only this environment has"
+    done = restore(origin.file, place / "conflicting", **{name: other})
     assert done.returncode == 1
-    assert "AUTH_SECRET_KEY is set, and lacks a key of the backup" in done.stderr
+    assert f"{name} is set, and lacks a key of the backup" in done.stderr
     assert not (place / "conflicting" / "postgres").exists()
-
-
-class TestPassphrase:
-    def test_missing_passphrase_is_an_error(self, origin):
-        done = latchkey("backup", "--verify", origin.file, AUTH_BACKUP_PASSPHRASE="")
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "There is no passphrase: set AUTH_BACKUP_PASSPHRASE" in done.stderr
-
-    def test_passphrase_may_come_from_a_file(self, origin, place):
-        (place / "passphrase").write_text(PASSPHRASE + "\n")
-        (place / "cut.age").write_bytes(origin.file.read_bytes()[:-1])
-        arguments = ("backup", "--verify", place / "cut.age", "--passphrase-file", place / "passphrase")
-        assert "it is truncated or was altered" in latchkey(*arguments, AUTH_BACKUP_PASSPHRASE="").stderr
 
 
 class TestFiles:
@@ -328,41 +297,62 @@ class TestFiles:
     @pytest.fixture
     def backup(self, environment, client, tmp_path):
         def backup(*arguments, **changes):
-            return latchkey("backup", tmp_path / "backup.age", *arguments, **{**environment, **changes})
+            options = ("--no-rehearsal", *arguments)
+            return latchkey("backup", tmp_path / "backup.age", *options, **{**environment, **changes})
 
         return backup
 
-    def test_backups_that_are_kept_are_numbered(self, backup, tmp_path):
-        file = tmp_path / "backup.age"
-        contents = []
-        for _ in range(3):
-            assert backup("--keep", "2").returncode == 0
-            contents.append(file.read_bytes())
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["backup.age", "backup.age.1"]
-        assert (tmp_path / "backup.age.1").read_bytes() == contents[1]
+    def test_newest_backups_are_kept(self, backup, tmp_path):
+        older = ["backup-20200101T000000Z.age", "backup-20210101T000000Z.age"]
+        others = ["backup-notes.age", "backup.age", "backups-20200101T000000Z.age"]
+        for name in (*older, *others):
+            (tmp_path / name).write_text("another")
+        assert backup("--keep", "2").returncode == 0
+        left = {path.name for path in tmp_path.iterdir()}
+        assert (older[0] in left, older[1] in left, len(left)) == (False, True, 5)
+        assert set(others) < left
 
-    def test_failed_backup_leaves_the_former_one(self, backup, tmp_path):
-        (tmp_path / "backup.age").write_text("the former one")
-        done = backup(DATABASE_URL="postgresql://nobody@127.0.0.1:1/nothing")
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith("Error: DATABASE_URL: can't use the database: ")
-        assert [path.read_text() for path in tmp_path.iterdir()] == ["the former one"]
-
-    def test_backup_with_other_keys_than_those_of_the_database_is_refused(
-        self, backup, tmp_path, default_app
+    @pytest.mark.parametrize(
+        ("changes", "status", "reason"),
+        [
+            ({"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}, 1, "DATABASE_URL: can't use the"),
+            (
+                {"AUTH_SERVICE_ROLE_KEY": "another key that only this environment has"},
+                1,
+                "AUTH_SERVICE_ROLE_KEY: Is not what this database was last used with",
+            ),
+            ({"AUTH_BACKUP_RECIPIENTS": ""}, 2, "AUTH_BACKUP_RECIPIENTS is not set"),
+            (
+                {"AUTH_BACKUP_RECIPIENTS": "age1q"},
+                1,
+                "AUTH_BACKUP_RECIPIENTS: Must be what latchkey backup-key",
+            ),
+        ],
+    )
+    def test_failed_backup_leaves_the_former_ones(
+        self, backup, tmp_path, default_app, changes, status, reason
     ):
         parts = default_app.extensions[EXTENSION]
         fingerprints.keep(parts.db, parts.settings)
-        done = backup(AUTH_SERVICE_ROLE_KEY="another key that only this environment has")
-        assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
-        assert "AUTH_SERVICE_ROLE_KEY: Is not what this database was last used with" in done.stderr
+        former = tmp_path / "backup-20200101T000000Z.age"
+        former.write_text("the former one")
+        done = backup(**changes)
+        assert (done.returncode, done.stdout) == (status, "")
+        assert done.stderr.startswith(f"Error: {reason}"), done.stderr
+        assert list(tmp_path.iterdir()) == [former]
 
-    def test_short_passphrase_is_refused(self, backup, tmp_path):
-        done = backup(AUTH_BACKUP_PASSPHRASE="short")
-        assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
-        assert "must have at least 12 characters" in done.stderr
+    def test_backup_that_fails_its_rehearsal_does_not_appear(
+        self, environment, database, client, alice, tmp_path
+    ):
+        database.run("UPDATE user_objects SET object = '{}'")
+        done = latchkey("backup", tmp_path / "backup.age", **environment)
+        assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
+        assert "rows of user_objects differ from their users" in done.stderr
+        database.empty()
 
     def test_backup_into_a_missing_directory_is_an_error(self, environment, tmp_path):
         done = latchkey("backup", tmp_path / "missing" / "file", **environment)
-        assert done.returncode == 1
-        assert "No such file or directory" in done.stderr
+        assert (done.returncode, done.stderr) == (
+            1,
+            f"Error: {tmp_path}/missing: No such file or directory.\n",
+        )

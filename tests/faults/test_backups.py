@@ -1,5 +1,6 @@
 """Backups are taken while clients write, everything is destroyed, and restores are killed."""
 
+import json
 import os
 import random
 import shutil
@@ -18,11 +19,13 @@ from typing import Any
 
 import pytest
 
+from auth.operations import age
 from tests.support.cast import PASSWORD, Session, refresh, register, session_of, sign_in
 from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, Service, processes_of, wait_until
 from tests.support.rows import Rows
 from tests.support.server import ServerClient
 
+RECIPIENT, IDENTITY = age.new_identity()
 CHANCE = random.Random(11)
 SETTINGS: dict[str, Any] = {
     "AUTH_DELIVER": "false",
@@ -47,15 +50,15 @@ def place() -> Iterator[Path]:
         yield Path(directory).resolve()
 
 
-def start(command: str, file: Path, state_dir: Path, *options: str) -> subprocess.Popen[str]:
+def start(state_dir: Path, command: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "auth.commands", command, str(file), *options],
+        [sys.executable, "-m", "auth.commands", command, *map(str, arguments)],
         cwd=CHECKOUT,
         env={
             "PATH": os.environ["PATH"],
             "HOME": "/",
             "AUTH_STATE_DIR": str(state_dir),
-            "AUTH_BACKUP_PASSPHRASE": "a passphrase of these tests",
+            "AUTH_BACKUP_RECIPIENTS": RECIPIENT,
             **SETTINGS,
         },
         stdin=subprocess.DEVNULL,
@@ -65,10 +68,21 @@ def start(command: str, file: Path, state_dir: Path, *options: str) -> subproces
     )
 
 
-def run(*arguments: Any) -> None:
-    process = start(*arguments)
+def run(process: subprocess.Popen[str]) -> str:
     text, _ = process.communicate(timeout=300)
     assert process.returncode == 0, text
+    return text
+
+
+def back_up(state_dir: Path, *options: str) -> Path:
+    text = run(start(state_dir, "backup", state_dir.with_name("latchkey.age"), "--json", *options))
+    return Path(json.loads(text)["file"])
+
+
+def start_restore(file: Path, state_dir: Path) -> subprocess.Popen[str]:
+    identity = file.with_name("identity")
+    identity.write_text(IDENTITY)
+    return start(state_dir, "restore", file, "--identity", identity)
 
 
 @contextmanager
@@ -119,14 +133,14 @@ class Writers:
 def test_backup_under_writes_has_every_acknowledged_row_and_no_half_transaction(place, note, scale):
     times = scale(5, 2)
     for number in range(times):
-        origin, restored, file = place / f"a{number}", place / f"b{number}", place / "latchkey.age"
+        origin, restored = place / f"a{number}", place / f"b{number}"
         with serving(origin) as (client, _), Writers(client, key_of(origin)) as writers:
             began = time.monotonic()
-            run("backup", file, origin)
+            file = back_up(origin)
             ended, total = time.monotonic(), len(writers.acknowledged)
             wait_until(lambda writers=writers, total=total: len(writers.acknowledged) > total + 5)  # type: ignore[misc]
         shutil.rmtree(origin)
-        run("restore", file, restored)
+        run(start_restore(file, restored))
         with serving(restored) as (client, rows):
             found = {row.email for row in rows.all("SELECT email FROM users")}
             before = {email for email, at in writers.acknowledged.items() if at < began}
@@ -146,26 +160,26 @@ def test_backup_under_writes_has_every_acknowledged_row_and_no_half_transaction(
 @pytest.mark.selection
 def test_killed_restore_leaves_the_old_state_or_the_whole_new_one(place, note, scale):
     times = scale(30, 4)
-    target, file = place / "target", place / "latchkey.age"
+    target = place / "target"
     with serving(place / "origin") as (client, _):
         register(client, key_of(place / "origin"), "restored@example.com")
-        run("backup", file, place / "origin")
+        file = back_up(place / "origin", "--no-rehearsal")
     with serving(target) as (client, _):
         session = register(client, key_of(target), "old@example.com").sign_in()
     began = time.monotonic()
     shutil.copytree(target, place / "copy")
-    run("restore", file, place / "copy")
+    run(start_restore(file, place / "copy"))
     duration = time.monotonic() - began
     seen = {"old": 0, "new": 0}
     while seen["new"] == 0 and sum(seen.values()) < times:
-        process = start("restore", file, target)
+        process = start_restore(file, target)
         time.sleep(CHANCE.uniform(0.3, duration))
         process.send_signal(signal.SIGKILL)
         process.communicate()
         wait_until(lambda: not processes_of(target), 60)
         state, session = state_of(target, session)
         seen[state] += 1
-    run("restore", file, target)
+    run(start_restore(file, target))
     assert state_of(target, session)[0] == "new"
     note(
         "a restore killed -9",

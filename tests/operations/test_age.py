@@ -1,110 +1,119 @@
-"""The encryption of backups: readable by other implementations of age, and refused if anything was changed."""
+"""The encryption of backups, and the plaintext of those of release 0.2.0."""
 
 import base64
 import io
+import os
 
 import pyrage
 import pytest
 
 from auth.operations import age
+from tests.support.cases import cases
 
-PASSPHRASE = "a passphrase of these tests"
+RECIPIENT, IDENTITY = age.new_identity()
+_, OTHER_IDENTITY = age.new_identity()
 CHUNK = 64 * 1024
-HEAD_LINES = 4
-# Made once: pyrage chooses a work factor that takes a second.
-BY_PYRAGE = (
-    "YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBZR0hZZ3VRQllBWkRvLzhCTkNFKzVnIDE2CmRuTGl1Z2o4NW"
-    "M2MlBuaFdaU3pBNWp2S3FiVkZMV3IwdzVKemxDeTZGMmMKLS0tIGlkOE83SlRqeUtYcVFTY0h4QzE4NkVjdDdXS0RL"
-    "WTFZb3VNY0RQK2ozbFEKbU/uPR+YpIbNJPMim4Z60/DkZug9O2VFE8W9hZ9LJFBYVLYMJwJsGmqVjnKhag=="
+PASSPHRASE = "a passphrase"
+BY_RELEASE_0_2_0 = base64.b64decode(
+    "YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBWcVZWN3ZaZTNLQlQrWlR2djVFOEN3IDE3Cng1THZoR0JXVmE0Yi9r"
+    "NjFLQ0l6akJoMmw0VVVSeCtYN2RScjBsWExpSmcKLS0tIENCSmtrS25wS1lxSm1rVzhmTGQ4ZWxRVzJ6MU9VQ2xOdVREbHdZ"
+    "MTh4WlEKyh4mCKojaOE0+2qv+80aXHl6yRph2SMo0tuzA3tAoaf9O25q3w=="
 )
 
 
-@pytest.fixture(autouse=True)
-def _cheap(monkeypatch):
-    monkeypatch.setattr(age, "_WORK_FACTOR", 10)
+def encrypt(plaintext, path, piece=50_000):
+    with path.open("w+b") as file, age.encrypting(file, [RECIPIENT]) as sink:
+        sink.writelines(plaintext[at : at + piece] for at in range(0, len(plaintext), piece))
+    return path.read_bytes()
 
 
-def encrypt(plaintext, piece=50_000):
-    pieces = (plaintext[at : at + piece] for at in range(0, len(plaintext), piece))
-    return b"".join(age.encrypt(pieces, PASSPHRASE))
+def decrypt(encrypted, key=IDENTITY):
+    return b"".join(age.decrypt(io.BytesIO(encrypted), key))
 
 
-def decrypt(encrypted, passphrase=PASSPHRASE):
-    return b"".join(age.decrypt(io.BytesIO(encrypted), passphrase))
+@pytest.fixture
+def encrypted(tmp_path):
+    return encrypt(b"s" * (2 * CHUNK), tmp_path / "file")
 
 
-def split(encrypted):
-    """Return the head, the nonce of the payload, and its chunks."""
-    end = 0
-    for _ in range(HEAD_LINES):
-        end = encrypted.index(b"\n", end) + 1
-    payload = encrypted[end + 16 :]
-    size = CHUNK + 16
-    return (
-        encrypted[:end],
-        encrypted[end : end + 16],
-        [payload[at : at + size] for at in range(0, len(payload), size)],
-    )
+@pytest.mark.parametrize("size", [0, 1, CHUNK, 3 * CHUNK + 1])
+def test_other_programs_decrypt_what_we_encrypt_and_so_do_we(size, tmp_path):
+    plaintext = os.urandom(size)
+    encrypted = encrypt(plaintext, tmp_path / "file")
+    identity = pyrage.x25519.Identity.from_str(IDENTITY.splitlines()[-1])
+    assert pyrage.decrypt(encrypted, [identity]) == decrypt(encrypted) == plaintext
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK])
-def test_other_implementation_decrypts_what_we_encrypt(size):
-    plaintext = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
-    encrypted = encrypt(plaintext)
-    assert pyrage.passphrase.decrypt(encrypted, PASSPHRASE) == plaintext
-    assert decrypt(encrypted) == plaintext
+def test_each_of_several_recipients_decrypts(tmp_path):
+    other_recipient = OTHER_IDENTITY.split()[3]
+    with (tmp_path / "file").open("w+b") as file, age.encrypting(file, [RECIPIENT, other_recipient]) as sink:
+        sink.write(b"secret")
+    encrypted = (tmp_path / "file").read_bytes()
+    assert decrypt(encrypted, IDENTITY) == decrypt(encrypted, OTHER_IDENTITY) == b"secret"
 
 
-def test_we_decrypt_what_another_implementation_encrypts():
-    assert decrypt(base64.b64decode(BY_PYRAGE)) == b"made by pyrage"
+@cases("length", [*range(0, 300, 37), CHUNK, -CHUNK - 16, -1])
+def test_truncated_file_is_refused(encrypted, length):
+    with pytest.raises(age.CannotDecrypt):
+        decrypt(encrypted[:length])
 
 
-def test_same_plaintext_is_encrypted_differently_each_time():
-    assert encrypt(b"secret") != encrypt(b"secret")
+@cases("at", [0, 30, 60, 100, 250, CHUNK, -1])
+def test_changed_byte_is_noticed(encrypted, at):
+    changed = bytearray(encrypted)
+    changed[at] ^= 1
+    with pytest.raises(age.CannotDecrypt):
+        decrypt(changed)
 
 
-def test_wrong_passphrase_is_refused():
-    with pytest.raises(age.CannotDecrypt, match="passphrase is wrong"):
-        decrypt(encrypt(b"secret"), "another passphrase")
+@cases(
+    ("key", "error", "reason"),
+    [
+        (OTHER_IDENTITY, age.CannotDecrypt, "No matching keys"),
+        (PASSPHRASE, age.UnusableKey, "no whole AGE-SECRET-KEY-1"),
+        (IDENTITY.strip()[:-1], age.UnusableKey, "no whole AGE-SECRET-KEY-1"),
+    ],
+)
+def test_file_is_not_decrypted_with_another_key(encrypted, key, error, reason):
+    with pytest.raises(error, match=reason):
+        decrypt(encrypted, key)
 
 
-def test_any_changed_byte_is_noticed():
-    encrypted = encrypt(b"s" * 100)
-    for at in range(len(encrypted)):
-        changed = bytearray(encrypted)
-        changed[at] ^= 1
+def test_file_under_the_passphrase_of_release_0_2_0_is_decrypted():
+    assert decrypt(BY_RELEASE_0_2_0, PASSPHRASE) == b"hello"
+    for encrypted, key in ((BY_RELEASE_0_2_0, "another"), (BY_RELEASE_0_2_0[:-1], PASSPHRASE)):
         with pytest.raises(age.CannotDecrypt):
-            decrypt(changed)
+            decrypt(encrypted, key)
 
 
-def test_truncation_is_noticed_anywhere():
-    encrypted = encrypt(b"s" * (2 * CHUNK))
-    for length in [*range(0, 300, 7), CHUNK, 2 * CHUNK, len(encrypted) - CHUNK - 16, len(encrypted) - 1]:
-        with pytest.raises(age.CannotDecrypt):
-            decrypt(encrypted[:length])
+class Faulty(io.BytesIO):
+    """A disk that is full, or that loses what was written."""
+
+    def __init__(self, fault):
+        super().__init__()
+        self.fault = fault
+
+    def write(self, data):
+        if self.fault == "full":
+            raise OSError(28, "No space left on device")
+        return super().write(data)
+
+    def seek(self, *arguments):
+        if self.fault == "lost":
+            self.truncate(self.tell() - 1)
+        return super().seek(*arguments)
 
 
-def test_missing_swapped_and_added_chunks_are_noticed():
-    head, nonce, chunks = split(encrypt(b"a" * CHUNK + b"b" * CHUNK + b"c" * 10))
-    first, second, last = chunks
-    for wrong in (
-        [first, second],
-        [first, last],
-        [second, first, last],
-        [first, second, last, last],
-        [first, first, second, last],
-        [last],
+@cases(("fault", "reason"), [("full", "No space left on device"), ("lost", "not what was written")])
+def test_file_that_cannot_be_written_is_an_error(fault, reason):
+    with pytest.raises(OSError, match=reason), age.encrypting(Faulty(fault), [RECIPIENT]) as sink:
+        sink.write(b"s" * 10 * CHUNK)
+
+
+def test_failure_of_the_writer_is_reported_as_it_is(tmp_path):
+    with (
+        pytest.raises(BrokenPipeError, match="another pipe"),
+        (tmp_path / "file").open("w+b") as file,
+        age.encrypting(file, [RECIPIENT]),
     ):
-        with pytest.raises(age.CannotDecrypt):
-            decrypt(head + nonce + b"".join(wrong))
-
-
-def test_file_encrypted_for_a_key_is_refused():
-    recipient = pyrage.x25519.Identity.generate().to_public()
-    with pytest.raises(age.CannotDecrypt, match="not a file that was encrypted under a passphrase"):
-        decrypt(pyrage.encrypt(b"secret", [recipient]))
-
-
-def test_work_factor_that_would_exhaust_the_memory_is_refused():
-    with pytest.raises(age.CannotDecrypt, match="work factor 30"):
-        decrypt(encrypt(b"secret").replace(b" 10\n", b" 30\n", 1))
+        raise BrokenPipeError("another pipe")

@@ -16,7 +16,7 @@ from auth.operations.restored_secrets import RestoredSecrets
 from auth.settings import kept_secrets
 from tests.support.processes import wait_until
 
-PASSPHRASE = "a passphrase of these tests"
+RECIPIENT, IDENTITY = age.new_identity()
 TARGET = "latchkey_restore_tests"
 SECRETS = {
     "secret_key": "the secret key of this machine before",
@@ -24,11 +24,6 @@ SECRETS = {
 }
 # Other tables with an expiry time hold no credentials.
 HARMLESS = {"failure_counts", "probes", "request_counts", "spent_id_tokens"}
-
-
-@pytest.fixture(autouse=True)
-def _cheap(monkeypatch):
-    monkeypatch.setattr(age, "_WORK_FACTOR", 10)
 
 
 @pytest.fixture
@@ -49,8 +44,9 @@ def url(database, database_url):
 
 @pytest.fixture
 def backup(alice, parts, database_url, tmp_path):
-    file = tmp_path / "backup.age"
-    backups.write(parts.settings, database_url, file, PASSPHRASE, 1, partial(progress_of, "Backing up"))
+    settings = dataclasses.replace(parts.settings, backup_recipients=(RECIPIENT,))
+    progress = partial(progress_of, "Backing up")
+    file, _ = backups.write(settings, database_url, tmp_path / "backup.age", list, progress)
     return file
 
 
@@ -59,10 +55,11 @@ def restore(backup, parts, tmp_path):
     """Return a function that restores into a database, with the secrets of a state directory."""
 
     def restore(url):
-        manifest = backup_files.verify(backup, PASSPHRASE, lambda _: None)
+        manifest = backup_files.verify(backup, IDENTITY, lambda _: None)
         settings = dataclasses.replace(parts.settings, state_dir=tmp_path / "var")
         secrets = RestoredSecrets(settings, manifest)
-        return restores.restore(url, backup, PASSPHRASE, secrets, restores.Options(), lambda _: None)
+        plaintext = backup_files.read(backup, IDENTITY, lambda _: None)
+        return restores.restore(url, plaintext, secrets, restores.Options())
 
     return restore
 

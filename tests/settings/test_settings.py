@@ -201,6 +201,7 @@ class TestInvalidValues:
             ("AUTH_SITE_URL", "app.example.com"),
             ("AUTH_SITE_URL", "https://app.example.com:99999"),
             ("AUTH_SITE_URL", "https://app.example.com/a b"),
+            ("AUTH_BACKUP_RECIPIENTS", "age1q"),
             ("AUTH_REDIRECT_ALLOW_LIST", "app.example.com"),
             ("AUTH_REDIRECT_ALLOW_LIST", "https://a.example/**/b"),
             ("AUTH_REDIRECT_ALLOW_LIST", "https://good.example,https://bad.example:99999"),
@@ -302,6 +303,7 @@ class TestInvalidValues:
 
 MAY_BE_EMPTY = [
     "AUTH_REDIRECT_ALLOW_LIST",
+    "AUTH_BACKUP_RECIPIENTS",
     "AUTH_PASSWORD_REQUIREMENTS",
     "AUTH_CORS_ORIGINS",
     "AUTH_SMS_COUNTRIES",
