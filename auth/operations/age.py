@@ -68,7 +68,8 @@ def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
         try:
             with open(writer, "wb") as sink:
                 yield sink
-        except BrokenPipeError:
+        except Exception:
+            # The pipe breaks if the encryption has failed, whatever the caller makes of that.
             if not encrypted.exception():
                 raise
     if error := encrypted.exception():

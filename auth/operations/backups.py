@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
@@ -37,9 +38,9 @@ def write(
 ) -> tuple[Path, Manifest]:
     """Back up the database and the secrets to a file with the date in its name, and return its path.
 
-    `rehearse` reads the plaintext to its end while it is encrypted; the file appears unless it raises
-    anything. `progress_of` is called with the number of rows. Raises `NoProgramError`, `OtherKeys`,
-    `OSError`, `UnusableKey` and `psycopg2.Error`.
+    `rehearse` may read the plaintext while it is encrypted; the file appears unless it raises anything.
+    `progress_of` is called with the number of rows. Raises `NoProgramError`, `OtherKeys`, `OSError`,
+    `UnusableKey` and `psycopg2.Error`.
     """
     _check_keys(settings, url)
     with _snapshot(settings, url) as (manifest, snapshot):
@@ -50,7 +51,9 @@ def write(
             progress_of(sum(manifest.tables.values())) as progress,
         ):
             dump = _dump(url, snapshot, manifest.postgres)
-            rehearse(_copied(backup_files.plaintext(manifest, dump, progress), sink))
+            copied = _copied(backup_files.plaintext(manifest, dump, progress), sink)
+            rehearse(copied)
+            deque(copied, maxlen=0)  # what it left
     return target, manifest
 
 

@@ -110,6 +110,18 @@ def test_file_that_cannot_be_written_is_an_error(fault, reason):
         sink.write(b"s" * 10 * CHUNK)
 
 
+def write_or_fail(sink):
+    try:
+        sink.write(b"s" * 10 * CHUNK)
+    except BrokenPipeError:
+        raise ValueError("another") from None
+
+
+def test_full_disk_is_reported_even_if_the_writer_makes_another_error_of_it():
+    with pytest.raises(OSError, match="No space left"), age.encrypting(Faulty("full"), [RECIPIENT]) as sink:
+        write_or_fail(sink)
+
+
 def test_failure_of_the_writer_is_reported_as_it_is(tmp_path):
     with (
         pytest.raises(BrokenPipeError, match="another pipe"),
