@@ -15,6 +15,7 @@ from auth.operations.backup_files import BackupError, UnusableFileError
 from auth.operations.embedded_postgres import EmbeddedPostgresError
 from auth.operations.postgres_programs import NoProgramError
 from auth.settings import Settings
+from auth.settings.files import DRAFT
 from auth.settings.state import InUseError
 from auth.transfer.reading import UnreadableFile
 
@@ -93,8 +94,8 @@ def failures(file: Path) -> Iterator[None]:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         name = str(error.filename or file)
-        # A draft next to FILE begins with its name; the directory cannot be written to.
-        place = file.parent if file.stem in name and name != str(file) else name
+        # If a draft next to FILE fails, the directory cannot be written to.
+        place = file.parent if name.endswith(DRAFT) else name
         raise click.ClickException(f"{place}: {error.strerror}.") from None
 
 

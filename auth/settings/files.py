@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-_DRAFT = ".latchkey-draft"
+DRAFT = ".latchkey-draft"
 # In seconds. A draft that has not been written to for as long was left by a process that was killed.
 _ABANDONED_AFTER = 3600
 
@@ -21,7 +21,7 @@ def replacing(path: Path, publish: Callable[[str, Path], object] = os.replace) -
     Raises `OSError`.
     """
     _remove_abandoned(path.parent)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_DRAFT)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=DRAFT)
     try:
         with os.fdopen(descriptor, "w+b") as draft:
             yield draft
@@ -50,7 +50,7 @@ def write_once(path: Path, text: str) -> None:
 
 def _remove_abandoned(directory: Path) -> None:
     oldest = time.time() - _ABANDONED_AFTER
-    for draft in directory.glob(f".*{_DRAFT}"):
+    for draft in directory.glob(f".*{DRAFT}"):
         with suppress(FileNotFoundError):  # another process has removed it
             if draft.stat().st_mtime < oldest:
                 draft.unlink()
