@@ -206,6 +206,12 @@ def test_each_advisory_lock_has_its_own_number():
     assert len(re.findall(r"pg_(?:try_)?advisory\w*\((?!%s|7239)", SQL)) == 0
 
 
+def test_data_model_of_the_architecture_page_names_each_table():
+    tables = set(re.findall(r"^CREATE (?:UNLOGGED )?TABLE (\w+)", schema.SCHEMA.read_text(), re.MULTILINE))
+    page = (ROOT / "docs" / "architecture.md").read_text().partition("## The data model")[2]
+    assert tables - set(re.findall(r"\w+", page.partition("\n## ")[0])) == set()
+
+
 def test_every_statement_is_used():
     assert set(STATEMENTS) - all_strings() == set()
 
