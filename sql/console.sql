@@ -1,4 +1,5 @@
 -- name: count_hours()
+-- From the audit log: if each sign-in incremented a counter, all of them would wait for one row.
 -- Recounts from an hour before the last time, because a row has the time at which its transaction began.
 -- Counts at most six hours at once, to keep the first runs short.
 WITH past AS (

@@ -20,6 +20,7 @@ from sql.waiting import is_ready
 
 # Seconds for which a connection is lent, including the wait for it. A little more than lock_timeout below, so
 # that Postgres can still report what it waited for; it matters when Postgres is frozen or the network silent.
+# There is no circuit breaker, because a waiting greenlet costs next to nothing.
 DEADLINE = 2.4
 CHECKOUT_DEADLINE = 2.0
 # Without a deadline, seconds for each of several hosts.

@@ -70,6 +70,7 @@ SELECT restored.*
 ON CONFLICT DO NOTHING;
 
 -- name: void_recovery_codes_since(user_id uuid, session_id uuid, moment timestamptz)
+-- Older ones pass the undo: the owner may have nothing else, if the change removed the factor.
 DELETE FROM recovery_codes
  WHERE user_id = :user_id AND created_at >= undone_since(:session_id, :moment);
 

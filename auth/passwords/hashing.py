@@ -22,7 +22,7 @@ from auth.passwords.threads import THREADS, HashingThreads
 from auth.settings import Settings
 
 MAX_BYTES = 1024
-_SCHEME = "latchkey1"
+_SCHEME = "latchkey1"  # an imported bcrypt hash may be of a password that was cut at 72 bytes
 _BCRYPT_BYTES = 72  # bcrypt reads no more of its input
 _LEAST_COST = 4
 # Without stray bits in the last characters of salt and digest, which `checkpw` refuses.

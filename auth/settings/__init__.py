@@ -125,6 +125,7 @@ class Settings:
     rate_limit_signup: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
     rate_limit_anonymous: RateLimitItem = kinds.rate_limit("30 per hour")
     rate_limit_login: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    # Twice `login`: each view of /sign-in takes a challenge for a passkey, which costs a row and no hash.
     rate_limit_authorize: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
     rate_limit_login_failures: RateLimitItem = kinds.rate_limit("10 per 15 minutes")
     rate_limit_account_failures: RateLimitItem = kinds.rate_limit("100 per day")

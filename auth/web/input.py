@@ -95,7 +95,9 @@ def checked_redirect(body: Mapping[str, Any]) -> str | None:
 
 
 def known_id(text: str, key: str) -> str:
-    """Return a UUID as Postgres writes it. Raises the `ApiError` of a key for any other text."""
+    """Return a UUID as Postgres writes it. Raises the `ApiError` of a key for any other text, which
+    identifies nothing, like an unknown id.
+    """
     if not is_uuid(text):
         raise ApiError(key)
     return text.lower()
