@@ -4,13 +4,14 @@ psycopg2's own pool closes what is returned above its minimum, connects all of t
 at once when it is exhausted.
 """
 
-import queue
 import select
+import threading
 import time
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import partial
-from typing import TypeAlias
 
 import psycopg2
 from psycopg2.extensions import POLL_OK, TRANSACTION_STATUS_IDLE, make_dsn, parse_dsn
@@ -20,7 +21,6 @@ from sql.waiting import is_ready
 
 # Seconds for which a connection is lent, including the wait for it. A little more than lock_timeout below, so
 # that Postgres can still report what it waited for; it matters when Postgres is frozen or the network silent.
-# There is no circuit breaker, because a waiting greenlet costs next to nothing.
 DEADLINE = 2.4
 CHECKOUT_DEADLINE = 2.0
 # Without a deadline, seconds for each of several hosts.
@@ -34,9 +34,6 @@ SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_s
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
 # Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
-# These connections serve alone until a request has waited this many seconds: fewer backends have warmer
-# caches, which saves 8 % of GET /user.
-_REGULAR, _WAIT = 3, 0.05
 # Seconds after its last use for which a connection is assumed to be open.
 _FRESH = 0.01
 # By URL; this host is tried first.
@@ -128,13 +125,11 @@ def _hosts(url: str) -> list[str]:
     ]
 
 
-Stack: TypeAlias = "queue.LifoQueue[Connection | None]"
-
-
 class Pool:
     """Lends at most `size` connections, the last returned first: its backend's caches are warm.
 
-    With `has_timeouts=False`, statements have no time limit.
+    Requests get them in the order in which they began to wait. With `has_timeouts=False`, statements have no
+    time limit.
     """
 
     def __init__(self, url: str, size: int, has_timeouts: bool = True) -> None:
@@ -143,11 +138,10 @@ class Pool:
         self.timeouts = 0
         self._url = url
         self._has_timeouts = has_timeouts
+        self._lock = threading.Lock()
         # None stands for a connection that has not been opened yet.
-        self._regular: Stack = queue.LifoQueue()
-        self._reserve: Stack = queue.LifoQueue()
-        for number in range(size):
-            (self._regular if number < _REGULAR else self._reserve).put(None)
+        self._idle: list[Connection | None] = [None] * size
+        self._waiting: deque[Future[Connection | None]] = deque()
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -155,7 +149,7 @@ class Pool:
         away.
         """
         deadline = time.monotonic() + DEADLINE if self._has_timeouts else None
-        connection, stack = self._take()
+        connection = self._take()
         try:
             if not connection or _has_been_closed(connection):
                 connection = connect(self._url, deadline, has_timeouts=self._has_timeouts)
@@ -171,35 +165,44 @@ class Pool:
                 connection.close()
             if connection:
                 connection.used_at = time.monotonic()
-            stack.put(connection if connection and not connection.closed else None)
+            self._give(connection if connection and not connection.closed else None)
 
     @property
     def lent(self) -> int:
-        return self.size - self._regular.qsize() - self._reserve.qsize()
+        return self.size - len(self._idle)
 
     def close(self) -> None:
         """Close the connections that are not lent."""
-        for stack in (self._regular, self._reserve):
-            taken = []
-            with suppress(queue.Empty):
-                while True:
-                    taken.append(stack.get_nowait())
-            for connection in taken:
-                if connection:
-                    connection.close()
-                stack.put(None)
+        with self._lock:
+            for connection in filter(None, self._idle):
+                connection.close()
+            self._idle = [None] * len(self._idle)
 
-    def _take(self) -> tuple[Connection | None, Stack]:
-        """Return a connection, and the stack to which it belongs."""
-        give_up_at, wait = time.monotonic() + CHECKOUT_DEADLINE, _WAIT
-        while (left := give_up_at - time.monotonic()) > 0:
-            with suppress(queue.Empty):
-                return self._regular.get(timeout=min(wait, left)), self._regular
-            with suppress(queue.Empty):
-                return self._reserve.get_nowait(), self._reserve
-            wait *= 2  # hundreds may wait
-        self.timeouts += 1
-        raise psycopg2.OperationalError("all connections to Postgres are in use")
+    def _take(self) -> Connection | None:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            turn: Future[Connection | None] = Future()
+            self._waiting.append(turn)
+        try:
+            return turn.result(CHECKOUT_DEADLINE)
+        except BaseException as error:  # also the end of a greenlet
+            if not turn.cancel():
+                self._give(turn.result())
+            if not isinstance(error, TimeoutError):
+                raise
+            self.timeouts += 1
+            raise psycopg2.OperationalError("all connections to Postgres are in use") from None
+
+    def _give(self, connection: Connection | None) -> None:
+        """Hand a connection to the request that has waited longest."""
+        with self._lock:
+            while self._waiting:
+                turn = self._waiting.popleft()
+                if turn.set_running_or_notify_cancel():
+                    turn.set_result(connection)
+                    return
+            self._idle.append(connection)
 
 
 def _has_been_closed(connection: Connection) -> bool:

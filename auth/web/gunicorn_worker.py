@@ -74,9 +74,9 @@ class Worker(GeventWorker):
         super().handle(connection, connection, addr)  # has the address; a stop may close the listener first
 
     def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> bool:
-        if not sock.begun_at:
-            gevent.sleep(0)  # the request was pipelined: without a pause, no other connection would be served
-            sock.begun_at = time.monotonic()
+        # Often the next request has already arrived. Without a pause, no other connection would be served.
+        gevent.sleep(0)
+        sock.begun_at = sock.begun_at or time.monotonic()
         sock.head = b""
         try:
             super().handle_request(listener_name, req, sock, addr)

@@ -10,7 +10,7 @@ import pytest
 
 from sql.pool import Pool, connect
 from tests.support.patience import SERVICE_TIMEOUTS
-from tests.support.processes import free_port
+from tests.support.processes import free_port, wait_until
 
 
 def test_connection_has_timeouts(database_url, monkeypatch):
@@ -69,20 +69,23 @@ def test_every_connection_is_lent_before_a_request_waits_in_vain(pool, monkeypat
     assert (pool.lent, pool.timeouts) == (0, 1)
 
 
-def test_request_that_waits_gets_the_first_connection_that_is_returned(pool):
-    with ThreadPoolExecutor(1) as threads, ExitStack() as held:
-        *_, last = [held.enter_context(pool.connection()) for _ in range(4)]
-        with pool.connection() as fifth:
-            waiting = threads.submit(lambda: _backend(pool))
-            held.pop_all().close()
-            assert waiting.result() != fifth.get_backend_pid()
-    with pool.connection() as regular:
-        assert regular is not last
+def test_requests_get_connections_in_the_order_in_which_they_began_to_wait(pool):
+    served = []
 
+    def serve(number):
+        with pool.connection():
+            served.append(number)
 
-def _backend(pool):
-    with pool.connection() as connection:
-        return connection.get_backend_pid()
+    with ExitStack() as held, ThreadPoolExecutor(8) as threads:
+        for _ in range(4):
+            held.enter_context(pool.connection())
+        with pool.connection():
+            for number in range(8):
+                threads.submit(serve, number)
+                wait_until(lambda expected=number + 1: len(pool._waiting) == expected)
+        threads.shutdown()
+        assert served == list(range(8))
+    assert pool.lent == 0
 
 
 def test_pool_that_is_closed_while_connections_are_lent_stays_as_large(pool):
@@ -100,3 +103,15 @@ def test_pool_that_is_closed_while_connections_are_lent_stays_as_large(pool):
     with ExitStack() as held:
         for _ in range(pool.size):
             held.enter_context(pool.connection())
+
+
+def test_connection_handed_to_a_request_that_has_ended_goes_to_the_next(pool, monkeypatch):
+    monkeypatch.setattr("sql.pool.CHECKOUT_DEADLINE", 0.05)
+    with ExitStack() as held:
+        for _ in range(5):
+            held.enter_context(pool.connection())
+        with pytest.raises(psycopg2.OperationalError), pool.connection():
+            pass
+    assert pool.lent == 0
+    with pool.connection():
+        assert pool.lent == 1
