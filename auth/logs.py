@@ -15,9 +15,6 @@ import structlog
 
 from auth.settings import Settings
 
-# json.dumps with arguments would create an encoder for each line.
-_JSON = json.JSONEncoder(default=str)
-
 
 class ThrottledLog:
     """Logs an event at most once a second, with the number of `times` since the last line."""
@@ -66,7 +63,7 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dic
     if _is_json(settings):
         processors += [
             structlog.processors.format_exc_info,
-            lambda _logger, _method, event: _JSON.encode(event),
+            lambda _logger, _method, event: json.dumps(event, default=str),
         ]
     else:
         plain = structlog.dev.plain_traceback

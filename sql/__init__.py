@@ -14,7 +14,6 @@ import functools
 import json
 import re
 from abc import ABC, abstractmethod
-from collections import namedtuple
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from typing import Any
 import psycopg2
 from psycopg2.errors import FeatureNotSupported, InternalError_, InvalidSqlStatementName
 from psycopg2.extensions import cursor as Cursor
-from psycopg2.extras import Json
+from psycopg2.extras import Json, NamedTupleCursor
 
 from sql.pool import SIZE, TYPES, Connection, Pool
 
@@ -34,11 +33,10 @@ _HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n(?:--.*\n)*", re.MULTILIN
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
 # The errors of a prepared statement after a restore, which replaces types and results.
 _OUTDATED = (InvalidSqlStatementName, FeatureNotSupported, InternalError_)
-# json.dumps with arguments would create an encoder for each value.
-_JSON = json.JSONEncoder(ensure_ascii=False)
-_ROW_TYPES: dict[str, Any] = {}
 
-psycopg2.extensions.register_adapter(dict, lambda value: Json(value, dumps=_JSON.encode))
+psycopg2.extensions.register_adapter(
+    dict, functools.partial(Json, dumps=functools.partial(json.dumps, ensure_ascii=False))
+)
 
 
 class InvalidStatement(Exception):
@@ -117,12 +115,11 @@ class _Runner(ABC):
     def one(self, name: str, /, **parameters: Any) -> Any:
         """Return the only row as a named tuple, or None."""
         with self._cursor(name, parameters) as cursor:
-            row = cursor.fetchone()
-            return None if row is None else _row_type(name, cursor)._make(row)
+            return cursor.fetchone()
 
     def all(self, name: str, /, **parameters: Any) -> list[Any]:
         with self._cursor(name, parameters) as cursor:
-            return list(map(_row_type(name, cursor)._make, cursor.fetchall()))
+            return cursor.fetchall()
 
     def run(self, name: str, /, **parameters: Any) -> int:
         """Return the number of affected rows."""
@@ -222,7 +219,7 @@ class Database(_Runner):
 
     def _execute(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
         self.statements_run += 1
-        cursor = connection.cursor()
+        cursor = connection.cursor(cursor_factory=NamedTupleCursor)
         statement, constants = self._statements[name], self._constants[name]
         if "origin" in statement.parameters:
             parameters = {**parameters, "origin": self._origin()}
@@ -234,13 +231,6 @@ class Database(_Runner):
             connection.prepared.add(name)
         cursor.execute(self._texts[name], parameters)
         return cursor
-
-
-def _row_type(name: str, cursor: Cursor) -> Any:
-    # NamedTupleCursor looks the type up for each row, by its columns: 2 % of GET /user.
-    if name not in _ROW_TYPES:
-        _ROW_TYPES[name] = namedtuple("Row", [column.name for column in cursor.description or ()])
-    return _ROW_TYPES[name]
 
 
 def _forget_statements(connection: Connection) -> None:

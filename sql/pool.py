@@ -14,10 +14,8 @@ from contextlib import contextmanager
 from functools import partial
 
 import psycopg2
-from psycopg2.extensions import POLL_OK, TRANSACTION_STATUS_IDLE, make_dsn, parse_dsn
+from psycopg2.extensions import POLL_OK, POLL_READ, TRANSACTION_STATUS_IDLE, make_dsn, parse_dsn
 from psycopg2.extensions import connection as PlainConnection
-
-from sql.waiting import is_ready
 
 # Seconds for which a connection is lent, including the wait for it. A little more than lock_timeout below, so
 # that Postgres can still report what it waited for; it matters when Postgres is frozen or the network silent.
@@ -34,8 +32,6 @@ SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_s
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
 # Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
-# Seconds after its last use for which a connection is assumed to be open.
-_FRESH = 0.01
 # By URL; this host is tried first.
 _served_last: dict[str, str] = {}
 
@@ -51,7 +47,6 @@ class Connection(PlainConnection):
 
     def __init__(self, dsn: str, deadline: float | None) -> None:
         self.deadline = deadline
-        self.used_at = time.monotonic()
         # The statements prepared on this connection.
         self.prepared: set[str] = set()
         self.types: tuple | None = None
@@ -62,9 +57,9 @@ def _wait(connection: PlainConnection) -> None:
     """Wait for Postgres; psycopg2 calls this for connecting and for each statement."""
     deadline = getattr(connection, "deadline", None)
     while (state := connection.poll()) != POLL_OK:
-        if not is_ready(
-            connection, state, None if deadline is None else max(0.0, deadline - time.monotonic())
-        ):
+        poller = select.poll()
+        poller.register(connection.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT)
+        if not poller.poll(deadline and max(0.0, deadline - time.monotonic()) * 1000):
             raise psycopg2.OperationalError("Postgres has not responded in time")
 
 
@@ -163,8 +158,6 @@ class Pool:
         finally:
             if connection and connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
                 connection.close()
-            if connection:
-                connection.used_at = time.monotonic()
             self._give(connection if connection and not connection.closed else None)
 
     @property
@@ -207,9 +200,6 @@ class Pool:
 
 def _has_been_closed(connection: Connection) -> bool:
     """Whether Postgres has closed an idle connection, which is readable then."""
-    # gevent's poll takes 6 % of GET /user.
-    if time.monotonic() - connection.used_at < _FRESH:
-        return False
     poller = select.poll()
     poller.register(connection.fileno(), select.POLLIN)
     if poller.poll(0):

@@ -1,9 +1,6 @@
 """The password policy (NIST SP 800-63B, section 5.1.1.2)."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from importlib.machinery import SourceFileLoader
-from importlib.util import find_spec
-from types import ModuleType
 
 from auth.settings import Settings
 

@@ -43,7 +43,6 @@ class Edge:
         self._application = application
         self._allows_any_origin = _allows_any_origin(parts.settings)
         self._metrics = _metrics(parts)
-        self._log = log.bind()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
@@ -74,7 +73,7 @@ class Edge:
 
     def _log_request(self, method: str, status: int, seconds: float) -> None:
         rule, caller = request.url_rule, g.get("caller")
-        self._log.info(
+        log.info(
             "request",
             method=method,
             # The rule, because paths and queries may contain tokens of links and state.

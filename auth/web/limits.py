@@ -118,7 +118,6 @@ def limited(
     """Limit a view by `AUTH_RATE_LIMIT_<NAME>`. A guard goes outside if the key is the caller's."""
 
     def amount() -> str:
-        g.is_limited = True
         return str(getattr(latchkey.settings, f"rate_limit_{name}"))
 
     return limiter.shared_limit(amount, scope=name, key_func=key, exempt_when=unless)
@@ -150,8 +149,7 @@ def note(window: Window) -> None:
 
 
 def headers(status: int) -> list[tuple[str, str]]:
-    # Asking Flask-Limiter at every response takes 2 % of GET /user.
-    windows = [*g.get("windows", ()), *(_counted(status) if "is_limited" in g else ())]
+    windows = [*g.get("windows", ()), *_counted(status)]
     if not windows:
         return []
     tightest = min(windows, key=lambda window: window.remaining)

@@ -55,8 +55,6 @@ class RequestMetrics:
         )
         self._sign_ins = Counter("latchkey_sign_ins", "Attempts to sign in.", ["method", "outcome"])
         self._refreshes = Counter("latchkey_refreshes", "Refreshes of sessions.", ["outcome"])
-        # `labels` formats and looks up its values each time, which takes longer than counting.
-        self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         # Outlives the worker, which ends before the next scrape.
         stuck = Gauge("latchkey_hash_stuck", "Workers whose hashing hung.", multiprocess_mode="sum")
         latchkey.passwords.threads.when_stuck.append(stuck.inc)
@@ -66,12 +64,9 @@ class RequestMetrics:
         """Count the current request, once its status is known."""
         # Clients choose the path, and any method.
         rule = request.url_rule
-        key = (method if method in _METHODS else "other", rule.rule if rule else "none", status)
-        if (known := self._known.get(key)) is None:
-            known = self._requests.labels(*key[:2], str(status)), self._durations.labels(*key[:2])
-            self._known[key] = known
-        known[0].inc()
-        known[1].observe(seconds)
+        labels = (method if method in _METHODS else "other", rule.rule if rule else "none")
+        self._requests.labels(*labels, str(status)).inc()
+        self._durations.labels(*labels).observe(seconds)
         if rule and (way := _way_to_sign_in(rule.endpoint, status)):
             outcome = g.get("refused_because") or ("success" if status < 400 else "failure")
             if way == "refresh":

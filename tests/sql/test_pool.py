@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from operator import attrgetter
 from urllib.parse import quote
 
@@ -82,7 +83,7 @@ def test_requests_get_connections_in_the_order_in_which_they_began_to_wait(pool)
         with pool.connection():
             for number in range(8):
                 threads.submit(serve, number)
-                wait_until(lambda expected=number + 1: len(pool._waiting) == expected)
+                wait_until(partial(_wait_in_number, pool, number + 1))
         threads.shutdown()
         assert served == list(range(8))
     assert pool.lent == 0
@@ -103,6 +104,10 @@ def test_pool_that_is_closed_while_connections_are_lent_stays_as_large(pool):
     with ExitStack() as held:
         for _ in range(pool.size):
             held.enter_context(pool.connection())
+
+
+def _wait_in_number(pool, number):
+    return len(pool._waiting) == number
 
 
 def test_connection_handed_to_a_request_that_has_ended_goes_to_the_next(pool, monkeypatch):

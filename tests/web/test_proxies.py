@@ -5,7 +5,6 @@ import json
 import pytest
 from flask.testing import FlaskClient
 
-from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD
 from tests.support.hosts import HOME, OFFICE, at
@@ -130,7 +129,7 @@ class TestAddressesInResponses:
             response = client.get(path, headers={"Host": host})
             assert response.status_code in (status, 400)
             if response.status_code == 400:
-                assert_error(response, 400, "validation_failed", details="Host: must be one host")
+                assert response.json["error_code"] == "validation_failed"
 
     @pytest.mark.parametrize("proto", ["", "javascript", "https, http", "HTTPS", "a b", "x" * 3000])
     def test_invalid_scheme_is_not_a_500(self, make_app, proto):
