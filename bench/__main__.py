@@ -1,44 +1,70 @@
-"""`make bench`: measure and write the report; `make bench-large`: the same with a large database, in two reports."""
+"""`make bench`: measure and write the report; `make bench-large`: the same with a large database, in two reports.
 
+`python -m bench compare REVISION` compares this checkout with another one in turn, and writes no report.
+"""
+
+import argparse
 import signal
 import sys
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
 
-from bench import console, crowds, figures, flood, large, load, memory, starts, statements, throughput
-from bench.figures import Figure
+from bench import compare, console, crowds, figures, large, memory, starts, statements, throughput
+from bench.figures import Figure, Pace
 
-REPORTS = {
-    "report": (starts, statements, throughput, flood, crowds, memory),
-    "report-large": (large,),
-    "report-console": (console,),
+Part = Callable[[Pace], Iterator[Figure]]
+REPORTS: dict[str, list[Part]] = {
+    "report": [each.measure for each in (starts, statements, throughput, crowds, memory)],
+    "report-large": [large.measure],
+    "report-console": [console.measure],
 }
 
 
-def main(name: str) -> None:
-    """Write one of the reports."""
+def main(arguments: list[str] | None = None) -> int:
+    """Write a report, also if a part of it fails. Return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("report", choices=[*REPORTS, "compare"])
+    parser.add_argument("revision", nargs="?", default="HEAD", help="to compare with")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--brief", type=float, metavar="SECONDS", help="per measurement; writes no report")
+    options = parser.parse_args(arguments)
     # As for Ctrl-C: stop the processes that were started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    load.require_wrk()
+    pace = Pace(options.rounds, options.brief or float("inf"))
+    compares = options.report == "compare"
+    compared: Part = partial(compare.measure, revision=options.revision)
+    parts = [compared] if compares else REPORTS[options.report]
     began = time.monotonic()
-    taken = list(_measure(name))
-    if name == "report":
+    taken = list(measure(parts, pace))
+    if options.report == "report":
         taken.append(figures.alone("minutes that all this takes", (time.monotonic() - began) / 60, "≤ 10"))
     print(f"\n{figures.table(taken)}")
-    figures.write(taken, name)
+    if not compares and not pace.is_brief:
+        figures.write(taken, options.report)
+        if options.report == "report":
+            figures.write_headlines(taken)
+    return int(any(figure.name in _PROBLEMS and figure.value for figure in taken))
 
 
-def _measure(name: str) -> Iterator[Figure]:
-    for module in REPORTS[name]:
-        print(f"{module.__doc__}", flush=True)
-        for figure in module.measure():
-            print(
-                f"  {figure.name}: {figure.value:.4g}"
-                + (f", ratio {figure.ratio:.3f}" if figure.ratio is not None else ""),
-                flush=True,
-            )
-            yield figure
+_PROBLEMS = ("failed requests", "parts that ended in an error")
+
+
+def measure(parts: list[Part], pace: Pace) -> Iterator[Figure]:
+    """Yield the figures of all parts. A part that raises an exception does not end the others."""
+    errors = 0
+    for part in parts:
+        try:
+            for figure in part(pace):
+                ratio = "" if figure.ratio is None else f", ratio {figure.ratio:.3f}"
+                print(f"  {figure.name}: {figure.value:.4g}{ratio}", flush=True)
+                yield figure
+        except Exception:
+            traceback.print_exc()
+            errors += 1
+    yield figures.alone("parts that ended in an error", errors, "≤ 0")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.exit(main())

@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from auth.tokens import one_time
 from bench import load
-from bench.figures import ROUNDS, Figure, against, alone
-from bench.large import AUDIT_ROWS, SESSIONS, USERS, large_service, seed
+from bench.figures import Figure, Pace, against, alone
+from bench.large import FEW, USERS, large_service, seed
 from bench.load import Load
 from bench.service import BenchService
 
@@ -64,36 +65,41 @@ SELECT (SELECT created_at::text || '~' || id FROM users WHERE id = md5('user5000
 """
 
 
-def measure() -> Iterator[Figure]:
+def measure(pace: Pace) -> Iterator[Figure]:
     """Yield the figures."""
     pages: dict[str, list[Load]] = defaultdict(list)
     users: list[Load] = []
-    with large_service("large") as service:
-        people = seed(service, USERS, SESSIONS, AUDIT_ROWS)
-        cookie = _seed_console(service)
-        paths = _paths(service)
-        for round_number in range(ROUNDS + 1):
+    with large_service("large", pace) as service:
+        people = seed(service, pace.number(USERS, brief=2 * FEW))
+        cookie = _seed_console(service, pace)
+        requests = {name: [load.get(path, cookie=cookie)] for name, path in _paths(service).items()}
+        for round_number in range(pace.rounds + 1):
             tokens = people.access_tokens(people.refresh_tokens_by_chance(500))
-            taken = {"GET /user": _ask(service, "get_as", "/user", tokens)}
-            taken |= {name: _ask(service, "get_with_cookie", path, [cookie]) for name, path in paths.items()}
-            assert not {name: one for name, one in taken.items() if one.failures}
+            requests["GET /user"] = [load.get("/user", token=token) for token in tokens]
+            taken = {
+                name: load.run(service.port, each, seconds=pace.seconds(_SECONDS), connections=1)
+                for name, each in requests.items()
+            }
             # The first round only warms up the caches.
             if round_number:
                 users.append(taken.pop("GET /user"))
                 for name, one in taken.items():
                     pages[name].append(one)
-    for name, loads in pages.items():
-        p50s, limits = [one.p50 for one in loads], [one.p50 for one in users]
-        yield against(f"console: {name}, p50 in ms, against GET /user", p50s, limits, "≤ 10")
-    slowest = max(min(one.p95 for one in loads) for loads in pages.values())
-    yield alone("console: the slowest page, p95 in ms", slowest, "≤ 200")
+    limits = [one.percentile(50) for one in users]
+    ratios = [
+        against(name, [one.percentile(50) for one in loads], limits, "≤ 10") for name, loads in pages.items()
+    ]
+    for figure in ratios:
+        print(f"    {figure.name}: {figure.ratio:.2f}")
+    slowest = max(ratios, key=lambda figure: figure.ratio or 0)
+    yield replace(slowest, name=f"the slowest page, {slowest.name}: p50 in ms, against GET /user")
+    p95 = max(min(one.percentile(95) for one in loads) for loads in pages.values())
+    yield alone("the slowest p95 of a page, in ms", p95, "≤ 200")
+    failures = sum(one.failures for loads in (users, *pages.values()) for one in loads)
+    yield alone("failed requests", failures, "≤ 0")
 
 
-def _ask(service: BenchService, kind: str, path: str, lines: list[str]) -> Load:
-    return load.run(service.port, kind, path, lines, seconds=_SECONDS, connections=1)
-
-
-def _seed_console(service: BenchService) -> str:
+def _seed_console(service: BenchService, pace: Pace) -> str:
     """Add what the console shows, unless it is there, and return the cookie of an administrator."""
     token = one_time.new_token()
     connection = service.database()
@@ -101,7 +107,7 @@ def _seed_console(service: BenchService) -> str:
         cursor.execute("SELECT 1 FROM users WHERE id = md5('other1')::uuid")
         statements = [] if cursor.fetchone() else _OTHERS.split(";\n")
         for statement in statements:
-            cursor.execute(statement)
+            cursor.execute(statement.replace("300000", str(pace.number(300_000, brief=3_000))))
         cursor.execute(_ADMINISTRATOR, (one_time.hash_token(token),))
     connection.close()
     return f"latchkey={token}"

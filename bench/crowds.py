@@ -1,13 +1,16 @@
-"""Latency of other requests with slow clients, idle connections and more log-ins than the cores can hash,
-with gunicorn alone and behind nginx.
+"""Latency of a reader beside slow clients, idle connections and floods of log-ins, with gunicorn alone and behind
+nginx.
 """
 
+import http.client
+import itertools
 import resource
 import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -15,92 +18,180 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from bench import load
-from bench.figures import ROUNDS, Figure, against, alone
-from bench.flood import seconds_until_calm
-from bench.flooder import flood
+from bench.clients import loopback
+from bench.figures import Figure, Pace, against, alone
 from bench.load import Load
 from bench.memory import proportional_mebibytes
-from bench.people import People
+from bench.people import LOG_IN, PASSWORD, People, log_in
 from bench.service import RAISED, BenchService, new_state_dir
-from tests.support.processes import CHECKOUT, free_port, wait_until
+from bench.throughput import hashes_per_second
+from tests.support.processes import free_port, wait_until
 
-SLOW, IDLE, TOO_MANY = 1000, 5000, 400
+SLOW, IDLE = 1000, 5000
+# Clients that log in with wrong passwords, and so many that the hashing queue is full.
+FLOODING, TOO_MANY = 64, 400
 # Longer than the deadline of gunicorn, so that slow clients reconnect.
 SECONDS = 11
-_OVERLOAD_SECONDS = 4
+_FLOOD_SECONDS = 4
 _DRIP = 5
 _HEAD = b"GET /settings HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+# Clients with the right password, per round, and how often they try.
+_RIGHTFUL, _TRIES = 4, 3
+# The longest that a log-in takes without load, in seconds, and how long to wait for that.
+_CALM, _LONGEST_WAIT = 0.3, 60
+_NGINX = """
+pid {directory}/pid; daemon off; worker_processes auto; worker_rlimit_nofile 20000; error_log {directory}/log;
+events {{ worker_connections 8000; }}
+http {{
+    access_log off; client_body_temp_path {directory}/body; proxy_temp_path {directory}/proxy;
+    fastcgi_temp_path {directory}/fastcgi; uwsgi_temp_path {directory}/uwsgi; scgi_temp_path {directory}/scgi;
+    upstream latchkey {{ server 127.0.0.1:{port} max_fails=0; keepalive 32; }}
+    server {{
+        listen 127.0.0.1:{own_port} backlog=4096;
+        location / {{ proxy_pass http://latchkey; proxy_http_version 1.1; proxy_set_header Connection ""; }}
+    }}
+}}
+"""
 
 
-def measure() -> Iterator[Figure]:
+def measure(pace: Pace) -> Iterator[Figure]:
     """Yield the figures."""
     _allow_open_files(2 * IDLE)
-    with _service() as (service, tokens):
-        yield from _measure(service.port, "gunicorn alone", tokens)
-        if shutil.which("nginx"):
-            with nginx(service.port) as port:
-                yield from _measure(port, "behind nginx", tokens)
-    with _service() as (service, tokens):
-        yield from _overload(service, tokens)
-
-
-def _allow_open_files(number: int) -> None:
-    """Raise the limit of open files for this process and its children."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < number:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (number, max(number, hard)))
-
-
-@contextmanager
-def _service() -> Iterator[tuple[BenchService, list[str]]]:
     arguments = {"GUNICORN_CMD_ARGS": f"--worker-connections {IDLE}"}
     with new_state_dir() as state_dir, BenchService(state_dir, **RAISED, **arguments) as service:
         people = People(service, 1000)
         people.insert()
-        yield service, people.access_tokens(people.refresh_tokens(64))
+        reader = Reader(service, people)
+        yield from _crowds(pace, reader, service.port, "gunicorn alone")
+        if shutil.which("nginx"):
+            with nginx(service.port) as port:
+                yield from _crowds(pace, reader, port, "behind nginx")
+        yield from _flood(pace, reader)
+        yield from _overload(pace, reader)
 
 
-def _measure(port: int, where: str, tokens: list[str]) -> Iterator[Figure]:
+class Reader:
+    """Sends GET /user and refreshes so rarely that the cores are left to others."""
+
+    def __init__(self, service: BenchService, people: People) -> None:
+        self.service, self.people = service, people
+        tokens = people.access_tokens(people.refresh_tokens(64))
+        self._users = [load.get("/user", token=token) for token in tokens]
+
+    def users(self, port: int, seconds: float) -> Load:
+        return load.run(port, self._users, seconds=seconds, connections=4, pause=0.05)
+
+    def refreshes(self, port: int, seconds: float) -> Load:
+        requests = self.people.refreshes(200)
+        return load.run(port, requests, seconds=seconds, connections=4, pause=0.05, renews=True)
+
+
+def _allow_open_files(number: int) -> None:
+    """Raise the limit of open files for this process and its children, as far as it may be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < number:
+        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _crowds(pace: Pace, reader: Reader, port: int, where: str) -> Iterator[Figure]:
+    slow, idle = pace.number(SLOW, brief=20), pace.number(IDLE, brief=20)
     crowds: dict[str, AbstractContextManager[None]] = {
         "no other clients": nullcontext(),
-        f"{SLOW:,} slow clients": slow_clients(port, SLOW),
-        f"{IDLE:,} idle connections": idle_connections(port, IDLE),
+        f"{slow:,} slow clients": slow_clients(port, slow),
+        f"{idle:,} idle connections": idle_connections(port, idle),
     }
     for name, crowd in crowds.items():
         with crowd:
-            answered = load.run(port, "get_as", "/user", tokens, seconds=SECONDS, connections=4, pause=20)
-        yield alone(f"p99 of GET /user with {name}, {where}, in ms", answered.p99)
+            answered = reader.users(port, pace.seconds(SECONDS))
+        yield alone(f"p99 of GET /user with {name}, {where}, in ms", answered.percentile(99))
         yield alone(f"failed GET /user with {name}, {where}", answered.failures, "≤ 0")
 
 
-def _overload(service: BenchService, tokens: list[str]) -> Iterator[Figure]:
-    def reader(seconds: int) -> Load:
-        return load.run(service.port, "get_as", "/user", tokens, seconds=seconds, connections=4, pause=20)
+def _flood(pace: Pace, reader: Reader) -> Iterator[Figure]:
+    service, seconds = reader.service, pace.seconds(_FLOOD_SECONDS)
+    quiet, flooded, hashing, checked, failures, logged_in = [], [], [], [], 0, 0
+    for number in range(pace.rounds):
+        quiet.append(reader.users(service.port, seconds))
+        hashing.append(hashes_per_second(pace.seconds(2)))
+        with (
+            _wrong_passwords(service, pace.number(FLOODING, brief=4)) as stop,
+            ThreadPoolExecutor(_RIGHTFUL + 1) as threads,
+        ):
+            refreshing = threads.submit(reader.refreshes, service.port, seconds)
+            first = 1000 - _RIGHTFUL * number
+            log_ins = threads.map(lambda user: _logs_in(service, user), range(first, first - _RIGHTFUL, -1))
+            flooded.append(reader.users(service.port, seconds))
+            failures += flooded[-1].failures + refreshing.result().failures
+            succeeded = sum(log_ins)
+            flood = stop()
+        logged_in += succeeded
+        checked.append((len(flood.milliseconds.get("401", [])) + succeeded) / flood.seconds)
+        seconds_until_calm(service)
+    during, before = ([one.percentile(99) for one in taken] for taken in (flooded, quiet))
+    yield against("p99 of GET /user during a flood, in ms, against without", during, before, "≤ 5")
+    yield alone("failed requests of others during a flood", failures, "≤ 0")
+    share = logged_in / pace.rounds / _RIGHTFUL
+    yield alone("share of rightful log-ins that succeed within three tries during a flood", share, "≥ 1")
+    yield against("log-ins/s during a flood, against what the cores can hash", checked, hashing, "≥ 0.85")
 
-    before, during, after, refused, calm, failures = [], [], [], [], [], 0
+
+def _overload(pace: Pace, reader: Reader) -> Iterator[Figure]:
+    service, number = reader.service, pace.number(TOO_MANY, brief=8)
+    before, during, after, refused, calm = [], [], [], [], []
     idle = peak = proportional_mebibytes(service.process.pid)
-    for _ in range(ROUNDS):
-        before.append(reader(2).p99)
-        with flood(service.port, TOO_MANY) as result, ThreadPoolExecutor(1) as threads:
-            reading = threads.submit(reader, _OVERLOAD_SECONDS)
+    for _ in range(pace.rounds):
+        before.append(reader.users(service.port, pace.seconds(2)))
+        with _wrong_passwords(service, number) as stop, ThreadPoolExecutor(1) as threads:
+            reading = threads.submit(reader.users, service.port, pace.seconds(_FLOOD_SECONDS))
             # Summing up the memory takes milliseconds of a core, so do it rarely.
             while wait([reading], 0.5).not_done:
                 peak = max(peak, proportional_mebibytes(service.process.pid))
-        during.append(reading.result().p99)
-        failures += reading.result().failures
-        assert result.refused_p99 is not None, result
-        refused.append(result.refused_p99)
+            refused.append(stop().percentile(99, "503"))
+        during.append(reading.result())
         calm.append(seconds_until_calm(service))
-        after.append(reader(2).p99)
-    yield against(
-        f"p99 of GET /user while {TOO_MANY} clients log in at once, in ms, against before", during, before
-    )
-    yield alone(f"failed GET /user while {TOO_MANY} clients log in at once, turned away too", failures)
-    yield alone("p99 of the first answers of 503, in ms", median(refused))
-    yield alone(f"memory of the whole service while {TOO_MANY} clients log in at once, in MiB", peak, "≤ 280")
-    yield alone("memory added by that, in MiB", peak - idle)
+        after.append(reader.users(service.port, pace.seconds(2)))
+    p99s = [[one.percentile(99) for one in taken] for taken in (before, during, after)]
+    yield against(f"p99 of GET /user while {number} clients log in, in ms, against before", p99s[1], p99s[0])
+    failures = sum(one.failures for one in during)
+    yield alone(f"failed GET /user while {number} clients log in, turned away too", failures)
+    yield alone("p99 of the responses with 503, in ms", median(refused))
+    yield alone(f"memory added while {number} clients log in, in MiB", peak - idle)
     yield alone("seconds until a log-in is as quick as before, when they have gone", median(calm))
-    yield against("p99 of GET /user then, in ms, against before", after, before)
+    yield against("p99 of GET /user then, in ms, against before", p99s[2], p99s[0])
+
+
+def _wrong_passwords(service: BenchService, clients: int) -> AbstractContextManager[Callable[[], Load]]:
+    requests = [log_in(number, "Wrong-Horse-1") for number in range(1, 901)]
+    return load.sending(service.port, requests, connections=clients, addresses=clients)
+
+
+def seconds_until_calm(service: BenchService) -> float:
+    """Wait until the hashing queue is empty, and return the seconds that took."""
+    # Log in from other addresses, so that limits do not interfere with the measurement.
+    began, addresses = time.monotonic(), map(loopback, itertools.count(50_000))
+
+    def asked_in_calm() -> float | None:
+        asked = time.monotonic()
+        body = {"email": "user500@bench.example", "password": PASSWORD}
+        status, _ = service.post(LOG_IN, body, source=next(addresses))
+        return asked if status == 200 and time.monotonic() - asked < _CALM else None
+
+    asked = wait_until(asked_in_calm, _LONGEST_WAIT)
+    assert asked
+    return asked - began
+
+
+def _logs_in(service: BenchService, number: int) -> bool:
+    for _ in range(_TRIES):
+        try:
+            status, _ = service.post(LOG_IN, {"email": f"user{number}@bench.example", "password": PASSWORD})
+        except (OSError, http.client.HTTPException):
+            status = 0
+        if status == 200:
+            return True
+        time.sleep(2)  # the Retry-After
+    return False
 
 
 @contextmanager
@@ -138,11 +229,6 @@ def idle_connections(port: int, number: int) -> Iterator[None]:
         yield
 
 
-def _is_taken(port: int) -> bool:
-    with socket.socket() as connection:
-        return connection.connect_ex(("127.0.0.1", port)) == 0
-
-
 def _connect(port: int, sent: bytes) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", port), timeout=30)
     connection.sendall(sent)
@@ -151,29 +237,19 @@ def _connect(port: int, sent: bytes) -> socket.socket:
 
 @contextmanager
 def nginx(port: int) -> Iterator[int]:
-    """Run nginx in front of the service, as in deploy/nginx.conf but without TLS; yield its port."""
+    """Run nginx in front of the service, without the limits and TLS of deploy/nginx.conf; yield its port."""
     own_port = free_port()
-    text = (CHECKOUT / "deploy" / "nginx.conf").read_text()
-    upstream = text[text.index("upstream") : text.index("server {\n    listen 80")].replace(
-        "127.0.0.1:8000", f"127.0.0.1:{port}"
-    )
-    server = text[text.index("    server_tokens") :]
     with TemporaryDirectory(prefix="latchkey-bench-") as directory:
-        places = "".join(
-            f"{kind}_temp_path {directory}/{kind};"
-            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        )
-        events = f"pid {directory}/pid; error_log {directory}/error.log; worker_processes auto; worker_rlimit_nofile 20000; events {{ worker_connections 8000; }}"
         path = Path(directory, "nginx.conf")
-        path.write_text(
-            f"{events} http {{ {places} {upstream} server {{ listen 127.0.0.1:{own_port};\n{server} }}"
-        )
-        process = subprocess.Popen(
-            ["nginx", "-c", str(path), "-e", f"{directory}/error.log", "-g", "daemon off;"]
-        )
-        try:
-            wait_until(lambda: _is_taken(own_port))
-            yield own_port
-        finally:
-            process.terminate()
-            process.wait()
+        path.write_text(_NGINX.format(directory=directory, port=port, own_port=own_port))
+        with subprocess.Popen(["nginx", "-c", str(path), "-e", f"{directory}/log"]) as process:
+            try:
+                wait_until(lambda: _is_taken(own_port))
+                yield own_port
+            finally:
+                process.terminate()
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0

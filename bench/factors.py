@@ -1,6 +1,5 @@
 """Authenticator apps of the users under measurement, and verifications that each spend a time step."""
 
-import json
 import uuid
 
 import jwt
@@ -9,6 +8,7 @@ from psycopg2.extras import execute_values, register_uuid
 
 from auth.factors import totp
 from auth.tokens.keys import SEALING, Sealer, derive
+from bench import load
 from bench.people import People
 
 VERIFY = "/factors/%s/verify"
@@ -40,7 +40,7 @@ class Apps:
             execute_values(cursor, _FACTORS, rows, "(%s, %s, 'totp', now(), %s)", page_size=1000)
 
     def verifications(self) -> list[str]:
-        """Return one verification for each factor: its id, an access token and a body."""
+        """Return a request to verify each factor."""
         challenges = [(uuid.uuid4(), *factor) for factor in self._factors]
         rows = [
             (challenge_id, claims["sub"], claims["session_id"], factor_id)
@@ -54,7 +54,7 @@ class Apps:
         # Created last, because a code is good for half a minute at least.
         code = pyotp.TOTP(self._secret).now()
         return [
-            f"{factor_id} {token} {json.dumps({'challenge_id': str(challenge_id), 'code': code})}"
+            load.post(VERIFY % factor_id, {"challenge_id": str(challenge_id), "code": code}, token=token)
             for challenge_id, factor_id, token in challenges
         ]
 

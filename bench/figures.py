@@ -1,26 +1,46 @@
 """The figures of a report, and the report itself."""
 
-import json
+import math
 import os
 import platform
 import re
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-ROUNDS = 5
 # The figures that docs/performance.md begins with.
 HEADLINES = {
     "GET /user/s, against the constant answer",
-    "refreshes/s, against the constant answer",
+    "refresh/s, against the constant answer",
     "log-ins/s, against what the cores can hash",
     "memory of the whole service after 100,000 requests, in MiB",
     "start again, in s",
     "memory of the whole service, idle, in MiB",
 }
-_DIRECTORY = Path(__file__).parent
-_PAGE = _DIRECTORY.parent / "docs" / "performance.md"
+DIRECTORY = Path(__file__).parent
+PAGE = DIRECTORY.parent / "docs" / "performance.md"
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often each measurement is repeated, and for how many seconds it lasts at most. A `brief` one proves that
+    the bench works, with few users; its figures say nothing.
+    """
+
+    rounds: int = 5
+    longest: float = math.inf
+
+    @property
+    def is_brief(self) -> bool:
+        return self.longest < math.inf
+
+    def seconds(self, usual: float) -> float:
+        return min(usual, self.longest)
+
+    def number(self, usual: int, brief: int) -> int:
+        """Return a number of users or requests."""
+        return brief if self.is_brief else usual
 
 
 @dataclass(frozen=True)
@@ -37,7 +57,9 @@ class Figure:
 
 def against(name: str, values: Sequence[float], limits: Sequence[float], target: str | None = None) -> Figure:
     """Return the medians of the values, of the limits, and of the ratio of each round."""
-    ratio = statistics.median(value / limit for value, limit in zip(values, limits, strict=True))
+    ratio = statistics.median(
+        value / limit if limit else math.nan for value, limit in zip(values, limits, strict=True)
+    )
     return Figure(
         name, statistics.median(values), statistics.median(limits), ratio, target, _holds(ratio, target)
     )
@@ -78,21 +100,17 @@ def table(figures: Sequence[Figure]) -> str:
     return "\n".join([f"| {lines[0]} |", f"|{rule}|", *(f"| {line} |" for line in lines[1:])])
 
 
-def write(figures: Sequence[Figure], name: str) -> None:
-    """Write `bench/<name>.md` and `.json`, and the headlines into docs/performance.md."""
-    (_DIRECTORY / f"{name}.md").write_text(f"{_machine()}\n\n{table(figures)}\n")
-    report = {"figures": [asdict(figure) for figure in figures]}
-    (_DIRECTORY / f"{name}.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
-    headlines = [figure for figure in figures if figure.name in HEADLINES]
-    if headlines:
-        text = f"<!-- headlines -->\n{table(headlines)}\n<!-- end of headlines -->"
-        page = re.sub(
-            "<!-- headlines -->.*<!-- end of headlines -->",
-            lambda _: text,
-            _PAGE.read_text(),
-            flags=re.DOTALL,
-        )
-        _PAGE.write_text(page)
+def write(figures: Sequence[Figure], name: str, directory: Path = DIRECTORY) -> None:
+    """Write `<name>.md`."""
+    (directory / f"{name}.md").write_text(f"{_machine()}\n\n{table(figures)}\n")
+
+
+def write_headlines(figures: Sequence[Figure], page: Path = PAGE) -> None:
+    """Replace the table that the page begins with."""
+    headlines = table([figure for figure in figures if figure.name in HEADLINES])
+    text = f"<!-- headlines -->\n{headlines}\n<!-- end of headlines -->"
+    old = re.compile("<!-- headlines -->.*<!-- end of headlines -->", re.DOTALL)
+    page.write_text(old.sub(lambda _: text, page.read_text()))
 
 
 def _holds(value: float, target: str | None) -> bool | None:

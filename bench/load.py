@@ -1,79 +1,111 @@
-"""Load from wrk: closed loops, in which each connection sends its next request after the response."""
+"""Load from clients in a closed loop, over keep-alive connections, in a process of its own."""
 
 import json
-import shutil
+import math
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from statistics import quantiles
+from typing import Any
 
-_SCRIPT = Path(__file__).with_name("requests.lua")
+from tests.support.processes import CHECKOUT
+
 CONNECTIONS = 32
 
 
 @dataclass(frozen=True)
 class Load:
-    """Latencies of responses in milliseconds. `failures` are statuses from 400 on and missing responses."""
+    """The latencies of responses in milliseconds, by status; `lost` for missing responses."""
 
-    requests: int
     seconds: float
-    p50: float
-    p95: float
-    p99: float
-    failures: int
+    milliseconds: dict[str, list[float]]
+
+    @property
+    def failures(self) -> int:
+        return sum(len(times) for status, times in self.milliseconds.items() if status >= "4")
+
+    @property
+    def requests(self) -> int:
+        """The number of responses that are no failure."""
+        return len(self._latencies)
 
     @property
     def per_second(self) -> float:
-        """Responses a second."""
         return self.requests / self.seconds
 
+    def percentile(self, percent: int, status: str | None = None) -> float:
+        """Return a latency of the responses that are no failure, or have a status; `nan` without any."""
+        times = self.milliseconds.get(status, []) if status else self._latencies
+        return quantiles(times, n=100, method="inclusive")[percent - 1] if len(times) > 1 else math.nan
 
-def require_wrk() -> None:
-    """Install wrk with apt-get if it is missing. If that fails, exit with instructions."""
-    if shutil.which("wrk"):
-        return
-    print("Installing wrk …", flush=True)
-    try:
-        subprocess.run(["apt-get", "update"], check=True, capture_output=True)
-        subprocess.run(
-            ["apt-get", "install", "-y", "--no-install-recommends", "wrk"], check=True, capture_output=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        sys.exit(
-            "The load generator wrk is missing: apt-get install wrk, brew install wrk, or see github.com/wg/wrk"
-        )
+    @property
+    def _latencies(self) -> list[float]:
+        return [each for status, times in self.milliseconds.items() if status < "4" for each in times]
 
 
-def run(
+def get(path: str, *, token: str = "", cookie: str = "") -> str:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{_credentials(token, cookie)}\r\n"
+
+
+def post(path: str, body: dict[str, Any], *, token: str = "") -> str:
+    text = json.dumps(body)
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return f"{head}{_credentials(token, '')}Content-Length: {len(text)}\r\n\r\n{text}"
+
+
+def _credentials(token: str, cookie: str) -> str:
+    bearer = f"Authorization: Bearer {token}\r\n" if token else ""
+    return bearer + (f"Cookie: {cookie}\r\n" if cookie else "")
+
+
+def run(port: int, requests: Sequence[str], *, seconds: float, **options: Any) -> Load:
+    """Send the requests in turn for some seconds. The `options` are those of `sending`."""
+    with sending(port, requests, **options) as stop:
+        time.sleep(seconds)
+        return stop()
+
+
+@contextmanager
+def sending(
     port: int,
-    kind: str,
-    path: str,
-    lines: Sequence[str] = (),
+    requests: Sequence[str],
     *,
-    seconds: float,
     connections: int = CONNECTIONS,
-    pause: int = 0,
-) -> Load:
-    """Send requests of a kind (see requests.lua), built from `lines`.
+    pause: float = 0,
+    addresses: int = 1,
+    renews: bool = False,
+) -> Iterator[Callable[[], Load]]:
+    """Send the requests in turn inside the context, from a number of loopback addresses.
 
-    `pause` is the time between two requests of a connection, in milliseconds.
+    Yields a function that stops and returns what was measured. `pause` is in seconds, between the requests of a
+    connection. With `renews` a request is sent again with the refresh token of its response.
     """
-    with tempfile.NamedTemporaryFile("w", suffix=".lines") as file:
-        file.write("\n".join(lines))
-        file.flush()
-        command = [
-            "wrk",
-            "-t1",
-            f"-c{connections}",
-            f"-d{seconds}s",
-            "--timeout",
-            "30s",
-            "-s",
-            str(_SCRIPT),
-            f"http://127.0.0.1:{port}",
-        ]
-        arguments = [kind, path, file.name if lines else "-", str(pause)]
-        done = subprocess.run([*command, "--", *arguments], check=True, capture_output=True, text=True)
-    return Load(**json.loads(done.stdout.splitlines()[-1]))
+    repeated = list(requests) * math.ceil(connections / len(requests))
+    job = {"port": port, "connections": connections, "pause": pause, "addresses": addresses, "renews": renews}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.clients"],
+        cwd=CHECKOUT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin
+    assert process.stdout
+
+    def stop() -> Load:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.close()
+        return Load(**json.loads(process.stdout.read()))
+
+    with process:
+        process.stdin.write(json.dumps(job | {"requests": repeated}) + "\n")
+        process.stdin.flush()
+        process.stdout.readline()  # all clients are connected
+        try:
+            yield stop
+        finally:
+            process.kill()

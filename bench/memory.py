@@ -4,25 +4,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import load
-from bench.figures import Figure, against, alone
-from bench.people import REFRESH, People
+from bench.figures import Figure, Pace, against, alone
+from bench.people import People
 from bench.service import RAISED, BenchService, new_state_dir
 from tests.support.processes import children_of
 
 REQUESTS = 100_000
-_SECONDS = 5
 
 
-def measure() -> Iterator[Figure]:
+def measure(pace: Pace) -> Iterator[Figure]:
     """Yield the figures."""
     with new_state_dir() as state_dir, BenchService(state_dir, **RAISED) as service:
         idle = proportional_mebibytes(service.process.pid)
         people = People(service, 1000)
         people.insert()
         tokens = people.access_tokens(people.refresh_tokens(256))
-        _send(service, people, tokens, REQUESTS // 2)
+        requests = pace.number(REQUESTS, brief=200)
+        _send(service, people, tokens, requests // 2)
         half = proportional_mebibytes(service.process.pid)
-        _send(service, people, tokens, REQUESTS // 2)
+        _send(service, people, tokens, requests // 2)
         end = proportional_mebibytes(service.process.pid)
     yield alone("memory of the whole service, idle, in MiB", idle, "≤ 145")
     yield alone("memory of the whole service after 100,000 requests, in MiB", end, "≤ 215")
@@ -49,6 +49,7 @@ def _kibibytes(pid: int) -> int:
 def _send(service: BenchService, people: People, tokens: list[str], requests: int) -> None:
     sent = 0
     while sent < requests:
-        sent += load.run(service.port, "get_as", "/user", tokens, seconds=_SECONDS).requests
-        refresh_tokens = people.refresh_tokens(load.CONNECTIONS * 2)
-        sent += load.run(service.port, "refresh", REFRESH, refresh_tokens, seconds=_SECONDS).requests
+        users = [load.get("/user", token=token) for token in tokens]
+        sent += load.run(service.port, users, seconds=min(5, requests / 1000)).requests
+        refreshes = people.refreshes(load.CONNECTIONS * 2)
+        sent += load.run(service.port, refreshes, seconds=min(5, requests / 1000), renews=True).requests

@@ -1,12 +1,12 @@
 """Passkeys of the users under measurement, and sign-ins that answer prepared challenges."""
 
-import json
 import secrets
 import uuid
 from hashlib import md5
 
 from psycopg2.extras import execute_values, register_uuid
 
+from bench import load
 from bench.people import People
 from tests.support.authenticator import ES256, Authenticator, Key, Passkey, encode
 
@@ -37,7 +37,7 @@ class Passkeys:
             execute_values(cursor, _PASSKEYS, rows, template)
 
     def sign_ins(self, number: int) -> list[str]:
-        """Return the bodies of sign-ins, each with its own challenge."""
+        """Return requests to sign in, each with its own challenge."""
         challenges = [(uuid.uuid4(), secrets.token_bytes(64)) for _ in range(number)]
         template = "(%s, 'passkey_authentication', %s, now() + interval '1 hour')"
         with self._people.service.database() as connection, connection.cursor() as cursor:
@@ -48,4 +48,4 @@ class Passkeys:
         options = {"challenge": encode(challenge), "rpId": "localhost"}
         passkey = self._passkeys[place % len(self._passkeys)]
         credential = self._authenticator.get(options, passkey)
-        return json.dumps({"challenge_id": str(challenge_id), "credential": credential})
+        return load.post(SIGN_IN, {"challenge_id": str(challenge_id), "credential": credential})

@@ -10,6 +10,7 @@ import bcrypt
 from psycopg2.extensions import connection as Connection
 
 from auth.tokens.refresh_tokens import RefreshTokens
+from bench import load
 from bench.service import BenchService
 
 PASSWORD = "Correct-Horse-1"
@@ -74,6 +75,10 @@ class People:
         self.sessions += number
         return tokens
 
+    def refreshes(self, number: int) -> list[str]:
+        """Return requests that refresh `number` new sessions."""
+        return [refresh(token) for token in self.refresh_tokens(number)]
+
     def refresh_tokens_by_chance(self, number: int) -> list[str]:
         """Return the refresh tokens of `number` existing sessions, chosen at random."""
         return self._refresh_tokens(_KNOWN_SESSIONS, (random.sample(range(1, self.sessions + 1), number),))
@@ -104,7 +109,16 @@ class People:
         return tokens
 
     def log_ins(self, number: int | None = None) -> list[str]:
-        """Return the body of a log-in for each user, or for `number` users chosen at random."""
+        """Return a log-in of each user, or of `number` users chosen at random."""
         numbers = range(1, self.users + 1)
-        chosen = numbers if number is None else random.sample(numbers, number)
-        return [json.dumps({"email": f"user{each}@bench.example", "password": PASSWORD}) for each in chosen]
+        return [log_in(each) for each in (numbers if number is None else random.sample(numbers, number))]
+
+
+def refresh(refresh_token: str) -> str:
+    """Return the request."""
+    return load.post(REFRESH, {"refresh_token": refresh_token})
+
+
+def log_in(number: int, password: str = PASSWORD) -> str:
+    """Return the request of a user, with a password."""
+    return load.post(LOG_IN, {"email": f"user{number}@bench.example", "password": password})

@@ -4,7 +4,8 @@ import http.client
 import json
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +15,8 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 
 from auth.settings.state import running_postgres_url
-from tests.support.processes import CHECKOUT, Service
+from bench import load
+from tests.support.processes import CHECKOUT, GUNICORN, Service, children_of, sockets_of
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 _LIMITS = (
@@ -31,6 +33,8 @@ _LIMITS = (
 # Requests are counted, but never refused.
 RAISED = {f"AUTH_RATE_LIMIT_{name}": "1000000000 per 5 minutes" for name in _LIMITS}
 
+_TRIES = 5
+
 
 class BenchService(Service):
     """The service with its embedded database, which measurements also query directly."""
@@ -38,11 +42,13 @@ class BenchService(Service):
     # Seconds to wait for the start: an upgrade compares each user of a large database.
     PATIENCE = 600
 
-    def __init__(self, state_dir: Path, **environment: str) -> None:
+    def __init__(self, state_dir: Path, checkout: str = "", **environment: str) -> None:
+        """Another checkout is run by its own `.venv`."""
         environment.setdefault("AUTH_WORKERS", str(WORKERS))
         # The shipped default; services of the tests hash at the lowest cost.
         environment.setdefault("AUTH_BCRYPT_COST", "10")
-        super().__init__(state_dir, command=None, user=None, **environment)
+        command = [f"{checkout}/.venv/bin/python", *GUNICORN] if checkout else None
+        super().__init__(state_dir, command=command, directory=checkout or CHECKOUT, user=None, **environment)
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
@@ -80,6 +86,42 @@ class BenchService(Service):
             return response.status, json.loads(response.read())
         finally:
             connection.close()
+
+
+def balanced_load(service: Service, requests: Sequence[str], *, seconds: float, **options: Any) -> load.Load:
+    """Send requests as `load.run`, over connections of which each worker has half its share at least.
+
+    A worker may accept most of those that arrive at once.
+    """
+    for _ in range(_TRIES):
+        with load.sending(service.port, requests, **options) as stop:
+            time.sleep(seconds / 10)
+            if _is_balanced(service, options.get("connections", load.CONNECTIONS)):
+                time.sleep(seconds * 9 / 10)
+                return stop()
+    return load.run(service.port, requests, seconds=seconds, **options)
+
+
+def _is_balanced(service: Service, connections: int) -> bool:
+    table = Path("/proc/net/tcp")
+    if not table.exists():
+        return True
+    rows = [line.split() for line in table.read_text().splitlines()[1:]]
+    established = {
+        f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{service.port:04X}") and row[3] == "01"
+    }
+    numbers = [len(sockets_of(pid) & established) for pid in children_of(service.process.pid)]
+    return sum(number >= connections // (2 * WORKERS) for number in numbers) >= WORKERS
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the time that a process and its descendants have spent on processors. Linux only."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(map(processor_seconds, children_of(pid)))
 
 
 class Constant(Service):

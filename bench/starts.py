@@ -3,11 +3,11 @@
 import time
 from collections.abc import Iterator
 
-from bench.figures import Figure, alone
+from bench.figures import Figure, Pace, alone
 from bench.service import BenchService, new_state_dir
 
 
-def measure() -> Iterator[Figure]:
+def measure(_pace: Pace) -> Iterator[Figure]:
     """Yield the figures."""
     with new_state_dir() as state_dir:
         yield alone("first start ever, with a new database, in s", _start(BenchService(state_dir)))

@@ -1,12 +1,15 @@
 """The reports of `make bench`, and the figures in docs/performance.md."""
 
-import json
+import math
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bench import figures
-from bench.figures import Figure, against, alone, table
+from bench import compare, figures, load
+from bench.__main__ import REPORTS, measure
+from bench.figures import Figure, Pace, against, alone, table
+from tests.support.local_server import Handler, LocalServer
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -33,19 +36,11 @@ def test_table_marks_missed_targets():
     ]
 
 
-def test_headlines_are_written_into_the_report_and_the_page(tmp_path, monkeypatch):
+def test_headlines_are_written_into_the_page(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("Before.\n<!-- headlines -->\nold\n<!-- end of headlines -->\nAfter.\n")
-    monkeypatch.setattr(figures, "_DIRECTORY", tmp_path)
-    monkeypatch.setattr(figures, "_PAGE", page)
     headline, other = alone("start again, in s", 1, "≤ 2"), alone("x", 1)
-
-    figures.write([headline, other], "report")
-
-    assert json.loads((tmp_path / "report.json").read_text())["figures"][0] == {
-        "name": "start again, in s", "value": 1, "limit": None, "ratio": None, "target": "≤ 2", "holds": True,
-    }  # fmt: skip
-    assert table([headline, other]) in (tmp_path / "report.md").read_text()
+    figures.write_headlines([headline, other], page)
     assert page.read_text() == (
         f"Before.\n<!-- headlines -->\n{table([headline])}\n<!-- end of headlines -->\nAfter.\n"
     )
@@ -54,3 +49,53 @@ def test_headlines_are_written_into_the_report_and_the_page(tmp_path, monkeypatc
 def test_page_shows_every_headline():
     page = (ROOT / "docs" / "performance.md").read_text()
     assert [name for name in figures.HEADLINES if f"| {name}" not in page] == []
+
+
+@pytest.mark.parametrize(
+    "part",
+    [*(part for parts in REPORTS.values() for part in parts), partial(compare.measure, revision=".")],
+    ids=lambda part: getattr(part, "__module__", "bench.compare"),
+)
+def test_every_part_of_the_bench_runs(part):
+    *taken, errors = measure([part], Pace(rounds=1, longest=0.3))
+    assert taken
+    assert errors.value == 0
+
+
+def test_report_goes_on_after_a_part_that_fails(tmp_path):
+    def broken(_pace):
+        yield alone("before", 1)
+        raise OSError("no such program")
+
+    taken = list(measure([broken, lambda _pace: iter([alone("next part", 2)])], Pace()))
+    figures.write(taken, "report", tmp_path)
+    assert [(figure.name, figure.value) for figure in taken] == [
+        ("before", 1),
+        ("next part", 2),
+        ("parts that ended in an error", 1),
+    ]
+    assert "next part" in (tmp_path / "report.md").read_text()
+
+
+class Unreliable(Handler):
+    protocol_version = "HTTP/1.1"
+    answered = 0
+
+    def do_GET(self):
+        type(self).answered += 1
+        if self.answered % 3 == 0:
+            self.close_connection = True
+            return
+        self.send_response(200 if self.answered % 3 == 1 else 503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def test_failed_requests_are_counted_and_do_not_end_the_load():
+    with LocalServer(Unreliable) as server:
+        taken = load.run(int(server.url.rpartition(":")[2]), [load.get("/")], seconds=0.5, connections=2)
+    assert set(taken.milliseconds) == {"200", "503", "lost"}
+    assert taken.requests == len(taken.milliseconds["200"]) > 1
+    assert taken.failures == len(taken.milliseconds["503"]) + len(taken.milliseconds["lost"])
+    assert taken.percentile(99) > 0
+    assert math.isnan(taken.percentile(99, "404"))

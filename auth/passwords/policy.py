@@ -1,11 +1,23 @@
 """The password policy (NIST SP 800-63B, section 5.1.1.2)."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
+from types import ModuleType
 
 from auth.settings import Settings
 
+
+def _read_common_passwords() -> frozenset[str]:
+    """Read a list of zxcvbn without its other words and their indexes, which would take 12 MiB."""
+    package, lists = find_spec("zxcvbn"), ModuleType("frequency_lists")
+    directories = list((package and package.submodule_search_locations) or ())
+    SourceFileLoader(lists.__name__, f"{directories[0]}/frequency_lists.py").exec_module(lists)
+    return frozenset(lists.FREQUENCY_LISTS["passwords"][:10_000])
+
+
 # Not the score of zxcvbn: a list can be explained to a user.
-_COMMON = frozenset(FREQUENCY_LISTS["passwords"][:10_000])
+_COMMON = _read_common_passwords()
 _LEAST_CORE, _MOST_ADDED = 4, 4
 # A 1 stands for i or l.
 _LEET = [str.maketrans("4@83690!|$57+21", f"aabeggoiissttz{one}") for one in "il"]

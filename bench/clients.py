@@ -1,0 +1,162 @@
+"""The process of the load generator, which `bench.load` starts: clients in a closed loop.
+
+Each client sends its next request after the response. One loop over sockets with prepared requests takes a
+twentieth of the service's own time for a request.
+"""
+
+import heapq
+import json
+import re
+import selectors
+import socket
+import sys
+import time
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from itertools import count
+
+_LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
+_TOKEN = re.compile(rb'"refresh_token":\s*"([\w-]+)"')
+LOST = "lost"  # instead of a status
+_AFTER_LOSS = 0.05  # seconds until the client connects again
+
+
+@dataclass
+class Client:
+    """A connection from one of this machine's addresses, with the request that it waits for."""
+
+    port: int
+    address: str
+    began: float = 0.0
+    request: bytes = b""
+    answer: bytes = b""
+    connection: socket.socket | None = None
+
+    def send(self, request: bytes) -> None:
+        assert self.connection
+        self.request, self.answer, self.began = request, b"", time.monotonic()
+        self.connection.sendall(request)
+
+    def receive(self) -> str | None:
+        """Return the status when the response is complete."""
+        assert self.connection
+        try:
+            received = self.connection.recv(262_144)
+        except OSError:
+            received = b""
+        self.answer += received
+        head, end, body = self.answer.partition(b"\r\n\r\n")
+        if end:
+            length = _LENGTH.search(head)
+            if len(body) >= (int(length[1]) if length else 0):
+                return head[9:12].decode()
+        return None if received else LOST
+
+
+def loopback(number: int) -> str:
+    """Return one of 63,000 loopback addresses."""
+    return f"127.0.{1 + number // 250}.{1 + number % 250}"
+
+
+def _renewed(request: bytes, answer: bytes) -> bytes:
+    """Return the request with the refresh token of its response, which is as long."""
+    old, new = _TOKEN.search(request), _TOKEN.search(answer)
+    return request.replace(old[1], new[1]) if old and new else request
+
+
+class Loop:
+    """Sends the requests in turn until standard input is closed. `milliseconds` are by status."""
+
+    def __init__(self, port: int, connections: int, pause: float, addresses: int, renews: bool) -> None:
+        self.milliseconds: dict[str, list[float]] = defaultdict(list)
+        self._clients = [Client(port, loopback(number % addresses)) for number in range(connections)]
+        self._pause, self._renews = pause, renews
+        self._selector = selectors.DefaultSelector()
+        # Requests to be sent later: when, a number that no two have, and the client.
+        self._later: list[tuple[float, int, Client]] = []
+        self._numbers = count()
+
+    def run(self, requests: list[bytes]) -> float:
+        """Return for how many seconds the requests were sent."""
+        self._requests = deque(requests)
+        self._selector.register(sys.stdin, selectors.EVENT_READ)
+        began = time.monotonic()
+        for client in self._clients:
+            self._connect(client)
+        print("sending", flush=True)
+        while True:
+            for key, _ in self._selector.select(self._wait()):
+                if not key.data:
+                    return time.monotonic() - began
+                self._receive(key.data)
+            self._send_what_is_due()
+
+    def _wait(self) -> float | None:
+        return max(0.0, self._later[0][0] - time.monotonic()) if self._later else None
+
+    def _send_what_is_due(self) -> None:
+        while self._later and self._later[0][0] <= time.monotonic():
+            _, _, client = heapq.heappop(self._later)
+            if client.connection:
+                self._send(client)
+            else:
+                self._connect(client)
+
+    def _connect(self, client: Client) -> None:
+        try:
+            connection = socket.create_connection(("127.0.0.1", client.port), 30, (client.address, 0))
+        except OSError:
+            self._lose(client)
+        else:
+            client.connection = connection
+            self._selector.register(connection, selectors.EVENT_READ, client)
+            self._send(client)
+
+    def _send(self, client: Client) -> None:
+        try:
+            client.send(self._requests.popleft())
+        except OSError:
+            self._requests.append(client.request)
+            self._lose(client)
+
+    def _receive(self, client: Client) -> None:
+        if (status := client.receive()) is None:
+            return
+        self._requests.append(_renewed(client.request, client.answer) if self._renews else client.request)
+        if status == LOST:
+            self._lose(client)
+            return
+        self.milliseconds[status].append((time.monotonic() - client.began) * 1000)
+        if b"\r\nConnection: close\r\n" in client.answer:
+            self._close(client)
+            self._send_later(client, self._pause)
+        elif self._pause:
+            self._send_later(client, self._pause)
+        else:
+            self._send(client)
+
+    def _lose(self, client: Client) -> None:
+        self.milliseconds[LOST].append(0.0)
+        self._close(client)
+        self._send_later(client, _AFTER_LOSS)
+
+    def _close(self, client: Client) -> None:
+        if client.connection:
+            self._selector.unregister(client.connection)
+            client.connection.close()
+            client.connection = None
+
+    def _send_later(self, client: Client, seconds: float) -> None:
+        heapq.heappush(self._later, (time.monotonic() + seconds, next(self._numbers), client))
+
+
+def main() -> None:
+    job = json.loads(sys.stdin.readline())
+    requests = [request.encode() for request in job.pop("requests")]
+    loop = Loop(**job)
+    seconds = loop.run(requests)
+    print(json.dumps({"milliseconds": loop.milliseconds, "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()
