@@ -58,19 +58,20 @@ def measure(pace: Pace, revision: str) -> Iterator[Figure]:
     other = CHECKOUT if revision == "." else _worktree(revision)
     with ExitStack() as stack:
         ours, theirs = (_Contender(stack.enter_context(_start(stack, place))) for place in (CHECKOUT, other))
-        for number in range(pace.rounds + 1):
+        for number in range(pace.warm_ups + pace.rounds):
             for name in _TARGETS:
                 for contender in (ours, theirs) if number % 2 else (theirs, ours):
-                    contender.measure(name, pace.seconds(_SECONDS) if number else 1)
+                    contender.measure(name, pace.seconds(_SECONDS))
     for name, (rate, p99) in _TARGETS.items():
-        # The first round only warms up.
-        loads = ours.loads[name][1:], theirs.loads[name][1:]
+        loads = ours.loads[name][pace.warm_ups :], theirs.loads[name][pace.warm_ups :]
         rates = [[one.per_second for one in each] for each in loads]
         yield against(f"{name}/s, against {revision}", rates[0], rates[1], rate)
         for percent, target in ((50, None), (99, p99)):
             times = [[one.percentile(percent) for one in each] for each in loads]
             yield against(f"{name} p{percent} in ms, against {revision}", times[0], times[1], target)
-        mine, its = ([1000 * each for each in one.processor_time[name][1:]] for one in (ours, theirs))
+        mine, its = (
+            [1000 * each for each in one.processor_time[name][pace.warm_ups :]] for one in (ours, theirs)
+        )
         yield against(f"{name}, processor time in ms, against {revision}", mine, its)
     failures = sum(one.failures for who in (ours, theirs) for loads in who.loads.values() for one in loads)
     yield alone("failed requests", failures, "≤ 0")

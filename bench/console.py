@@ -73,7 +73,7 @@ def measure(pace: Pace) -> Iterator[Figure]:
         people = seed(service, pace.number(USERS, brief=2 * FEW))
         cookie = _seed_console(service, pace)
         requests = {name: [load.get(path, cookie=cookie)] for name, path in _paths(service).items()}
-        for round_number in range(pace.rounds + 1):
+        for round_number in range(pace.warm_ups + pace.rounds):
             tokens = people.access_tokens(people.refresh_tokens_by_chance(500))
             requests["GET /user"] = [load.get("/user", token=token) for token in tokens]
             taken = {
@@ -81,7 +81,7 @@ def measure(pace: Pace) -> Iterator[Figure]:
                 for name, each in requests.items()
             }
             # The first round only warms up the caches.
-            if round_number:
+            if round_number >= pace.warm_ups:
                 users.append(taken.pop("GET /user"))
                 for name, one in taken.items():
                     pages[name].append(one)

@@ -35,6 +35,11 @@ class Pace:
     def is_brief(self) -> bool:
         return self.longest < math.inf
 
+    @property
+    def warm_ups(self) -> int:
+        """The number of rounds before those that count."""
+        return 0 if self.is_brief else 1
+
     def seconds(self, usual: float) -> float:
         return min(usual, self.longest)
 

@@ -44,13 +44,13 @@ def measure(pace: Pace) -> Iterator[Figure]:
             "small": seed(both["small"], FEW),
         }
         requests = {size: _requests(both[size], people[size], pace.seconds(_SECONDS)) for size in both}
-        for round_number in range(pace.rounds + 1):
+        for round_number in range(pace.warm_ups + pace.rounds):
             for name in requests["large"]:
                 for size in both:
                     answered = requests[size][name]()
                     failures += answered.failures
                     # The first round only warms up the caches.
-                    if round_number:
+                    if round_number >= pace.warm_ups:
                         taken[name][size].append(answered)
     for name, target in _TARGETS.items():
         yield against(

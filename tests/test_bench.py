@@ -1,13 +1,12 @@
 """The reports of `make bench`, and the figures in docs/performance.md."""
 
 import math
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bench import compare, figures, load
-from bench.__main__ import REPORTS, measure
+from bench import figures, load
+from bench.__main__ import measure
 from bench.figures import Figure, Pace, against, alone, table
 from tests.support.local_server import Handler, LocalServer
 
@@ -49,17 +48,6 @@ def test_headlines_are_written_into_the_page(tmp_path):
 def test_page_shows_every_headline():
     page = (ROOT / "docs" / "performance.md").read_text()
     assert [name for name in figures.HEADLINES if f"| {name}" not in page] == []
-
-
-@pytest.mark.parametrize(
-    "part",
-    [*(part for parts in REPORTS.values() for part in parts), partial(compare.measure, revision=".")],
-    ids=lambda part: getattr(part, "__module__", "bench.compare"),
-)
-def test_every_part_of_the_bench_runs(part):
-    *taken, errors = measure([part], Pace(rounds=1, longest=0.3))
-    assert taken
-    assert errors.value == 0
 
 
 def test_report_goes_on_after_a_part_that_fails(tmp_path):
