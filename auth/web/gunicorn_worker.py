@@ -22,6 +22,7 @@ class Connection(gevent.socket.socket):
     """A client's connection. A request begins with its first byte; between requests, `begun_at` is 0."""
 
     begun_at, is_reading = 0.0, False
+    head: bytes | None = None  # of a response, held back to be sent with its body: 4 % of GET /user
 
     def recv(self, *args: Any) -> bytes:
         self.is_reading = True
@@ -29,6 +30,13 @@ class Connection(gevent.socket.socket):
         self.is_reading = False
         self.begun_at = self.begun_at or time.monotonic()
         return data
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        head, self.head = self.head, None
+        if head == b"":
+            self.head = data
+        elif head or data:
+            super().sendall((head or b"") + data, flags)
 
 
 class Listener(get_original("socket", "socket")):  # type: ignore[misc] # gevent unwraps its own kind
@@ -69,14 +77,17 @@ class Worker(GeventWorker):
         # Often the next request has already arrived. Without a pause, no other connection would be served.
         gevent.sleep(0)
         sock.begun_at = sock.begun_at or time.monotonic()
+        sock.head = b""
         try:
             super().handle_request(listener_name, req, sock, addr)
+            sock.sendall(b"")  # the head of a response without a body
             with suppress(ParseException):  # an error sent for a bad chunk would answer the next request
                 if len(req.body.read(DRAINED)) < DRAINED:
                     sock.begun_at = 0.0
                     return True
             raise StopIteration
         except StopIteration:
+            sock.sendall(b"")
             close_graceful(sock)
             raise
 
@@ -84,5 +95,5 @@ class Worker(GeventWorker):
         if isinstance(exc, gevent.Timeout):
             return
         with suppress(OSError):
-            client.sendall(refuse(exc, addr[0]))
+            gevent.socket.socket.sendall(client, refuse(exc, addr[0]))
         close_graceful(client)
