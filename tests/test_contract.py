@@ -12,6 +12,7 @@ from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Response
 
 from auth import __version__
+from auth.web.routes import route_of
 from tests.support.contract import OPENAPI, check, description, resolved, routes
 
 CONTRACT = description()
@@ -31,17 +32,8 @@ SCHEMES = {
     "service_role": {"service_role_key", "service_role_apikey"},
     "developer": {NO_CREDENTIALS, "service_role_key", "service_role_apikey"},
 }
-# The second operation of views with two routes; others are named as their view.
-SECOND_NAMES = {
-    ("post", "/callback"): "callback_by_form",
-    ("get", "/providers/{name}/callback"): "own_callback",
-    ("post", "/providers/{name}/callback"): "own_callback_by_form",
-    ("post", "/invite"): "invite_by_short_path",
-}
 # Flask's route to the files in auth/static.
 STATIC = "static"
-# Views whose limit is counted by their statement, or by the function that they call.
-COUNTED_INSIDE = {"invite", "invite_by_short_path", "signup", "token"}
 LIMIT_HEADERS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 
 
@@ -82,9 +74,12 @@ OPERATIONS = {
 }
 
 
+NAMES = {(operation.method, operation.path): name for name, operation in OPERATIONS.items()}
+
+
 def views(app) -> dict[str, Any]:
     """Return the view of each operation, by its operationId."""
-    return {SECOND_NAMES.get((method, path), view.__name__): view for method, path, view in routes(app)}
+    return {NAMES.get((method, path), view.__name__): view for method, path, view in routes(app)}
 
 
 def layers(view: Any) -> list[tuple[str, str]]:
@@ -97,13 +92,14 @@ def layers(view: Any) -> list[tuple[str, str]]:
 
 
 def guard_of(view: Any) -> str | None:
-    """Return the name of the outermost decorator of a view, if it is of auth/web/guard.py."""
-    file, _ = layers(view)[0]
-    return view.guard if file.endswith("auth/web/guard.py") else None
+    """Return the name of a view's guard, which is its outermost decorator."""
+    guard, (file, _) = route_of(view).guard, layers(view)[0]
+    assert file.endswith("auth/web/guard.py") is (guard is not None), view.__name__
+    return guard
 
 
 def is_limited(view: Any) -> bool:
-    return any("flask_limiter" in file for file, _ in layers(view))
+    return bool(route_of(view).limits)
 
 
 def examples() -> Iterator[tuple[str, Any, dict[str, Any]]]:
@@ -172,12 +168,13 @@ def test_contract_has_the_version_of_the_service():
 
 
 def test_operations_are_the_routes_named_by_their_views(app):
-    described = {(operation.method, operation.path, name) for name, operation in OPERATIONS.items()}
-    expected = {
-        (method, path, SECOND_NAMES.get((method, path), view.__name__)) for method, path, view in routes(app)
+    """Other routes of the same view add words to its name."""
+    known = views(app)
+    assert set(NAMES) == {(method, path) for method, path, _ in routes(app)} | {
+        ("get", f"{app.static_url_path}/{{filename}}")
     }
-
-    assert described == expected | {("get", f"{app.static_url_path}/{{filename}}", STATIC)}
+    assert [name for name, view in known.items() if view.__name__ not in name] == []
+    assert {view.__name__ for view in known.values()} <= set(known)
 
 
 def test_security_of_operations_agrees_with_the_guards(app):
@@ -189,9 +186,7 @@ def test_security_of_operations_agrees_with_the_guards(app):
 def test_exactly_the_limited_operations_have_a_429(app):
     limited = {name for name, view in views(app).items() if is_limited(view)}
 
-    assert {
-        name for name, operation in OPERATIONS.items() if 429 in operation.responses()
-    } == limited | COUNTED_INSIDE
+    assert {name for name, operation in OPERATIONS.items() if 429 in operation.responses()} == limited
 
 
 def test_operations_have_the_statuses_of_their_kind():
@@ -210,7 +205,7 @@ def expected_statuses(operation: Operation) -> set[int]:
 
 
 def test_responses_have_the_headers_of_their_kind(app):
-    limited = COUNTED_INSIDE | {name for name, view in views(app).items() if is_limited(view)}
+    limited = {name for name, view in views(app).items() if is_limited(view)}
     wrong = []
     for name, operation in OPERATIONS.items():
         for status, response in operation.responses().items():

@@ -7,20 +7,24 @@ import re
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from typing import get_args
 
 import psycopg2
 import pytest
+from psycopg2.extras import DictCursor
 
 import sql
 from auth import settings
 from auth.settings.providers import PROVIDER_PREFIX, SUFFIXES
 from auth.views import token
 from auth.web.errors import ERRORS
+from auth.web.routes import Refusal, SignIn, route_of
 from sql import schema
 from tests.conftest import clear_settings
 from tests.support.contract import OPENAPI
-from tests.test_contract import CONTRACT, COUNTED_INSIDE, guard_of, is_limited, views
+from tests.test_contract import CONTRACT, OPERATIONS, guard_of, is_limited, views
 
 ROOT = OPENAPI.parent
 SOURCES = {
@@ -36,46 +40,6 @@ STATEMENTS = sql.load_statements()
 SQL = "".join(path.read_text() for path in sql.DIRECTORY.rglob("*.sql"))
 LONGEST_FILE = 320
 
-# Views that need no credentials; the outermost decorator of all others is of auth/web/guard.py.
-PUBLIC = {
-    *("welcome", "docs", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
-    *("begin_passkey_sign_in", "finish_passkey_sign_in"),
-    *("signup", "magiclink", "otp", "recover", "resend", "verify_link", "verify", "token", "login_admin"),
-    *(
-        "authorize",
-        "sso",
-        "callback",
-        "callback_by_form",
-        "own_callback",
-        "own_callback_by_form",
-        "linking_page",
-        "begin_linking",
-    ),
-}
-# Views without a limit: those that only read, and those for administrators.
-READ_ONLY = {
-    *("welcome", "docs", "health", "get_settings", "openapi", "jwks", "oauth_metadata"),
-    *(
-        "get_user",
-        "list_passkeys",
-        "list_any_passkeys",
-        "list_sessions",
-        "list_users",
-        "get_any_user",
-        "list_recent_changes",
-        "get_recent_changes",
-        "introspect",
-        "list_dev_inbox",
-        "get_dev_inbox_message",
-    ),
-    *("list_audit", "get_timeline"),
-    *("get_recovery_codes", "list_any_factors"),
-    *("list_webhooks", "get_webhook", "list_deliveries"),
-}
-UNLIMITED = {"create_user", "update_any_user", "delete_any_user", "logout_any_user", "generate_link"} | {
-    *("delete_any_passkey", "delete_any_factor"),
-    *("create_webhook", "update_webhook", "delete_webhook", "test_webhook", "redeliver_event"),
-}
 # Settings whose default is empty, generated or computed.
 WITHOUT_WRITTEN_DEFAULT = {
     *("DATABASE_URL", "AUTH_WORKERS", "AUTH_BASE_URL", "AUTH_SITE_URL", "AUTH_REDIRECT_ALLOW_LIST"),
@@ -145,15 +109,25 @@ def table(document: str) -> dict[str, list[str]]:
     return {name: cells.split(" | ") for name, cells in rows}
 
 
-def test_every_view_is_public_or_has_a_guard(app):
-    assert {name for name, view in views(app).items() if guard_of(view) is None} == PUBLIC
-
-
-def test_every_view_is_limited_or_read_only_or_for_administrators(app):
+def test_every_view_that_writes_is_limited_or_for_administrators(app):
+    """And openapi.yaml names the limited ones, which GET too may be."""
     unlimited = {name: guard_of(view) for name, view in views(app).items() if not is_limited(view)}
+    assert {guard for name, guard in unlimited.items() if OPERATIONS[name].method != "get"} <= {
+        "admin",
+        "service_role",
+    }
 
-    assert set(unlimited) == READ_ONLY | UNLIMITED | COUNTED_INSIDE
-    assert {unlimited[name] for name in UNLIMITED} <= {"admin", "service_role"}
+
+def test_every_limit_of_a_view_is_a_setting(app):
+    names = {name for view in app.view_functions.values() for name in route_of(view).limits}
+    assert len(names) > 10
+    assert {f"AUTH_RATE_LIMIT_{name.upper()}" for name in names} - set(settings.names()) == set()
+
+
+def test_every_name_of_a_refusal_and_of_a_way_to_sign_in_is_of_a_view(app):
+    said = [route_of(view) for view in (*app.view_functions.values(), *token.GRANTS.values())]
+    assert {route.refusal for route in said} == {*get_args(Refusal), None}
+    assert {route.sign_in for route in said} == {*get_args(SignIn), None}
 
 
 def test_no_limit_is_counted_by_user_alone_before_the_level_is_checked():
@@ -181,10 +155,9 @@ def test_allow_lists_exactly_the_methods_of_a_path(app):
 
 
 def test_every_grant_is_limited_or_counted_by_its_statement():
-    assert {name for name, grant in token.GRANTS.items() if not is_limited(grant)} == {
-        "refresh_token",
-        "web3",
-    }
+    limits = {name: route_of(grant).limits for name, grant in token.GRANTS.items()}
+    assert [name for name, counted in limits.items() if not counted] == ["web3"]
+    assert {*chain(*limits.values())} == {*route_of(token.token).limits}
 
 
 def test_no_sub_select_after_in_limits_or_locks_rows():
@@ -234,11 +207,21 @@ def test_every_statement_that_is_run_exists():
     [statement for statement in STATEMENTS.values() if "caller_id" in statement.parameters],
     ids=lambda statement: statement.name,
 )
-def test_statement_with_a_caller_returns_the_state_of_the_caller(statement, database_url):
+def test_statement_with_a_caller_refuses_a_session_that_lacks_the_level(statement, alice, database_url):
+    """And returns that as its `state`."""
+    session = alice.open_session()
+    values = dict.fromkeys(statement.parameters) | {
+        "caller_id": alice.id,
+        "caller_session_id": session.id,
+        "caller_aal": "aal1",
+        "caller_level": "second_factor",
+        "refresh_token_lifetime": 3600,
+        "mfa_required": "none",
+    }
     connection = psycopg2.connect(database_url)
-    with connection.cursor() as cursor:
-        cursor.execute(statement.direct, dict.fromkeys(statement.parameters))
-        assert "state" in {column.name for column in cursor.description or ()}
+    with connection.cursor(cursor_factory=DictCursor) as cursor:
+        cursor.execute(statement.direct, values)
+        assert [row["state"] for row in cursor] == ["insufficient_aal"]
     connection.close()
 
 

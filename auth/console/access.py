@@ -22,6 +22,7 @@ from auth.web.forms import SESSION, own_form
 from auth.web.input import MAX_BODY
 from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import View
 
 # The fields whose labels are not their names.
 _FIELDS = {"url": "URL", "factor_code": "The code", "q": "The search"}
@@ -32,7 +33,8 @@ _MESSAGES = {
 }
 
 
-def administrator_signed_in() -> None:
+@guard.guard_at(Level.AAL2, "admin_refused")
+def administrator() -> None:
     """Admit browsers in which an administrator is signed in and has completed the second step."""
     # In English, like the API's errors, which operators read too.
     g.language = DEFAULT
@@ -40,7 +42,6 @@ def administrator_signed_in() -> None:
     known = browser_sessions.resume()
     if known is None:
         raise ApiError("session_not_found")
-    g.is_administrative = True
     # Two fields of metadata of 64 KiB each.
     request.max_form_memory_size = MAX_BODY
     audit.about(user_id=known.user_id)
@@ -51,16 +52,13 @@ def administrator_signed_in() -> None:
         raise ApiError("insufficient_aal")
 
 
-administrator = guard.guard_by(administrator_signed_in, Level.AAL2)
-
-
 def require_proof() -> None:
     """Raises `ApiError` unless the administrator has given a proof in the last 15 minutes."""
     if not has_proof(g.administrator):
         raise ApiError("reauthentication_needed")
 
 
-def act(view: guard.View) -> guard.View:
+def act(view: View) -> View:
     """Guard and limit a view that changes something. `administrator` goes outside."""
 
     @functools.wraps(view)

@@ -13,8 +13,8 @@ from auth.console.page import console_page
 from auth.console.proofs import asked_factors, give_factor
 from auth.pages.page import to_own
 from auth.pages.problems import Problem, shows
-from auth.web import guard
 from auth.web.input import read_form
+from auth.web.routes import View
 from auth.web.schemas import Input
 
 
@@ -67,7 +67,7 @@ def told(acts: Mapping[str, Act]) -> str | None:
     return act.done if act else None
 
 
-def _views(name: str, act: Act, find: Callable[..., Subject], section: str) -> tuple[guard.View, guard.View]:
+def _views(name: str, act: Act, find: Callable[..., Subject], section: str) -> tuple[View, View]:
     def confirmation(problem: Problem | None = None, **ids: Any) -> Response:
         subject = find(**ids)
         effects = act.effects(subject)

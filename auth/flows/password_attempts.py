@@ -7,8 +7,8 @@ from flask import g
 
 from auth.context import latchkey
 from auth.web import audit, limits
-from auth.web.guard import View
 from auth.web.input import whole_body
+from auth.web.routes import View
 
 
 def queued(view: View) -> View:

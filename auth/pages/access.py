@@ -10,14 +10,16 @@ from auth.pages.page import to_own
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import audited
 
 blueprint = Blueprint("access", __name__)
 _ID = form_schemas.IdForm()
 
 
 @blueprint.post("/account/sessions/end")
-@signed_in
+@signed_in(Level.AAL2)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
 def end_device() -> Response:
@@ -31,7 +33,7 @@ def end_device() -> Response:
 
 
 @blueprint.post("/account/sessions/end-others")
-@signed_in
+@signed_in(Level.AAL2)
 @own_form
 @limited("logout", key=guard.caller_on_network)
 def end_other_devices() -> Response:
@@ -40,9 +42,10 @@ def end_other_devices() -> Response:
 
 
 @blueprint.post("/account/connect")
-@signed_in
+@signed_in(Level.PROOF)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def connect_provider() -> Response:
     """Begin to link an identity; the page that confirms this names the account."""
     identity_linking.require_manual_linking()
@@ -53,9 +56,10 @@ def connect_provider() -> Response:
 
 
 @blueprint.post("/account/disconnect")
-@signed_in
+@signed_in(Level.SESSION)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def disconnect_provider() -> Response:
     identity_linking.require_manual_linking()
     identity_linking.unlink(known_id(read_form(_ID)["id"], "identity_not_found"))

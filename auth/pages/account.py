@@ -16,7 +16,9 @@ from auth.web import form_schemas, guard
 from auth.web.application import JsonResponse
 from auth.web.forms import own_form
 from auth.web.input import read_form
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import audited
 
 blueprint = Blueprint("account", __name__)
 
@@ -25,7 +27,7 @@ _MOST_ACTIVITY = 10_000
 
 
 @blueprint.get("/account")
-@signed_in
+@signed_in(Level.AAL2)
 def show_account() -> Response:
     """Show the user what is in the account, with one action for each item."""
     user, known = own_user(), guard.live_caller()
@@ -47,7 +49,7 @@ def show_account() -> Response:
 
 
 @blueprint.get("/account/data")
-@signed_in
+@signed_in(Level.AAL2)
 @limited("links")
 def download_data() -> Response:
     """Return everything in the account as a file."""
@@ -69,7 +71,7 @@ def _delete_form(problem: Problem | None = None) -> Response:
 
 
 @blueprint.get("/account/delete")
-@signed_in
+@signed_in(Level.AAL2)
 def show_delete() -> Response:
     """Ask whether to delete the account."""
     require_proof()
@@ -77,10 +79,11 @@ def show_delete() -> Response:
 
 
 @blueprint.post("/account/delete")
-@signed_in
+@signed_in(Level.AAL2)
 @shows(_delete_form)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def submit_delete() -> Response:
     require_proof()
     read_form(form_schemas.DeletionForm())

@@ -13,6 +13,7 @@ from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
+from auth.web.routes import refuses_by_page
 
 blueprint = Blueprint("brand", __name__)
 
@@ -56,6 +57,7 @@ def brand_logo() -> Response:
 @blueprint.post("/preferences")
 @own_form
 @limited("links")
+@refuses_by_page
 def preferences() -> Response:
     """Remember a language or a theme, and return to the page."""
     form = read_form(_Preferences())

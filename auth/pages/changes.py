@@ -15,7 +15,9 @@ from auth.pages.sign_in import destination
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import audited
 
 blueprint = Blueprint("changes", __name__)
 
@@ -38,27 +40,29 @@ def _form(problem: Problem | None = None) -> Response:
 
 
 @blueprint.get("/account/changes")
-@signed_in
+@signed_in(Level.SESSION)
 def show_changes() -> Response:
     """Show what was added, even to a user who cannot pass a second step that a thief has added."""
     return _form()
 
 
 @blueprint.post("/account/changes")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_form)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def remove_change() -> Response:
     change_user({"remove": [known_id(read_form(form_schemas.IdForm())["id"], "not_found")]})
     return to_own(with_query(destination().path("account/changes"), {"done": "removed"}))
 
 
 @blueprint.post("/account/changes/undo")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_form)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def undo_changes() -> Response:
     """Undo what was added while no notice of it could be mailed."""
     removal.take_back()

@@ -21,7 +21,9 @@ from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import audited
 
 blueprint = Blueprint("confirm", __name__)
 
@@ -70,7 +72,7 @@ def _sign_ins(next_page: str) -> dict[str, Any]:
 
 
 @blueprint.get("/account/confirm")
-@signed_in
+@signed_in(Level.SESSION)
 def show_confirm() -> Response:
     """Ask for the password, a code, a passkey or a new sign-in, or lead to where factors are asked for."""
     known = guard.live_caller()
@@ -80,20 +82,22 @@ def show_confirm() -> Response:
 
 
 @blueprint.post("/account/confirm")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_form)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def submit_confirm() -> Response:
     record_reauthentication(guard.live_caller(), read_form(form_schemas.ProofForm()))
     return to_own(own_page(request.form.get("next")) or "account")
 
 
 @blueprint.post("/account/confirm/passkey")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_form)
 @own_form
 @limited("verify", key=guard.caller_on_network)
+@audited("change_refused")
 def submit_passkey_proof() -> Response:
     passkeys.prove(sent_credential())
     response = to_own(own_page(request.form.get("next")) or "account")
@@ -102,7 +106,7 @@ def submit_passkey_proof() -> Response:
 
 
 @blueprint.post("/account/confirm/code")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_form)
 @own_form
 @limited("recover")

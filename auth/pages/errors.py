@@ -7,18 +7,13 @@ from werkzeug.exceptions import HTTPException
 
 from auth.pages.page import page, to_own
 from auth.pages.problems import ELSEWHERE, asks_for_page, problem_of
+from auth.web import routes
 from auth.web.application import FORM
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error, envelope
 
 # Where an error on a page leads.
 STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
-# Links, redirects and forms that are not under `pages`.
-_OPENED_BY_BROWSERS = {
-    *("/verify", "/link-identity", "/preferences"),
-    *("/authorize", "/callback", "/providers/<name>/callback"),
-    *("/dev/inbox", "/dev/inbox/<message_id>"),
-}
 _APPLICATION = ("redirect_to", "code_challenge", "then")
 _FORMS = {FORM, "multipart/form-data"}
 
@@ -72,8 +67,7 @@ def _answer(error: ApiError) -> Response:
 
 def _shown(error: Exception) -> Response:
     known = as_api_error(error)
-    rule = request.url_rule
-    return _answer(known) if rule and rule.rule in _OPENED_BY_BROWSERS else envelope(known)
+    return _answer(known) if routes.current().refuses_by_page else envelope(known)
 
 
 def _no_page(error: HTTPException) -> Response:

@@ -16,7 +16,9 @@ from auth.pages.sign_in import destination, form_page, sign_in_form
 from auth.web import form_schemas, guard, webauthn_schemas
 from auth.web.forms import own_form
 from auth.web.input import check, known_id, read_form
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import audited
 
 blueprint = Blueprint("passkeys", __name__)
 
@@ -46,13 +48,14 @@ def begin_passkey_page() -> Response:
 @shows(sign_in_form)
 @own_form
 @limited("login")
+@audited("sign_in_refused", sign_in="passkey")
 def submit_passkey() -> Response:
     passkeys.require_enabled()
     return arrive(passkeys.sign_in(sent_credential()), destination())
 
 
 @blueprint.post("/account/passkeys/new")
-@signed_in
+@signed_in(Level.ENROL)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
 def show_new_passkey() -> Response:
@@ -64,9 +67,10 @@ def show_new_passkey() -> Response:
 
 
 @blueprint.post("/account/passkeys")
-@signed_in
+@signed_in(Level.ENROL)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def submit_new_passkey() -> Response:
     passkeys.require_enabled()
     credential = sent_credential()
@@ -76,9 +80,10 @@ def submit_new_passkey() -> Response:
 
 
 @blueprint.post("/account/passkeys/remove")
-@signed_in
+@signed_in(Level.SESSION)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def remove_passkey() -> Response:
     form = read_form(form_schemas.IdForm())
     passkey_id = known_id(form["id"], "webauthn_credential_not_found")

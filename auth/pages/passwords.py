@@ -13,7 +13,9 @@ from auth.pages.sign_in import code_form, destination, form_page, send_code, sub
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import read_form
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import audited
 
 blueprint = Blueprint("passwords", __name__)
 
@@ -53,6 +55,7 @@ def submit_forgot_password() -> Response:
 @shows(_code_form)
 @own_form
 @limited("verify")
+@audited("verification_refused")
 def submit_recovery_code() -> Response:
     return submit_code("forgot-password", "recovery")
 
@@ -64,7 +67,7 @@ def change_password() -> Response:
 
 
 @blueprint.get("/new-password")
-@signed_in
+@signed_in(Level.AAL2)
 def show_new_password() -> Response:
     """Ask for a new password."""
     require_proof()
@@ -72,11 +75,12 @@ def show_new_password() -> Response:
 
 
 @blueprint.post("/new-password")
-@signed_in
+@signed_in(Level.AAL2)
 @shows(_new_form)
 @own_form
 @queued
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def submit_new_password() -> Response:
     change_user(read_form(form_schemas.PasswordForm()))
     return go_on(destination(), done="password")

@@ -17,7 +17,7 @@ from auth.passwords.policy import WeakPassword
 from auth.text.moments import wait
 from auth.web import audit
 from auth.web.errors import ApiError, as_api_error
-from auth.web.guard import View
+from auth.web.routes import View
 
 _FIELDS = {
     "invalid_credentials": "password",
@@ -34,11 +34,6 @@ _FIELDS = {
     # The form has no field for a code any more.
     "elsewhere.otp_expired": None,
     "sign_up_elsewhere.otp_expired": None,
-}
-# The alternatives once a form has reached its limit.
-_LIMITS = {
-    "pages.sign_in.submit_sign_in": "sign_in_rate_limit",
-    "pages.sign_in.request_sign_in_code": "code_rate_limit",
 }
 # The texts of errors in a context, by their keys.
 _BY_KEY = {
@@ -70,9 +65,16 @@ class Problem:
 
 
 def shows(
-    page: Callable[..., Response], explain: Callable[[Exception], Problem] | None = None
+    page: Callable[..., Response],
+    explain: Callable[[Exception], Problem] | None = None,
+    *,
+    limit: str = "over_request_rate_limit",
 ) -> Callable[[View], View]:
-    """Return a decorator for form views that shows `page(problem=…)` again if the form is refused."""
+    """Return a decorator for form views that shows `page(problem=…)` again if the form is refused.
+
+    `limit` is the name of the text for a limit that is reached, with the alternatives of this form.
+    """
+    explain = explain or functools.partial(problem_of, limit=limit)
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
@@ -80,7 +82,7 @@ def shows(
             try:
                 return view(*args, **kwargs)
             except _REFUSALS as error:
-                return _shown_again(error, functools.partial(page, **kwargs), explain or problem_of)
+                return _shown_again(error, functools.partial(page, **kwargs), explain)
 
         return answered
 
@@ -112,7 +114,7 @@ def told() -> Mapping[str, Any] | None:
     return {"text": said} if name else None
 
 
-def problem_of(exception: Exception) -> Problem:
+def problem_of(exception: Exception, *, limit: str = "over_request_rate_limit") -> Problem:
     """Return the problem to show for an exception, and record the refusal in the audit log."""
     error = as_api_error(exception)
     audit.refused(error.error_code)
@@ -121,7 +123,7 @@ def problem_of(exception: Exception) -> Problem:
         field = error.details.partition(":")[0]
     if error.error_code == "mfa_verification_failed" and "recovery_code" in request.form:
         field = "recovery_code"
-    name = _name(exception, error, field)
+    name = _name(exception, error, field, limit)
     values = {
         "wait": wait(int(error.headers.get("Retry-After", "0")), chosen_language()),
         "least": latchkey.settings.password_min_length,
@@ -133,7 +135,7 @@ def problem_of(exception: Exception) -> Problem:
     return Problem(said, field, status, error.headers, error.error_code, error.key)
 
 
-def _name(exception: Exception, error: ApiError, field: str | None) -> str:
+def _name(exception: Exception, error: ApiError, field: str | None, limit: str) -> str:
     """Return the name of an error's text."""
     if isinstance(exception, WeakPassword):
         return f"weak_{next(iter(exception.problems))}"
@@ -143,7 +145,7 @@ def _name(exception: Exception, error: ApiError, field: str | None) -> str:
     if name == "validation_failed":
         name = f"{field}_invalid"
     if name == "over_request_rate_limit":
-        name = _LIMITS.get(request.endpoint or "", name)
+        name = limit
     if looks_like_phone(request.form.get("email", "")) and has_text("errors", f"{name}_phone"):
         return f"{name}_phone"
     return name if has_text("errors", name) else "other"

@@ -16,7 +16,9 @@ from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import audited
 
 blueprint = Blueprint("profile", __name__)
 
@@ -68,13 +70,13 @@ def _phone_code_form(problem: Problem | None = None) -> Response:
 
 
 @blueprint.get("/account/name")
-@signed_in
+@signed_in(Level.AAL2)
 def show_name() -> Response:
     return _name_form()
 
 
 @blueprint.post("/account/name")
-@signed_in
+@signed_in(Level.AAL2)
 @shows(_name_form)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
@@ -84,18 +86,19 @@ def submit_name() -> Response:
 
 
 @blueprint.get("/account/email")
-@signed_in
+@signed_in(Level.PROOF)
 def show_email() -> Response:
     require(add("email"))
     return _email_form()
 
 
 @blueprint.post("/account/email")
-@signed_in
+@signed_in(Level.PROOF)
 @shows(_email_form)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
 @limited("address_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def submit_email() -> Response:
     """Send a code to the new address, and ask for it."""
     form = read_form(form_schemas.EmailForm())
@@ -105,10 +108,11 @@ def submit_email() -> Response:
 
 
 @blueprint.post("/account/email/verify")
-@signed_in
+@signed_in(Level.AAL2)
 @shows(_email_code_form)
 @own_form
 @limited("verify")
+@audited("verification_refused")
 def submit_email_code() -> Response:
     form = read_form(form_schemas.EmailCodeForm())
     try:
@@ -121,7 +125,7 @@ def submit_email_code() -> Response:
 
 
 @blueprint.post("/account/email/waiting/state")
-@signed_in
+@signed_in(Level.AAL2)
 @own_form
 @limited("waiting")
 def show_email_waiting() -> Response:
@@ -130,7 +134,7 @@ def show_email_waiting() -> Response:
 
 
 @blueprint.post("/account/email/waiting")
-@signed_in
+@signed_in(Level.AAL2)
 @shows(_email_code_form)
 @own_form
 @limited("waiting")
@@ -145,28 +149,30 @@ def _has_email(email: str) -> bool:
 
 
 @blueprint.post("/account/email/remove")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_email_form)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def remove_email() -> Response:
     change_user({"email": None})
     return to_own("account?done=email_removed")
 
 
 @blueprint.get("/account/phone")
-@signed_in
+@signed_in(Level.PROOF)
 def show_phone() -> Response:
     require(add("phone"))
     return _phone_form()
 
 
 @blueprint.post("/account/phone")
-@signed_in
+@signed_in(Level.PROOF)
 @shows(_phone_form)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
 @limited("address_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def submit_phone() -> Response:
     """Send a code to the new number, and ask for it."""
     form = read_form(form_schemas.PhoneForm())
@@ -175,10 +181,11 @@ def submit_phone() -> Response:
 
 
 @blueprint.post("/account/phone/verify")
-@signed_in
+@signed_in(Level.AAL2)
 @shows(_phone_code_form)
 @own_form
 @limited("verify")
+@audited("verification_refused")
 def submit_phone_code() -> Response:
     form = read_form(form_schemas.PhoneCodeForm())
     spend("phone_change", by_code(form["phone"], form["code"]), redirects=True)
@@ -186,10 +193,11 @@ def submit_phone_code() -> Response:
 
 
 @blueprint.post("/account/phone/remove")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_phone_form)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def remove_phone() -> Response:
     change_user({"phone": None})
     return to_own("account?done=phone_removed")

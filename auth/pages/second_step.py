@@ -19,6 +19,7 @@ from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
 from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import audited
 
 blueprint = Blueprint("second_step", __name__)
 
@@ -77,7 +78,7 @@ def verify_key(*, added_before: Any = None) -> Any:
 
 # Not the limit of codes, because other sites can open the page, and must not use that up.
 @blueprint.get("/second-step")
-@signed_in
+@signed_in(Level.SESSION)
 @limited("verify", key=lambda: f"page {guard.caller_on_network()}")
 def show_second_step() -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
@@ -92,44 +93,48 @@ def _is_asked() -> bool:
 
 
 @blueprint.post("/second-step")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_form)
 @own_form
 @limited("verify", key=guard.caller_on_network)
+@audited("factor_refused", sign_in="factor")
 def submit_second_step() -> Response:
     return _raised(verify_code())
 
 
 @blueprint.post("/second-step/recovery")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_form)
 @own_form
 @limited("verify", key=guard.caller_on_network)
+@audited("factor_refused", sign_in="recovery_code")
 def submit_recovery_second_step() -> Response:
     return _raised(recovery_codes.verify(read_form(form_schemas.RecoveryForm())["recovery_code"]))
 
 
 @blueprint.post("/second-step/passkey")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_form)
 @own_form
 @limited("verify", key=guard.caller_on_network)
+@audited("factor_refused")
 def submit_passkey_second_step() -> Response:
     _moment, session = passkeys.prove(sent_credential())
     return _raised(session)
 
 
 @blueprint.post("/second-step/key")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_form)
 @own_form
 @limited("verify", key=guard.caller_on_network)
+@audited("factor_refused", sign_in="factor")
 def submit_key_second_step() -> Response:
     return _raised(verify_key())
 
 
 @blueprint.post("/second-step/skip")
-@signed_in
+@signed_in(Level.AAL1)
 @own_form
 @limited("verify", key=guard.caller_on_network)
 def skip_second_step() -> Response:

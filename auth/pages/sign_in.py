@@ -22,7 +22,9 @@ from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form, read_query
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import audited
 
 blueprint = Blueprint("sign_in", __name__)
 
@@ -158,16 +160,17 @@ def show_sign_in() -> Response:
 
 
 @blueprint.post("/sign-in")
-@shows(sign_in_form)
+@shows(sign_in_form, limit="sign_in_rate_limit")
 @own_form
 @queued
 @limited("login")
+@audited("sign_in_refused", sign_in="password")
 def submit_sign_in() -> Response:
     return arrive(sign_in_with_password(read_form(form_schemas.SignInForm())), destination())
 
 
 @blueprint.post("/sign-in/code")
-@shows(_request_form)
+@shows(_request_form, limit="code_rate_limit")
 @own_form
 @limited("recover")
 def request_sign_in_code() -> Response:
@@ -179,12 +182,13 @@ def request_sign_in_code() -> Response:
 @shows(_code_form)
 @own_form
 @limited("verify")
+@audited("verification_refused", sign_in="link")
 def submit_sign_in_code() -> Response:
     return submit_code("sign-in", "email")
 
 
 @blueprint.post("/sign-in/continue")
-@signed_in
+@signed_in(Level.AAL2)
 @own_form
 @limited("login")
 def continue_signed_in() -> Response:
@@ -193,7 +197,7 @@ def continue_signed_in() -> Response:
 
 
 @blueprint.post("/sign-out")
-@signed_in
+@signed_in(Level.SESSION)
 @own_form
 @limited("logout", key=guard.caller_on_network)
 def sign_out() -> Response:

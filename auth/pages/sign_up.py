@@ -20,6 +20,7 @@ from auth.web import form_schemas
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
+from auth.web.routes import audited
 
 blueprint = Blueprint("sign_up", __name__)
 
@@ -44,6 +45,7 @@ def show_sign_up() -> Response:
 @own_form
 @queued
 @limited("signup")
+@audited("sign_up_refused")
 def submit_sign_up() -> Response:
     """Register a user and ask for the code that is sent; a taken address gets the same page."""
     form, to = read_form(form_schemas.SignInForm()), destination()
@@ -67,5 +69,6 @@ def request_sign_up_code() -> Response:
 @shows(_code_form)
 @own_form
 @limited("verify")
+@audited("verification_refused")
 def submit_sign_up_code() -> Response:
     return submit_code("sign-up", "signup")

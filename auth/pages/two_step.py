@@ -19,6 +19,7 @@ from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
 from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import audited
 
 blueprint = Blueprint("two_step", __name__)
 
@@ -47,14 +48,14 @@ def _code_form(problem: Problem | None = None) -> Response:
 
 
 @blueprint.get("/account/two-step")
-@signed_in
+@signed_in(Level.SESSION)
 def show_two_step() -> Response:
     """Explain authenticator apps, and offer to set one up."""
     return _intro()
 
 
 @blueprint.post("/account/two-step")
-@signed_in
+@signed_in(Level.ENROL)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
 def begin_two_step() -> Response:
@@ -73,10 +74,11 @@ def begin_two_step() -> Response:
 
 
 @blueprint.post("/account/two-step/verify")
-@signed_in
+@signed_in(Level.SESSION)
 @shows(_code_form)
 @own_form
 @limited("verify", key=guard.caller_on_network)
+@audited("factor_refused")
 def finish_two_step() -> Response:
     """Switch two-step verification on by the first code, and show recovery codes."""
     g.caller = replace(g.caller, aal=verify_code().aal)
@@ -86,16 +88,17 @@ def finish_two_step() -> Response:
 
 
 @blueprint.post("/account/two-step/remove")
-@signed_in
+@signed_in(Level.SESSION)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def remove_two_step() -> Response:
     factors.remove(known_id(read_form(form_schemas.IdForm())["id"], "mfa_factor_not_found"), {})
     return to_own("account?done=factor_removed#security")
 
 
 @blueprint.post("/account/recovery-codes")
-@signed_in
+@signed_in(Level.SECOND_FACTOR)
 @own_form
 @limited("user_changes", key=guard.caller_on_network)
 def new_recovery_codes() -> Response:

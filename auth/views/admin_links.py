@@ -11,6 +11,7 @@ from auth.web import audit, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError, found
 from auth.web.input import read_body
+from auth.web.routes import counted
 from sql import Transaction
 
 blueprint = Blueprint("admin_links", __name__)
@@ -81,6 +82,7 @@ def _request_email_change(tx: Transaction, user_id: str, new_email: str) -> None
 @blueprint.post("/admin/invite")
 @blueprint.post("/invite")
 @guard.service_role
+@counted("invite")
 def invite() -> Response:
     """Invite a user by mail, or again until the user accepts."""
     body = read_body(schemas.Invitation())

@@ -7,7 +7,7 @@ from flask import Blueprint, Response, jsonify
 from auth.context import latchkey
 from auth.flows import removal, user_administration
 from auth.passwords.policy import check_strength
-from auth.web import guard, schemas
+from auth.web import dialect, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_body, read_query
@@ -38,6 +38,7 @@ def create_user() -> Response:
 
 @blueprint.get("/admin/users")
 @guard.admin
+@dialect.writes(dialect.list_of_users)
 def list_users() -> Response:
     """List users: filtered, searched by prefix, sorted, paginated."""
     query = read_query(schemas.UsersQuery())

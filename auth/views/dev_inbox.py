@@ -10,6 +10,7 @@ from auth.web import fields, guard, schemas
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import found
 from auth.web.input import known_id, read_query
+from auth.web.routes import refuses_by_page
 
 blueprint = Blueprint("dev_inbox", __name__)
 
@@ -28,6 +29,7 @@ _Query = schemas.Input.from_dict({"recipient": fields.Text()})
 
 @blueprint.get("/dev/inbox")
 @guard.developer
+@refuses_by_page
 def list_dev_inbox() -> Response:
     """List the messages, newest first, as a page for a browser, else as JSON."""
     recipient = read_query(_Query()).get("recipient")
@@ -41,6 +43,7 @@ def list_dev_inbox() -> Response:
 
 @blueprint.get("/dev/inbox/<message_id>")
 @guard.developer
+@refuses_by_page
 def get_dev_inbox_message(message_id: str) -> Response:
     """Return the HTML of a message, for the sandboxed frame of the page."""
     id = known_id(message_id, "message.not_found")

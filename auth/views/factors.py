@@ -7,14 +7,17 @@ from auth.web import factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import found
 from auth.web.input import known_id, read_body
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import asks_more, audited
 
 blueprint = Blueprint("factors", __name__)
 
 
 @blueprint.post("/factors")
-@guard.access_token
+@guard.access_token(Level.ENROL)
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def enrol_factor() -> Response:
     """Begin to enrol a second factor, which counts once it is verified."""
     known = guard.live_caller()
@@ -22,7 +25,7 @@ def enrol_factor() -> Response:
 
 
 @blueprint.post("/factors/<factor_id>/challenge")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 @limited("verify", key=guard.caller_on_network)
 def challenge_factor(factor_id: str) -> Response:
     """Begin to verify one of the caller's factors."""
@@ -32,8 +35,10 @@ def challenge_factor(factor_id: str) -> Response:
 
 
 @blueprint.post("/factors/<factor_id>/verify")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 @limited("verify", key=guard.caller_on_network)
+@audited("factor_refused", sign_in="factor")
+@asks_more
 def verify_factor(factor_id: str) -> Response:
     """Raise the session to `aal2`."""
     guard.live_caller()
@@ -44,8 +49,10 @@ def verify_factor(factor_id: str) -> Response:
 
 
 @blueprint.delete("/factors/<factor_id>")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
+@asks_more
 def delete_factor(factor_id: str) -> Response:
     """Remove one of the caller's factors."""
     body, factor_id = read_body(schemas.Reauthentication()), _factor_id(factor_id)
@@ -71,8 +78,9 @@ def delete_any_factor(user_id: str, factor_id: str) -> Response:
 
 
 @blueprint.post("/recovery_codes")
-@guard.access_token
+@guard.access_token(Level.SECOND_FACTOR)
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def create_recovery_codes() -> Response:
     """Create ten recovery codes, shown once, and void older ones."""
     codes, created_at = recovery_codes.create(read_body(schemas.Reauthentication()))
@@ -80,15 +88,16 @@ def create_recovery_codes() -> Response:
 
 
 @blueprint.get("/recovery_codes")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 def get_recovery_codes() -> Response:
     """Return how many recovery codes are left."""
     return jsonify(recovery_codes.status())
 
 
 @blueprint.post("/recovery_codes/verify")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 @limited("verify", key=guard.caller_on_network)
+@audited("factor_refused", sign_in="recovery_code")
 def verify_recovery_code() -> Response:
     """Raise the session to `aal2` by a recovery code."""
     guard.live_caller()

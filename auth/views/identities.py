@@ -15,7 +15,9 @@ from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.forms import own_form_or_json
 from auth.web.input import checked_redirect, read_body, read_form, read_query
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import asks_more, audited, refuses_by_page
 
 blueprint = Blueprint("identities", __name__)
 
@@ -29,8 +31,9 @@ blueprint.record(lambda state: state.app.url_map.converters.update(identity_id=_
 
 
 @blueprint.get("/user/identities/authorize")
-@guard.access_token
+@guard.access_token(Level.PROOF)
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def authorize_identity() -> Response:
     """Return the URL of the page on which the user agrees to link an identity."""
     if request.method == "HEAD":
@@ -47,6 +50,7 @@ def authorize_identity() -> Response:
 
 @blueprint.get("/link-identity")
 @limited("links")
+@refuses_by_page
 def linking_page() -> Response:
     """Show to which user the identity will be linked, since an attacker may have sent the link."""
     flow_token = read_query(schemas.LinkingForm())["flow"]
@@ -72,6 +76,7 @@ def linking_page() -> Response:
 @blueprint.post("/link-identity")
 @own_form_or_json
 @limited("verify")
+@refuses_by_page
 def begin_linking() -> Response:
     """Bind the flow to the browser, and redirect it to the provider."""
     flow_token = read_form(schemas.LinkingForm())["flow"]
@@ -112,8 +117,10 @@ def _dead_link() -> Response:
 
 
 @blueprint.delete("/user/identities/<identity_id:identity_id>")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
+@asks_more
 def delete_identity(identity_id: str) -> Response:
     """Unlink one of the caller's identities, but not the last way to sign in."""
     identity_linking.require_manual_linking()

@@ -3,8 +3,9 @@ from flask import Blueprint, Response, jsonify
 from auth.context import latchkey
 from auth.tokens.access_tokens import LACKS_STEP, SECOND_STEP, InvalidAccessToken
 from auth.web import guard, schemas
-from auth.web.input import accepts_forms, read_body
+from auth.web.input import read_body
 from auth.web.levels import Level
+from auth.web.routes import accepts_forms
 
 blueprint = Blueprint("introspect", __name__)
 

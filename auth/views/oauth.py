@@ -9,8 +9,9 @@ from auth.flows.oauth_sign_in import sign_in
 from auth.tokens import one_time
 from auth.web import audit, schemas
 from auth.web.errors import ApiError
-from auth.web.input import accepts_forms, checked_redirect, read_body, read_query
+from auth.web.input import checked_redirect, read_body, read_query
 from auth.web.limits import limited
+from auth.web.routes import accepts_forms, audited, refuses_by_page
 
 blueprint = Blueprint("oauth", __name__)
 
@@ -19,6 +20,7 @@ _FORWARDED = ("provider", "redirect_to", "scopes", "code_challenge")
 
 @blueprint.get("/authorize")
 @limited("authorize")
+@refuses_by_page
 def authorize() -> Response:
     """Begin a flow, and redirect the browser to the provider (RFC 6749, section 4.1.1)."""
     if request.method == "HEAD":
@@ -63,6 +65,8 @@ def sso() -> Response:
 @blueprint.post("/providers/<name>/callback")
 @accepts_forms
 @limited("authorize", unless=lambda: request.method == "HEAD")
+@audited("oauth_refused", sign_in="oauth")
+@refuses_by_page
 def callback(name: str | None = None) -> Response:
     """Receive the browser from the provider: sign the user in, or link the identity."""
     if request.method == "HEAD":

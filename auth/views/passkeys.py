@@ -7,14 +7,17 @@ from auth.web import guard, schemas, webauthn_schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import found
 from auth.web.input import known_id, read_body
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import asks_more, audited
 
 blueprint = Blueprint("passkeys", __name__)
 
 
 @blueprint.post("/passkeys/registration/options")
-@guard.access_token
+@guard.access_token(Level.ENROL)
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def begin_passkey_registration() -> Response:
     """Return the options with which the caller's browser creates a passkey."""
     passkeys.require_enabled()
@@ -23,8 +26,9 @@ def begin_passkey_registration() -> Response:
 
 
 @blueprint.post("/passkeys/registration/verify")
-@guard.access_token
+@guard.access_token(Level.ENROL)
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def finish_passkey_registration() -> Response:
     """Add the passkey that the caller's browser has created."""
     passkeys.require_enabled()
@@ -43,6 +47,7 @@ def begin_passkey_sign_in() -> Response:
 
 @blueprint.post("/passkeys/authentication/verify")
 @limited("login")
+@audited("sign_in_refused", sign_in="passkey")
 def finish_passkey_sign_in() -> Response:
     """Sign in the user of a passkey."""
     passkeys.require_enabled()
@@ -50,7 +55,7 @@ def finish_passkey_sign_in() -> Response:
 
 
 @blueprint.get("/passkeys")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 def list_passkeys() -> Response:
     """List the caller's passkeys."""
     guard.live_caller()
@@ -58,7 +63,7 @@ def list_passkeys() -> Response:
 
 
 @blueprint.patch("/passkeys/<passkey_id>")
-@guard.access_token
+@guard.access_token(Level.AAL2)
 @limited("user_changes", key=guard.caller_on_network)
 def rename_passkey(passkey_id: str) -> Response:
     """Rename one of the caller's passkeys."""
@@ -68,8 +73,10 @@ def rename_passkey(passkey_id: str) -> Response:
 
 
 @blueprint.delete("/passkeys/<passkey_id>")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
+@asks_more
 def delete_passkey(passkey_id: str) -> Response:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
     known = guard.live_caller()

@@ -5,8 +5,9 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from auth.flows.message_requests import request_message, send_reauthentication_code
-from auth.web import guard, schemas
+from auth.web import dialect, guard, schemas
 from auth.web.input import read_body
+from auth.web.levels import Level
 from auth.web.limits import limited
 
 blueprint = Blueprint("passwordless", __name__)
@@ -21,6 +22,7 @@ def magiclink() -> Response:
 
 @blueprint.post("/otp")
 @limited("recover")
+@dialect.writes(dialect.id_of_sms)
 def otp() -> Response:
     """Send a code that signs in: by SMS, or by mail together with a link."""
     body = read_body(schemas.Otp())
@@ -29,6 +31,7 @@ def otp() -> Response:
 
 @blueprint.post("/recover")
 @limited("recover")
+@dialect.writes(dialect.nothing)
 def recover() -> Response:
     """Send a link that signs in a user who has lost their password."""
     return _requested("recovery", read_body(schemas.Recover()))
@@ -36,6 +39,7 @@ def recover() -> Response:
 
 @blueprint.post("/resend")
 @limited("recover")
+@dialect.writes(dialect.nothing)
 def resend() -> Response:
     """Send the message that confirms a sign-up or a new address again."""
     body = read_body(schemas.Resend())
@@ -43,8 +47,9 @@ def resend() -> Response:
 
 
 @blueprint.get("/reauthenticate")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 @limited("recover")
+@dialect.writes(dialect.nothing)
 def reauthenticate() -> Response:
     """Send the caller a code for a sensitive change, which an older session needs."""
     known = guard.live_caller()

@@ -8,13 +8,15 @@ from auth.web.input import read_query
 from auth.web.levels import Level
 from auth.web.limits import limited
 from auth.web.paging import bounds, paginated
+from auth.web.routes import asks_more
 
 blueprint = Blueprint("sessions", __name__)
 
 
 @blueprint.post("/logout")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 @limited("logout", key=guard.caller_on_network)
+@asks_more
 def logout() -> Response:
     """End the caller's sessions in `scope`."""
     scope = read_query(schemas.LogoutQuery())["scope"]
@@ -24,7 +26,7 @@ def logout() -> Response:
 
 
 @blueprint.get("/sessions")
-@guard.access_token
+@guard.access_token(Level.AAL1)
 def list_sessions() -> Response:
     """List the caller's live sessions, newest first."""
     query = read_query(schemas.PageQuery())
@@ -33,7 +35,7 @@ def list_sessions() -> Response:
 
 
 @blueprint.delete("/sessions/<session_id>")
-@guard.access_token
+@guard.access_token(Level.AAL2)
 @limited("user_changes", key=guard.caller_on_network)
 def delete_session(session_id: str) -> Response:
     """End one of the caller's sessions."""

@@ -11,11 +11,14 @@ from auth.web import schemas
 from auth.web.application import JsonResponse
 from auth.web.input import json_body, read_body
 from auth.web.limits import limited
+from auth.web.routes import audited, counted
 
 blueprint = Blueprint("signup", __name__)
 
 
 @blueprint.post("/signup")
+@counted("anonymous", "signup")
+@audited("sign_up_refused")
 def signup() -> ResponseReturnValue:
     """Register a user with an address and a password, or an anonymous one."""
     return (_sign_up_anonymously if _asks_for_anonymous_user(json_body()) else _sign_up)()

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
@@ -19,20 +20,25 @@ from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
 from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import answered_by, asks_more, audited, counted
 
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
 
 
 @blueprint.post("/token")
+@counted("login", "refresh", "verify")
+@audited("sign_in_refused")
+@asks_more
 def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
-    return _grant()()
+    return answered_by(_grant())
 
 
 @blueprint.post("/login-admin")
 @queued
 @limited("login")
+@audited("sign_in_refused", sign_in="password")
 def login_admin() -> Response:
     """Sign in an administrator; refuse other users."""
     row = sign_in_with_password(read_body(schemas.PasswordGrant()), admin_only=True)
@@ -43,21 +49,30 @@ def login_admin() -> Response:
 
 @queued
 @limited("login")
+@audited("sign_in_refused", sign_in="password")
 def _by_password() -> Response:
     return token_response(sign_in_with_password(read_body(schemas.PasswordGrant())))
 
 
 @limited("login")
-def _by_id_token() -> Response:
+@audited("sign_in_refused", sign_in="id_token")
+def _by_id_token() -> ResponseReturnValue:
     body = read_body(schemas.IdTokenGrant())
-    if not body["link_identity"]:
-        return token_response(sign_in_with_id_token(body))
-    guard.identify(Level.PROOF)
+    if body["link_identity"]:
+        return answered_by(_link_by_id_token, body)
+    return token_response(sign_in_with_id_token(body))
+
+
+@guard.access_token(Level.PROOF)
+@audited("change_refused", sign_in="id_token")
+def _link_by_id_token(body: dict[str, Any]) -> Response:
     identity_linking.require_manual_linking()
     return token_response(identity_linking.link_by_id_token(body))
 
 
-# Not decorated with `limited`: the statement counts refreshes in the session's own row.
+# The statement counts refreshes, in the session's own row.
+@counted("refresh")
+@audited("refresh_refused", sign_in="refresh")
 def _refresh() -> Response:
     body = read_body(schemas.RefreshGrant())
     try:
@@ -88,6 +103,7 @@ def _refresh_refusal(session_id: str) -> ApiError:
 
 
 @limited("verify")
+@audited("sign_in_refused", sign_in="pkce")
 def _exchange_code() -> Response:
     body = read_body(schemas.PkceGrant())
     row = exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
@@ -104,6 +120,7 @@ def _grant() -> Callable[[], ResponseReturnValue]:
     return GRANTS[name]
 
 
+@audited("sign_in_refused")
 def _refuse_web3() -> Response:
     raise ApiError("web3_provider_disabled")
 

@@ -5,16 +5,18 @@ from auth.flows import passkeys, removal
 from auth.flows.reauthentication import record_reauthentication
 from auth.flows.token_response import token_response
 from auth.flows.user_changes import change_user, delete_caller
-from auth.web import guard, schemas, webauthn_schemas
+from auth.web import dialect, guard, schemas, webauthn_schemas
 from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body
+from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import asks_more, audited
 
 blueprint = Blueprint("user", __name__)
 
 
 @blueprint.get("/user")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 def get_user() -> Response:
     """Return the caller."""
     row = guard.admit(latchkey.db.one("select_user", **guard.caller()))
@@ -22,7 +24,7 @@ def get_user() -> Response:
 
 
 @blueprint.get("/user/recent_changes")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 def get_recent_changes() -> Response:
     """Return what was added to the caller in the last seven days; PUT /user removes it."""
     guard.live_caller()
@@ -34,9 +36,12 @@ def _keeps_addresses() -> bool:
 
 
 @blueprint.put("/user")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 @limited("user_changes", key=guard.caller_on_network)
 @limited("address_changes", key=guard.caller_on_network, unless=_keeps_addresses)
+@audited("change_refused")
+@dialect.reads(dialect.without_empty_addresses)
+@asks_more
 def update_user() -> Response:
     """Change the caller's metadata and password, and make a new email or phone pending."""
     body = read_body(schemas.UserChange())
@@ -45,8 +50,9 @@ def update_user() -> Response:
 
 
 @blueprint.delete("/user")
-@guard.access_token
+@guard.access_token(Level.AAL2)
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
 def delete_user() -> Response:
     """Delete the caller with everything that belongs to it."""
     moment = delete_caller(read_body(schemas.Reauthentication()))
@@ -54,8 +60,10 @@ def delete_user() -> Response:
 
 
 @blueprint.post("/reauthenticate")
-@guard.access_token
+@guard.access_token(Level.SESSION)
 @limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
+@dialect.writes(dialect.nothing)
 def confirm_reauthentication() -> Response:
     """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
     known = guard.live_caller()

@@ -23,12 +23,13 @@ from auth.pages.page import address, ago, device, page
 from auth.pages.sign_in import form_page
 from auth.text.masking import masked
 from auth.tokens import one_time
-from auth.web import audit, form_schemas, schemas, webauthn_schemas
+from auth.web import audit, dialect, form_schemas, schemas, webauthn_schemas
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
+from auth.web.routes import audited, refuses_by_page
 
 blueprint = Blueprint("verify", __name__)
 
@@ -62,6 +63,8 @@ _WRONG_FACTOR = {
 
 @blueprint.get("/verify")
 @limited("links", unless=lambda: request.method == "HEAD")
+@audited("verification_refused", sign_in="link")
+@refuses_by_page
 def verify_link() -> Response:
     """Spend a link for a program. Show browsers a page with a button, so that scanners do not spend it."""
     query = read_query(schemas.VerifyQuery())
@@ -73,6 +76,9 @@ def verify_link() -> Response:
 @blueprint.post("/verify")
 @own_form_or_json
 @limited("verify")
+@audited("verification_refused", sign_in="link")
+@dialect.writes(dialect.message)
+@refuses_by_page
 def verify() -> Response:
     """Spend a link or a code. Redirect the page's form; return tokens to a program."""
     if request.mimetype == FORM:

@@ -6,64 +6,14 @@ from typing import Any
 import click
 import psycopg2
 import structlog
-from flask import Response, after_this_request, g, has_request_context, request
+from flask import Response, after_this_request, g, has_request_context
 
 from auth.context import latchkey
+from auth.web import routes
 from sql import Database, Transaction
 
 log = structlog.get_logger()
 
-_ACTIONS = {
-    "token.token": "sign_in_refused",
-    "token.login_admin": "sign_in_refused",
-    "signup.signup": "sign_up_refused",
-    "verify.verify_link": "verification_refused",
-    "verify.verify": "verification_refused",
-    "oauth.callback": "oauth_refused",
-    "user.update_user": "change_refused",
-    "user.delete_user": "change_refused",
-    "user.confirm_reauthentication": "change_refused",
-    "factors.verify_factor": "factor_refused",
-    "factors.verify_recovery_code": "factor_refused",
-    "factors.enrol_factor": "change_refused",
-    "factors.delete_factor": "change_refused",
-    "factors.create_recovery_codes": "change_refused",
-    "identities.authorize_identity": "change_refused",
-    "identities.delete_identity": "change_refused",
-    "passkeys.finish_passkey_sign_in": "sign_in_refused",
-    "passkeys.begin_passkey_registration": "change_refused",
-    "passkeys.finish_passkey_registration": "change_refused",
-    "passkeys.delete_passkey": "change_refused",
-    "pages.sign_in.submit_sign_in": "sign_in_refused",
-    "pages.sign_in.submit_sign_in_code": "verification_refused",
-    "pages.sign_up.submit_sign_up": "sign_up_refused",
-    "pages.sign_up.submit_sign_up_code": "verification_refused",
-    "pages.passwords.submit_recovery_code": "verification_refused",
-    "pages.passwords.submit_new_password": "change_refused",
-    "pages.profile.submit_email": "change_refused",
-    "pages.profile.remove_email": "change_refused",
-    "pages.profile.submit_email_code": "verification_refused",
-    "pages.profile.submit_phone": "change_refused",
-    "pages.profile.remove_phone": "change_refused",
-    "pages.profile.submit_phone_code": "verification_refused",
-    "pages.changes.remove_change": "change_refused",
-    "pages.changes.undo_changes": "change_refused",
-    "pages.access.connect_provider": "change_refused",
-    "pages.access.disconnect_provider": "change_refused",
-    "pages.account.submit_delete": "change_refused",
-    "pages.confirm.submit_confirm": "change_refused",
-    "pages.confirm.submit_passkey_proof": "change_refused",
-    "pages.passkeys.submit_passkey": "sign_in_refused",
-    "pages.passkeys.submit_new_passkey": "change_refused",
-    "pages.passkeys.remove_passkey": "change_refused",
-    "pages.second_step.submit_second_step": "factor_refused",
-    "pages.second_step.submit_recovery_second_step": "factor_refused",
-    "pages.second_step.submit_passkey_second_step": "factor_refused",
-    "pages.second_step.submit_key_second_step": "factor_refused",
-    "pages.two_step.finish_two_step": "factor_refused",
-    "pages.two_step.remove_two_step": "change_refused",
-}
-REFUSED_ACTIONS = {*_ACTIONS.values(), "refresh_refused", "admin_refused"}
 # The error codes that refuse a user. The statement that counts failed passwords writes its own refusals.
 _REASONS = {
     "invalid_credentials", "email_not_confirmed", "phone_not_confirmed", "user_banned", "not_admin",
@@ -127,7 +77,7 @@ def refused(reason: str) -> None:
 
 
 def _record_refusal(response: Response) -> Response:
-    action, reason = _action(), g.refused_because
+    action, reason = routes.current().refusal, g.refused_because
     # Access tokens expire all the time; only those sent to administrative routes deserve a row.
     is_known = reason in _REASONS or (reason == "bad_jwt" and action == "admin_refused")
     # A forged refresh token belongs to no user.
@@ -143,14 +93,3 @@ def _record_refusal(response: Response) -> Response:
     except psycopg2.Error as error:
         log.warning("refusal_not_recorded", reason=str(error).strip())
     return response
-
-
-def _action() -> str | None:
-    if "is_administrative" in g:
-        return "admin_refused"
-    if request.endpoint == "token.token" and request.args.get("grant_type") == "refresh_token":
-        return "refresh_refused"
-    # An id_token that links an identity.
-    if request.endpoint == "token.token" and "caller" in g:
-        return "change_refused"
-    return _ACTIONS.get(request.endpoint or "")

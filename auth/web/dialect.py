@@ -5,6 +5,7 @@ the dialect check `g.in_dialect`.
 """
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -12,17 +13,61 @@ from urllib.parse import parse_qsl, urlencode
 from flask import Flask, Response, after_this_request, g, json, request
 
 from auth.context import latchkey
+from auth.web import routes
 from auth.web.errors import ApiError
 from auth.web.input import json_body
+from auth.web.routes import Body, View, route_of
 
 _HEADER = "HTTP_X_SUPABASE_API_VERSION"
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
 _ADDRESSES = ("email", "phone")
-_MESSAGES = {"/recover", "/resend", "/otp", "/reauthenticate"}
 
 
 def register(app: Flask) -> None:
     app.before_request(_begin)
+
+
+def reads(read: Callable[[Body], None]) -> Callable[[View], View]:
+    """Say how a view's request in the dialect becomes ours: `read` changes its body."""
+
+    def decorate(view: View) -> View:
+        route_of(view).reads_dialect = read
+        return view
+
+    return decorate
+
+
+def writes(write: Callable[[Body], Body]) -> Callable[[View], View]:
+    """Say how a view's response becomes one of the dialect. Users and links are the same in all."""
+
+    def decorate(view: View) -> View:
+        route_of(view).writes_dialect = write
+        return view
+
+    return decorate
+
+
+def without_empty_addresses(body: Body) -> None:
+    for name in _ADDRESSES:
+        if body.get(name) in (None, ""):
+            body.pop(name, None)
+
+
+def nothing(_body: Body) -> Body:
+    return {}
+
+
+def id_of_sms(body: Body) -> Body:
+    return {"message_id": body["message_id"]} if "phone" in json_body() else {}
+
+
+def list_of_users(body: Body) -> Body:
+    return {"users": [_user(user) for user in body["data"]], "aud": latchkey.settings.jwt_audience}
+
+
+def message(body: Body) -> Body:
+    """Return the answer of a link that opens no session."""
+    return {"msg": body["message"], "code": "200"} if "message" in body else body
 
 
 def _begin() -> None:
@@ -35,18 +80,12 @@ def _begin() -> None:
                 _read(json_body())
 
 
-def _rule() -> str:
-    return request.url_rule.rule if request.url_rule else ""
-
-
 def _read(body: dict[str, Any]) -> None:
     phone = body.get("phone")
     if isinstance(phone, str) and _PHONE.fullmatch(phone):
         body["phone"] = f"+{phone}"
-    if _rule() == "/user" and request.method == "PUT":
-        for name in _ADDRESSES:
-            if body.get(name) in (None, ""):
-                body.pop(name, None)
+    if read := routes.current().reads_dialect:
+        read(body)
 
 
 def _rewrite(response: Response) -> Response:
@@ -58,14 +97,8 @@ def _rewrite(response: Response) -> Response:
 
 
 def _translated(body: dict[str, Any]) -> dict[str, Any]:
-    rule = _rule()
-    if rule in _MESSAGES:
-        is_sms = rule == "/otp" and "phone" in json_body()
-        return {"message_id": body["message_id"]} if is_sms else {}
-    if rule == "/admin/users" and "data" in body:
-        return {"users": [_user(user) for user in body["data"]], "aud": latchkey.settings.jwt_audience}
-    if rule == "/verify" and "message" in body:
-        return {"msg": body["message"], "code": "200"}
+    if write := routes.current().writes_dialect:
+        body = write(body)
     if "action_link" in body:
         body["action_link"] = _link(body["action_link"])
     if isinstance(body.get("user"), dict):

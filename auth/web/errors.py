@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 from auth.logs import ThrottledLog
 from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
-from auth.web import audit
+from auth.web import audit, routes
 from auth.web.application import JsonResponse
 
 log = structlog.get_logger()
@@ -281,7 +281,7 @@ def _broken_body(_error: ParseException) -> ApiError:
 
 @as_api_error.register
 def _weak_password(error: WeakPassword) -> ApiError:
-    key = "admin.weak_password" if "is_administrative" in g else "weak_password"
+    key = "admin.weak_password" if routes.current().is_administrative else "weak_password"
     members = {"weak_password": {"reasons": list(error.problems)}}
     requirement = next(iter(error.problems.values()))
     return ApiError(key, f"password: {error}", members=members, requirement=requirement)

@@ -8,16 +8,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from flask import g, request
-from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
 from auth.net import networks
 from auth.tokens.access_tokens import Caller, InvalidAccessToken, ServiceRole
 from auth.web import audit
 from auth.web.errors import ApiError
-from auth.web.levels import LEVELS, Level
-
-View = Callable[..., ResponseReturnValue]
+from auth.web.levels import Level
+from auth.web.routes import Refusal, View, route_of
 
 # RFC 6750, section 2.1, without "=", which would give one token several spellings.
 _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
@@ -36,25 +34,29 @@ _REFUSALS = {
 }
 
 
-def guard_by(check: Callable[[], None], level: Level | None = None) -> Callable[[View], View]:
-    """Turn a function that sets `g.caller`, or raises `ApiError`, into a decorator of views.
+def guard_by(check: Callable[[], None]) -> Callable[[Level], Callable[[View], View]]:
+    """Turn a function that sets `g.caller`, or raises `ApiError`, into a decorator with a view's level."""
+    return lambda level: lambda view: _guarded(view, check, level)
 
-    The level is that of `LEVELS`, unless all views of a guard have the same.
-    """
 
-    def decorate(view: View) -> View:
-        asked = level or LEVELS[view.__name__]
+def guard_at(
+    level: Level, refusal: Refusal | None = None
+) -> Callable[[Callable[[], None]], Callable[[View], View]]:
+    """Turn such a function into a decorator of views that all have the same level, and the same refusal."""
+    return lambda check: lambda view: _guarded(view, check, level, refusal)
 
-        @functools.wraps(view)
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            g.level = asked
-            check()
-            return view(*args, **kwargs)
 
-        guarded.guard = check.__name__  # type: ignore[attr-defined]
-        return guarded
+def _guarded(view: View, check: Callable[[], None], level: Level, refusal: Refusal | None = None) -> View:
+    route = route_of(view)
+    route.guard, route.level, route.refusal = check.__name__, level, refusal or route.refusal
 
-    return decorate
+    @functools.wraps(view)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        g.level = level
+        check()
+        return view(*args, **kwargs)
+
+    return guarded
 
 
 @guard_by
@@ -63,7 +65,7 @@ def access_token() -> None:
     g.caller = _token_holder()
 
 
-@guard_by
+@guard_at(Level.AAL2, "admin_refused")
 def admin() -> None:
     """Admit the service role key, and users who are administrators now."""
     _require_administrative_credentials()
@@ -71,13 +73,13 @@ def admin() -> None:
         raise ApiError("not_admin")
 
 
-@guard_by
+@guard_at(Level.SERVICE_ROLE, "admin_refused")
 def service_role() -> None:
     """Admit the service role key only."""
     _require_service_role()
 
 
-@guard_by
+@guard_at(Level.SERVICE_ROLE, "admin_refused")
 def developer() -> None:
     """Admit the service role key, and clients on this machine if the service listens there only.
 
@@ -89,12 +91,6 @@ def developer() -> None:
         g.caller = None
     else:
         _require_service_role()
-
-
-def identify(level: Level) -> None:
-    """Admit access tokens where the body of a public operation asks for it, like `access_token`."""
-    g.level = level
-    g.caller = _token_holder()
 
 
 def caller(level: Level | None = None) -> dict[str, str | int | None]:
@@ -152,7 +148,6 @@ def _require_service_role() -> None:
 
 def _require_administrative_credentials() -> None:
     """Set `g.caller` to the holder of the access token, or to None for the service role key."""
-    g.is_administrative = True
     if _has_service_role_key():
         g.caller = None
     elif used := _service_role_jwt():

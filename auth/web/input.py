@@ -1,15 +1,15 @@
 """Request bodies and queries, checked by marshmallow schemas."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from flask import current_app, g, request
+from flask import g, request
 from marshmallow import EXCLUDE, Schema, ValidationError
 from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 
 from auth.context import latchkey
-from auth.web import json_bodies
+from auth.web import json_bodies, routes
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.fields import Requirement, is_uuid
@@ -25,13 +25,6 @@ _MESSAGES = {
     "Unknown field.": "is not a member of this body",
 }
 
-View = TypeVar("View", bound=Callable)
-
-
-def accepts_forms(view: View) -> View:
-    view.accepts_forms = True  # type: ignore[attr-defined]
-    return view
-
 
 def refuse_body() -> None:
     """Check the size and type of a body before it is read. Raises `ApiError` 413 or 415."""
@@ -40,10 +33,11 @@ def refuse_body() -> None:
     length = request.content_length or 0
     if length > MAX_BODY:
         raise ApiError("request_entity_too_large")
-    if (length or "HTTP_TRANSFER_ENCODING" in request.environ) and request.mimetype != "application/json":
-        view = current_app.view_functions.get(request.endpoint or "")
-        if request.mimetype != FORM or not getattr(view, "accepts_forms", False):
-            raise ApiError("unsupported_media_type", "Content-Type: must be application/json")
+    if not length and "HTTP_TRANSFER_ENCODING" not in request.environ:
+        return
+    is_form = request.mimetype == FORM and routes.current().accepts_forms
+    if request.mimetype != "application/json" and not is_form:
+        raise ApiError("unsupported_media_type", "Content-Type: must be application/json")
 
 
 def whole_body() -> bytes:

@@ -18,6 +18,7 @@ from limits.storage import Storage
 from auth.context import latchkey
 from auth.settings import Settings
 from auth.web.errors import ApiError, as_api_error
+from auth.web.routes import counted
 from sql import Database
 
 log = structlog.get_logger()
@@ -120,7 +121,8 @@ def limited(
     def amount() -> str:
         return str(getattr(latchkey.settings, f"rate_limit_{name}"))
 
-    return limiter.shared_limit(amount, scope=name, key_func=key, exempt_when=unless)
+    limit = limiter.shared_limit(amount, scope=name, key_func=key, exempt_when=unless)
+    return lambda view: limit(counted(name)(view))
 
 
 def register(app: Flask, settings: Settings) -> None:

@@ -9,32 +9,11 @@ from prometheus_client import Counter, Gauge, Histogram, values
 
 from auth import metrics
 from auth.context import Latchkey
+from auth.web import routes
 
 _SAMPLE_INTERVAL = 1.0  # seconds
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-# By endpoint, or by query of POST /token.
-SIGN_INS = {
-    "token.login_admin": "password",
-    "pages.sign_in.submit_sign_in": "password",
-    "verify.verify": "link",
-    "verify.verify_link": "link",
-    "pages.sign_in.submit_sign_in_code": "link",
-    "oauth.callback": "oauth",
-    "passkeys.finish_passkey_sign_in": "passkey",
-    "pages.passkeys.submit_passkey": "passkey",
-    "factors.verify_factor": "factor",
-    "pages.second_step.submit_second_step": "factor",
-    "pages.second_step.submit_key_second_step": "factor",
-    "factors.verify_recovery_code": "recovery_code",
-    "pages.second_step.submit_recovery_second_step": "recovery_code",
-}
-_GRANTS = {
-    "grant_type=password": "password",
-    "grant_type=id_token": "id_token",
-    "grant_type=pkce": "pkce",
-    "grant_type=refresh_token": "refresh",
-}
 
 
 class RequestMetrics:
@@ -67,20 +46,14 @@ class RequestMetrics:
         labels = (method if method in _METHODS else "other", rule.rule if rule else "none")
         self._requests.labels(*labels, str(status)).inc()
         self._durations.labels(*labels).observe(seconds)
-        if rule and (way := _way_to_sign_in(rule.endpoint, status)):
+        # A GET that is not redirected has shown a page, which asks for a click.
+        way = routes.current().sign_in
+        if way and not (status == 200 and method in ("GET", "HEAD")):
             outcome = g.get("refused_because") or ("success" if status < 400 else "failure")
             if way == "refresh":
                 self._refreshes.labels(outcome).inc()
             else:
                 self._sign_ins.labels(way, outcome).inc()
-
-
-def _way_to_sign_in(endpoint: str, status: int) -> str | None:
-    if endpoint == "token.token":
-        query = request.environ["QUERY_STRING"]
-        return _GRANTS.get(query) or _GRANTS.get(f"grant_type={request.args.get('grant_type')}")
-    # GET /verify returns 200 with a page that asks for a click.
-    return None if endpoint == "verify.verify_link" and status == 200 else SIGN_INS.get(endpoint)
 
 
 class _Samples:

@@ -108,7 +108,7 @@ def signed_in(console: Console, person: Any, codes: App | None = None) -> str:
 
 def test_routes_have_the_guard_and_forms_the_token_and_the_proof(app):
     for method, path, view in console_routes(app):
-        assert guard_of(view) == "administrator_signed_in", path
+        assert guard_of(view) == "administrator", path
         assert method in ("get", "post"), path
         names = [name.partition(".")[0] for _file, name in layers(view)]
         assert method == "get" or names.index("own_form") < names.index("act"), path

@@ -9,7 +9,6 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from auth.web.request_metrics import SIGN_INS
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.cast import PASSWORD
 from tests.support.metered import Metered
@@ -95,10 +94,6 @@ def test_sign_ins_and_refreshes_are_counted_by_outcome(metered):
         assert metered.value("latchkey_sign_ins_total", method="password", outcome=outcome) == 1
     for outcome in ("success", "refresh_token_not_found"):
         assert metered.value("latchkey_refreshes_total", outcome=outcome) == 1
-
-
-def test_endpoints_that_count_as_signing_in_exist(default_app):
-    assert set(SIGN_INS) <= set(default_app.view_functions)
 
 
 def test_gauges_tell_the_state_of_the_node(metered):

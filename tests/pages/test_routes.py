@@ -2,7 +2,8 @@
 
 import pytest
 
-from auth.web.levels import LEVELS, Level
+from auth.web.levels import Level
+from auth.web.routes import route_of
 from tests.support.contract import page_routes
 from tests.test_contract import guard_of, is_limited, layers
 
@@ -12,7 +13,7 @@ FORMS = {"post"}
 
 def test_guard_of_a_page_fits_its_level(app):
     for _method, path, view in page_routes(app):
-        is_public = LEVELS[view.__name__] is Level.ANYONE
+        is_public = route_of(view).level is Level.ANYONE
         assert guard_of(view) == (None if is_public else "signed_in"), path
 
 

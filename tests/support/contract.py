@@ -13,6 +13,9 @@ from flask.testing import FlaskClient
 from openapi_schema_validator import OAS30ReadValidator, oas30_format_checker
 from werkzeug.wrappers import Request, Response
 
+from app import BLUEPRINTS
+from auth.web.routes import route_of
+
 OPENAPI = Path(__file__).resolve().parents[2] / "openapi.yaml"
 PREFIX = "/auth/v1"
 # Not described by openapi.yaml: the pages for people, their assets, and the console. tests/pages and
@@ -22,11 +25,6 @@ CONSOLE = "console"
 _PAGES = re.compile(
     r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password|\.well-known/change-password"
     r"|second-step.*|waiting.*|account.*|console.*)"
-)
-# Operations that show browsers a page in place of the envelope, as the description says of all errors.
-FOR_BROWSERS = (
-    *("/verify", "/link-identity", "/authorize", "/callback", "/providers/{name}/callback"),
-    *("/dev/inbox", "/dev/inbox/{message_id}"),
 )
 _seen: set[tuple[Any, ...]] = set()
 
@@ -97,7 +95,7 @@ def check(request: Request, response: Response) -> None:
         return
     path = _without_prefix(request.path)
     template = _template(path)
-    if response.status_code >= 400 and response.mimetype == "text/html" and template in FOR_BROWSERS:
+    if response.status_code >= 400 and response.mimetype == "text/html" and template in _refusing_by_page():
         return
     if template is None or request.method.lower() not in description()["paths"][template]:
         assert response.status_code in (404, 405, 413, 415) or _PAGES.fullmatch(path), (
@@ -167,6 +165,15 @@ def _problems(described: _Described | None, response: Response) -> Iterator[str]
         )
     elif described.bodies or response.data:
         yield f"a body of type {response.mimetype!r} is not described"
+
+
+@functools.cache
+def _refusing_by_page() -> set[str]:
+    """Return the paths that show browsers a page in place of the envelope, as openapi.yaml says of all errors."""
+    app = Flask("routes")
+    for view in BLUEPRINTS:
+        app.register_blueprint(view.blueprint)
+    return {path for _, path, view in routes(app) if route_of(view).refuses_by_page}
 
 
 def _without_prefix(path: str) -> str:

@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from auth.context import EXTENSION
 from auth.tokens.keys import SECOND_STEP, derive
 from auth.tokens.signing_keys import second_step_key
-from auth.web.levels import LEVELS, Level
+from auth.web.levels import Level
+from auth.web.routes import route_of
 from tests.conftest import secret
 from tests.support import passkeys, security_keys
 from tests.support.answers import assert_error, assert_ok
@@ -277,7 +278,7 @@ class TestRoutes:
                 path, ""
             )
             response = client.open(target, method=method, headers=session.authorization, json={})
-            level = LEVELS[view.__name__]
+            level = route_of(view).level
             # To enrol another factor takes one. The removal of a factor that is gone needs no level.
             accepts = (level is Level.SESSION and (method, path) not in DECIDED_BY_ACT) or (
                 not has_factor and (level is Level.ENROL or path == "/factors/{factor_id}")

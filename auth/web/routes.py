@@ -1,0 +1,119 @@
+"""What a route says about itself: set by the decorators of its view at import, read by auth/web."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from flask import current_app, g, request
+from flask.typing import ResponseReturnValue
+
+from auth.web.levels import Level
+
+View = Callable[..., ResponseReturnValue]
+_View = TypeVar("_View", bound=Callable[..., Any])
+Body = dict[str, Any]
+
+# What the audit log calls a refusal, by what was refused.
+Refusal = Literal[
+    "sign_in_refused",
+    "sign_up_refused",
+    "verification_refused",
+    "factor_refused",
+    "oauth_refused",
+    "refresh_refused",
+    "change_refused",
+    "admin_refused",
+]
+# The label `method` of the metric `latchkey_sign_ins`. Refreshes have a metric of their own.
+SignIn = Literal[
+    "password", "link", "oauth", "passkey", "factor", "recovery_code", "id_token", "pkce", "refresh"
+]
+
+
+@dataclass
+class Route:
+    """The attributes of a view.
+
+    `asks_more` is whether some bodies or queries need a higher level. `limits` are names of
+    `AUTH_RATE_LIMIT_<NAME>`. `reads_dialect` and `writes_dialect` change the body of a request, and return
+    that of a response, in the dialect of the Supabase clients.
+    """
+
+    guard: str | None = None
+    level: Level = Level.ANYONE
+    asks_more: bool = False
+    limits: list[str] = field(default_factory=list)
+    refusal: Refusal | None = None
+    sign_in: SignIn | None = None
+    accepts_forms: bool = False
+    refuses_by_page: bool = False
+    reads_dialect: Callable[[Body], None] | None = None
+    writes_dialect: Callable[[Body], Body] | None = None
+
+    @property
+    def is_administrative(self) -> bool:
+        return self.refusal == "admin_refused"
+
+
+# Of a path without a view, and of the static files.
+_NOTHING = Route()
+
+
+def route_of(view: Callable[..., Any]) -> Route:
+    """Return what a view says about itself. `functools.wraps` hands the same object to all its decorators."""
+    route: Route | None = view.__dict__.get("route")
+    if route is None:
+        route = view.__dict__["route"] = Route()
+    return route
+
+
+def current() -> Route:
+    """Return the route of the current request."""
+    if "route" in g:
+        return g.route
+    view = current_app.view_functions.get(request.endpoint or "")
+    return route_of(view) if view else _NOTHING
+
+
+def answered_by(view: View, *args: Any) -> ResponseReturnValue:
+    """Answer the request by another view, whose decorators count from now on."""
+    g.route = route_of(view)
+    return view(*args)
+
+
+def audited(refusal: Refusal, *, sign_in: SignIn | None = None) -> Callable[[_View], _View]:
+    """Say what the audit log calls a refusal of this view, and how the metrics count it as a sign-in."""
+
+    def decorate(view: _View) -> _View:
+        route = route_of(view)
+        route.refusal, route.sign_in = refusal, sign_in
+        return view
+
+    return decorate
+
+
+def counted(*limits: str) -> Callable[[_View], _View]:
+    """Say which limits a view's statement, or a function that the view calls, counts."""
+
+    def decorate(view: _View) -> _View:
+        route_of(view).limits.extend(limits)
+        return view
+
+    return decorate
+
+
+def asks_more(view: _View) -> _View:
+    """Say that some bodies or queries need a higher level, which docs/security.md lists."""
+    route_of(view).asks_more = True
+    return view
+
+
+def accepts_forms(view: _View) -> _View:
+    route_of(view).accepts_forms = True
+    return view
+
+
+def refuses_by_page(view: _View) -> _View:
+    """Show errors as a page to browsers, which open links, redirects and forms outside of `pages`."""
+    route_of(view).refuses_by_page = True
+    return view
