@@ -20,9 +20,8 @@ from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error
 from auth.web.forms import SESSION, own_form
 from auth.web.input import MAX_BODY
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import View
+from auth.web.routes import Level, View
 
 # The fields whose labels are not their names.
 _FIELDS = {"url": "URL", "factor_code": "The code", "q": "The search"}

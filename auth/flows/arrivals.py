@@ -19,7 +19,7 @@ from auth.tokens import one_time
 from auth.web import audit, form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect, sent_redirect
-from auth.web.levels import Level
+from auth.web.routes import Level
 
 # The pages that a sign-in, a second step or a proof may return to, by their names in `next`.
 _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "delete")} | {

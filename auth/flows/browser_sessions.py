@@ -14,7 +14,7 @@ from auth.tokens.access_tokens import Caller
 from auth.web import cookies, guard
 from auth.web.errors import ApiError
 from auth.web.forms import SESSION
-from auth.web.levels import Level
+from auth.web.routes import Level
 
 # Seconds for which browsers keep a cookie at most. The session ends earlier, counted from the last visit.
 _LONGEST = 400 * 86_400

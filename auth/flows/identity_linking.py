@@ -14,7 +14,7 @@ from auth.providers.client import ExternalIdentity, Provider
 from auth.tokens import one_time
 from auth.web import audit, guard
 from auth.web.errors import ApiError
-from auth.web.levels import Level
+from auth.web.routes import Level
 from sql import Transaction
 
 

@@ -14,7 +14,7 @@ from auth.flows.factor_codes import check_totp
 from auth.flows.password_attempts import begin_attempt, check_attempt
 from auth.web import audit, guard
 from auth.web.errors import ApiError
-from auth.web.levels import Level
+from auth.web.routes import Level
 from sql import Transaction
 
 # Seconds for which an authentication counts as a proof, if `AUTH_REAUTHENTICATION_AGE` does not say fewer.

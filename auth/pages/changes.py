@@ -15,9 +15,8 @@ from auth.pages.sign_in import destination
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import audited
+from auth.web.routes import Level, audited
 
 blueprint = Blueprint("changes", __name__)
 

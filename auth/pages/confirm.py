@@ -21,9 +21,8 @@ from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import audited
+from auth.web.routes import Level, audited
 
 blueprint = Blueprint("confirm", __name__)
 

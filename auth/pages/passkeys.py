@@ -16,9 +16,8 @@ from auth.pages.sign_in import destination, form_page, sign_in_form
 from auth.web import form_schemas, guard, webauthn_schemas
 from auth.web.forms import own_form
 from auth.web.input import check, known_id, read_form
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import audited
+from auth.web.routes import Level, audited
 
 blueprint = Blueprint("passkeys", __name__)
 

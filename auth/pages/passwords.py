@@ -13,9 +13,8 @@ from auth.pages.sign_in import code_form, destination, form_page, send_code, sub
 from auth.web import form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import read_form
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import audited
+from auth.web.routes import Level, audited
 
 blueprint = Blueprint("passwords", __name__)
 

@@ -22,9 +22,8 @@ from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form, read_query
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import audited
+from auth.web.routes import Level, audited
 
 blueprint = Blueprint("sign_in", __name__)
 

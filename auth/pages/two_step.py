@@ -17,9 +17,8 @@ from auth.web import form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import audited
+from auth.web.routes import Level, audited
 
 blueprint = Blueprint("two_step", __name__)
 

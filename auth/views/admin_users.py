@@ -38,7 +38,7 @@ def create_user() -> Response:
 
 @blueprint.get("/admin/users")
 @guard.admin
-@dialect.writes(dialect.list_of_users)
+@dialect.translated(writes=dialect.list_of_users)
 def list_users() -> Response:
     """List users: filtered, searched by prefix, sorted, paginated."""
     query = read_query(schemas.UsersQuery())

@@ -7,9 +7,8 @@ from auth.web import factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import found
 from auth.web.input import known_id, read_body
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import asks_more, audited
+from auth.web.routes import Level, asks_more, audited
 
 blueprint = Blueprint("factors", __name__)
 

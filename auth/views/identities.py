@@ -15,9 +15,8 @@ from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.forms import own_form_or_json
 from auth.web.input import checked_redirect, read_body, read_form, read_query
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import asks_more, audited, refuses_by_page
+from auth.web.routes import Level, asks_more, audited, refuses_by_page
 
 blueprint = Blueprint("identities", __name__)
 

@@ -4,8 +4,7 @@ from auth.context import latchkey
 from auth.tokens.access_tokens import LACKS_STEP, SECOND_STEP, InvalidAccessToken
 from auth.web import guard, schemas
 from auth.web.input import read_body
-from auth.web.levels import Level
-from auth.web.routes import accepts_forms
+from auth.web.routes import Level, accepts_forms
 
 blueprint = Blueprint("introspect", __name__)
 

@@ -7,9 +7,8 @@ from auth.web import guard, schemas, webauthn_schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import found
 from auth.web.input import known_id, read_body
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import asks_more, audited
+from auth.web.routes import Level, asks_more, audited
 
 blueprint = Blueprint("passkeys", __name__)
 

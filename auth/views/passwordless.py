@@ -7,8 +7,8 @@ from flask import Blueprint, Response, jsonify, request
 from auth.flows.message_requests import request_message, send_reauthentication_code
 from auth.web import dialect, guard, schemas
 from auth.web.input import read_body
-from auth.web.levels import Level
 from auth.web.limits import limited
+from auth.web.routes import Level
 
 blueprint = Blueprint("passwordless", __name__)
 
@@ -22,7 +22,7 @@ def magiclink() -> Response:
 
 @blueprint.post("/otp")
 @limited("recover")
-@dialect.writes(dialect.id_of_sms)
+@dialect.translated(writes=dialect.id_of_sms)
 def otp() -> Response:
     """Send a code that signs in: by SMS, or by mail together with a link."""
     body = read_body(schemas.Otp())
@@ -31,7 +31,7 @@ def otp() -> Response:
 
 @blueprint.post("/recover")
 @limited("recover")
-@dialect.writes(dialect.nothing)
+@dialect.translated(writes=dialect.nothing)
 def recover() -> Response:
     """Send a link that signs in a user who has lost their password."""
     return _requested("recovery", read_body(schemas.Recover()))
@@ -39,7 +39,7 @@ def recover() -> Response:
 
 @blueprint.post("/resend")
 @limited("recover")
-@dialect.writes(dialect.nothing)
+@dialect.translated(writes=dialect.nothing)
 def resend() -> Response:
     """Send the message that confirms a sign-up or a new address again."""
     body = read_body(schemas.Resend())
@@ -49,7 +49,7 @@ def resend() -> Response:
 @blueprint.get("/reauthenticate")
 @guard.access_token(Level.SESSION)
 @limited("recover")
-@dialect.writes(dialect.nothing)
+@dialect.translated(writes=dialect.nothing)
 def reauthenticate() -> Response:
     """Send the caller a code for a sensitive change, which an older session needs."""
     known = guard.live_caller()

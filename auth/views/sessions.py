@@ -5,10 +5,9 @@ from auth.web import guard, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
-from auth.web.levels import Level
 from auth.web.limits import limited
 from auth.web.paging import bounds, paginated
-from auth.web.routes import asks_more
+from auth.web.routes import Level, asks_more
 
 blueprint = Blueprint("sessions", __name__)
 

@@ -18,9 +18,8 @@ from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import audit, guard, limits, schemas
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import answered_by, asks_more, audited, counted
+from auth.web.routes import Level, answered_by, asks_more, audited, counted
 
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)

@@ -8,9 +8,8 @@ from auth.flows.user_changes import change_user, delete_caller
 from auth.web import dialect, guard, schemas, webauthn_schemas
 from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body
-from auth.web.levels import Level
 from auth.web.limits import limited
-from auth.web.routes import asks_more, audited
+from auth.web.routes import Level, asks_more, audited
 
 blueprint = Blueprint("user", __name__)
 
@@ -40,7 +39,7 @@ def _keeps_addresses() -> bool:
 @limited("user_changes", key=guard.caller_on_network)
 @limited("address_changes", key=guard.caller_on_network, unless=_keeps_addresses)
 @audited("change_refused")
-@dialect.reads(dialect.without_empty_addresses)
+@dialect.translated(reads=dialect.without_empty_addresses)
 @asks_more
 def update_user() -> Response:
     """Change the caller's metadata and password, and make a new email or phone pending."""
@@ -63,7 +62,7 @@ def delete_user() -> Response:
 @guard.access_token(Level.SESSION)
 @limited("user_changes", key=guard.caller_on_network)
 @audited("change_refused")
-@dialect.writes(dialect.nothing)
+@dialect.translated(writes=dialect.nothing)
 def confirm_reauthentication() -> Response:
     """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
     known = guard.live_caller()

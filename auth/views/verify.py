@@ -77,7 +77,7 @@ def verify_link() -> Response:
 @own_form_or_json
 @limited("verify")
 @audited("verification_refused", sign_in="link")
-@dialect.writes(dialect.message)
+@dialect.translated(writes=dialect.message)
 @refuses_by_page
 def verify() -> Response:
     """Spend a link or a code. Redirect the page's form; return tokens to a program."""

@@ -27,21 +27,13 @@ def register(app: Flask) -> None:
     app.before_request(_begin)
 
 
-def reads(read: Callable[[Body], None]) -> Callable[[View], View]:
-    """Say how a view's request in the dialect becomes ours: `read` changes its body."""
+def translated(
+    *, reads: Callable[[Body], None] | None = None, writes: Callable[[Body], Body] | None = None
+) -> Callable[[View], View]:
+    """Say how a view's bodies differ in the dialect, beside users and links, which do so everywhere."""
 
     def decorate(view: View) -> View:
-        route_of(view).reads_dialect = read
-        return view
-
-    return decorate
-
-
-def writes(write: Callable[[Body], Body]) -> Callable[[View], View]:
-    """Say how a view's response becomes one of the dialect. Users and links are the same in all."""
-
-    def decorate(view: View) -> View:
-        route_of(view).writes_dialect = write
+        route_of(view).reads_dialect, route_of(view).writes_dialect = reads, writes
         return view
 
     return decorate

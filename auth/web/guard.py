@@ -14,8 +14,7 @@ from auth.net import networks
 from auth.tokens.access_tokens import Caller, InvalidAccessToken, ServiceRole
 from auth.web import audit
 from auth.web.errors import ApiError
-from auth.web.levels import Level
-from auth.web.routes import Refusal, View, route_of
+from auth.web.routes import Level, Refusal, View, route_of
 
 # RFC 6750, section 2.1, without "=", which would give one token several spellings.
 _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Literal, TypeVar
 
 from flask import current_app, g, request
 from flask.typing import ResponseReturnValue
-
-from auth.web.levels import Level
 
 View = Callable[..., ResponseReturnValue]
 _View = TypeVar("_View", bound=Callable[..., Any])
@@ -28,6 +27,25 @@ Refusal = Literal[
 SignIn = Literal[
     "password", "link", "oauth", "passkey", "factor", "recovery_code", "id_token", "pkce", "refresh"
 ]
+
+
+class Level(StrEnum):
+    """What an operation requires of its caller's session. The SQL function `lacks_level` enforces it.
+
+    AAL1 requires `aal2` of users with an authenticator app or a security key; AAL2, ENROL and PROOF of users
+    with a passkey too; SECOND_FACTOR of all users. If `AUTH_MFA_REQUIRED` demands a factor of the user, all
+    but SESSION and ENROL do. Only SESSION and ENROL admit tokens of the audience `second_step`. ENROL, PROOF
+    and SECOND_FACTOR also require a recent proof.
+    """
+
+    ANYONE = "anyone"
+    SERVICE_ROLE = "service_role"
+    SESSION = "session"
+    AAL1 = "aal1"
+    AAL2 = "aal2"
+    ENROL = "enrol"
+    PROOF = "proof"
+    SECOND_FACTOR = "second_factor"
 
 
 @dataclass

@@ -2,8 +2,7 @@
 
 import pytest
 
-from auth.web.levels import Level
-from auth.web.routes import route_of
+from auth.web.routes import Level, route_of
 from tests.support.contract import page_routes
 from tests.test_contract import guard_of, is_limited, layers
 

@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from auth.context import EXTENSION
 from auth.tokens.keys import SECOND_STEP, derive
 from auth.tokens.signing_keys import second_step_key
-from auth.web.levels import Level
-from auth.web.routes import route_of
+from auth.web.routes import Level, route_of
 from tests.conftest import secret
 from tests.support import passkeys, security_keys
 from tests.support.answers import assert_error, assert_ok
