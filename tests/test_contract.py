@@ -189,6 +189,24 @@ def test_exactly_the_limited_operations_have_a_429(app):
     assert {name for name, operation in OPERATIONS.items() if 429 in operation.responses()} == limited
 
 
+def test_operations_and_their_views_say_what_they_do(app):
+    said = ("tags", "summary", "description")
+    assert [
+        name for name, each in OPERATIONS.items() if not all(each.description.get(key) for key in said)
+    ] == []
+    assert [name for name, view in views(app).items() if not view.__doc__] == []
+
+
+def test_bodies_with_required_members_are_required():
+    assert [
+        name
+        for name, each in OPERATIONS.items()
+        for body in [resolved(each.description.get("requestBody", {}))]
+        for content in body.get("content", {}).values()
+        if content["schema"].get("required") and not body.get("required")
+    ] == []
+
+
 def test_operations_have_the_statuses_of_their_kind():
     assert [
         (name, missing)

@@ -207,8 +207,8 @@ def test_every_statement_that_is_run_exists():
     [statement for statement in STATEMENTS.values() if "caller_id" in statement.parameters],
     ids=lambda statement: statement.name,
 )
-def test_statement_with_a_caller_refuses_a_session_that_lacks_the_level(statement, alice, database_url):
-    """And returns that as its `state`."""
+def test_statement_with_a_caller_refuses_a_session_that_lacks_the_level(statement, alice, bob, database_url):
+    """And returns that as its `state`, for the caller alone."""
     session = alice.open_session()
     values = dict.fromkeys(statement.parameters) | {
         "caller_id": alice.id,
