@@ -190,6 +190,13 @@ def test_exactly_the_limited_operations_have_a_429(app):
 
 
 def test_operations_and_their_views_say_what_they_do(app):
+    """And take the client's id of the request."""
+    without = [
+        path
+        for path, item in CONTRACT["paths"].items()
+        if "X-Request-Id" not in str(resolved(item["parameters"]))
+    ]
+    assert without == []
     said = ("tags", "summary", "description")
     assert [
         name for name, each in OPERATIONS.items() if not all(each.description.get(key) for key in said)

@@ -4,7 +4,7 @@ import functools
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, g, request
+from flask import Blueprint, Response, request
 
 from auth.console.page import console_page
 from auth.context import latchkey
@@ -15,13 +15,12 @@ from auth.pages.page import to_own
 from auth.pages.problems import ELSEWHERE, Problem, problem_of
 from auth.text import labels
 from auth.text.catalogues import DEFAULT
-from auth.web import audit, cookies, guard
+from auth.web import Level, View, audit, cookies, g, guard
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error
 from auth.web.forms import SESSION, own_form
 from auth.web.input import MAX_BODY
 from auth.web.limits import limited
-from auth.web.routes import Level, View
 
 # The fields whose labels are not their names.
 _FIELDS = {"url": "URL", "factor_code": "The code", "q": "The search"}
@@ -32,7 +31,7 @@ _MESSAGES = {
 }
 
 
-@guard.guard_at(Level.AAL2, "admin_refused")
+@guard.administrative(Level.AAL2)
 def administrator() -> None:
     """Admit browsers in which an administrator is signed in and has completed the second step."""
     # In English, like the API's errors, which operators read too.

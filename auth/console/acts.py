@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Blueprint, Response, g, request
+from flask import Blueprint, Response, request
 from marshmallow import Schema
 
 from auth.console.access import act as acting
@@ -13,8 +13,8 @@ from auth.console.page import console_page
 from auth.console.proofs import asked_factors, give_factor
 from auth.pages.page import to_own
 from auth.pages.problems import Problem, shows
+from auth.web import View, g
 from auth.web.input import read_form
-from auth.web.routes import View
 from auth.web.schemas import Input
 
 

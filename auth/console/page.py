@@ -1,10 +1,11 @@
 from typing import Any
 
-from flask import Response, g, request
+from flask import Response, request
 
 from auth.pages.page import ago, page
 from auth.text import user_agents
 from auth.text.labels import label
+from auth.web import g
 
 # Name, title and path of each section, in the order of the navigation.
 SECTIONS = (
@@ -25,7 +26,7 @@ def console_page(template: str, *, section: str | None, status: int = 200, **val
     common = {
         "section": section,
         "sections": SECTIONS,
-        "administrator": g.get("administrator"),
+        "administrator": g.administrator,
         "here": request.path,
         "ago": ago,
         "label": label,

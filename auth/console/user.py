@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, g, request
+from flask import Blueprint, Response, request
 
 from auth.console.access import administrator
 from auth.console.acts import told
@@ -14,6 +14,7 @@ from auth.flows import explanation, timeline
 from auth.flows.removal import ADDRESSES
 from auth.text import names
 from auth.text.labels import label
+from auth.web import g
 from auth.web.errors import ApiError
 from auth.web.input import known_id, read_query
 from auth.web.schemas import TimelineQuery

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from flask import Response, g
+from flask import Response
 
 from auth.context import latchkey
 from auth.flows import browser_sessions
@@ -16,10 +16,9 @@ from auth.flows.reauthentication import lock_caller
 from auth.flows.token_response import Outcome, see_other, tokens
 from auth.net.redirects import origin, with_fragment, with_query
 from auth.tokens import one_time
-from auth.web import audit, form_schemas, guard
+from auth.web import Level, audit, form_schemas, g, guard
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect, sent_redirect
-from auth.web.routes import Level
 
 # The pages that a sign-in, a second step or a proof may return to, by their names in `next`.
 _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "delete")} | {
@@ -41,7 +40,7 @@ def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:
     """Return where the link of a requested message leads: to an allowed `redirect_to`, to a page of ours, or
     to the site (None)."""
     sent, checked = sent_redirect(body), checked_redirect(body)
-    if (sent and sent == checked) or "in_dialect" in g or body.get("code_challenge"):
+    if (sent and sent == checked) or g.in_dialect or body.get("code_challenge"):
         return checked
     return own_target(purpose, has_page=False) or checked
 

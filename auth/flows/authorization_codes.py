@@ -1,12 +1,10 @@
 import hmac
 from typing import Any
 
-from flask import g
-
 from auth.context import latchkey
 from auth.flows.token_response import open_session
 from auth.tokens import one_time
-from auth.web import audit
+from auth.web import audit, g
 from auth.web.errors import ApiError
 from sql import Transaction
 

@@ -6,15 +6,14 @@ It is not a refresh token, and applications get their own sessions.
 import json
 from typing import Any
 
-from flask import Response, g
+from flask import Response
 
 from auth.context import latchkey
 from auth.tokens import one_time
 from auth.tokens.access_tokens import Caller
-from auth.web import cookies, guard
+from auth.web import Level, cookies, g, guard
 from auth.web.errors import ApiError
 from auth.web.forms import SESSION
-from auth.web.routes import Level
 
 # Seconds for which browsers keep a cookie at most. The session ends earlier, counted from the last visit.
 _LONGEST = 400 * 86_400
@@ -22,10 +21,10 @@ _LONGEST = 400 * 86_400
 
 def resume() -> Any:
     """Make the user of the browser's session the caller, and return the session's row, or None."""
-    token_hash, level = one_time.hash_token(cookies.sent(SESSION)), g.setdefault("level", Level.SESSION)
-    row = token_hash and latchkey.db.one("use_browser_session", token_hash=token_hash, level=level)
+    token_hash = one_time.hash_token(cookies.sent(SESSION))
+    row = token_hash and latchkey.db.one("use_browser_session", token_hash=token_hash, level=g.level)
     if row:
-        g.caller = Caller(row.user_id, row.session_id, None, row.aal)
+        g.admit(Caller(row.user_id, row.session_id, None, row.aal))
     return row
 
 
@@ -41,7 +40,8 @@ def begin(session: Any) -> str:
     latchkey.db.run(
         "insert_browser_session", token_hash=one_time.hash_token(token), session_id=session.session_id
     )
-    g.caller, g.level = Caller(user_id, session.session_id, None, session.aal), Level.SESSION
+    g.admit(Caller(user_id, session.session_id, None, session.aal))
+    g.level = Level.SESSION
     return token
 
 

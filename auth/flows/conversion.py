@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from flask import g
-
 from auth import addresses
 from auth.flows import outgoing
 from auth.flows.undo import tell, tell_of_identity
 from auth.providers.client import ExternalIdentity
-from auth.web import audit
+from auth.web import audit, g
 from sql import Transaction
 
 

@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import structlog
-from flask import g
 
 from auth.context import latchkey
 from auth.factors import recovery_codes, totp
 from auth.tokens.keys import CannotOpen
-from auth.web import audit, counts, limits
+from auth.web import audit, counts, g, limits
 from sql import Transaction
 
 _TOTP_LENGTH = 6

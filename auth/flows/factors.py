@@ -3,8 +3,6 @@
 import uuid
 from typing import Any
 
-from flask import g
-
 from auth.context import latchkey
 from auth.factors import totp
 from auth.factors.webauthn import CHALLENGE_LIFETIME
@@ -14,7 +12,7 @@ from auth.flows.reauthentication import Act, add, give_proof, lock_caller, proof
 from auth.flows.reauthentication import remove as removing
 from auth.flows.token_response import raise_session
 from auth.flows.undo import tell
-from auth.web import audit, guard
+from auth.web import audit, g, guard
 from auth.web.errors import ApiError, found
 from sql import Database, Transaction
 

@@ -1,6 +1,5 @@
 from typing import Any
 
-from flask import g
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
@@ -12,9 +11,8 @@ from auth.flows.reauthentication import remove as removing
 from auth.flows.undo import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
 from auth.tokens import one_time
-from auth.web import audit, guard
+from auth.web import Level, audit, g, guard
 from auth.web.errors import ApiError
-from auth.web.routes import Level
 from sql import Transaction
 
 

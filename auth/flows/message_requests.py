@@ -3,14 +3,12 @@ address."""
 
 from typing import Any
 
-from flask import g
-
 from auth.context import latchkey
 from auth.flows import outgoing, targets, waiting
 from auth.flows.arrivals import requested_target
 from auth.flows.reauthentication import code_address, lock_caller
 from auth.flows.sign_up import create_addressed_user
-from auth.web import audit, guard
+from auth.web import audit, g, guard
 from auth.web.errors import ApiError
 from sql import Transaction
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import g, request
+from flask import request
 from limits import RateLimitItem
 
 from auth import addresses
 from auth.context import latchkey
 from auth.tokens import one_time
-from auth.web import counts
+from auth.web import counts, g
 from auth.web.errors import ApiError
 from auth.web.limits import Window, note, refusal
 from sql import Transaction

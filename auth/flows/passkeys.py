@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from flask import g
-
 from auth.context import latchkey
 from auth.factors import authenticators
 from auth.factors.webauthn import WRONG_SIGNATURE
@@ -13,7 +11,7 @@ from auth.flows.reauthentication import add, give_proof, lock_caller
 from auth.flows.reauthentication import remove as removing
 from auth.flows.token_response import open_session, raise_session
 from auth.flows.undo import tell
-from auth.web import audit, guard
+from auth.web import audit, g, guard
 from auth.web.errors import ApiError, found
 from sql import Transaction
 

@@ -3,12 +3,9 @@
 import functools
 from typing import Any
 
-from flask import g
-
 from auth.context import latchkey
-from auth.web import audit, limits
+from auth.web import View, audit, g, limits
 from auth.web.input import whole_body
-from auth.web.routes import View
 
 
 def queued(view: View) -> View:

@@ -1,10 +1,9 @@
 from typing import Any
 
-from flask import g
-
 from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.password_attempts import begin_attempt, check_attempt
+from auth.web import g
 from auth.web.errors import ApiError
 
 

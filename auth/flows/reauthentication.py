@@ -7,14 +7,11 @@ the last 15 minutes, by a factor if the user has one.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from flask import g
-
 from auth.context import latchkey
 from auth.flows.factor_codes import check_totp
 from auth.flows.password_attempts import begin_attempt, check_attempt
-from auth.web import audit, guard
+from auth.web import Level, audit, g, guard
 from auth.web.errors import ApiError
-from auth.web.routes import Level
 from sql import Transaction
 
 # Seconds for which an authentication counts as a proof, if `AUTH_REAUTHENTICATION_AGE` does not say fewer.

@@ -2,15 +2,13 @@
 
 from typing import Any
 
-from flask import g
-
 from auth.context import latchkey
 from auth.factors import recovery_codes
 from auth.flows import factor_codes
 from auth.flows.outgoing import notify
 from auth.flows.reauthentication import add, give_proof, lock_caller
 from auth.flows.token_response import raise_session
-from auth.web import audit, guard
+from auth.web import audit, g, guard
 from auth.web.errors import ApiError
 from sql import Transaction
 

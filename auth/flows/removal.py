@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from flask import g
-
 from auth import addresses
 from auth.context import latchkey
 from auth.flows import factors
 from auth.flows.reauthentication import Act, lock_caller, needed, proof_needed, remove
 from auth.flows.undo import notice_address, tell, tell_of_identity
-from auth.web import audit, guard
+from auth.web import audit, g, guard
 from auth.web.errors import ApiError
 from sql import Database, Transaction
 

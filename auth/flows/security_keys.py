@@ -3,12 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from flask import g
-
 from auth.context import latchkey
 from auth.factors.webauthn import WRONG_SIGNATURE, Assertion
 from auth.flows import assertions
-from auth.web import guard
+from auth.web import g, guard
 from auth.web.errors import ApiError
 from sql import Transaction
 

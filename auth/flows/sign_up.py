@@ -1,12 +1,10 @@
 from typing import Any
 
-from flask import g
-
 from auth.context import latchkey
 from auth.flows import outgoing, waiting
 from auth.flows.token_response import open_session
 from auth.passwords.policy import check_strength
-from auth.web import audit
+from auth.web import audit, g
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect
 from sql import Transaction

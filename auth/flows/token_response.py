@@ -4,10 +4,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Response, g
+from flask import Response
 
 from auth.context import latchkey
 from auth.tokens.access_tokens import SECOND_STEP
+from auth.web import g
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
 from sql import Transaction

@@ -3,14 +3,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from flask import g
-
 from auth import addresses
 from auth.context import latchkey
 from auth.flows import conversion, outgoing, removal
 from auth.flows.reauthentication import Act, add, change, give_proof, lock_caller, proof_needed, remove
 from auth.passwords.policy import check_strength
-from auth.web import audit, guard
+from auth.web import audit, g, guard
 from auth.web.errors import ApiError
 from sql import Transaction
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from flask import g
 from psycopg2.errors import UniqueViolation
 
 from auth import addresses
@@ -13,7 +12,7 @@ from auth.flows.authorization_codes import write_code
 from auth.flows.token_response import Outcome, open_session
 from auth.flows.undo import tell, undo
 from auth.tokens import one_time
-from auth.web import audit
+from auth.web import audit, g
 from auth.web.errors import ApiError
 from sql import Transaction
 

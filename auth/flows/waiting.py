@@ -7,14 +7,14 @@ a stranger could ask for a link, wait until its owner opens it, and be signed in
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Response, after_this_request, g
+from flask import Response, after_this_request
 
 from auth.context import latchkey
 from auth.flows import outgoing
 from auth.flows.token_response import open_session
 from auth.text.user_agents import browser_and_system
 from auth.tokens import one_time
-from auth.web import audit, cookies
+from auth.web import audit, cookies, g
 from sql import Transaction
 
 _COOKIE = "latchkey_waiting"

@@ -1,17 +1,16 @@
 """The devices and the connected accounts of the user."""
 
-from flask import Blueprint, Response, g, request
+from flask import Blueprint, Response, request
 
 from auth.context import latchkey
 from auth.flows import browser_sessions, identity_linking, oauth_flows
 from auth.flows.browser_sessions import signed_in
 from auth.flows.outgoing import own_url
 from auth.pages.page import to_own
-from auth.web import form_schemas, guard
+from auth.web import Level, audited, form_schemas, g, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
-from auth.web.routes import Level, audited
 
 blueprint = Blueprint("access", __name__)
 _ID = form_schemas.IdForm()

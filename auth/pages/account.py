@@ -12,12 +12,11 @@ from auth.pages.page import ago, device, has_text, page, provider, text
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, shows, told
 from auth.pages.profile import own_user
-from auth.web import form_schemas, guard
+from auth.web import Level, audited, form_schemas, guard
 from auth.web.application import JsonResponse
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
-from auth.web.routes import Level, audited
 
 blueprint = Blueprint("account", __name__)
 

@@ -8,12 +8,11 @@ from flask import Blueprint, Response
 from auth.context import latchkey
 from auth.pages.page import LANGUAGE, LANGUAGES, THEME, THEMES, to_own
 from auth.settings.brand import LOGO_TYPES, logo_file, palette
-from auth.web import cookies, fields, schemas
+from auth.web import cookies, fields, refuses_by_page, schemas
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
-from auth.web.routes import refuses_by_page
 
 blueprint = Blueprint("brand", __name__)
 

@@ -12,11 +12,10 @@ from auth.net.redirects import with_query
 from auth.pages.page import address, ago, page, provider, text, to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.sign_in import destination
-from auth.web import form_schemas, guard
+from auth.web import Level, audited, form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
-from auth.web.routes import Level, audited
 
 blueprint = Blueprint("changes", __name__)
 

@@ -17,12 +17,11 @@ from auth.pages.problems import Problem, shows
 from auth.pages.profile import own_user
 from auth.pages.sign_in import destination
 from auth.text.masking import masked
-from auth.web import form_schemas, guard
+from auth.web import Level, audited, form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
-from auth.web.routes import Level, audited
 
 blueprint = Blueprint("confirm", __name__)
 

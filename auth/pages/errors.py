@@ -7,7 +7,7 @@ from werkzeug.exceptions import HTTPException
 
 from auth.pages.page import page, to_own
 from auth.pages.problems import ELSEWHERE, asks_for_page, problem_of
-from auth.web import routes
+from auth.web import current_route
 from auth.web.application import FORM
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error, envelope
@@ -67,7 +67,7 @@ def _answer(error: ApiError) -> Response:
 
 def _shown(error: Exception) -> Response:
     known = as_api_error(error)
-    return _answer(known) if routes.current().refuses_by_page else envelope(known)
+    return _answer(known) if current_route().refuses_by_page else envelope(known)
 
 
 def _no_page(error: HTTPException) -> Response:

@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Response, g, render_template, request
+from flask import Response, render_template, request
 from markupsafe import Markup
 
 from auth.context import latchkey
@@ -13,7 +13,7 @@ from auth.settings.brand import is_svg, logo_file
 from auth.settings.presets import PRESETS
 from auth.text import languages, masking, moments, names, user_agents
 from auth.text.catalogues import DEFAULT, built_in, string
-from auth.web import cookies, forms
+from auth.web import cookies, forms, g
 from auth.web.edge import for_no_other_origin
 
 LANGUAGES = sorted(built_in("pages"))
@@ -76,7 +76,7 @@ def page(
 
 def chosen_language() -> str:
     """Return the language of the console, else the one chosen in the footer, else the browser's."""
-    return g.get("language") or languages.choose(
+    return g.language or languages.choose(
         LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language")
     )
 

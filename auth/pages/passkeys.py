@@ -13,11 +13,10 @@ from auth.flows.reauthentication import add, require
 from auth.pages.page import page, to_own
 from auth.pages.problems import shows
 from auth.pages.sign_in import destination, form_page, sign_in_form
-from auth.web import form_schemas, guard, webauthn_schemas
+from auth.web import Level, audited, form_schemas, guard, webauthn_schemas
 from auth.web.forms import own_form
 from auth.web.input import check, known_id, read_form
 from auth.web.limits import limited
-from auth.web.routes import Level, audited
 
 blueprint = Blueprint("passkeys", __name__)
 

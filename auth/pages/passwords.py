@@ -9,12 +9,17 @@ from auth.flows.user_changes import change_user
 from auth.pages.confirm import require_proof
 from auth.pages.page import to_own
 from auth.pages.problems import Problem, shows
-from auth.pages.sign_in import code_form, destination, form_page, send_code, submit_code
-from auth.web import form_schemas, guard
+from auth.pages.sign_in import (
+    code_form,
+    destination,
+    form_page,
+    send_code,
+    submit_code,
+)
+from auth.web import Level, audited, form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
-from auth.web.routes import Level, audited
 
 blueprint = Blueprint("passwords", __name__)
 

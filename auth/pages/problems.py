@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg2
-from flask import Response, g, request
+from flask import Response, request
 from flask_limiter import RateLimitExceeded
 
 from auth.addresses import looks_like_phone
@@ -15,9 +15,8 @@ from auth.pages.page import chosen_language, has_text, text
 from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
 from auth.text.moments import wait
-from auth.web import audit
+from auth.web import View, audit, g
 from auth.web.errors import ApiError, as_api_error
-from auth.web.routes import View
 
 _FIELDS = {
     "invalid_credentials": "password",
@@ -70,10 +69,8 @@ def shows(
     *,
     limit: str = "over_request_rate_limit",
 ) -> Callable[[View], View]:
-    """Return a decorator for form views that shows `page(problem=…)` again if the form is refused.
-
-    `limit` is the name of the text for a limit that is reached, with the alternatives of this form.
-    """
+    """Return a decorator for form views that shows `page(problem=…)` again if the form is refused, with the
+    text `limit` if that is because of a limit."""
     explain = explain or functools.partial(problem_of, limit=limit)
 
     def decorate(view: View) -> View:

@@ -12,12 +12,11 @@ from auth.pages.page import address, page, to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.waiting import not_yet
 from auth.text.masking import masked
-from auth.web import form_schemas, guard
+from auth.web import Level, audited, form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
-from auth.web.routes import Level, audited
 
 blueprint = Blueprint("profile", __name__)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from flask import Blueprint, Response, g, request
+from flask import Blueprint, Response, request
 
 from auth.context import latchkey
 from auth.flows import browser_sessions, factors, passkeys, recovery_codes, removal
@@ -14,11 +14,10 @@ from auth.pages.page import to_own
 from auth.pages.passkeys import challenge, sent_credential
 from auth.pages.problems import Problem, shows
 from auth.pages.sign_in import destination, form_page
-from auth.web import form_schemas, guard
+from auth.web import Level, audited, form_schemas, g, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
-from auth.web.routes import Level, audited
 
 blueprint = Blueprint("second_step", __name__)
 

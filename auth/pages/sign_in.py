@@ -18,12 +18,11 @@ from auth.net.redirects import origin, with_query
 from auth.pages.page import address, page, provider, to_own
 from auth.pages.problems import Problem, shows, told
 from auth.text.masking import masked
-from auth.web import form_schemas, guard
+from auth.web import Level, audited, form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form, read_query
 from auth.web.limits import limited
-from auth.web.routes import Level, audited
 
 blueprint = Blueprint("sign_in", __name__)
 

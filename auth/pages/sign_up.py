@@ -16,11 +16,10 @@ from auth.pages.sign_in import (
     send_code,
     submit_code,
 )
-from auth.web import form_schemas
+from auth.web import audited, form_schemas
 from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
-from auth.web.routes import audited
 
 blueprint = Blueprint("sign_up", __name__)
 

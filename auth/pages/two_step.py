@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from flask import Blueprint, Response, g, request
+from flask import Blueprint, Response, request
 from markupsafe import Markup
 
 from auth.flows import browser_sessions, factors, recovery_codes
@@ -13,12 +13,11 @@ from auth.pages.page import page, to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.second_step import verify_code
 from auth.pages.sign_in import destination
-from auth.web import form_schemas, guard
+from auth.web import Level, audited, form_schemas, g, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
-from auth.web.routes import Level, audited
 
 blueprint = Blueprint("two_step", __name__)
 

@@ -7,11 +7,10 @@ from auth.flows import invitations, outgoing
 from auth.flows.arrivals import requested_target
 from auth.flows.sign_up import create_addressed_user
 from auth.passwords.policy import check_strength
-from auth.web import audit, guard, schemas
+from auth.web import audit, counted, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError, found
 from auth.web.input import read_body
-from auth.web.routes import counted
 from sql import Transaction
 
 blueprint = Blueprint("admin_links", __name__)

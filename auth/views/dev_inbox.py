@@ -6,11 +6,10 @@ from auth.context import latchkey
 from auth.delivery import dev_inbox
 from auth.pages.page import logo_source
 from auth.pages.problems import asks_for_page
-from auth.web import fields, guard, schemas
+from auth.web import fields, guard, refuses_by_page, schemas
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import found
 from auth.web.input import known_id, read_query
-from auth.web.routes import refuses_by_page
 
 blueprint = Blueprint("dev_inbox", __name__)
 

@@ -3,12 +3,11 @@ from flask import Blueprint, Response, jsonify
 from auth.context import latchkey
 from auth.flows import factors, recovery_codes
 from auth.flows.token_response import token_response
-from auth.web import factor_schemas, guard, schemas
+from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import found
 from auth.web.input import known_id, read_body
 from auth.web.limits import limited
-from auth.web.routes import Level, asks_more, audited
 
 blueprint = Blueprint("factors", __name__)
 

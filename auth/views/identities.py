@@ -10,13 +10,12 @@ from auth.net.redirects import origin
 from auth.pages.page import page
 from auth.text import names
 from auth.tokens import one_time
-from auth.web import guard, schemas
+from auth.web import Level, asks_more, audited, guard, refuses_by_page, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.forms import own_form_or_json
 from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited
-from auth.web.routes import Level, asks_more, audited, refuses_by_page
 
 blueprint = Blueprint("identities", __name__)
 

@@ -2,9 +2,8 @@ from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
 from auth.tokens.access_tokens import LACKS_STEP, SECOND_STEP, InvalidAccessToken
-from auth.web import guard, schemas
+from auth.web import Level, accepts_forms, guard, schemas
 from auth.web.input import read_body
-from auth.web.routes import Level, accepts_forms
 
 blueprint = Blueprint("introspect", __name__)
 

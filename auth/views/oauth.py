@@ -7,11 +7,10 @@ from auth.flows import identity_linking, oauth_flows, outgoing
 from auth.flows.arrivals import redirect_done, redirect_signed_in
 from auth.flows.oauth_sign_in import sign_in
 from auth.tokens import one_time
-from auth.web import audit, schemas
+from auth.web import accepts_forms, audit, audited, refuses_by_page, schemas
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect, read_body, read_query
 from auth.web.limits import limited
-from auth.web.routes import accepts_forms, audited, refuses_by_page
 
 blueprint = Blueprint("oauth", __name__)
 

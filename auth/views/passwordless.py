@@ -5,10 +5,9 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from auth.flows.message_requests import request_message, send_reauthentication_code
-from auth.web import dialect, guard, schemas
+from auth.web import Level, dialect, guard, schemas
 from auth.web.input import read_body
 from auth.web.limits import limited
-from auth.web.routes import Level
 
 blueprint = Blueprint("passwordless", __name__)
 
@@ -31,7 +30,7 @@ def otp() -> Response:
 
 @blueprint.post("/recover")
 @limited("recover")
-@dialect.translated(writes=dialect.nothing)
+@dialect.translated(writes=lambda _body: {})
 def recover() -> Response:
     """Send a link that signs in a user who has lost their password."""
     return _requested("recovery", read_body(schemas.Recover()))
@@ -39,7 +38,7 @@ def recover() -> Response:
 
 @blueprint.post("/resend")
 @limited("recover")
-@dialect.translated(writes=dialect.nothing)
+@dialect.translated(writes=lambda _body: {})
 def resend() -> Response:
     """Send the message that confirms a sign-up or a new address again."""
     body = read_body(schemas.Resend())
@@ -49,7 +48,7 @@ def resend() -> Response:
 @blueprint.get("/reauthenticate")
 @guard.access_token(Level.SESSION)
 @limited("recover")
-@dialect.translated(writes=dialect.nothing)
+@dialect.translated(writes=lambda _body: {})
 def reauthenticate() -> Response:
     """Send the caller a code for a sensitive change, which an older session needs."""
     known = guard.live_caller()

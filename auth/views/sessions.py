@@ -1,13 +1,12 @@
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
-from auth.web import guard, schemas
+from auth.web import Level, asks_more, guard, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
 from auth.web.limits import limited
 from auth.web.paging import bounds, paginated
-from auth.web.routes import Level, asks_more
 
 blueprint = Blueprint("sessions", __name__)
 

@@ -7,11 +7,10 @@ from auth.context import latchkey
 from auth.flows.password_attempts import queued
 from auth.flows.sign_up import sign_up, sign_up_anonymously
 from auth.flows.token_response import tokens
-from auth.web import schemas
+from auth.web import audited, counted, schemas
 from auth.web.application import JsonResponse
 from auth.web.input import json_body, read_body
 from auth.web.limits import limited
-from auth.web.routes import audited, counted
 
 blueprint = Blueprint("signup", __name__)
 

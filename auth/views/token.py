@@ -4,7 +4,7 @@ from typing import Any
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
-from flask import Blueprint, Response, g, request
+from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
@@ -15,11 +15,10 @@ from auth.flows.password_attempts import queued
 from auth.flows.password_sign_in import sign_in_with_password
 from auth.flows.token_response import token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
-from auth.web import audit, guard, limits, schemas
+from auth.web import Level, answered_by, asks_more, audit, audited, counted, g, guard, limits, schemas
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
 from auth.web.limits import limited
-from auth.web.routes import Level, answered_by, asks_more, audited, counted
 
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
@@ -119,7 +118,6 @@ def _grant() -> Callable[[], ResponseReturnValue]:
     return GRANTS[name]
 
 
-@audited("sign_in_refused")
 def _refuse_web3() -> Response:
     raise ApiError("web3_provider_disabled")
 

@@ -5,11 +5,10 @@ from auth.flows import passkeys, removal
 from auth.flows.reauthentication import record_reauthentication
 from auth.flows.token_response import token_response
 from auth.flows.user_changes import change_user, delete_caller
-from auth.web import dialect, guard, schemas, webauthn_schemas
+from auth.web import Level, asks_more, audited, dialect, guard, schemas, webauthn_schemas
 from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body
 from auth.web.limits import limited
-from auth.web.routes import Level, asks_more, audited
 
 blueprint = Blueprint("user", __name__)
 
@@ -62,7 +61,7 @@ def delete_user() -> Response:
 @guard.access_token(Level.SESSION)
 @limited("user_changes", key=guard.caller_on_network)
 @audited("change_refused")
-@dialect.translated(writes=dialect.nothing)
+@dialect.translated(writes=lambda _body: {})
 def confirm_reauthentication() -> Response:
     """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
     known = guard.live_caller()

@@ -23,13 +23,12 @@ from auth.pages.page import address, ago, device, page
 from auth.pages.sign_in import form_page
 from auth.text.masking import masked
 from auth.tokens import one_time
-from auth.web import audit, dialect, form_schemas, schemas, webauthn_schemas
+from auth.web import audit, audited, dialect, form_schemas, refuses_by_page, schemas, webauthn_schemas
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
-from auth.web.routes import audited, refuses_by_page
 
 blueprint = Blueprint("verify", __name__)
 

@@ -1,12 +1,14 @@
 """Flask's application, request and response, for bodies that are bounded, and JSON."""
 
 import io
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from flask import Flask, Request, Response
 from flask.json.provider import DefaultJSONProvider
 from werkzeug.datastructures import MultiDict
 from werkzeug.formparser import FormDataParser
+
+from auth.web.request_context import RequestContext
 
 FORM = "application/x-www-form-urlencoded"
 _Parsed = tuple[IO[bytes], MultiDict[str, str], MultiDict[str, Any]]
@@ -40,6 +42,7 @@ class JsonProvider(DefaultJSONProvider):
 class Application(Flask):
     request_class = BoundedRequest
     json_provider_class = JsonProvider
+    app_ctx_globals_class = cast("Any", RequestContext)
 
 
 class JsonResponse(Response):

@@ -6,10 +6,10 @@ from typing import Any
 import click
 import psycopg2
 import structlog
-from flask import Response, after_this_request, g, has_request_context
+from flask import Response, after_this_request, has_request_context
 
 from auth.context import latchkey
-from auth.web import routes
+from auth.web import current_route, g
 from sql import Database, Transaction
 
 log = structlog.get_logger()
@@ -31,17 +31,13 @@ def origin() -> dict[str, str | None]:
     """Return the actor of this request, command or service, and the client it acts from."""
     if not has_request_context():
         return {"actor": "command" if click.get_current_context(silent=True) else "service"}
-    known = {**g.client, "request_id": g.request_id}
-    # The guards set None for the service role key; public routes have no guard.
-    if "caller" not in g:
-        return {"actor": "anonymous", **known}
-    if g.caller is None:
-        return {"actor": "service_role", **known}
-    actor = {"actor": "user", "actor_id": g.caller.user_id}
-    if "administrator" in g:
+    known: dict[str, str | None] = {"actor": g.actor, **g.client, "request_id": g.request_id}
+    if g.actor == "user":
+        known["actor_id"] = g.caller.user_id
+    if g.administrator:
         # The name remains when the administrator is deleted.
-        actor["administrator"] = g.administrator.email or g.administrator.phone
-    return {**actor, **known}
+        known["administrator"] = g.administrator.email or g.administrator.phone
+    return known
 
 
 def record(
@@ -63,32 +59,34 @@ def about(
     address: str | None = None,
     token_hash: bytes | None = None,
     **details: object,
-) -> None:
-    """Note the user and the details of a request, in case it is refused."""
+) -> dict[str, Any]:
+    """Note the user and the details of a request, in case it is refused, and return the user."""
     g.subject = {"user_id": user_id, "address": address, "token_hash": token_hash}
     g.refusal_details = details
+    return g.subject
 
 
 def refused(reason: str) -> None:
     """Record a refusal, with an error_code as its reason, once the response is known."""
-    if "refused_because" not in g:
+    if g.refused_because is None:
         after_this_request(_record_refusal)
     g.refused_because = reason
 
 
 def _record_refusal(response: Response) -> Response:
-    action, reason = routes.current().refusal, g.refused_because
+    action, reason = current_route().refusal, g.refused_because
     # Access tokens expire all the time; only those sent to administrative routes deserve a row.
     is_known = reason in _REASONS or (reason == "bad_jwt" and action == "admin_refused")
     # A forged refresh token belongs to no user.
-    if action is None or not is_known or (action == "refresh_refused" and "subject" not in g):
+    if action is None or not is_known or (action == "refresh_refused" and g.subject is None):
         return response
-    if "subject" not in g:
-        caller = g.get("caller")
-        about(user_id=caller and caller.user_id)
     try:
         latchkey.db.one(
-            "record_refusal", **g.subject, action=action, reason=reason, details=g.refusal_details
+            "record_refusal",
+            **(g.subject or about(user_id=g.user_id)),
+            action=action,
+            reason=reason,
+            details=g.refusal_details,
         )
     except psycopg2.Error as error:
         log.warning("refusal_not_recorded", reason=str(error).strip())

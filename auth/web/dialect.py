@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from flask import Flask, Response, after_this_request, g, json, request
+from flask import Flask, Response, after_this_request, json, request
 
 from auth.context import latchkey
-from auth.web import routes
+from auth.web import View, current_route, g
 from auth.web.errors import ApiError
 from auth.web.input import json_body
-from auth.web.routes import Body, View, route_of
+from auth.web.routes import Body, says
 
 _HEADER = "HTTP_X_SUPABASE_API_VERSION"
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
@@ -31,22 +31,13 @@ def translated(
     *, reads: Callable[[Body], None] | None = None, writes: Callable[[Body], Body] | None = None
 ) -> Callable[[View], View]:
     """Say how a view's bodies differ in the dialect, beside users and links, which do so everywhere."""
-
-    def decorate(view: View) -> View:
-        route_of(view).reads_dialect, route_of(view).writes_dialect = reads, writes
-        return view
-
-    return decorate
+    return says(reads_dialect=reads, writes_dialect=writes)
 
 
 def without_empty_addresses(body: Body) -> None:
     for name in _ADDRESSES:
         if body.get(name) in (None, ""):
             body.pop(name, None)
-
-
-def nothing(_body: Body) -> Body:
-    return {}
 
 
 def id_of_sms(body: Body) -> Body:
@@ -58,7 +49,6 @@ def list_of_users(body: Body) -> Body:
 
 
 def message(body: Body) -> Body:
-    """Return the answer of a link that opens no session."""
     return {"msg": body["message"], "code": "200"} if "message" in body else body
 
 
@@ -76,7 +66,7 @@ def _read(body: dict[str, Any]) -> None:
     phone = body.get("phone")
     if isinstance(phone, str) and _PHONE.fullmatch(phone):
         body["phone"] = f"+{phone}"
-    if read := routes.current().reads_dialect:
+    if read := current_route().reads_dialect:
         read(body)
 
 
@@ -89,7 +79,7 @@ def _rewrite(response: Response) -> Response:
 
 
 def _translated(body: dict[str, Any]) -> dict[str, Any]:
-    if write := routes.current().writes_dialect:
+    if write := current_route().writes_dialect:
         body = write(body)
     if "action_link" in body:
         body["action_link"] = _link(body["action_link"])

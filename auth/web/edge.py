@@ -10,7 +10,7 @@ from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
-from flask import Flask, Response, g, request
+from flask import Flask, Response, request
 from flask_cors import cross_origin
 from flask_cors.core import FLASK_CORS_EVALUATED
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -19,7 +19,7 @@ from auth.context import EXTENSION, Latchkey, latchkey
 from auth.net import networks
 from auth.settings import Settings
 from auth.settings.state import METRICS_DIRECTORY
-from auth.web import limits, response_headers
+from auth.web import g, limits, response_headers
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
 
@@ -72,16 +72,15 @@ class Edge:
         return self._application(environ, start)
 
     def _log_request(self, method: str, status: int, seconds: float) -> None:
-        rule, caller = request.url_rule, g.get("caller")
         log.info(
             "request",
             method=method,
             # The rule, because paths and queries may contain tokens of links and state.
-            route=rule.rule if rule else None,
+            route=request.url_rule.rule if request.url_rule else None,
             status=status,
             milliseconds=round(seconds * 1000, 1),
             ip=g.client["ip"],
-            user_id=caller.user_id if caller else None,
+            user_id=g.user_id,
         )
 
 
@@ -125,7 +124,6 @@ def _begin() -> None:
     request_id = environ.get("HTTP_X_REQUEST_ID", "")
     g.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else str(uuid.uuid4())
     ip, network, is_public = networks.locate(environ.get("REMOTE_ADDR", ""))
-    # Parameters of statements.
     g.client = {
         "ip": ip,
         "network": network,

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg2
 import structlog
-from flask import Flask, Response, g, json, request
+from flask import Flask, Response, json, request
 from gunicorn.http.errors import ParseException
 from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolation
 from werkzeug.exceptions import HTTPException
@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 from auth.logs import ThrottledLog
 from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
-from auth.web import audit, routes
+from auth.web import audit, current_route, g
 from auth.web.application import JsonResponse
 
 log = structlog.get_logger()
@@ -268,7 +268,7 @@ def _size_details(constraint: str) -> str | None:
     column = constraint.removesuffix("_size")
     if column == constraint:
         return None
-    body = g.get("json_body", request.form)
+    body = request.form if g.json_body is None else g.json_body
     name = column if column in body else "data" if column == "user_metadata" else "options"
     return f"{name}: must be at most 8 KiB as JSON"
 
@@ -281,7 +281,7 @@ def _broken_body(_error: ParseException) -> ApiError:
 
 @as_api_error.register
 def _weak_password(error: WeakPassword) -> ApiError:
-    key = "admin.weak_password" if routes.current().is_administrative else "weak_password"
+    key = "admin.weak_password" if current_route().is_administrative else "weak_password"
     members = {"weak_password": {"reasons": list(error.problems)}}
     requirement = next(iter(error.problems.values()))
     return ApiError(key, f"password: {error}", members=members, requirement=requirement)

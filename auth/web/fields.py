@@ -9,13 +9,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import g
 from marshmallow import ValidationError
 from marshmallow.fields import Function
 
 from auth import addresses
 from auth.passwords import hashing
-from auth.web import json_bodies
+from auth.web import g, json_bodies
 
 MAX_TEXT = 2048
 _MOST_IDS = 100
@@ -248,7 +247,7 @@ def PageNumber(default: int, most: int, most_in_dialect: int | None = None) -> F
         # int() would also accept other scripts' digits, signs, spaces and underscores.
         is_valid = not value or (re.fullmatch(r"[0-9]{1,20}", value) and int(value) >= 1)
         _require(is_valid, "must be a whole number of at least 1")
-        limit = most_in_dialect if most_in_dialect and "in_dialect" in g else most
+        limit = most_in_dialect if most_in_dialect and g.in_dialect else most
         return min(int(value or default), limit)
 
     return Function(deserialize=load, load_default=default)

@@ -10,11 +10,10 @@ from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import ImmutableMultiDict
 
 from auth.tokens import one_time
-from auth.web import cookies
+from auth.web import View, accepts_forms, cookies
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.input import whole_body
-from auth.web.routes import View, accepts_forms
 
 FIELD = "form_token"
 # The cookie of a browser that is signed in on our pages, and that of any other browser with a form.

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import g, request
+from flask import request
 
 from auth.context import latchkey
 from auth.net import networks
 from auth.tokens.access_tokens import Caller, InvalidAccessToken, ServiceRole
-from auth.web import audit
+from auth.web import Level, View, audit, audited, g
 from auth.web.errors import ApiError
-from auth.web.routes import Level, Refusal, View, route_of
+from auth.web.routes import says
 
 # RFC 6750, section 2.1, without "=", which would give one token several spellings.
 _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
@@ -22,32 +22,22 @@ _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 # In addition to X-Forwarded-*, as Werkzeug spells them.
 _FORWARDING_HEADERS = {"Forwarded", "X-Real-Ip", "Via", "Cf-Connecting-Ip", "True-Client-Ip"}
 
-# Keys of `ERRORS` for the results of `caller_state` other than `live`.
-_REFUSALS = {
-    "bad_jwt": "expired.bad_jwt",
-    "session_not_found": "session_not_found",
-    "session_expired": "session_expired",
-    "user_not_found": "caller.user_not_found",
-    "user_banned": "user_banned",
-    "insufficient_aal": "insufficient_aal",
-}
+# Keys of `ERRORS` for the results of `caller_state` that are not keys themselves.
+_REFUSALS = {"bad_jwt": "expired.bad_jwt", "user_not_found": "caller.user_not_found"}
 
 
 def guard_by(check: Callable[[], None]) -> Callable[[Level], Callable[[View], View]]:
-    """Turn a function that sets `g.caller`, or raises `ApiError`, into a decorator with a view's level."""
+    """Turn a function that calls `g.admit`, or raises `ApiError`, into a decorator with a view's level."""
     return lambda level: lambda view: _guarded(view, check, level)
 
 
-def guard_at(
-    level: Level, refusal: Refusal | None = None
-) -> Callable[[Callable[[], None]], Callable[[View], View]]:
-    """Turn such a function into a decorator of views that all have the same level, and the same refusal."""
-    return lambda check: lambda view: _guarded(view, check, level, refusal)
+def administrative(level: Level) -> Callable[[Callable[[], None]], Callable[[View], View]]:
+    """Turn such a function into a decorator of administrative views, which all have this level."""
+    return lambda check: lambda view: _guarded(audited("admin_refused")(view), check, level)
 
 
-def _guarded(view: View, check: Callable[[], None], level: Level, refusal: Refusal | None = None) -> View:
-    route = route_of(view)
-    route.guard, route.level, route.refusal = check.__name__, level, refusal or route.refusal
+def _guarded(view: View, check: Callable[[], None], level: Level) -> View:
+    says(guard=check.__name__, level=level)(view)
 
     @functools.wraps(view)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -61,10 +51,10 @@ def _guarded(view: View, check: Callable[[], None], level: Level, refusal: Refus
 @guard_by
 def access_token() -> None:
     """Admit access tokens. The view passes `caller()` to its statement, and the row to `admit`."""
-    g.caller = _token_holder()
+    g.admit(_token_holder())
 
 
-@guard_at(Level.AAL2, "admin_refused")
+@administrative(Level.AAL2)
 def admin() -> None:
     """Admit the service role key, and users who are administrators now."""
     _require_administrative_credentials()
@@ -72,13 +62,13 @@ def admin() -> None:
         raise ApiError("not_admin")
 
 
-@guard_at(Level.SERVICE_ROLE, "admin_refused")
+@administrative(Level.SERVICE_ROLE)
 def service_role() -> None:
     """Admit the service role key only."""
     _require_service_role()
 
 
-@guard_at(Level.SERVICE_ROLE, "admin_refused")
+@administrative(Level.SERVICE_ROLE)
 def developer() -> None:
     """Admit the service role key, and clients on this machine if the service listens there only.
 
@@ -87,7 +77,7 @@ def developer() -> None:
     if not latchkey.settings.dev_inbox:
         raise ApiError("not_found")
     if latchkey.settings.is_local and _is_on_this_machine():
-        g.caller = None
+        g.actor = "service_role"
     else:
         _require_service_role()
 
@@ -122,14 +112,14 @@ def is_on_pages() -> bool:
 
 def is_service_role() -> bool:
     """Whether the caller of an administrative view used the service role key."""
-    return g.caller is None
+    return g.actor == "service_role"
 
 
 def admit(row: Any) -> Any:
     """Return the row of a statement that uses `caller_state`. Raises `ApiError` unless that is `live`."""
     state = "user_not_found" if row is None else row.state
-    if state in _REFUSALS:
-        raise ApiError(_REFUSALS[state])
+    if state != "live":
+        raise ApiError(_REFUSALS.get(state, state))
     return row
 
 
@@ -148,14 +138,14 @@ def _require_service_role() -> None:
 def _require_administrative_credentials() -> None:
     """Set `g.caller` to the holder of the access token, or to None for the service role key."""
     if _has_service_role_key():
-        g.caller = None
+        g.actor = "service_role"
     elif used := _service_role_jwt():
-        g.caller = None
+        g.actor = "service_role"
         audit.record(latchkey.db, None, None, ["service_role_jwt_used"], [], role=used.role, kid=used.kid)
     elif _single_header("apikey") and not _single_header("Authorization"):
         raise ApiError("service_role.bad_jwt")
     else:
-        g.caller = _token_holder()
+        g.admit(_token_holder())
 
 
 def _token_holder() -> Caller:

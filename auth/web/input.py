@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flask import g, request
+from flask import request
 from marshmallow import EXCLUDE, Schema, ValidationError
 from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 
 from auth.context import latchkey
-from auth.web import json_bodies, routes
+from auth.web import current_route, g, json_bodies
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.fields import Requirement, is_uuid
@@ -35,7 +35,7 @@ def refuse_body() -> None:
         raise ApiError("request_entity_too_large")
     if not length and "HTTP_TRANSFER_ENCODING" not in request.environ:
         return
-    is_form = request.mimetype == FORM and routes.current().accepts_forms
+    is_form = request.mimetype == FORM and current_route().accepts_forms
     if request.mimetype != "application/json" and not is_form:
         raise ApiError("unsupported_media_type", "Content-Type: must be application/json")
 
@@ -53,7 +53,7 @@ def whole_body() -> bytes:
 
 def json_body() -> dict[str, Any]:
     """Return the JSON body, not yet checked by a schema. Raises `ApiError` 400."""
-    if "json_body" not in g:
+    if g.json_body is None:
         try:
             g.json_body = json_bodies.decode(whole_body())
         except json_bodies.InvalidJson as error:
@@ -109,7 +109,7 @@ def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str
 def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
     try:
         # The clients of the dialect send members that only their other servers use.
-        return schema.load(values, unknown=EXCLUDE if "in_dialect" in g else None)
+        return schema.load(values, unknown=EXCLUDE if g.in_dialect else None)
     except ValidationError as error:
         problems = list(_messages(error.normalized_messages()))
         details = "; ".join(f"{name}: {message}" for name, message in problems)

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg2
 import structlog
-from flask import Flask, g, has_request_context
+from flask import Flask, has_request_context
 from flask_limiter import Limiter, RateLimitExceeded
 from limits import RateLimitItem
 from limits.errors import StorageError
@@ -17,8 +17,8 @@ from limits.storage import Storage
 
 from auth.context import latchkey
 from auth.settings import Settings
+from auth.web import counted, g
 from auth.web.errors import ApiError, as_api_error
-from auth.web.routes import counted
 from sql import Database
 
 log = structlog.get_logger()
@@ -62,7 +62,7 @@ class PostgresStorage(Storage):
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         row = self._db.one("count_request", key=key, amount=amount, seconds=expiry)
         if has_request_context():
-            g.setdefault("limit_counts", {})[key] = row
+            g.limit_counts = (g.limit_counts or {}) | {key: row}
         return row.count
 
     def get(self, key: str) -> int:
@@ -90,7 +90,7 @@ class PostgresStorage(Storage):
         return self._database or latchkey.db
 
     def _read(self, key: str) -> Any:
-        known = g.get("limit_counts", {}) if has_request_context() else {}
+        known = (g.limit_counts or {}) if has_request_context() else {}
         return known.get(key) or self._db.one("select_request_count", key=key)
 
 
@@ -147,11 +147,11 @@ def refusal(key: str, seconds: float) -> ApiError:
 
 def note(window: Window) -> None:
     """Add rate-limit headers for a limit that Flask-Limiter does not count."""
-    g.setdefault("windows", []).append(window)
+    g.windows += (window,)
 
 
 def headers(status: int) -> list[tuple[str, str]]:
-    windows = [*g.get("windows", ()), *_counted(status)]
+    windows = [*g.windows, *_counted(status)]
     if not windows:
         return []
     tightest = min(windows, key=lambda window: window.remaining)
@@ -178,7 +178,7 @@ def _counted(status: int) -> list[Window]:
     try:
         for limit in limiter.current_limits:
             # A token refused in the view must not use up its user's limit.
-            if status == 401 and g.get("caller"):
+            if status == 401 and g.actor == "user":
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
             seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())
             windows.append(Window(limit.limit.amount, max(0, limit.remaining), seconds))

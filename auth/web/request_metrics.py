@@ -3,13 +3,13 @@
 import threading
 import time
 
-from flask import g, request
+from flask import request
 from gevent.monkey import get_original
 from prometheus_client import Counter, Gauge, Histogram, values
 
 from auth import metrics
 from auth.context import Latchkey
-from auth.web import routes
+from auth.web import current_route, g
 
 _SAMPLE_INTERVAL = 1.0  # seconds
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -47,9 +47,9 @@ class RequestMetrics:
         self._requests.labels(*labels, str(status)).inc()
         self._durations.labels(*labels).observe(seconds)
         # A GET that is not redirected has shown a page, which asks for a click.
-        way = routes.current().sign_in
+        way = current_route().sign_in
         if way and not (status == 200 and method in ("GET", "HEAD")):
-            outcome = g.get("refused_because") or ("success" if status < 400 else "failure")
+            outcome = g.refused_because or ("success" if status < 400 else "failure")
             if way == "refresh":
                 self._refreshes.labels(outcome).inc()
             else:

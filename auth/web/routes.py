@@ -1,11 +1,10 @@
 """What a route says about itself: set by the decorators of its view at import, read by auth/web."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, TypeVar
 
-from flask import current_app, g, request
 from flask.typing import ResponseReturnValue
 
 View = Callable[..., ResponseReturnValue]
@@ -14,15 +13,9 @@ Body = dict[str, Any]
 
 # What the audit log calls a refusal, by what was refused.
 Refusal = Literal[
-    "sign_in_refused",
-    "sign_up_refused",
-    "verification_refused",
-    "factor_refused",
-    "oauth_refused",
-    "refresh_refused",
-    "change_refused",
-    "admin_refused",
-]
+    "sign_in_refused", "sign_up_refused", "verification_refused", "factor_refused", "oauth_refused",
+    "refresh_refused", "change_refused", "admin_refused",
+]  # fmt: skip
 # The label `method` of the metric `latchkey_sign_ins`. Refreshes have a metric of their own.
 SignIn = Literal[
     "password", "link", "oauth", "passkey", "factor", "recovery_code", "id_token", "pkce", "refresh"
@@ -60,7 +53,7 @@ class Route:
     guard: str | None = None
     level: Level = Level.ANYONE
     asks_more: bool = False
-    limits: list[str] = field(default_factory=list)
+    limits: tuple[str, ...] = ()
     refusal: Refusal | None = None
     sign_in: SignIn | None = None
     accepts_forms: bool = False
@@ -73,10 +66,6 @@ class Route:
         return self.refusal == "admin_refused"
 
 
-# Of a path without a view, and of the static files.
-_NOTHING = Route()
-
-
 def route_of(view: Callable[..., Any]) -> Route:
     """Return what a view says about itself. `functools.wraps` hands the same object to all its decorators."""
     route: Route | None = view.__dict__.get("route")
@@ -85,53 +74,28 @@ def route_of(view: Callable[..., Any]) -> Route:
     return route
 
 
-def current() -> Route:
-    """Return the route of the current request."""
-    if "route" in g:
-        return g.route
-    view = current_app.view_functions.get(request.endpoint or "")
-    return route_of(view) if view else _NOTHING
+def says(**attributes: Any) -> Callable[[_View], _View]:
+    """Return a decorator that sets attributes of a view's route."""
 
+    def decorate(view: _View) -> _View:
+        vars(route_of(view)).update(attributes)
+        return view
 
-def answered_by(view: View, *args: Any) -> ResponseReturnValue:
-    """Answer the request by another view, whose decorators count from now on."""
-    g.route = route_of(view)
-    return view(*args)
+    return decorate
 
 
 def audited(refusal: Refusal, *, sign_in: SignIn | None = None) -> Callable[[_View], _View]:
     """Say what the audit log calls a refusal of this view, and how the metrics count it as a sign-in."""
-
-    def decorate(view: _View) -> _View:
-        route = route_of(view)
-        route.refusal, route.sign_in = refusal, sign_in
-        return view
-
-    return decorate
+    return says(refusal=refusal, sign_in=sign_in)
 
 
 def counted(*limits: str) -> Callable[[_View], _View]:
     """Say which limits a view's statement, or a function that the view calls, counts."""
-
-    def decorate(view: _View) -> _View:
-        route_of(view).limits.extend(limits)
-        return view
-
-    return decorate
+    return lambda view: says(limits=(*route_of(view).limits, *limits))(view)
 
 
-def asks_more(view: _View) -> _View:
-    """Say that some bodies or queries need a higher level, which docs/security.md lists."""
-    route_of(view).asks_more = True
-    return view
-
-
-def accepts_forms(view: _View) -> _View:
-    route_of(view).accepts_forms = True
-    return view
-
-
-def refuses_by_page(view: _View) -> _View:
-    """Show errors as a page to browsers, which open links, redirects and forms outside of `pages`."""
-    route_of(view).refuses_by_page = True
-    return view
+# Some bodies or queries need a higher level, which docs/security.md lists.
+asks_more = says(asks_more=True)
+accepts_forms = says(accepts_forms=True)
+# Browsers get errors as a page: they open links, redirects and forms outside of `pages`.
+refuses_by_page = says(refuses_by_page=True)

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from flask import g
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
 from auth.delivery import webhooks
 from auth.tokens import one_time
-from auth.web import fields
+from auth.web import fields, g
 
 
 class Input(Schema):
@@ -223,7 +222,7 @@ class NewUser(AnyUser):
 
     @pre_load
     def may_have_only_a_phone(self, data: Any, **_kwargs: Any) -> Any:
-        if "in_dialect" in g and data.get("phone"):
+        if g.in_dialect and data.get("phone"):
             self.fields["email"].required = False
         return data
 

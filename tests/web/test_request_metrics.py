@@ -1,9 +1,9 @@
 """What a worker counts for Prometheus, without a worker."""
 
 import pytest
-from flask import Flask
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from auth.web.application import Application
 from auth.web.request_metrics import RequestMetrics
 
 
@@ -17,7 +17,7 @@ def metrics() -> RequestMetrics:
 
 
 def test_methods_that_clients_invent_do_not_take_memory(metrics):
-    app = Flask(__name__)
+    app = Application(__name__)
     for number in range(50):
         with app.test_request_context("/"):
             metrics.count(f"INVENTED-{number}", 405, 0.001)

@@ -1,0 +1,66 @@
+"""What is known of the current request: Flask's `g`, declared."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import flask
+from flask import current_app, request
+from flask.typing import ResponseReturnValue
+
+from auth.tokens.access_tokens import Caller
+from auth.web.routes import Level, Route, route_of
+
+
+# With defaults that are attributes of the class, because an `__init__` would set all of them at each request.
+@dataclass(init=False)
+class RequestContext:
+    """The attributes of `g`. Those without a default exist once they are set."""
+
+    # auth/web/edge.py sets these at the beginning of each request.
+    request_id: str
+    # `ip`, `network` and `user_agent` of the client are parameters of statements.
+    client: dict[str, Any]
+    # A guard sets these. `caller` exists if the actor is a user.
+    caller: Caller
+    actor: Literal["anonymous", "service_role", "user"] = "anonymous"
+    level: Level = Level.SESSION
+    # The row of `use_browser_session`, and the language of the pages, in the console.
+    administrator: Any = None
+    language: str | None = None
+    # In place of the view's, once another one answers.
+    route: Route | None = None
+    in_dialect: bool = False
+    json_body: dict[str, Any] | None = None
+    # For the audit log, in case the request is refused: parameters of `record_refusal`, and an error_code.
+    subject: dict[str, Any] | None = None
+    refusal_details: dict[str, Any] | None = None
+    refused_because: str | None = None
+    # For the rate-limit headers: the rows of Flask-Limiter by key, and other limits.
+    limit_counts: dict[str, Any] | None = None
+    windows: tuple[Any, ...] = ()
+
+    def admit(self, caller: Caller) -> None:
+        self.actor, self.caller = "user", caller
+
+    @property
+    def user_id(self) -> str | None:
+        return self.caller.user_id if self.actor == "user" else None
+
+
+g = cast("RequestContext", flask.g)
+_NO_ROUTE = Route()
+
+
+def current_route() -> Route:
+    """Return what the view of this request says about itself."""
+    if g.route:
+        return g.route
+    view = current_app.view_functions.get(request.endpoint or "")
+    return route_of(view) if view else _NO_ROUTE
+
+
+def answered_by(view: Callable[..., ResponseReturnValue], *args: Any) -> ResponseReturnValue:
+    """Answer the request by another view, whose decorators count from now on."""
+    g.route = route_of(view)
+    return view(*args)
