@@ -26,7 +26,6 @@ blueprint = Blueprint("token", __name__)
 
 @blueprint.post("/token")
 @counted("login", "refresh", "verify")
-@audited("sign_in_refused")
 @asks_more
 def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
@@ -68,7 +67,6 @@ def _link_by_id_token(body: dict[str, Any]) -> Response:
     return token_response(identity_linking.link_by_id_token(body))
 
 
-# The statement counts refreshes, in the session's own row.
 @counted("refresh")
 @audited("refresh_refused", sign_in="refresh")
 def _refresh() -> Response:
