@@ -1,7 +1,8 @@
-"""The packages of docs/architecture.md: imports go downwards only, and Flask is not imported below context."""
+"""The table of rooms in docs/architecture.md: imports follow it, rooms stay small, and Flask stays above."""
 
 import ast
 import functools
+import re
 from pathlib import Path
 
 from tests.support.contract import OPENAPI
@@ -9,34 +10,32 @@ from tests.support.contract import OPENAPI
 ROOT = OPENAPI.parent
 FILES = [ROOT / "app.py", ROOT / "wsgi.py", ROOT / "gunicorn.conf.py"]
 FILES += sorted((ROOT / "auth").rglob("*.py")) + sorted((ROOT / "sql").rglob("*.py"))
+# One file per resource, page, section or command.
+LONG_ROOMS = {"auth/views", "auth/pages", "auth/console", "auth/commands", "auth/web"}
+MOST_FILES = 12
 
-# Modules at the top of auth/ that every package may import.
-SHARED = {"addresses", "logs", "metrics"}
-# Packages that each package may import, in addition to itself and SHARED.
-BELOW_CONTEXT = {"delivery", "text", "providers", "factors", "passwords", "settings", "tokens", "net", "sql"}
-MAY_IMPORT = {
-    "sql": set(),
-    "net": set(),
-    "tokens": {"net", "sql"},
-    "settings": {"tokens", "net", "sql"},
-    "passwords": {"settings", "tokens", "net", "sql"},
-    "providers": {"settings", "tokens", "net", "sql"},
-    "factors": {"settings", "tokens", "net", "sql"},
-    "text": {"settings"},
-    "delivery": {"text", "settings", "tokens", "net", "sql"},
-    "operations": BELOW_CONTEXT,
-    "context": BELOW_CONTEXT,
-    "web": BELOW_CONTEXT | {"context"},
-    "flows": BELOW_CONTEXT | {"context", "web"},
-    "pages": BELOW_CONTEXT | {"context", "web", "flows"},
-    "console": BELOW_CONTEXT | {"context", "web", "flows", "pages"},
-    "views": BELOW_CONTEXT | {"context", "web", "flows", "pages"},
-    "transfer": BELOW_CONTEXT | {"context", "web"},
-    "commands": BELOW_CONTEXT | {"context", "web", "flows", "operations", "transfer"},
-    "app": BELOW_CONTEXT | {"context", "web", "flows", "pages", "console", "views", "commands"},
-    "wsgi": BELOW_CONTEXT | {"context", "app"},
-    "gunicorn.conf": {"operations"},
-}
+
+def read_table() -> dict[str, str]:
+    """Return the third column of the table by the name of the room: `views` for `auth/views`."""
+    text = (ROOT / "docs/architecture.md").read_text()
+    (table,) = re.findall(r"^\| room .*?\n\n", text, re.MULTILINE | re.DOTALL)
+    rows = re.findall(r"^\| `(?:auth/)?([\w.]+)` \| .* \| (.*) \|$", table, re.MULTILINE)
+    assert len(rows) == len(table.strip().splitlines()) - 2
+    return {name.removesuffix(".py"): imports for name, imports in rows}
+
+
+TABLE = read_table()
+
+
+@functools.cache
+def below(room: str) -> frozenset[str]:
+    """Return the rooms that a room may import. `x and below` is also what `x` and those beside it may import."""
+    if TABLE[room] == "nothing":
+        return frozenset()
+    named = set(TABLE[room].removesuffix(" and below").split(", "))
+    if TABLE[room].endswith(" and below"):
+        named |= {lower for name in named for lower in below(name)}
+    return frozenset(named)
 
 
 def module_of(path: Path) -> str:
@@ -50,7 +49,7 @@ MODULES = {module_of(path): path for path in FILES}
 def room_of(module: str) -> str:
     """Return the package of a module in auth/, or the name of a module at the top."""
     parts = module.removeprefix("auth.").split(".")
-    return "sql" if parts[0] == "sql" else module if module.startswith("gunicorn") else parts[0]
+    return module if module.startswith("gunicorn") else parts[0]
 
 
 @functools.cache
@@ -88,28 +87,37 @@ def cycle_from(module: str, path: tuple[str, ...] = ()) -> tuple[str, ...] | Non
 FREE_OF_CYCLES: set[str] = set()
 
 
-def test_modules_import_only_packages_below_their_own():
+def test_table_names_every_room():
+    assert {room_of(module) for module in MODULES} - {"auth"} == set(TABLE)
+
+
+def test_rooms_import_only_what_the_table_allows():
     wrong = []
-    for module in MODULES:
+    for module in set(MODULES) - {"auth"}:
         room = room_of(module)
-        allowed = MAY_IMPORT.get(room, BELOW_CONTEXT) | SHARED | {room}
-        wrong += [(module, name) for name in own_imports(module) if room_of(name) not in allowed]
+        wrong += [(module, name) for name in own_imports(module) if room_of(name) not in below(room) | {room}]
     assert wrong == []
 
 
-def test_modules_below_the_context_do_not_import_flask():
-    below = [name for name in MODULES if room_of(name) in BELOW_CONTEXT | SHARED | {"operations"}]
-    assert len(below) > 50
-    packages = {module: {name.partition(".")[0] for name in imports_of(MODULES[module])} for module in below}
+def test_rooms_have_at_most_twelve_files():
+    sizes: dict[str, int] = {}
+    for path in FILES:
+        room = str(path.parent.relative_to(ROOT))
+        sizes[room] = sizes.get(room, 0) + 1
+    assert {room: size for room, size in sizes.items() if size > MOST_FILES}.keys() <= LONG_ROOMS
+
+
+def test_rooms_below_the_context_do_not_import_flask():
+    names = below("context") | below("operations") | {"operations"}
+    modules = [name for name in MODULES if room_of(name) in names]
+    assert len(modules) > 50
+    packages = {
+        module: {name.partition(".")[0] for name in imports_of(MODULES[module])} for module in modules
+    }
     assert [
-        name for name in below if packages[name] & {"flask", "werkzeug", "flask_limiter", "flask_cors"}
+        name for name in modules if packages[name] & {"flask", "werkzeug", "flask_limiter", "flask_cors"}
     ] == []
 
 
 def test_imports_have_no_cycle():
     assert [cycle for module in MODULES if (cycle := cycle_from(module))] == []
-
-
-def test_top_of_auth_has_no_other_modules():
-    files = {path.stem for path in (ROOT / "auth").glob("*.py")}
-    assert files - SHARED == {"__init__", "context"}

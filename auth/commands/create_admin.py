@@ -10,7 +10,7 @@ from auth import addresses
 from auth.commands import open_parts
 from auth.commands.common import json_option
 from auth.context import Latchkey
-from auth.flows.outgoing import TOKEN_COLUMNS
+from auth.messages.outgoing import TOKEN_COLUMNS
 from auth.passwords import hashing
 from auth.passwords.policy import WeakPassword, check_strength
 from auth.tokens import one_time

@@ -8,7 +8,7 @@ from auth import addresses
 from auth.commands import open_parts
 from auth.commands.common import NumberRange, json_option
 from auth.context import Latchkey
-from auth.flows import explanation, timeline
+from auth.history import explanation, timeline
 from auth.operations import rotation
 from auth.text.moments import clock
 from auth.web import counts

@@ -9,7 +9,7 @@ from auth.console.access import administrator
 from auth.console.filters import MOST, Filters, first_page, page_after
 from auth.console.page import console_page
 from auth.context import latchkey
-from auth.flows import timeline
+from auth.history import timeline
 from auth.text.labels import details, label, names
 from auth.web import fields
 from auth.web.fields import is_uuid

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from flask import Blueprint, Response
 
 from auth import addresses
+from auth.admin import resending
+from auth.admin.resending import REQUESTED
 from auth.console.access import administrator
 from auth.console.acts import Act, Subject, serve, told
 from auth.console.filters import Filters, page_of, place_of
 from auth.console.page import console_page
 from auth.context import latchkey
-from auth.flows import resending, timeline
-from auth.flows.resending import REQUESTED
+from auth.history import timeline
 from auth.web import fields
 from auth.web.input import read_query
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from flask import request
 
+from auth.account import recovery_codes
 from auth.context import latchkey
-from auth.flows import passkeys, recovery_codes
-from auth.flows.factor_codes import check_totp
 from auth.pages.passkeys import sent_credential
 from auth.pages.second_step import own_factors, verify_key
+from auth.sign_in import passkeys
+from auth.sign_in.factor_codes import check_totp
 from auth.web import fields, guard
 from auth.web.errors import ApiError
 from auth.web.input import read_form

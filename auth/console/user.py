@@ -5,13 +5,13 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
+from auth.account.removal import ADDRESSES
 from auth.console.access import administrator
 from auth.console.acts import told
 from auth.console.page import console_page, device
 from auth.console.user_acts import DONE, USER_ACTS, pretty
 from auth.context import latchkey
-from auth.flows import explanation, timeline
-from auth.flows.removal import ADDRESSES
+from auth.history import explanation, timeline
 from auth.text import names
 from auth.text.labels import label
 from auth.web import g

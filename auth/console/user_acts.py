@@ -8,16 +8,17 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from auth.account import factors, passkeys
+from auth.admin import invitations, users
 from auth.console import acts
 from auth.console.acts import Act, Subject
 from auth.console.page import counted, device
 from auth.context import latchkey
-from auth.flows import factors, invitations, passkeys, targets, user_administration
-from auth.flows.message_requests import request_message
+from auth.links.requests import request_message
 from auth.pages.page import to_own
 from auth.text.labels import label, quoted
 from auth.text.moments import clock
-from auth.web import fields, schemas
+from auth.web import fields, schemas, targets
 from auth.web.errors import ApiError, found
 from auth.web.input import check, known_id
 from auth.web.schemas import Input
@@ -47,7 +48,7 @@ def _user(user_id: str) -> Subject:
     user = found(row, "user_not_found")
     if user.role == "admin":
         raise targets.refusal(user.id)
-    shown = {"version": user_administration.metadata_version(user)}
+    shown = {"version": users.metadata_version(user)}
     shown |= {f"{kind}_text": pretty(getattr(user, kind)) for kind in ("user_metadata", "app_metadata")}
     row = SimpleNamespace(**user._asdict(), **shown)
     return Subject(user.email or user.phone or user.id, f"console/users/{user.id}", row)
@@ -98,7 +99,7 @@ def _one_ended(session: Subject) -> Iterator[str]:
 
 
 def _change(user: Subject, body: dict[str, Any]) -> None:
-    user_administration.update_user(user.row.id, body, None)
+    users.update_user(user.row.id, body, None)
 
 
 def _recover(user: Subject, _form: dict[str, Any]) -> None:
@@ -109,7 +110,7 @@ def _recover(user: Subject, _form: dict[str, Any]) -> None:
 
 def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:
     wanted = {name: form[name] for name in ("user_metadata", "app_metadata")}
-    user_administration.replace_metadata(user.row.id, wanted, form["version"])
+    users.replace_metadata(user.row.id, wanted, form["version"])
 
 
 def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +149,7 @@ USER_ACTS = {
         title="End all sessions",
         effects=lambda user: list(_ended(user))[:1],
         undo=f"{_NEVER} They can sign in again.",
-        do=lambda user, _form: user_administration.end_sessions(user.row.id),
+        do=lambda user, _form: users.end_sessions(user.row.id),
         done="All sessions have ended.",
         is_destructive=True,
     ),
@@ -198,7 +199,7 @@ USER_ACTS = {
         title="Delete",
         effects=_deleted,
         undo=_NEVER,
-        do=lambda user, _form: user_administration.delete_user(user.row.id),
+        do=lambda user, _form: users.delete_user(user.row.id),
         done="The user is deleted.",
         needs_factor=True,
         is_destructive=True,
@@ -209,7 +210,7 @@ _SESSION_ACTS = {
         title="End this session",
         effects=_one_ended,
         undo=f"{_NEVER} They can sign in again.",
-        do=lambda session, _form: user_administration.end_session(session.row.user_id, session.row.id),
+        do=lambda session, _form: users.end_session(session.row.user_id, session.row.id),
         done="The session has ended.",
         is_destructive=True,
     )

@@ -7,12 +7,12 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from auth.admin import webhooks
+from auth.admin.webhooks import found_webhook, webhook_id_of
 from auth.console.acts import Act, Subject, serve
 from auth.console.page import console_page, counted
 from auth.context import latchkey
 from auth.delivery.webhooks import EVENTS, MAX_WEBHOOKS
-from auth.flows import webhook_administration
-from auth.flows.webhook_administration import found_webhook, webhook_id_of
 from auth.pages.page import to_own
 from auth.text.labels import label
 from auth.web import fields, schemas
@@ -33,7 +33,7 @@ _WebhookForm = Input.from_dict(
 )
 
 
-def webhooks(id: str | None = None) -> list[Any]:
+def webhook_states(id: str | None = None) -> list[Any]:
     """Return all webhooks, or the one with an id, each with the number of its waiting events."""
     rows = latchkey.db.all("list_webhook_states", id=id, most=_COUNTED)
     return [SimpleNamespace(**row._asdict() | {"waiting": _amount(row.waiting)}) for row in rows]
@@ -41,7 +41,7 @@ def webhooks(id: str | None = None) -> list[Any]:
 
 def webhook(id: str) -> Any:
     """Return a webhook. Raises `ApiError`."""
-    return found_webhook(next(iter(webhooks(webhook_id_of(id))), None))
+    return found_webhook(next(iter(webhook_states(webhook_id_of(id))), None))
 
 
 def _amount(total: int) -> str:
@@ -66,7 +66,7 @@ def _delivery(webhook_id: str, delivery_id: str) -> Subject:
 
 
 def _made(_subject: Subject) -> Iterator[str]:
-    yield f"Creates 1 webhook. There are {len(webhooks())} of at most {MAX_WEBHOOKS}."
+    yield f"Creates 1 webhook. There are {len(webhook_states())} of at most {MAX_WEBHOOKS}."
     yield "Its secret is shown once, on the next page."
 
 
@@ -82,16 +82,16 @@ def _body(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make(_subject: Subject, body: dict[str, Any]) -> Response:
-    made, secret = webhook_administration.create(body)
+    made, secret = webhooks.create(body)
     return _once(json.loads(made)["id"], secret)
 
 
 def _change(subject: Subject, body: dict[str, Any]) -> None:
-    webhook_administration.change(subject.row.id, body)
+    webhooks.change(subject.row.id, body)
 
 
 def _rotate(subject: Subject, _form: dict[str, Any]) -> Response:
-    _, secret = webhook_administration.change(subject.row.id, {"rotate_secret": True})
+    _, secret = webhooks.change(subject.row.id, {"rotate_secret": True})
     return _once(subject.row.id, secret)
 
 
@@ -100,7 +100,7 @@ def _once(id: str, secret: str | None) -> Response:
 
 
 def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
-    webhook_administration.delete(subject.row.id)
+    webhooks.delete(subject.row.id)
     return to_own("console/webhooks?done=delete")
 
 
@@ -129,7 +129,7 @@ WEBHOOK_ACTS = {
         title="Send a test event",
         effects=lambda subject: [f"Sends 1 event to {subject.row.origin}, about a user who does not exist."],
         undo="It cannot be taken back.",
-        do=lambda subject, form: webhook_administration.send_test(subject.row.id, form["event"]),
+        do=lambda subject, form: webhooks.send_test(subject.row.id, form["event"]),
         done="The test event will be sent within seconds.",
         needs_factor=True,
         form=Input.from_dict({"event": fields.Choice(*EVENTS, required=True)}),
@@ -195,7 +195,7 @@ DELIVERY_ACTS = {
         title="Send again",
         effects=_sent_again,
         undo="It cannot be taken back. Receivers recognise a repeated event by its id.",
-        do=lambda subject, _form: webhook_administration.redeliver(subject.row.webhook_id, subject.row.id),
+        do=lambda subject, _form: webhooks.redeliver(subject.row.webhook_id, subject.row.id),
         done="The event will be sent within seconds.",
     ),
 }

@@ -6,7 +6,7 @@ from auth.console.access import administrator
 from auth.console.acts import told
 from auth.console.filters import Filters, page_of, place_of
 from auth.console.page import console_page
-from auth.console.webhook_acts import DELIVERY_ACTS, WEBHOOK_ACTS, webhook, webhooks
+from auth.console.webhook_acts import DELIVERY_ACTS, WEBHOOK_ACTS, webhook, webhook_states
 from auth.context import latchkey
 from auth.delivery.webhooks import EVENTS
 from auth.web import fields
@@ -23,7 +23,9 @@ class _DeliveryFilters(Filters):
 @administrator
 def show_webhooks() -> Response:
     """Show the webhooks, oldest first."""
-    return console_page("webhooks.html", section="webhooks", webhooks=webhooks(), notice=told(WEBHOOK_ACTS))
+    return console_page(
+        "webhooks.html", section="webhooks", webhooks=webhook_states(), notice=told(WEBHOOK_ACTS)
+    )
 
 
 @blueprint.get("/console/webhooks/<webhook_id>")

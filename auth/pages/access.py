@@ -2,11 +2,12 @@
 
 from flask import Blueprint, Response, request
 
+from auth.account import identities
 from auth.context import latchkey
-from auth.flows import browser_sessions, identity_linking, oauth_flows
-from auth.flows.browser_sessions import signed_in
-from auth.flows.outgoing import own_url
+from auth.messages.outgoing import own_url
 from auth.pages.page import to_own
+from auth.sign_in import browser_sessions, oauth_flows
+from auth.sign_in.browser_sessions import signed_in
 from auth.web import Level, audited, form_schemas, g, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form
@@ -46,10 +47,10 @@ def end_other_devices() -> Response:
 @audited("change_refused")
 def connect_provider() -> Response:
     """Begin to link an identity; the page that confirms this names the account."""
-    identity_linking.require_manual_linking()
+    identities.require_manual_linking()
     provider = oauth_flows.provider_named(request.form.get("provider", ""))
     back = f"{latchkey.settings.base_url}/account"
-    state = identity_linking.begin(provider, scopes=None, redirect_to=back, given=None)
+    state = identities.begin(provider, scopes=None, redirect_to=back, given=None)
     return to_own(own_url("link-identity", {"flow": state}).rpartition("/")[2])
 
 
@@ -59,6 +60,6 @@ def connect_provider() -> Response:
 @limited("user_changes", key=guard.caller_on_network)
 @audited("change_refused")
 def disconnect_provider() -> Response:
-    identity_linking.require_manual_linking()
-    identity_linking.unlink(known_id(read_form(_ID)["id"], "identity_not_found"))
+    identities.require_manual_linking()
+    identities.unlink(known_id(read_form(_ID)["id"], "identity_not_found"))
     return to_own("account?done=disconnected#connected")

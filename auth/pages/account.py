@@ -3,15 +3,16 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
+from auth.account import removal
+from auth.account.changes import delete_caller
 from auth.context import latchkey
-from auth.flows import browser_sessions, removal
-from auth.flows.browser_sessions import signed_in
-from auth.flows.user_changes import delete_caller
 from auth.pages.confirm import require_proof
 from auth.pages.page import ago, device, has_text, page, provider, text
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, shows, told
 from auth.pages.profile import own_user
+from auth.sign_in import browser_sessions
+from auth.sign_in.browser_sessions import signed_in
 from auth.web import Level, audited, form_schemas, guard
 from auth.web.application import JsonResponse
 from auth.web.forms import own_form

@@ -4,14 +4,14 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from auth.account import removal
+from auth.account.changes import change_user
 from auth.context import latchkey
-from auth.flows import removal
-from auth.flows.browser_sessions import signed_in
-from auth.flows.user_changes import change_user
 from auth.net.redirects import with_query
 from auth.pages.page import address, ago, page, provider, text, to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.sign_in import destination
+from auth.sign_in.browser_sessions import signed_in
 from auth.web import Level, audited, form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form

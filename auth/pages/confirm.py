@@ -6,16 +6,16 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, request
 
 from auth.context import latchkey
-from auth.flows import browser_sessions, passkeys
-from auth.flows.arrivals import Destination, own_page
-from auth.flows.browser_sessions import signed_in
-from auth.flows.message_requests import send_reauthentication_code
-from auth.flows.reauthentication import code_address, has_proof, record_reauthentication
+from auth.links.requests import send_reauthentication_code
 from auth.pages.page import address, page, provider, to_own
 from auth.pages.passkeys import challenge, own_passkeys, sent_credential
 from auth.pages.problems import Problem, shows
 from auth.pages.profile import own_user
 from auth.pages.sign_in import destination
+from auth.sign_in import browser_sessions, passkeys
+from auth.sign_in.arrivals import Destination, own_page
+from auth.sign_in.browser_sessions import signed_in
+from auth.sign_in.reauthentication import code_address, has_proof, record_reauthentication
 from auth.text.masking import masked
 from auth.web import Level, audited, form_schemas, guard
 from auth.web.errors import ApiError

@@ -7,10 +7,10 @@ from flask import Response, render_template, request
 from markupsafe import Markup
 
 from auth.context import latchkey
-from auth.flows.token_response import see_other
 from auth.net.redirects import origin
 from auth.settings.brand import is_svg, logo_file
 from auth.settings.presets import PRESETS
+from auth.sign_in.token_response import see_other
 from auth.text import languages, masking, moments, names, user_agents
 from auth.text.catalogues import DEFAULT, built_in, string
 from auth.web import cookies, forms, g

@@ -5,14 +5,15 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from auth.account.passkeys import begin_registration, finish_registration, remove, require_enabled
 from auth.context import latchkey
-from auth.flows import assertions, passkeys
-from auth.flows.arrivals import arrive, go_on
-from auth.flows.browser_sessions import signed_in
-from auth.flows.reauthentication import add, require
 from auth.pages.page import page, to_own
 from auth.pages.problems import shows
 from auth.pages.sign_in import destination, form_page, sign_in_form
+from auth.sign_in import passkeys
+from auth.sign_in.arrivals import arrive, go_on
+from auth.sign_in.browser_sessions import signed_in
+from auth.sign_in.reauthentication import add, require
 from auth.web import Level, audited, form_schemas, guard, webauthn_schemas
 from auth.web.forms import own_form
 from auth.web.input import check, known_id, read_form
@@ -29,7 +30,7 @@ def sent_credential() -> dict[str, Any]:
 
 def challenge() -> dict[str, Any] | None:
     """Return a new challenge for the script."""
-    return assertions.begin_passkey_assertion() if latchkey.settings.passkeys_enabled else None
+    return passkeys.begin_passkey_assertion() if latchkey.settings.passkeys_enabled else None
 
 
 @blueprint.post("/sign-in/passkey")
@@ -38,7 +39,7 @@ def challenge() -> dict[str, Any] | None:
 @limited("authorize")
 def begin_passkey_page() -> Response:
     """Ask the browser for a passkey."""
-    passkeys.require_enabled()
+    require_enabled()
     return form_page("passkey.html", "sign-in", problem=None, challenge=challenge())
 
 
@@ -48,7 +49,7 @@ def begin_passkey_page() -> Response:
 @limited("login")
 @audited("sign_in_refused", sign_in="passkey")
 def submit_passkey() -> Response:
-    passkeys.require_enabled()
+    require_enabled()
     return arrive(passkeys.sign_in(sent_credential()), destination())
 
 
@@ -58,9 +59,9 @@ def submit_passkey() -> Response:
 @limited("user_changes", key=guard.caller_on_network)
 def show_new_passkey() -> Response:
     """Ask the browser to create a passkey."""
-    passkeys.require_enabled()
+    require_enabled()
     require(add("passkey"))
-    challenge = passkeys.begin_registration(guard.live_caller(), {})
+    challenge = begin_registration(guard.live_caller(), {})
     return page("account_passkey.html", script=True, here=None, challenge=challenge, to=destination())
 
 
@@ -70,9 +71,9 @@ def show_new_passkey() -> Response:
 @limited("user_changes", key=guard.caller_on_network)
 @audited("change_refused")
 def submit_new_passkey() -> Response:
-    passkeys.require_enabled()
+    require_enabled()
     credential = sent_credential()
-    passkeys.finish_registration(guard.live_caller(), credential)
+    finish_registration(guard.live_caller(), credential)
     to = destination()
     return go_on(to) if to.next else to_own("account?done=passkey_added#security")
 
@@ -85,7 +86,7 @@ def submit_new_passkey() -> Response:
 def remove_passkey() -> Response:
     form = read_form(form_schemas.IdForm())
     passkey_id = known_id(form["id"], "webauthn_credential_not_found")
-    passkeys.remove(guard.live_caller(), passkey_id, {})
+    remove(guard.live_caller(), passkey_id, {})
     return to_own("account?done=passkey_removed#security")
 
 

@@ -1,11 +1,8 @@
 from flask import Blueprint, Response
 
+from auth.account import removal
+from auth.account.changes import change_user
 from auth.context import latchkey
-from auth.flows import browser_sessions, removal
-from auth.flows.arrivals import go_on
-from auth.flows.browser_sessions import signed_in
-from auth.flows.password_attempts import queued
-from auth.flows.user_changes import change_user
 from auth.pages.confirm import require_proof
 from auth.pages.page import to_own
 from auth.pages.problems import Problem, shows
@@ -16,6 +13,10 @@ from auth.pages.sign_in import (
     send_code,
     submit_code,
 )
+from auth.sign_in import browser_sessions
+from auth.sign_in.arrivals import go_on
+from auth.sign_in.browser_sessions import signed_in
+from auth.sign_in.passwords import queued
 from auth.web import Level, audited, form_schemas, guard
 from auth.web.forms import own_form
 from auth.web.input import read_form

@@ -3,14 +3,14 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
+from auth.account.changes import change_user
 from auth.context import latchkey
-from auth.flows.browser_sessions import signed_in
-from auth.flows.reauthentication import add, require
-from auth.flows.user_changes import change_user
-from auth.flows.verification import by_code, spend
+from auth.links.spending import by_code, spend
 from auth.pages.page import address, page, to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.waiting import not_yet
+from auth.sign_in.browser_sessions import signed_in
+from auth.sign_in.reauthentication import add, require
 from auth.text.masking import masked
 from auth.web import Level, audited, form_schemas, guard
 from auth.web.errors import ApiError

@@ -5,15 +5,16 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
+from auth.account import factors, recovery_codes, removal
 from auth.context import latchkey
-from auth.flows import browser_sessions, factors, passkeys, recovery_codes, removal
-from auth.flows.arrivals import go_on
-from auth.flows.browser_sessions import signed_in
-from auth.flows.reauthentication import has_proof
 from auth.pages.page import to_own
 from auth.pages.passkeys import challenge, sent_credential
 from auth.pages.problems import Problem, shows
 from auth.pages.sign_in import destination, form_page
+from auth.sign_in import browser_sessions, passkeys
+from auth.sign_in.arrivals import go_on
+from auth.sign_in.browser_sessions import signed_in
+from auth.sign_in.reauthentication import has_proof
 from auth.web import Level, audited, form_schemas, g, guard
 from auth.web.forms import own_form
 from auth.web.input import known_id, read_form

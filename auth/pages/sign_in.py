@@ -6,17 +6,16 @@ from flask import Blueprint, Response, request
 
 from auth.addresses import is_email
 from auth.context import latchkey
-from auth.flows import browser_sessions, waiting
-from auth.flows.arrivals import Destination, arrive, go_on
-from auth.flows.browser_sessions import signed_in
-from auth.flows.message_requests import request_message
-from auth.flows.password_attempts import queued
-from auth.flows.password_sign_in import sign_in_with_password
-from auth.flows.token_response import see_other
-from auth.flows.verification import by_code, spend
+from auth.links.requests import request_message
+from auth.links.spending import by_code, spend
 from auth.net.redirects import origin, with_query
 from auth.pages.page import address, page, provider, to_own
 from auth.pages.problems import Problem, shows, told
+from auth.sign_in import browser_sessions, waiting
+from auth.sign_in.arrivals import Destination, arrive, go_on
+from auth.sign_in.browser_sessions import signed_in
+from auth.sign_in.passwords import queued, sign_in_with_password
+from auth.sign_in.token_response import see_other
 from auth.text.masking import masked
 from auth.web import Level, audited, form_schemas, guard
 from auth.web.errors import ApiError

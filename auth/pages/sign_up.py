@@ -1,10 +1,7 @@
 from flask import Blueprint, Response
 
+from auth.account.sign_up import sign_up
 from auth.context import latchkey
-from auth.flows import browser_sessions, waiting
-from auth.flows.arrivals import arrive
-from auth.flows.password_attempts import queued
-from auth.flows.sign_up import sign_up
 from auth.pages.page import identifier, to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.sign_in import (
@@ -16,6 +13,9 @@ from auth.pages.sign_in import (
     send_code,
     submit_code,
 )
+from auth.sign_in import browser_sessions, waiting
+from auth.sign_in.arrivals import arrive
+from auth.sign_in.passwords import queued
 from auth.web import audited, form_schemas
 from auth.web.forms import own_form
 from auth.web.input import read_form

@@ -6,13 +6,14 @@ from typing import Any
 from flask import Blueprint, Response, request
 from markupsafe import Markup
 
-from auth.flows import browser_sessions, factors, recovery_codes
-from auth.flows.browser_sessions import signed_in
-from auth.flows.reauthentication import add, require
+from auth.account import factors, recovery_codes
 from auth.pages.page import page, to_own
 from auth.pages.problems import Problem, shows
 from auth.pages.second_step import verify_code
 from auth.pages.sign_in import destination
+from auth.sign_in import browser_sessions
+from auth.sign_in.browser_sessions import signed_in
+from auth.sign_in.reauthentication import add, require
 from auth.web import Level, audited, form_schemas, g, guard
 from auth.web.errors import ApiError
 from auth.web.forms import own_form

@@ -2,10 +2,10 @@
 
 from flask import Blueprint, Response, jsonify, request
 
-from auth.flows import waiting
 from auth.pages.page import text
 from auth.pages.problems import Problem, shows
 from auth.pages.sign_in import LINKS, code_page, go_on_if_used, sign_in_form
+from auth.sign_in import waiting
 from auth.web import form_schemas
 from auth.web.forms import own_form
 from auth.web.input import read_form

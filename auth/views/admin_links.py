@@ -2,11 +2,12 @@ from typing import Any
 
 from flask import Blueprint, Response, json
 
+from auth.account.sign_up import create_addressed_user
+from auth.admin import invitations
 from auth.context import latchkey
-from auth.flows import invitations, outgoing
-from auth.flows.arrivals import requested_target
-from auth.flows.sign_up import create_addressed_user
+from auth.messages import outgoing
 from auth.passwords.policy import check_strength
+from auth.sign_in.arrivals import requested_target
 from auth.web import audit, counted, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError, found

@@ -4,8 +4,9 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
+from auth.account import removal
+from auth.admin import users
 from auth.context import latchkey
-from auth.flows import removal, user_administration
 from auth.passwords.policy import check_strength
 from auth.web import dialect, guard, schemas
 from auth.web.application import JsonResponse
@@ -33,7 +34,7 @@ def create_user() -> Response:
     elif "password_hash" in body and not latchkey.passwords.can_check(body["password_hash"]):
         cost = latchkey.passwords.highest_cost
         raise ApiError("validation_failed", f"password_hash: must be a bcrypt hash of a cost of 4 to {cost}")
-    return JsonResponse(user_administration.create_user(body))
+    return JsonResponse(users.create_user(body))
 
 
 @blueprint.get("/admin/users")
@@ -79,7 +80,7 @@ def update_any_user(user_id: str) -> Response:
         others = [known.email, known.phone, body.get("email"), body.get("phone")]
         check_strength(latchkey.settings, body["password"], others)
         password_hash = latchkey.passwords.hash(body["password"])
-    return JsonResponse(user_administration.update_user(user_id, body, password_hash))
+    return JsonResponse(users.update_user(user_id, body, password_hash))
 
 
 @blueprint.delete("/admin/users/<user_id>")
@@ -87,7 +88,7 @@ def update_any_user(user_id: str) -> Response:
 def delete_any_user(user_id: str) -> Response:
     """Delete any user and everything that belongs to it."""
     read_body(schemas.Deletion())
-    user_administration.delete_user(known_id(user_id, "user_not_found"))
+    users.delete_user(known_id(user_id, "user_not_found"))
     return jsonify({})
 
 
@@ -96,7 +97,7 @@ def delete_any_user(user_id: str) -> Response:
 def logout_any_user(user_id: str) -> Response:
     """End all sessions of any user."""
     read_body(schemas.AdminInput())
-    moment = user_administration.end_sessions(known_id(user_id, "user_not_found"))
+    moment = users.end_sessions(known_id(user_id, "user_not_found"))
     return jsonify(message="User signed out", timestamp=moment)
 
 

@@ -1,7 +1,7 @@
 from flask import Blueprint, Response, json
 
 from auth.context import latchkey
-from auth.flows import timeline
+from auth.history import timeline
 from auth.web import counts, guard, schemas
 from auth.web.errors import ApiError
 from auth.web.input import known_id, read_query

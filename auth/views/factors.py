@@ -1,8 +1,8 @@
 from flask import Blueprint, Response, jsonify
 
+from auth.account import factors, recovery_codes
 from auth.context import latchkey
-from auth.flows import factors, recovery_codes
-from auth.flows.token_response import token_response
+from auth.sign_in.token_response import token_response
 from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import found

@@ -3,11 +3,13 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 from werkzeug.routing import BaseConverter
 
+from auth.account import identities
 from auth.context import latchkey
-from auth.flows import identity_linking, oauth_flows, outgoing
-from auth.flows.reauthentication import add, give_proof, remove
+from auth.messages import outgoing
 from auth.net.redirects import origin
 from auth.pages.page import page
+from auth.sign_in import oauth_flows
+from auth.sign_in.reauthentication import add, give_proof, remove
 from auth.text import names
 from auth.tokens import one_time
 from auth.web import Level, asks_more, audited, guard, refuses_by_page, schemas
@@ -37,12 +39,12 @@ def authorize_identity() -> Response:
     if request.method == "HEAD":
         guard.live_caller()
         return Response()
-    identity_linking.require_manual_linking()
+    identities.require_manual_linking()
     query = read_query(schemas.LinkingQuery())
     provider = oauth_flows.provider_named(query["provider"])
     given = give_proof(guard.live_caller(), query, add("identity")) if "nonce" in query else None
     wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(query)}
-    state = identity_linking.begin(provider, **wish, given=given)
+    state = identities.begin(provider, **wish, given=given)
     return jsonify(url=outgoing.own_url("link-identity", {"flow": state}))
 
 
@@ -121,11 +123,11 @@ def _dead_link() -> Response:
 @asks_more
 def delete_identity(identity_id: str) -> Response:
     """Unlink one of the caller's identities, but not the last way to sign in."""
-    identity_linking.require_manual_linking()
+    identities.require_manual_linking()
     body = read_body(schemas.Reauthentication())
     if not is_uuid(identity_id):
         guard.live_caller()
         raise ApiError("identity_not_found")
     given = give_proof(guard.live_caller(), body, remove("identity", identity_id)) if body else None
-    moment = identity_linking.unlink(identity_id, given=given)
+    moment = identities.unlink(identity_id, given=given)
     return jsonify(message="Identity unlinked", timestamp=moment)

@@ -2,10 +2,12 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
+from auth.account import identities
 from auth.context import latchkey
-from auth.flows import identity_linking, oauth_flows, outgoing
-from auth.flows.arrivals import redirect_done, redirect_signed_in
-from auth.flows.oauth_sign_in import sign_in
+from auth.messages import outgoing
+from auth.sign_in import oauth_flows
+from auth.sign_in.arrivals import redirect_done, redirect_signed_in
+from auth.sign_in.oauth import sign_in
 from auth.tokens import one_time
 from auth.web import accepts_forms, audit, audited, refuses_by_page, schemas
 from auth.web.errors import ApiError
@@ -91,6 +93,6 @@ def _sign_in(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
 def _link(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
     identity = oauth_flows.identify(flow, name, query)
     audit.about(user_id=flow.user_id, provider=flow.provider)
-    identity_linking.link(flow, identity)
+    identities.link(flow, identity)
     target = latchkey.redirects.checked(flow.redirect_to)
     return redirect_done(target, "identity_linked", "The identity is linked")

@@ -1,8 +1,16 @@
 from flask import Blueprint, Response, jsonify
 
+from auth.account.passkeys import (
+    begin_registration,
+    finish_registration,
+    remove,
+    remove_any,
+    rename,
+    require_enabled,
+)
 from auth.context import latchkey
-from auth.flows import assertions, passkeys
-from auth.flows.token_response import token_response
+from auth.sign_in import passkeys
+from auth.sign_in.token_response import token_response
 from auth.web import Level, asks_more, audited, guard, schemas, webauthn_schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import found
@@ -18,9 +26,9 @@ blueprint = Blueprint("passkeys", __name__)
 @audited("change_refused")
 def begin_passkey_registration() -> Response:
     """Return the options with which the caller's browser creates a passkey."""
-    passkeys.require_enabled()
+    require_enabled()
     body = read_body(schemas.Reauthentication())
-    return jsonify(passkeys.begin_registration(guard.live_caller(), body))
+    return jsonify(begin_registration(guard.live_caller(), body))
 
 
 @blueprint.post("/passkeys/registration/verify")
@@ -29,18 +37,18 @@ def begin_passkey_registration() -> Response:
 @audited("change_refused")
 def finish_passkey_registration() -> Response:
     """Add the passkey that the caller's browser has created."""
-    passkeys.require_enabled()
+    require_enabled()
     known = guard.live_caller()
     body = read_body(webauthn_schemas.PasskeyResponse())
-    return JsonResponse(passkeys.finish_registration(known, body))
+    return JsonResponse(finish_registration(known, body))
 
 
 @blueprint.post("/passkeys/authentication/options")
 @limited("authorize")
 def begin_passkey_sign_in() -> Response:
     """Return the options with which a browser signs in by any passkey."""
-    passkeys.require_enabled()
-    return jsonify(assertions.begin_passkey_assertion())
+    require_enabled()
+    return jsonify(passkeys.begin_passkey_assertion())
 
 
 @blueprint.post("/passkeys/authentication/verify")
@@ -48,7 +56,7 @@ def begin_passkey_sign_in() -> Response:
 @audited("sign_in_refused", sign_in="passkey")
 def finish_passkey_sign_in() -> Response:
     """Sign in the user of a passkey."""
-    passkeys.require_enabled()
+    require_enabled()
     return token_response(passkeys.sign_in(read_body(webauthn_schemas.PasskeyResponse())))
 
 
@@ -67,7 +75,7 @@ def rename_passkey(passkey_id: str) -> Response:
     """Rename one of the caller's passkeys."""
     guard.live_caller()
     name = read_body(webauthn_schemas.PasskeyChange())["friendly_name"]
-    return JsonResponse(passkeys.rename(known_id(passkey_id, "webauthn_credential_not_found"), name))
+    return JsonResponse(rename(known_id(passkey_id, "webauthn_credential_not_found"), name))
 
 
 @blueprint.delete("/passkeys/<passkey_id>")
@@ -79,7 +87,7 @@ def delete_passkey(passkey_id: str) -> Response:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
     known = guard.live_caller()
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
-    passkeys.remove(known, passkey_id, read_body(schemas.Reauthentication()))
+    remove(known, passkey_id, read_body(schemas.Reauthentication()))
     return jsonify(id=passkey_id)
 
 
@@ -99,5 +107,5 @@ def delete_any_passkey(user_id: str, passkey_id: str) -> Response:
     read_body(schemas.AdminInput())
     user_id = known_id(user_id, "user_not_found")
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
-    passkeys.remove_any(user_id, passkey_id)
+    remove_any(user_id, passkey_id)
     return jsonify(id=passkey_id)

@@ -4,7 +4,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
-from auth.flows.message_requests import request_message, send_reauthentication_code
+from auth.links.requests import request_message, send_reauthentication_code
 from auth.web import Level, dialect, guard, schemas
 from auth.web.input import read_body
 from auth.web.limits import limited

@@ -3,10 +3,10 @@ from typing import Any
 from flask import Blueprint, Response, json
 from flask.typing import ResponseReturnValue
 
+from auth.account.sign_up import sign_up, sign_up_anonymously
 from auth.context import latchkey
-from auth.flows.password_attempts import queued
-from auth.flows.sign_up import sign_up, sign_up_anonymously
-from auth.flows.token_response import tokens
+from auth.sign_in.passwords import queued
+from auth.sign_in.token_response import tokens
 from auth.web import audited, counted, schemas
 from auth.web.application import JsonResponse
 from auth.web.input import json_body, read_body

@@ -7,13 +7,11 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
+from auth.account import identities
 from auth.context import latchkey
-from auth.flows import identity_linking
-from auth.flows.authorization_codes import exchange
-from auth.flows.oauth_sign_in import sign_in_with_id_token
-from auth.flows.password_attempts import queued
-from auth.flows.password_sign_in import sign_in_with_password
-from auth.flows.token_response import token_response
+from auth.sign_in.oauth import sign_in_with_id_token
+from auth.sign_in.passwords import queued, sign_in_with_password
+from auth.sign_in.token_response import exchange, token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import Level, answered_by, asks_more, audit, audited, counted, g, guard, limits, schemas
 from auth.web.errors import ApiError
@@ -63,8 +61,8 @@ def _by_id_token() -> ResponseReturnValue:
 @guard.access_token(Level.PROOF)
 @audited("change_refused", sign_in="id_token")
 def _link_by_id_token(body: dict[str, Any]) -> Response:
-    identity_linking.require_manual_linking()
-    return token_response(identity_linking.link_by_id_token(body))
+    identities.require_manual_linking()
+    return token_response(identities.link_by_id_token(body))
 
 
 @counted("refresh")

@@ -1,10 +1,11 @@
 from flask import Blueprint, Response, jsonify
 
+from auth.account import removal
+from auth.account.changes import change_user, delete_caller
 from auth.context import latchkey
-from auth.flows import passkeys, removal
-from auth.flows.reauthentication import record_reauthentication
-from auth.flows.token_response import token_response
-from auth.flows.user_changes import change_user, delete_caller
+from auth.sign_in import passkeys
+from auth.sign_in.reauthentication import record_reauthentication
+from auth.sign_in.token_response import token_response
 from auth.web import Level, asks_more, audited, dialect, guard, schemas, webauthn_schemas
 from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body

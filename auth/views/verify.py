@@ -5,8 +5,13 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
-from auth.flows import browser_sessions, undo_credentials, waiting
-from auth.flows.arrivals import (
+from auth.links import undo_credentials
+from auth.links.spending import Proof, by_code, by_link, spend
+from auth.links.undo import list_undone
+from auth.pages.page import address, ago, device, page
+from auth.pages.sign_in import form_page
+from auth.sign_in import browser_sessions, waiting
+from auth.sign_in.arrivals import (
     TO_PASSWORD,
     Destination,
     arrive,
@@ -16,11 +21,7 @@ from auth.flows.arrivals import (
     redirect_with_error,
     target_of,
 )
-from auth.flows.token_response import Outcome, token_response
-from auth.flows.undo import list_undone
-from auth.flows.verification import Proof, by_code, by_link, spend
-from auth.pages.page import address, ago, device, page
-from auth.pages.sign_in import form_page
+from auth.sign_in.token_response import Outcome, token_response
 from auth.text.masking import masked
 from auth.tokens import one_time
 from auth.web import audit, audited, dialect, form_schemas, refuses_by_page, schemas, webauthn_schemas

@@ -1,8 +1,8 @@
 from flask import Blueprint, Response, json, jsonify
 
+from auth.admin import webhooks
+from auth.admin.webhooks import found_webhook, webhook_id_of
 from auth.context import latchkey
-from auth.flows import webhook_administration
-from auth.flows.webhook_administration import found_webhook, webhook_id_of
 from auth.web import guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.input import read_body, read_query
@@ -15,7 +15,7 @@ blueprint = Blueprint("webhooks", __name__)
 @guard.service_role
 def create_webhook() -> Response:
     """Register an endpoint, and show its secret once."""
-    return _with_secret(*webhook_administration.create(read_body(schemas.NewWebhook())))
+    return _with_secret(*webhooks.create(read_body(schemas.NewWebhook())))
 
 
 @blueprint.get("/admin/webhooks")
@@ -39,7 +39,7 @@ def get_webhook(webhook_id: str) -> Response:
 @guard.service_role
 def update_webhook(webhook_id: str) -> Response:
     """Change, disable or enable a webhook, or rotate its secret and show it once."""
-    changed, secret = webhook_administration.change(webhook_id, read_body(schemas.WebhookChange()))
+    changed, secret = webhooks.change(webhook_id, read_body(schemas.WebhookChange()))
     return _with_secret(changed, secret) if secret else JsonResponse(changed)
 
 
@@ -48,7 +48,7 @@ def update_webhook(webhook_id: str) -> Response:
 def delete_webhook(webhook_id: str) -> Response:
     """Delete a webhook. Its waiting events are not sent."""
     read_body(schemas.AdminInput())
-    webhook_administration.delete(webhook_id)
+    webhooks.delete(webhook_id)
     return jsonify({})
 
 
@@ -66,7 +66,7 @@ def list_deliveries(webhook_id: str) -> Response:
 def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
     """Send an event again, under the same id."""
     read_body(schemas.AdminInput())
-    return JsonResponse(webhook_administration.redeliver(webhook_id, delivery_id))
+    return JsonResponse(webhooks.redeliver(webhook_id, delivery_id))
 
 
 @blueprint.post("/admin/webhooks/<webhook_id>/test")
@@ -74,7 +74,7 @@ def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
 def test_webhook(webhook_id: str) -> Response:
     """Send a test event, about a user that does not exist."""
     event = read_body(schemas.TestEvent())["event"]
-    return JsonResponse(webhook_administration.send_test(webhook_id, event))
+    return JsonResponse(webhooks.send_test(webhook_id, event))
 
 
 def _with_secret(webhook: str, secret: str) -> Response:

@@ -8,7 +8,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from auth.context import EXTENSION, Latchkey
-from auth.flows.token_response import tokens
+from auth.sign_in.token_response import tokens
 
 PASSWORD = "Correct-Horse-1"
 # Hashes of it by their cost.

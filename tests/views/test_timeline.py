@@ -8,7 +8,7 @@ from dataclasses import asdict, make_dataclass
 import pytest
 
 from auth.delivery.deliverer import Deliverer
-from auth.flows import timeline
+from auth.history import timeline
 from auth.text.labels import names
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
 from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse, story

@@ -1,0 +1,170 @@
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from auth import addresses
+from auth.account import first_address, removal
+from auth.context import latchkey
+from auth.messages import outgoing
+from auth.passwords.policy import check_strength
+from auth.sign_in.reauthentication import Act, add, change, give_proof, lock_caller, proof_needed, remove
+from auth.web import audit, g, guard
+from auth.web.errors import ApiError
+from sql import Transaction
+
+_NO_LINK: Mapping[str, str | None] = MappingProxyType({"redirect_to": None, "code_challenge": None})
+_COLUMNS = ("user_metadata", "password_hash", "new_email", "new_phone")
+
+
+@dataclass
+class _Wish:
+    """What a body changes: the parameters of `change_user`, and what it removes."""
+
+    columns: dict[str, Any]
+    known: Any = None
+    sets_password: bool = False
+    kinds: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+
+    @property
+    def added(self) -> list[str]:
+        return [kind for kind in removal.ADDRESSES if self.columns[f"new_{kind}"]]
+
+    @property
+    def acts(self) -> list[Act]:
+        acts = [add(kind) for kind in self.added] + removal.acts_of(self.kinds, self.ids)
+        acts += [change("password")] if self.sets_password else []
+        return acts + ([change("metadata")] if self.columns["user_metadata"] is not None or not acts else [])
+
+
+def change_user(body: dict[str, Any], link: Mapping[str, str | None] = _NO_LINK) -> Any:
+    """Apply a `UserChange` body to the caller. `link` has the columns of the link that confirms an email."""
+    outgoing.check_channel(body.get("email"), body.get("phone"))
+    wish = _read(body)
+    given = _prove(wish, body)
+    acts, columns, known = wish.acts, wish.columns, wish.known
+    first = _addresses_at_once(known, columns) if known else {}
+    added = [columns[f"new_{kind}"] for kind in wish.added]
+    with latchkey.db.transaction() as tx:
+        if first or (added and not known.is_anonymous):
+            _refuse_taken(tx, columns | first)
+        for address in added:
+            outgoing.take_quota(tx, address)
+        caller = lock_caller(tx, *acts, given=given)
+        removed = removal.take_away(tx, caller, wish.kinds, wish.ids)
+        if columns["password_hash"]:
+            _end_other_access(tx, caller, known.password_hash)
+        if first:
+            first_address.set_addresses(tx, caller, first["new_email"], first["new_phone"])
+        user = tx.one("change_user", user_id=caller.id, **columns)
+        for address in added:
+            _send_confirmation(tx, caller, address, link)
+        if columns["password_hash"] and caller.email and "email" not in removed:
+            outgoing.notify(tx, caller.id, caller.email, "password_changed")
+        _record(tx, caller, columns, removed)
+    return user
+
+
+def delete_caller(body: dict[str, Any]) -> str:
+    """Delete the caller, and return the time in ISO 8601; `body` reauthenticates. Raises `ApiError`."""
+    act = remove("account")
+    given = give_proof(guard.live_caller(), body, act) if body else None
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, act, given=given)
+        if tx.one("select_is_last_administrator", user_id=caller.id).is_last:
+            raise ApiError("last_administrator")
+        row = tx.one("delete_user", user_id=caller.id)
+    return row.moment
+
+
+def _read(body: dict[str, Any]) -> _Wish:
+    """Return what a body changes of the caller. Raises `ApiError`."""
+    wish = _Wish(dict.fromkeys(_COLUMNS) | {"user_metadata": body.get("data")})
+    wish.sets_password = body.get("password") is not None
+    wish.ids = [way.lower() for way in body.get("remove", [])]
+    if not (wish.sets_password or wish.ids or any(kind in body for kind in removal.ADDRESSES)):
+        return wish
+    wish.known = known = guard.live_caller()
+    for kind in removal.ADDRESSES:
+        wish.columns[f"new_{kind}"] = None if body.get(kind) == getattr(known, kind) else body.get(kind)
+    wish.kinds = removal.wanted(body, known)
+    confirms_at_once = bool(wish.added or wish.kinds) and latchkey.settings.autoconfirm
+    if wish.sets_password and known.is_anonymous and not confirms_at_once:
+        raise ApiError("anonymous.validation_failed", "password: set it once an email or phone is confirmed")
+    return wish
+
+
+def _prove(wish: _Wish, body: dict[str, Any]) -> str | None:
+    """Return what the proof of a body is, if one is needed, and hash the new password. Raises `ApiError`."""
+    known = wish.known
+    if known is None:
+        return None
+    if not wish.sets_password:
+        return give_proof(known, body, *wish.acts)
+    proof_needed(*wish.acts)
+    check_strength(latchkey.settings, body["password"], [known.email, known.phone])
+    # A request that the queue refuses must not have spent its code.
+    with latchkey.passwords.queue():
+        # Comes first, or an old session could guess the current password by `same_password`.
+        given = give_proof(known, body, *wish.acts)
+        if known.password_hash is not None and latchkey.passwords.check(
+            body["password"], known.password_hash
+        ):
+            raise ApiError("same_password", "password: must differ from the current one")
+        wish.columns["password_hash"] = latchkey.passwords.hash(body["password"])
+    return given
+
+
+def _addresses_at_once(known: Any, columns: dict[str, Any]) -> dict[str, Any]:
+    """Take the addresses from a change that `AUTH_AUTOCONFIRM` gives an anonymous user without a message."""
+    first = {name: columns[name] for name in ("new_email", "new_phone")}
+    if not any(first.values()) or not known.is_anonymous or not latchkey.settings.autoconfirm:
+        return {}
+    columns |= dict.fromkeys(first)
+    return first
+
+
+def _refuse_taken(tx: Transaction, columns: dict[str, Any]) -> None:
+    # An address that is taken later is refused when it is confirmed.
+    wanted = {"email": columns["new_email"], "phone": columns["new_phone"]}
+    taken = tx.one("select_taken_address", user_id=guard.caller_id(), **wanted)
+    if taken:
+        raise ApiError("email_exists" if taken.is_email else "phone_exists")
+
+
+def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str | None) -> None:
+    # Another request has changed the password that this one was checked against.
+    if caller.password_hash != checked_password_hash:
+        raise ApiError("session_not_found")
+    kept = g.caller.session_id
+    tx.run("end_user_sessions", user_id=caller.id, kept_session_id=kept, reason="password_changed")
+    tx.run("void_tokens", user_id=caller.id)
+
+
+def _send_confirmation(tx: Transaction, caller: Any, address: str, link: Mapping[str, str | None]) -> None:
+    is_email = addresses.is_email(address)
+    columns = link if is_email else {}
+    if first_address.is_without_address(caller):
+        first_address.request_address(tx, caller, address, columns)
+        return
+    purpose, message = "email_change" if is_email else "phone_change", outgoing.Message(address)
+    message.write_token(tx, caller.id, purpose, session_id=g.caller.session_id, **columns)
+    message.write(tx, caller.id, purpose, redirect_to=columns.get("redirect_to"))
+
+
+def _record(tx: Transaction, caller: Any, columns: dict[str, Any], removed: list[str]) -> None:
+    acts = [
+        "user_changed" if columns["user_metadata"] is not None else None,
+        "password_changed" if columns["password_hash"] else None,
+        "email_change_requested" if columns["new_email"] else None,
+        "phone_change_requested" if columns["new_phone"] else None,
+        "email_removed" if "email" in removed else None,
+        "phone_removed" if "phone" in removed else None,
+    ]
+    details = {"new_email": columns["new_email"], "new_phone": columns["new_phone"]}
+    details |= {f"old_{kind}": getattr(caller, kind) for kind in removal.ADDRESSES if kind in removed}
+    email = None if "email" in removed else caller.email
+    audit.record(tx, caller.id, email, acts, ["user.updated"], **details)
+    for provider in set(removed).difference(removal.ADDRESSES):
+        audit.record(tx, caller.id, email, ["identity_unlinked"], [], provider=provider)

@@ -1,0 +1,212 @@
+"""Second factors of the caller: enrol, challenge, verify and remove them."""
+
+import uuid
+from typing import Any
+
+from auth.account import security_keys
+from auth.context import latchkey
+from auth.factors import totp
+from auth.factors.webauthn import CHALLENGE_LIFETIME
+from auth.messages.notices import tell
+from auth.messages.outgoing import notify
+from auth.sign_in import factor_codes, passkeys
+from auth.sign_in.reauthentication import Act, add, give_proof, lock_caller, proof_needed
+from auth.sign_in.reauthentication import remove as removing
+from auth.sign_in.token_response import raise_session
+from auth.web import audit, g, guard, targets
+from auth.web.errors import ApiError, found
+from sql import Database, Transaction
+
+_DISABLED = {
+    "totp": "mfa_totp_enroll_not_enabled",
+    "webauthn": "mfa_webauthn_enroll_not_enabled",
+    "phone": "mfa_phone_enroll_not_enabled",
+}
+_NO_CREDENTIAL = dict.fromkeys(
+    (
+        *("credential_id", "public_key", "sign_count", "transports"),
+        *("aaguid", "backup_eligible", "backed_up"),
+    )
+)
+
+
+def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """Begin to enrol a factor of the caller, who needs a proof. Raises `ApiError`."""
+    factor_type = body["factor_type"]
+    # The clients offer phones. SMS codes are not a second factor here, because a number can be taken over.
+    if not latchkey.settings.mfa_enabled or factor_type == "phone":
+        raise ApiError(_DISABLED[factor_type])
+    given = give_proof(known, body, add("factor"))
+    factor_id, name = str(uuid.uuid4()), body["friendly_name"]
+    secret = totp.new_secret() if factor_type == "totp" else None
+    sealed = secret and latchkey.sealer.seal(secret, factor_id)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, add("factor"), given=given)
+        check_room(tx, caller.id)
+        columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
+        if not tx.one("insert_factor", secret=sealed, **columns):
+            raise ApiError("mfa_factor_name_conflict")
+        # `select_factor` finds the session by this row, whose id stays in the database.
+        _write_challenge(tx, caller.id, factor_id, factor_type, None)
+    members = {"totp": _app_members(caller, body, secret)} if secret else {}
+    return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
+
+
+def _app_members(caller: Any, body: dict[str, Any], secret: str) -> dict[str, str]:
+    account = caller.email or caller.phone or caller.id
+    uri = totp.uri(secret, account, body.get("issuer") or latchkey.settings.brand_name)
+    return {"qr_code": totp.qr_code(uri), "secret": secret, "uri": uri}
+
+
+def challenge(factor_id: str, site: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Write a challenge for one of the caller's factors, good for five minutes and five tries.
+
+    `site` is the relying party that a client names, if it does.
+    """
+    security_keys.check_site(site or {})
+    sent: bytes | None = None
+    members: dict[str, Any] = {}
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx)
+        factor = own_factor(tx, caller.id, factor_id)
+        if factor.factor_type == "webauthn":
+            sent, members = security_keys.options(tx, caller, factor)
+        row = _write_challenge(tx, caller.id, factor.id, factor.factor_type, sent)
+    return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
+
+
+def _write_challenge(
+    tx: Transaction, user_id: str, factor_id: str, purpose: str, challenge: bytes | None
+) -> Any:
+    owner = {"user_id": user_id, "session_id": g.caller.session_id, "factor_id": factor_id}
+    columns = {"challenge": challenge, "lifetime": CHALLENGE_LIFETIME}
+    return tx.one("write_challenge", purpose=purpose, **owner, **columns)
+
+
+def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
+    """Raise the caller's session to `aal2` by a code, and return its row. Raises `ApiError`."""
+    session, ids = None, {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
+    with latchkey.db.transaction() as tx:
+        tried = factor_codes.count(tx, "totp", guard.caller_id())
+        factor = own_factor(tx, guard.caller_id(), factor_id)
+        caller = lock_caller(tx, *_acts(factor), given="begun")
+        if not tx.one("try_challenge", id=challenge_id, factor_id=factor.id, **ids):
+            raise ApiError("mfa_challenge_expired")
+        if factor_codes.spend_totp(tx, tried, [factor], code):
+            tx.run("delete_challenge", id=challenge_id)
+            session = complete(tx, caller, factor, "totp")
+    if session is None:
+        raise ApiError("mfa_verification_failed")
+    return session
+
+
+def verify_webauthn(
+    factor_id: str, challenge_id: str, sent: dict[str, Any], *, added_before: Any = None
+) -> Any:
+    """Raise the caller's session to `aal2` by a security key, and return its row. Raises `ApiError`."""
+    security_keys.check_site(sent)
+    factor = own_factor(latchkey.db, guard.caller_id(), factor_id)
+    # Before the challenge is spent.
+    proof_needed(*_acts(factor))
+    answer = security_keys.verify(factor, challenge_id, sent)
+    if answer.credential:
+        passkeys.require_older(answer.credential, added_before)
+    refusal = None
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, *_acts(factor), given="begun")
+        # Another request may have verified or removed it.
+        if own_factor(tx, caller.id, factor_id).is_verified != factor.is_verified:
+            raise ApiError("mfa_factor_not_found")
+        if answer.assertion:
+            refusal = passkeys.use(tx, answer.credential, answer.assertion, caller.email)
+        if refusal is None:
+            session = complete(tx, caller, factor, "webauthn", **answer.columns)
+    if refusal:
+        raise refusal
+    return session
+
+
+def _acts(factor: Any) -> list[Act]:
+    """Return what verifying a factor does. `enrol` has asked for the proof."""
+    return [] if factor.is_verified else [add("factor")]
+
+
+def complete(tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any) -> Any:
+    """Raise the caller's session to aal2 after a verified factor, and return its row.
+
+    `credential` has the columns of a new security key.
+    """
+    if not factor.is_verified:
+        check_room(tx, caller.id)
+        tell(tx, caller, "factor_added", g.caller.session_id)
+        end_other_sessions(tx, caller.id)
+        tx.run("activate_factor", id=factor.id, user_id=caller.id, **_NO_CREDENTIAL | credential)
+    act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
+    _record(tx, caller, act, factor, event)
+    return raise_session(tx, g.caller.session_id, method, factor.id)
+
+
+def end_other_sessions(tx: Transaction, user_id: str) -> None:
+    """End the other sessions of a user who is about to get a first factor: they began under other rules.
+
+    So did pending changes of an address, which a thief could confirm afterwards without the factor.
+    """
+    if tx.one("count_verified_factors", user_id=user_id).total == 0:
+        kept = g.caller.session_id
+        tx.run("end_user_sessions", user_id=user_id, kept_session_id=kept, reason="factor_added")
+        tx.run("void_tokens", user_id=user_id)
+
+
+def check_room(tx: Transaction, user_id: str) -> None:
+    """Raises `ApiError` if a user whose row is locked may not have one more factor."""
+    most = latchkey.settings.mfa_max_enrolled_factors
+    if tx.one("count_verified_factors", user_id=user_id).enrolled >= most:
+        raise ApiError("too_many_enrolled_mfa_factors")
+
+
+def remove(factor_id: str, body: dict[str, Any]) -> None:
+    """Remove one of the caller's factors."""
+    ids = {"id": factor_id, "user_id": guard.caller_id(), "session_id": None, "with_expired": True}
+    act = removing("factor", factor_id)
+    given = give_proof(guard.live_caller(), body, act)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, act, given=given)
+        factor = found(tx.one("select_factor", **ids), "mfa_factor_not_found")
+        if factor.is_verified:
+            tell(tx, caller, "factor_removed", g.caller.session_id, restored_factor=factor.id)
+            _record(tx, caller, "factor_removed", factor, "user.updated")
+        tx.run("remove_factors", user_id=caller.id, ids=[factor.id])
+
+
+def remove_recent(tx: Transaction, caller: Any, ids: list[str], *, is_told: bool = True) -> None:
+    """Remove factors and passkeys that were added to a caller whose row is locked."""
+    for factor in tx.all("list_factors_by_id", user_id=caller.id, ids=ids) if ids else ():
+        if is_told:
+            kind = "passkey_removed" if factor.factor_type == "passkey" else "factor_removed"
+            tell(tx, caller, kind, g.caller.session_id, restored_factor=factor.id)
+        _record(tx, caller, "factor_removed", factor, None)
+    tx.run("remove_factors", user_id=caller.id, ids=ids)
+
+
+def remove_any(user_id: str, factor_id: str) -> None:
+    """Remove a factor of any user, and mail the user."""
+    with targets.act() as tx:
+        user = targets.lock(tx, user_id)
+        ids = {"id": factor_id, "user_id": user.id, "session_id": None, "with_expired": True}
+        factor = found(tx.one("select_factor", **ids), "mfa_factor_not_found")
+        if factor.is_verified and user.email_proved:
+            notify(tx, user.id, user.email, "factor_removed")
+        _record(tx, user, "factor_removed", factor, "user.updated")
+        tx.run("remove_factors", user_id=user.id, ids=[factor.id])
+        tx.run("forget_first_factor", user_id=user.id)
+
+
+def own_factor(db: Database | Transaction, user_id: str, factor_id: str) -> Any:
+    ids = {"id": factor_id, "user_id": user_id, "session_id": g.caller.session_id}
+    row = db.one("select_factor", with_expired=False, **ids)
+    return found(row, "mfa_factor_not_found")
+
+
+def _record(tx: Transaction, user: Any, act: str, factor: Any, event: str | None) -> None:
+    details = {"factor": factor.friendly_name or None, "factor_type": factor.factor_type}
+    audit.record(tx, user.id, user.email, [act], [event], **details)

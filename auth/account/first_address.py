@@ -1,0 +1,75 @@
+"""The first address of a user. It makes an anonymous one permanent, as an identity or a passkey does."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from auth import addresses
+from auth.messages import outgoing
+from auth.messages.notices import tell, tell_of_identity
+from auth.providers.client import ExternalIdentity
+from auth.web import audit, g
+from sql import Transaction
+
+
+def is_without_address(user: Any) -> bool:
+    """Whether the next address is the first, which may belong to a person unrelated to the user."""
+    return user.is_anonymous or not (user.email or user.phone)
+
+
+def request_address(tx: Transaction, caller: Any, address: str, link: Mapping[str, str | None]) -> None:
+    """Send the link or code that confirms an address. A taken one runs the same statements.
+
+    Anyone can become an anonymous user, and must not learn which addresses have a user.
+    """
+    message, is_email = outgoing.Message(address), addresses.is_email(address)
+    purpose = "email_change" if is_email else "phone_change"
+    owner = tx.one("select_address_owner", address=address)
+    is_taken = owner is not None and not owner.is_unused
+    kind = ("signup_attempt" if is_email else "none") if is_taken else purpose
+    recipient_id = owner.id if is_taken else caller.id
+    bound_to = {"session_id": g.caller.session_id, **link}
+    message.write_token(tx, None if is_taken else caller.id, purpose, **bound_to)
+    message.write(tx, recipient_id, kind, secret=not is_taken, redirect_to=link.get("redirect_to"))
+
+
+def set_addresses(tx: Transaction, caller: Any, email: str | None, phone: str | None) -> None:
+    """Give the caller its first addresses at once, as `AUTH_AUTOCONFIRM` gives them to a sign-up."""
+    tx.run("set_first_addresses", user_id=caller.id, email=email, phone=phone)
+    for provider, address in (("email", email), ("phone", phone)):
+        if address:
+            tx.run("write_address_identity", user_id=caller.id, provider=provider, address=address)
+            audit.record(tx, caller.id, email, [f"{provider}_changed"], [], new_address=address)
+    _end_other_sessions(tx, caller.id, g.caller.session_id)
+
+
+def finish(tx: Transaction, user_id: str, session_id: str | None) -> None:
+    """End all sessions except the one that asked, and notify the owner of the address.
+
+    The owner may have confirmed the address for a stranger, who keeps that session.
+    """
+    _end_other_sessions(tx, user_id, session_id)
+    tell(tx, tx.one("lock_user", user_id=user_id), "address_added", session_id)
+
+
+def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity, session_id: str) -> bool:
+    """Do the same for a linked identity, and return whether the user got its email."""
+    email = identity.email if identity.email_verified else None
+    row = tx.one("convert_by_identity", user_id=user_id, email=email, is_trusted=identity.is_trusted)
+    if row.has_email:
+        tx.run("add_email_of_identity", user_id=user_id, email=email)
+    _end_other_sessions(tx, user_id, session_id)
+    tx.run("void_tokens", user_id=user_id)
+    user = tx.one("lock_user", user_id=user_id)
+    tell_of_identity(tx, user, "identity_linked", identity.provider, session_id)
+    return row.has_email
+
+
+def finish_by_passkey(tx: Transaction, user_id: str, session_id: str) -> None:
+    tx.run("convert_user", user_id=user_id)
+    _end_other_sessions(tx, user_id, session_id)
+
+
+def _end_other_sessions(tx: Transaction, user_id: str, kept: str | None) -> None:
+    # As an anonymous user, the session may have begun to register a passkey without a proof.
+    tx.run("void_challenges", user_id=user_id)
+    tx.run("end_user_sessions", user_id=user_id, kept_session_id=kept, reason="address_proved")

@@ -1,0 +1,107 @@
+from typing import Any
+
+from psycopg2.errors import UniqueViolation
+
+from auth.account import first_address, removal
+from auth.context import latchkey
+from auth.messages.notices import tell_of_identity
+from auth.providers.client import ExternalIdentity, Provider
+from auth.sign_in.oauth import invalid_id_token, read_id_token
+from auth.sign_in.oauth_flows import new_secrets, write_flow
+from auth.sign_in.reauthentication import add, lock_caller, needed
+from auth.sign_in.reauthentication import remove as removing
+from auth.tokens import one_time
+from auth.web import Level, audit, g, guard
+from auth.web.errors import ApiError
+from sql import Transaction
+
+
+def require_manual_linking() -> None:
+    """Raise `ApiError` if users may not link and unlink identities."""
+    if not latchkey.settings.manual_linking:
+        guard.live_caller()
+        raise ApiError("manual_linking_disabled")
+
+
+def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, given: str | None) -> str:
+    """Begin a flow for the caller, and return its state. Raises `ApiError`."""
+    state, session_id = one_time.new_token(), guard.caller()["caller_session_id"]
+    with latchkey.db.transaction() as tx:
+        # Not the password, because logs keep the URL.
+        wanted = "nonce with the code that GET /reauthenticate sends"
+        caller = lock_caller(tx, add("identity"), given=given, wanted=wanted)
+        owner = {"user_id": caller.id, "session_id": str(session_id)}
+        write_flow(tx, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
+    return state
+
+
+def link(flow: Any, identity: ExternalIdentity) -> None:
+    """Link an identity to the user who began the flow. Raises `ApiError`."""
+    caller = {
+        "caller_id": flow.user_id,
+        "caller_session_id": flow.session_id,
+        "caller_expires_at": None,
+        # `begin` has checked the token and the proof, by the factors of then. The session may have been
+        # raised by the first factor since.
+        "caller_aal": latchkey.db.one("select_level_since", user_id=flow.user_id, moment=flow.created_at).aal,
+        "caller_level": Level.SESSION,
+    }
+    with latchkey.db.transaction() as tx:
+        try:
+            user = lock_caller(tx, add("identity"), given="begun", caller=caller)
+        except ApiError:
+            # The flow began with a session that could link.
+            raise ApiError("session_not_found") from None
+        if user.converted_at and user.converted_at > flow.created_at:
+            # Begun by an anonymous user, without a proof.
+            raise needed()
+        _add(tx, user, identity, flow.session_id)
+
+
+def link_by_id_token(body: dict[str, Any]) -> Any:
+    """Link the identity of an unused id_token to the caller, and return the row of the caller's session, with
+    a new refresh token. Raises `ApiError`.
+    """
+    identity, id_token = read_id_token(body)
+    with latchkey.db.transaction() as tx:
+        # The body's nonce is that of the id_token.
+        wanted = "current_password or nonce to POST /reauthenticate"
+        user = lock_caller(tx, add("identity"), wanted=wanted)
+        if not tx.run("spend_id_token", **id_token):
+            raise invalid_id_token()
+        _add(tx, user, identity, g.caller.session_id)
+        return tx.one("renew_session", session_id=g.caller.session_id)
+
+
+def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str) -> None:
+    gets_email = False
+    try:
+        if not tx.run("insert_identity", user_id=user.id, signs_in=False, **identity.row):
+            raise ApiError("identity_already_exists")
+        if user.is_anonymous:
+            gets_email = first_address.finish_by_identity(tx, user.id, identity, session_id)
+    except UniqueViolation as error:
+        is_email = error.diag.constraint_name == "users_email_key"
+        raise ApiError("email_exists" if is_email else "identity_already_exists") from None
+    if not user.is_anonymous:
+        tell_of_identity(tx, user, "identity_linked", identity.provider, session_id)
+    email = identity.email if gets_email else user.email
+    acts = ["identity_linked", "email_confirmed" if gets_email else None]
+    audit.record(tx, user.id, email, acts, ["user.updated"], provider=identity.provider)
+
+
+def unlink(identity_id: str, *, given: str | None = None) -> str:
+    """Unlink an identity of the caller, and return the time in ISO 8601. Raises `ApiError`."""
+    with latchkey.db.transaction() as tx:
+        user = lock_caller(tx, removing("identity", identity_id), given=given)
+        rows = tx.all("list_ways_to_sign_in", user_id=user.id, ids=[identity_id])
+        if not rows:
+            raise ApiError("identity_not_found")
+        (provider,) = (row.provider for row in rows)
+        if provider in removal.ADDRESSES:
+            raise ApiError("single_identity_not_deletable")
+        tell_of_identity(tx, user, "identity_unlinked", provider, g.caller.session_id)
+        removal.delete(tx, user.id, [provider])
+        removal.check_remaining(tx, user.id)
+        audit.record(tx, user.id, user.email, ["identity_unlinked"], ["user.updated"], provider=provider)
+    return user.moment

@@ -1,0 +1,103 @@
+"""Passkeys: registering, renaming and removing them."""
+
+from typing import Any
+
+from auth.account import first_address, removal
+from auth.account.factors import end_other_sessions
+from auth.context import latchkey
+from auth.factors import authenticators
+from auth.messages.notices import tell
+from auth.sign_in import passkeys
+from auth.sign_in.reauthentication import add, give_proof, lock_caller
+from auth.sign_in.reauthentication import remove as removing
+from auth.web import audit, g, guard, targets
+from auth.web.errors import ApiError, found
+from sql import Transaction
+
+
+def require_enabled() -> None:
+    """Raises `ApiError` if passkeys are disabled."""
+    if not latchkey.settings.passkeys_enabled:
+        raise ApiError("passkey_disabled")
+
+
+def begin_registration(known: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
+    given = give_proof(known, body, add("passkey"))
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, add("passkey"), given=given)
+        excluded = _credentials(tx, caller.id)
+        challenge, options = latchkey.relying_party.creation_options(
+            caller.id, passkeys.name_of(caller), excluded, is_passkey=True
+        )
+        owner = {"user_id": caller.id, "session_id": g.caller.session_id}
+        row = passkeys.write_challenge(tx, "passkey_registration", challenge, **owner)
+    return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
+
+
+def finish_registration(known: Any, body: dict[str, Any]) -> str:
+    """Add the passkey that answers a challenge of this session, and return it as JSON."""
+    owner = {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
+    challenge = passkeys.spend_challenge(body["challenge_id"], "passkey_registration", **owner)
+    created = passkeys.verify_creation(body["credential"], challenge, passkeys.PASSKEY)
+    name = authenticators.name_of(created.aaguid)
+    with latchkey.db.transaction() as tx:
+        # `begin_registration` has asked for the proof, unless the user was anonymous then.
+        caller = lock_caller(tx, add("passkey"), given=None if known.is_anonymous else "begun")
+        _credentials(tx, caller.id)
+        if not caller.is_anonymous:
+            end_other_sessions(tx, caller.id)
+        tell(tx, caller, "passkey_added", g.caller.session_id)
+        row = tx.one("write_passkey", user_id=caller.id, friendly_name=name, **created.columns)
+        if caller.is_anonymous:
+            first_address.finish_by_passkey(tx, caller.id, g.caller.session_id)
+        audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
+    return row.object
+
+
+def rename(passkey_id: str, name: str) -> str:
+    """Give one of the caller's passkeys another name, and return it as JSON."""
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx)
+        ids = {"user_id": caller.id, "passkey_id": passkey_id}
+        old = found(tx.one("select_passkey", **ids), "webauthn_credential_not_found")
+        row = tx.one("rename_passkey", friendly_name=name, **ids)
+        names = {"passkey": name, "old_passkey": old.friendly_name}
+        audit.record(tx, caller.id, caller.email, ["passkey_renamed"], ["user.updated"], **names)
+    return row.object
+
+
+def remove(known: Any, passkey_id: str, body: dict[str, Any]) -> None:
+    """Remove one of the caller's passkeys, but not the last way to sign in."""
+    act = removing("passkey", passkey_id)
+    given = give_proof(known, body, act)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, act, given=given)
+        _remove(tx, caller, passkey_id, g.caller.session_id)
+        removal.check_remaining(tx, caller.id)
+
+
+def remove_any(user_id: str, passkey_id: str) -> None:
+    """Remove a passkey of any user."""
+    with targets.act() as tx:
+        user = targets.lock(tx, user_id)
+        _remove(tx, user, passkey_id, None)
+        tx.run("forget_first_factor", user_id=user.id)
+
+
+def _credentials(tx: Transaction, user_id: str) -> list[Any]:
+    """Return the rows of a user's credentials. Raises `ApiError` if there may not be one more passkey."""
+    rows = tx.all("list_credentials", user_id=user_id)
+    own = [row for row in rows if row.factor_type == passkeys.PASSKEY]
+    if len(own) >= latchkey.settings.mfa_max_enrolled_factors:
+        raise ApiError("too_many_passkeys")
+    return rows
+
+
+def _remove(tx: Transaction, user: Any, passkey_id: str, session_id: str | None) -> None:
+    known = tx.one("select_passkey", user_id=user.id, passkey_id=passkey_id)
+    passkey = found(known, "webauthn_credential_not_found")
+    tell(tx, user, "passkey_removed", session_id, restored_factor=passkey_id)
+    tx.run("remove_passkey", user_id=user.id, passkey_id=passkey_id)
+    details = {"old_passkey": passkey.friendly_name}
+    audit.record(tx, user.id, user.email, ["passkey_removed"], ["user.updated"], **details)

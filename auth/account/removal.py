@@ -1,0 +1,151 @@
+"""Removing what a user can sign in with: an address, an identity, or what was added recently."""
+
+from typing import Any
+
+from auth import addresses
+from auth.account import factors
+from auth.context import latchkey
+from auth.messages.notices import notice_address, tell, tell_of_identity
+from auth.sign_in.reauthentication import Act, lock_caller, needed, proof_needed, remove
+from auth.web import audit, g, guard
+from auth.web.errors import ApiError
+from sql import Database, Transaction
+
+ADDRESSES = ("email", "phone")
+_FACTORS = ("totp", "webauthn", "passkey")
+# Days for which an addition is recent.
+_RECENT = 7
+
+
+def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
+    """Return `recent_changes`: what was added to a user in the last seven days, oldest first."""
+    return [row._asdict() for row in db.all("list_added", user_id=user_id, days=_RECENT)]
+
+
+def wanted(body: dict[str, Any], user: Any) -> list[str]:
+    """Return the kinds of addresses that a body removes with null."""
+    return [kind for kind in ADDRESSES if kind in body and body[kind] is None and getattr(user, kind)]
+
+
+def acts_of(kinds: list[str], ids: list[str]) -> list[Act]:
+    """Return the removals of addresses by kind, and of recent additions by id."""
+    return [remove(kind) for kind in kinds] + [remove(None, id) for id in ids]
+
+
+def removed_providers(tx: Transaction, user_id: str, kinds: list[str], ids: list[str]) -> list[str]:
+    """Return the providers of the addresses and recent additions to remove. Raises `ApiError`."""
+    recent = {change["id"] for change in list_recent(tx, user_id)} if ids else set()
+    if not recent.issuperset(ids):
+        raise ApiError("validation_failed", "remove: must be ids of recent_changes")
+    rows = tx.all("list_ways_to_sign_in", user_id=user_id, ids=ids) if ids else []
+    return sorted({*kinds, *(row.provider for row in rows)})
+
+
+def take_away(
+    tx: Transaction, caller: Any, kinds: list[str], ids: list[str], *, is_told: bool = True
+) -> list[str]:
+    """Remove addresses and recent additions of a caller whom `lock_caller` has allowed it, and end the other
+    sessions. Returns the providers. Raises `ApiError`.
+    """
+    session_id = g.caller.session_id
+    providers = removed_providers(tx, caller.id, kinds, ids) if kinds or ids else []
+    factor_ids = [
+        way["id"] for way in list_recent(tx, caller.id) if way["type"] in _FACTORS and way["id"] in ids
+    ]
+    if not providers and not factor_ids:
+        return []
+    told = _as_told(tx, caller, [kind for kind in ADDRESSES if kind in providers])
+    for provider in providers if is_told else ():
+        if provider in ADDRESSES:
+            tell(tx, told, f"{provider}_changed", session_id, restored=provider)
+        else:
+            tell_of_identity(tx, told, "identity_unlinked", provider, session_id)
+    factors.remove_recent(tx, told, factor_ids, is_told=is_told)
+    delete(tx, caller.id, providers)
+    check_remaining(tx, caller.id)
+    # An attacker who added the removed credential may have signed in with it.
+    reason = "way_to_sign_in_removed"
+    tx.run("end_user_sessions", user_id=caller.id, kept_session_id=session_id, reason=reason)
+    tx.run("void_tokens", user_id=caller.id)
+    return providers
+
+
+def _as_told(tx: Transaction, caller: Any, kinds: list[str]) -> Any:
+    """Void the undo links to recent addresses that are removed, and return the caller as `tell` needs it.
+
+    If notices went to such an address, they go to the one from before: a link would bring the other back.
+    """
+    told = caller
+    for address in [getattr(caller, kind) for kind in kinds]:
+        row = tx.one("void_links_to_recent_address", user_id=caller.id, address=address)
+        if row and address == notice_address(caller):
+            is_email = addresses.is_email(row.target)
+            email, phone = (row.target, None) if is_email else (None, row.target)
+            told = caller._replace(email=email, email_proved=is_email, phone=phone, phone_proved=not is_email)
+    return told
+
+
+def may_take_back() -> bool:
+    """Whether something was added of which the caller could get no notice, and which `take_back` removes."""
+    return latchkey.db.one("select_may_take_back", user_id=guard.caller_id()).may
+
+
+def take_back() -> None:
+    """Undo what was added after the passkey or provider that has just proved the session, if no notice of it
+    could be mailed. Raises `ApiError`.
+    """
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx)
+        added = tx.all("list_taken_back", user_id=caller.id, session_id=g.caller.session_id)
+        if not added:
+            raise needed("older.reauthentication_needed")
+        ids = [way.id for way in added]
+        lock_caller(tx, *acts_of([], ids))
+        # No mail: it would go to an address that is taken back.
+        take_away(tx, caller, [], ids, is_told=False)
+        tx.run("void_recovery_codes_since", user_id=caller.id, session_id=None, moment=caller.moment)
+        tx.run("void_password", user_id=caller.id)
+        tx.run("void_undo_links", user_id=caller.id, moment=None)
+        removed = [f"{way.type} {way.label}".strip() for way in added]
+        audit.record(tx, caller.id, None, ["change_undone"], ["user.updated"], removed=removed)
+
+
+def has_recent_factor(user_id: str) -> bool:
+    """Whether a factor or passkey of the last seven days may be a thief's."""
+    return any(change["type"] in _FACTORS for change in list_recent(latchkey.db, user_id))
+
+
+def may_remove_recent(user_id: str) -> bool:
+    """Whether the caller may remove at least one recent addition."""
+    recent = list_recent(latchkey.db, user_id)
+    return may_take_back() or any(_may_remove(change["id"]) for change in recent)
+
+
+def _may_remove(id: str) -> bool:
+    try:
+        proof_needed(remove(None, id))
+    except ApiError:
+        return False
+    return True
+
+
+def delete(tx: Transaction, user_id: str, providers: list[str]) -> None:
+    """Delete addresses and identities by their providers."""
+    tx.run("remove_ways_to_sign_in", user_id=user_id, ids=[], providers=providers)
+
+
+def check_remaining(tx: Transaction, user_id: str) -> None:
+    """Check that a user whose row is locked can still sign in. Raises `ApiError`."""
+    if not can_sign_in(tx, user_id):
+        raise ApiError("removal.single_identity_not_deletable")
+
+
+def can_sign_in(db: Database | Transaction, user_id: str) -> bool:
+    settings = latchkey.settings
+    enabled = {
+        "email": settings.email_enabled,
+        "phone": settings.offers_phone,
+        "passkey": settings.passkeys_enabled,
+    }
+    usable = [*latchkey.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
+    return db.one("select_can_sign_in", user_id=user_id, usable=usable).can_sign_in

@@ -1,0 +1,194 @@
+import hashlib
+import json
+import math
+from typing import Any
+
+from auth.account import removal
+from auth.web import audit, targets
+from auth.web.errors import ApiError
+from sql import Transaction
+
+_ADDRESSES = ("email", "phone")
+_CHANGE = {"email": "change_email", "phone": "change_phone"}
+_CONFIRM = {"email": "confirm_email", "phone": "confirm_phone"}
+
+
+def create_user(body: dict[str, Any]) -> str:
+    """Create a user from a `NewUser` body, and return the user object as JSON."""
+    email, phone, role = body.get("email"), body.get("phone"), body.get("role", "authenticated")
+    with targets.act() as tx:
+        user_id = tx.one(
+            "create_user",
+            id=body.get("id"),
+            email=email,
+            phone=phone,
+            password_hash=body.get("password_hash"),
+            role=role,
+            user_metadata=body["user_metadata"],
+            app_metadata=body["app_metadata"],
+            email_confirm=email is not None and body["email_confirm"],
+            phone_confirm=phone is not None and body["phone_confirm"],
+        ).id
+        for kind in _ADDRESSES:
+            if kind in body:
+                tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
+        _set_ban(tx, user_id, body)
+        after = tx.one("lock_user", user_id=user_id)
+        acts = ["user_created", "banned" if after.banned_until else None]
+        made = {"by": "administrator", "role": role, "banned_until": after.banned_until}
+        audit.record(tx, user_id, email, acts, ["user.created"], **made)
+        return tx.one("select_any_user", id=user_id).user_object
+
+
+def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -> str:
+    """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`."""
+    with targets.act() as tx:
+        before = targets.lock(tx, user_id)
+        return _update(tx, user_id, before, body, password_hash)
+
+
+def replace_metadata(user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
+    """Replace all metadata of a user, unless it has changed since `version`. Raises `ApiError`."""
+    with targets.act() as tx:
+        before = targets.lock(tx, user_id)
+        if metadata_version(before) != version:
+            raise ApiError("stale.validation_failed")
+        body = {name: _changed_members(getattr(before, name), members) for name, members in wanted.items()}
+        if any(body.values()):
+            _update(tx, user_id, before, body, None)
+
+
+def metadata_version(user: Any) -> str:
+    """Return a version by which a form can tell whether the metadata that it shows has changed."""
+    metadata = json.dumps([user.user_metadata, user.app_metadata], sort_keys=True)
+    return hashlib.sha256(metadata.encode()).hexdigest()
+
+
+def _changed_members(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return what a merge must change. Null removes a member; other numbers keep every digit."""
+    removed = dict.fromkeys(before.keys() - after.keys())
+    # Compared as JSON, because 1 equals True in Python.
+    kept = {name: json.dumps(value, sort_keys=True) for name, value in before.items()}
+    return removed | {
+        name: value for name, value in after.items() if kept.get(name) != json.dumps(value, sort_keys=True)
+    }
+
+
+def delete_user(user_id: str) -> None:
+    """Delete any user. Raises `ApiError`."""
+    with targets.act() as tx:
+        targets.lock(tx, user_id)
+        tx.run("delete_user", user_id=user_id)
+
+
+def end_sessions(user_id: str) -> str:
+    """End all sessions of any user, and return the time in ISO 8601. Raises `ApiError`."""
+    with targets.act() as tx:
+        targets.lock(tx, user_id)
+        return tx.one("end_any_users_sessions", id=user_id).moment
+
+
+def end_session(user_id: str, session_id: str) -> None:
+    """End one session of any user, with those that it opened. Raises `ApiError`."""
+    with targets.act() as tx:
+        targets.lock(tx, user_id)
+        # If it has ended meanwhile, so much the better.
+        tx.one("end_any_session", id=user_id, session_id=session_id)
+
+
+def _update(
+    tx: Transaction, user_id: str, before: Any, body: dict[str, Any], password_hash: str | None
+) -> str:
+    # Confirming the email vouches for its owner, not for the phone and password of the sign-up.
+    confirms_email = bool(body.get("email", before.email)) and _confirmation(body, "email") is not None
+    is_first_proof = before.is_unproved_sign_up and confirms_email
+    if is_first_proof:
+        rest = {"provider": "email", "drops_email": False, "keeps_password": False}
+        tx.run("drop_unproved", user_id=user_id, **rest)
+    if reason := _end_reason(before, body, is_first_proof):
+        tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason=reason)
+        tx.run("void_tokens", user_id=user_id)
+    removed = _remove(tx, user_id, body, before)
+    _set_address(tx, user_id, "email", body, before.email)
+    _set_address(tx, user_id, "phone", body, None if is_first_proof else before.phone)
+    if removed:
+        removal.check_remaining(tx, user_id)
+    _set_ban(tx, user_id, body)
+    others = {name: body.get(name) for name in ("role", "user_metadata", "app_metadata")}
+    tx.run("update_any_user", id=user_id, password_hash=password_hash, **others)
+    after = tx.one("lock_user", user_id=user_id)
+    acts, details = _acts(before, after, body), _details(before, after, body)
+    for provider in set(removed).difference(_ADDRESSES):
+        audit.record(tx, user_id, after.email, ["identity_unlinked"], [], provider=provider)
+    audit.record(tx, user_id, after.email, acts, ["user.updated"], **details)
+    return tx.one("select_any_user", id=user_id).user_object
+
+
+def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) -> list[str]:
+    """Remove addresses and recent additions, and return their providers. Raises `ApiError`."""
+    kinds, ids = removal.wanted(body, before), [way.lower() for way in body.get("remove", [])]
+    providers = removal.removed_providers(tx, user_id, kinds, ids) if kinds or ids else []
+    if providers:
+        removal.delete(tx, user_id, providers)
+        tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason="way_to_sign_in_removed")
+        tx.run("void_tokens", user_id=user_id)
+    if providers or any(
+        body.get(kind, getattr(before, kind)) != getattr(before, kind) for kind in _ADDRESSES
+    ):
+        # A thief who had changed the address must not undo what the administrator does.
+        tx.run("void_undo_links", user_id=user_id, moment=None)
+    return providers
+
+
+def _end_reason(before: Any, body: dict[str, Any], is_first_proof: bool) -> str | None:
+    if body.get("ban_duration"):
+        return "banned"
+    if "password" in body:
+        return "password_changed"
+    if body.get("email", before.email) != before.email:
+        return "email_changed"
+    return "address_proved" if is_first_proof else None
+
+
+def _confirmation(body: dict[str, Any], kind: str) -> Any:
+    return body.get(f"{kind}_confirmed_at", "now" if body.get(f"{kind}_confirm") else None)
+
+
+def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any], old: str | None) -> None:
+    if body.get(kind, old) not in (old, None):
+        tx.run(_CHANGE[kind], user_id=user_id, is_proved=False, **{kind: body[kind]})
+        tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
+    if f"{kind}_confirmed_at" in body or body.get(f"{kind}_confirm"):
+        tx.run(_CONFIRM[kind], id=user_id, confirmed_at=_confirmation(body, kind))
+
+
+def _set_ban(tx: Transaction, user_id: str, body: dict[str, Any]) -> None:
+    if "ban_duration" in body:
+        seconds = body["ban_duration"] or 0.0
+        tx.run("ban_user", id=user_id, seconds=None if seconds == math.inf else seconds)
+
+
+def _acts(before: Any, after: Any, body: dict[str, Any]) -> list[str | None]:
+    changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
+    acts = {
+        "user_changed": changed & {"user_metadata", "app_metadata"},
+        "password_changed": "password" in body,
+        "email_changed": "email" in changed,
+        "phone_changed": "phone" in changed,
+        "email_confirmed": "email_confirmed_at" in changed and after.email_confirmed_at,
+        "email_unconfirmed": "email_confirmed_at" in changed and after.email and not after.email_confirmed_at,
+        "phone_confirmed": "phone_confirmed_at" in changed and after.phone_confirmed_at,
+        "phone_unconfirmed": "phone_confirmed_at" in changed and after.phone and not after.phone_confirmed_at,
+        "role_changed": "role" in changed,
+        "banned": "ban_duration" in body and after.banned_until,
+        "unbanned": before.banned_until and not after.banned_until,
+    }
+    return [act for act, is_done in acts.items() if is_done]
+
+
+def _details(before: Any, after: Any, body: dict[str, Any]) -> dict[str, Any]:
+    details = {"banned_until": after.banned_until} if "ban_duration" in body else {}
+    for name in (*_ADDRESSES, "role"):
+        old, new = getattr(before, name), getattr(after, name)
+        details |= {f"old_{name}": old} if old and old != new else {}
+    return details | ({"role": after.role} if before.role != after.role else {})

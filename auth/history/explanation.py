@@ -1,0 +1,112 @@
+"""Whether a user can sign in, how, and what prevents it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from auth.history import timeline
+from auth.settings import Settings
+from auth.text import names
+from auth.text.moments import until
+from auth.web import counts
+from sql import Database
+
+_BY_ITSELF = "It ends by itself; a link by mail or a passkey works meanwhile."
+_ELSEWHERE = (
+    "It ends by itself. Meanwhile a passkey works; so do codes on another network where the user passed the"
+    " second step in the last 365 days, and on a new network after a sign-in by a mailed link."
+)
+# What may lock a user out, and what to do about it.
+_LOCKS = {"passwords": _BY_ITSELF, "codes": _BY_ITSELF, "factors": _ELSEWHERE}
+# Messages without which a user may be unable to sign in.
+_NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What keeps a user from signing in, and what to do about it; `act` is an act of the console."""
+
+    text: str
+    advice: str
+    act: str | None = None
+    message_id: str | None = None
+
+
+_NO_WAY = Obstacle(
+    "has no address, provider or passkey that is switched on", "Give them an email.", "addresses"
+)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`ways` are those that work, `limits` those of auth/web/counts.py."""
+
+    ways: list[str]
+    obstacles: list[Obstacle]
+    limits: list[dict[str, Any]]
+
+
+def explain(settings: Settings, db: Database, user: Any) -> Explanation:
+    """Explain a row of `select_summary`."""
+    known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
+    limits = counts.against(settings, db, [user.id, *known])
+    obstacles = [*_obstacles(settings, user), *_locks(limits), *_unsent(db, user)]
+    ways = [] if user.banned_until else list(_ways(settings, user))
+    return Explanation(ways, obstacles if ways or obstacles else [_NO_WAY], limits)
+
+
+def _ways(settings: Settings, user: Any) -> Iterator[str]:
+    by_email = user.email and settings.email_enabled
+    by_phone = user.phone and settings.offers_phone
+    email_counts = user.email_confirmed_at or not settings.email_confirm_required
+    phone_counts = user.phone_confirmed_at or not settings.phone_confirm_required
+    if user.has_password and ((by_email and email_counts) or (by_phone and phone_counts)):
+        yield "the password"
+    if by_email:
+        yield "a link or code by mail"
+    if by_phone:
+        yield "a code by SMS"
+    for name in user.providers:
+        if name in settings.providers:
+            yield names.provider(name, settings.provider_titles) or name
+    if user.has_passkey and settings.passkeys_enabled:
+        yield "a passkey"
+
+
+def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
+    if user.banned_until:
+        yield Obstacle(f"banned {until(user.banned_until)}", "Lift the ban to let them in.", "unban")
+    yield from _address_obstacles(settings, user)
+    if user.is_anonymous:
+        advice = "They confirm an address in the application to sign in again later."
+        yield Obstacle("anonymous: this user can only use an existing session", advice)
+    elif not user.has_password:
+        text = "has no password: sign-in works only by a link, a code, a provider or a passkey"
+        yield Obstacle(text, "Send a recovery: its page asks for a new password.", "recover")
+
+
+def _address_obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
+    if user.email and not user.email_confirmed_at and settings.email_confirm_required:
+        text = "the email is not confirmed: the password is refused with it; a link or code confirms it"
+        yield Obstacle(text, "Send a recovery: its link confirms the email.", "recover")
+    if user.phone and not user.phone_confirmed_at and settings.phone_confirm_required:
+        text = "the phone is not confirmed: the password is refused with it; a code confirms it"
+        yield Obstacle(text, "They request a code by SMS, which confirms the phone.")
+    if user.email and not settings.email_enabled:
+        yield Obstacle("sign-in by email is switched off (AUTH_EMAIL_ENABLED)", "Change the setting.")
+    if user.phone and not settings.offers_phone:
+        name = "AUTH_SMS_PROVIDER" if settings.phone_enabled else "AUTH_PHONE_ENABLED"
+        yield Obstacle(f"sign-in by phone is switched off ({name})", "Change the setting.")
+
+
+def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
+    for count in limits:
+        if count["is_used_up"] and count["what"] in _LOCKS:
+            yield Obstacle(count["text"], _LOCKS[count["what"]])
+
+
+def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
+    message = db.one("select_last_message", user_id=user.id, kinds=_NEEDED)
+    if message and message.is_stuck:
+        advice = "Fix this, then send it again."
+        yield Obstacle(timeline.sentence(message), advice, "resend", message.id)

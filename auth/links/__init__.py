@@ -1,0 +1,1 @@
+"""Links and codes: requesting, spending and undoing."""

@@ -1,0 +1,195 @@
+"""Links and codes: confirm an address, take over a new address, or undo a change."""
+
+from typing import Any
+
+from psycopg2.errors import UniqueViolation
+
+from auth import addresses
+from auth.account import first_address, removal
+from auth.context import latchkey
+from auth.links import undo_credentials
+from auth.links.undo import undo
+from auth.messages.notices import tell
+from auth.sign_in import factor_codes, waiting
+from auth.sign_in.arrivals import target_of
+from auth.sign_in.token_response import Outcome, open_session, write_code
+from auth.tokens import one_time
+from auth.web import audit, g
+from auth.web.errors import ApiError
+from sql import Transaction
+
+# The token of a link, or a code that was sent to an address, as parameters of `spend_one_time_token`.
+Proof = dict[str, Any]
+
+
+def by_link(token: str) -> Proof:
+    return {"token_hash": one_time.hash_token(token), "target": None, "code_macs": []}
+
+
+def by_code(address: str, code: str) -> Proof:
+    return {"token_hash": None, "target": address, "code_macs": latchkey.codes.macs(address, code)}
+
+
+def spend(
+    link_type: str,
+    proof: Proof,
+    *,
+    redirects: bool,
+    factor_code: str = "",
+    answer: undo_credentials.Answer | None = None,
+    is_same: bool = False,
+) -> Outcome:
+    """Spend a link or a code; `redirects` if the response is a redirect. Raises `ApiError`.
+
+    `is_same` if the user says that this browser asked for the link. `factor_code` or `answer` is for undoing
+    a change that was made with a second factor.
+    """
+    audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
+    try:
+        outcome = _spend(link_type, proof, redirects, factor_code, answer, is_same)
+    except UniqueViolation as error:
+        is_phone = error.diag.constraint_name == "users_phone_key"
+        raise ApiError("phone_exists" if is_phone else "email_exists") from None
+    if outcome.refusal:
+        raise outcome.refusal
+    return outcome
+
+
+def _spend(
+    link_type: str,
+    proof: Proof,
+    redirects: bool,
+    factor_code: str,
+    answer: undo_credentials.Answer | None,
+    is_same: bool,
+) -> Outcome:
+    # A refusal is returned, not raised, so that the transaction commits the counted attempt or the spent
+    # link.
+    purposes = one_time.PURPOSES.get(link_type)
+    if purposes is None:
+        return _expired()
+    if link_type in one_time.UNDO and factor_code:
+        # In a transaction of its own, because codes are counted before the user's row is locked.
+        here = {"token_hash": proof["token_hash"], "network": g.client["network"]}
+        latchkey.db.run("record_mail_proof_of_undo", **here, purposes=purposes)
+    with latchkey.db.transaction() as tx:
+        if link_type in one_time.UNDO:
+            asked = tx.one("select_asked_factor", token_hash=proof["token_hash"], purposes=purposes)
+            # A lost mailbox must not beat a factor.
+            if asked and (refusal := _factor_refusal(tx, asked, factor_code, answer)):
+                return Outcome(refusal=refusal)
+            tx.all("lock_users_of_undo", token_hash=proof["token_hash"])
+        spent = tx.one("spend_one_time_token", **proof, purposes=purposes)
+        if spent is None:
+            return _expired()
+        if link_type in one_time.UNDO:
+            undo(tx, spent, proof["token_hash"])
+            return Outcome(undone_to=spent.target)
+        if link_type in one_time.CHANGES:
+            return _take_new_address(tx, spent, proof, redirects)
+        return _confirm_address(tx, spent, redirects, is_same)
+
+
+def _factor_refusal(
+    tx: Transaction, asked: Any, factor_code: str, answer: undo_credentials.Answer | None
+) -> ApiError | None:
+    if answer:
+        return undo_credentials.use(tx, asked.user_id, answer)
+    is_proved = factor_codes.proves_owner(tx, asked, factor_code)
+    return None if is_proved else ApiError("undo.insufficient_aal")
+
+
+def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool) -> Outcome:
+    user_id, is_sign_up = spent.user_id, spent.purpose in ("signup", "sms_signup")
+    password_hash = None if is_sign_up else spent.password_hash
+    by_email = addresses.is_email(spent.target)
+    owner = {"user_id": user_id, "provider": "email" if by_email else "phone"}
+    proof = tx.one("select_proof", **owner)
+    if spent.target not in (proof.email, proof.phone):
+        return _expired()
+    if proof.is_banned:
+        return Outcome(refusal=ApiError("user_banned"))
+
+    if proof.is_first:
+        tx.run("drop_unproved", **owner, drops_email=proof.drops_email, keeps_password=is_sign_up)
+        if spent.user_metadata is not None:
+            own = {"password_hash": spent.password_hash, "user_metadata": spent.user_metadata}
+            tx.run("adopt_sign_up", user_id=user_id, **own)
+    tx.run("confirm_address", **owner, password_hash=password_hash)
+    tx.run("record_mail_proof", user_id=user_id, network=g.client["network"])
+    if proof.is_first or password_hash:
+        reason = "password_changed" if password_hash else "address_proved"
+        tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason=reason)
+    tx.run("void_tokens", user_id=user_id)
+
+    code, session = None, None
+    is_elsewhere = redirects and waiting.is_elsewhere(spent, is_same=is_same)
+    if redirects and spent.code_challenge and not is_elsewhere:
+        code = write_code(tx, user_id, spent.code_challenge, spent.method)
+    # A sign-up goes on in its own browser: see `waiting.continue_sign_up`.
+    elif not (is_elsewhere and is_sign_up):
+        session = open_session(tx, user_id, spent.method)
+    if is_sign_up and (code or session):
+        waiting.finish_sign_up(tx, spent.id)
+    acts = [
+        ("email_confirmed" if by_email else "phone_confirmed") if proof.is_confirmation else None,
+        "password_changed" if password_hash else None,
+        "signed_in" if session else None,
+    ]
+    is_changed = proof.is_confirmation or password_hash
+    events = ["user.updated" if is_changed else None, "auth.login" if session else None]
+    email = None if proof.drops_email else proof.email
+    details = {"method": "otp", "purpose": spent.purpose, "session_id": session and session.session_id}
+    audit.record(tx, user_id, email, acts, events, **details)
+    recent = removal.list_recent(tx, user_id) if spent.purpose == "recovery" else None
+    # The address that was just proved is not in question.
+    recent = recent and [change for change in recent if change["type"] != owner["provider"]]
+    return Outcome(
+        session=session,
+        authorization_code=code,
+        # A code is for the application alone.
+        redirect_to=target_of(spent) if session else spent.redirect_to,
+        recent_changes=recent,
+        is_elsewhere=is_elsewhere,
+    )
+
+
+def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool) -> Outcome:
+    """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it."""
+    user, by_email = tx.one("lock_user", user_id=spent.user_id), addresses.is_email(spent.target)
+    if spent.target != (user.new_email if by_email else user.new_phone):
+        return _expired()
+    if user.is_banned:
+        return Outcome(refusal=ApiError("user_banned"))
+
+    is_first = first_address.is_without_address(user)
+    if is_first:
+        tx.run("delete_unused_sign_up", address=spent.target, owner_id=user.id)
+    kind, provider = ("email_changed", "email") if by_email else ("phone_changed", "phone")
+    new_address = {"new_email" if by_email else "new_phone": spent.target}
+    tell(tx, user, kind, spent.session_id, restored=provider, **new_address)
+    if by_email:
+        tx.run("change_email", user_id=user.id, email=spent.target, is_proved=True)
+    else:
+        tx.run("change_phone", user_id=user.id, phone=spent.target, is_proved=True)
+    tx.run("write_address_identity", user_id=user.id, provider=provider, address=spent.target)
+    tx.run("forget_mail_proofs", user_id=user.id)
+    if is_first:
+        first_address.finish(tx, user.id, spent.session_id)
+    elif by_email:
+        tx.run("end_user_sessions", user_id=user.id, kept_session_id=spent.session_id, reason="email_changed")
+    tx.run("void_tokens", user_id=user.id)
+
+    # A stranger may have sent the link, to sign its reader in as a user that the stranger controls.
+    signs_in = not redirects and not (is_first and proof["token_hash"])
+    session = open_session(tx, user.id, "otp") if signs_in else None
+    acts = [kind, "signed_in" if session else None]
+    events = ["user.updated", "auth.login" if session else None]
+    changed = {"old_address": user.email if by_email else user.phone, "new_address": spent.target}
+    details = {"method": "otp", "session_id": session and session.session_id, **changed}
+    audit.record(tx, user.id, spent.target if by_email else user.email, acts, events, **details)
+    return Outcome(session, redirect_to=spent.redirect_to)
+
+
+def _expired() -> Outcome:
+    return Outcome(refusal=ApiError("otp_expired"))

@@ -1,0 +1,1 @@
+"""Messages to users: link, code, quota, and notices of changes."""

@@ -1,0 +1,1 @@
+"""Signing in: passwords, providers, passkeys, codes, sessions, and where to go next."""

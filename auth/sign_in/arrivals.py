@@ -1,0 +1,216 @@
+"""Where a link leads, and a browser goes after a sign-in: to an application, or to a page of ours."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from flask import Response
+
+from auth.context import latchkey
+from auth.messages.outgoing import own_url
+from auth.net.redirects import origin, with_fragment, with_query
+from auth.sign_in import browser_sessions
+from auth.sign_in.reauthentication import lock_caller
+from auth.sign_in.token_response import Outcome, open_application_session, see_other, tokens, write_code
+from auth.tokens import one_time
+from auth.web import Level, audit, form_schemas, g, guard
+from auth.web.errors import ApiError
+from auth.web.input import checked_redirect, sent_redirect
+
+# The pages that a sign-in, a second step or a proof may return to, by their names in `next`.
+_OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "delete")} | {
+    "new-password": "new-password",
+    "undo": "account/changes",
+}
+# Links that lead to our page for a new password.
+TO_PASSWORD = {"recovery", "invite", *one_time.UNDO}
+_CONSOLE = re.compile(r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?")
+
+
+def own_page(name: str | None) -> str | None:
+    """Return the path of the page that a parameter `next` names, or None."""
+    name = name or ""
+    return name if _CONSOLE.fullmatch(name) else _OWN_PAGES.get(name)
+
+
+def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:
+    """Return where the link of a requested message leads: to an allowed `redirect_to`, to a page of ours, or
+    to the site (None)."""
+    sent, checked = sent_redirect(body), checked_redirect(body)
+    if (sent and sent == checked) or g.in_dialect or body.get("code_challenge"):
+        return checked
+    return own_target(purpose, has_page=False) or checked
+
+
+def own_target(purpose: str, *, has_page: bool) -> str | None:
+    """Return the page of ours that a link without `redirect_to` leads to, or None.
+
+    `has_page` if the application asks for the new password itself, as one does that speaks the dialect or
+    sends a code challenge. Its links have no `redirect_to`; nor have those from before 0.3.0, which therefore
+    count as an application's.
+    """
+    is_ours = purpose in one_time.UNDO or (purpose in TO_PASSWORD and not has_page)
+    to_page = is_ours and latchkey.settings.pages
+    return Destination().before_password().own_url("new-password") if to_page else None
+
+
+def target_of(link: Any) -> str | None:
+    """Return where a link leads, by its page's button and for a program: None for the site."""
+    return link.redirect_to or own_target(link.purpose, has_page=latchkey.settings.has_site)
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The application that the browser came from: its URL, and a code challenge (RFC 7636).
+
+    Or a page of ours, `next`, which also gets the others. `then` is `site` if a new password leads on to
+    AUTH_SITE_URL, without tokens.
+    """
+
+    redirect_to: str | None = None
+    code_challenge: str | None = None
+    next: str | None = None
+    then: str | None = None
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> "Destination":
+        """Return the destination in a query or form. A URL that is not allowed is replaced with the
+        site's."""
+        sent = values.get("redirect_to")
+        checked = latchkey.redirects.checked(sent) if sent else None
+        redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
+        next_page = values.get("next") if own_page(values.get("next")) else None
+        then = "site" if values.get("then") == "site" else None
+        return cls(redirect_to, values.get("code_challenge"), next_page, then)
+
+    def __bool__(self) -> bool:
+        """Whether there is an application."""
+        return bool(self.redirect_to or self.code_challenge)
+
+    @property
+    def url(self) -> str:
+        return self.redirect_to or latchkey.settings.site_url
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).netloc or self.url
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {name: value for name, value in asdict(self).items() if value}
+
+    def before_password(self) -> "Destination":
+        """Return the destination for /new-password, which leads on to the site, if to nothing else."""
+        if self or self.next or not latchkey.settings.has_site:
+            return self
+        return replace(self, then="site")
+
+    def path(self, page: str) -> str:
+        """Return the path of a page of ours, with this destination in its query."""
+        return f"{page}?{urlencode(self.parameters)}" if self.parameters else page
+
+    def own_url(self, page: str) -> str:
+        return f"{latchkey.settings.base_url}/{self.path(page)}"
+
+    def next_url(self) -> str | None:
+        """Return the URL of the page of ours, with the parameters of the application."""
+        page = own_page(self.next)
+        return replace(self, next=None).own_url(page) if page else None
+
+
+def redirect_signed_in(target: str, outcome: Outcome, link_type: str | None = None) -> Response:
+    """Redirect with an authorization code in the query (RFC 7636), or with tokens in the fragment.
+
+    A page of ours gets neither: the browser is signed in instead.
+    """
+    if outcome.authorization_code:
+        return see_other(with_query(target, {"code": outcome.authorization_code}))
+    if latchkey.redirects.is_own_page(target):
+        return _sign_in_browser(target, outcome.session)
+    members = tokens(outcome.session) | ({"type": link_type} if link_type else {})
+    return see_other(with_fragment(target, members))
+
+
+def form_targets(target: str) -> str:
+    """Return the source expressions for the form-action of a page whose form redirects to a target.
+
+    Browsers apply it to each redirect, and a page of ours may redirect to the application.
+    """
+    targets = [target, *([_destination(target).url] if latchkey.redirects.is_own_page(target) else [])]
+    return " ".join(dict.fromkeys(map(origin, targets)))
+
+
+def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
+    """Redirect with an error (RFC 6749, section 4.1.2.1) in the fragment, or in the query of our page."""
+    audit.refused(refusal.error_code)
+    if latchkey.redirects.is_own_page(target):
+        return see_other(with_query(target, {"error_code": refusal.error_code}))
+    members = {"error": error, "error_code": refusal.error_code, "error_description": refusal.msg}
+    return see_other(with_fragment(target, members))
+
+
+def redirect_done(target: str, what: str, message: str) -> Response:
+    """Redirect with a message in the fragment, or to a page of ours with `done` in the query."""
+    if latchkey.redirects.is_own_page(target):
+        return see_other(with_query(target, {"done": what}))
+    return see_other(with_fragment(target, {"message": message, "type": what}))
+
+
+def arrive(session: Any, destination: Destination, page: str = "sign-in") -> Response:
+    """Sign the browser in with a row of `open_session`, and redirect it to its destination, or to a page."""
+    return _sign_in_browser(destination.own_url(page), session)
+
+
+def go_on(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:
+    """Redirect a signed-in browser to its application, with a session for it, or to a page of ours.
+
+    `level` is what the application's session requires: AAL1 if the user skips the passkey.
+    """
+    if next_url := destination.next_url():
+        return see_other(next_url)
+    account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
+    if destination:
+        return hand_over(destination, level)
+    # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
+    return see_other(latchkey.settings.site_url if destination.then else account)
+
+
+def hand_over(destination: Destination, level: Level) -> Response:
+    """Redirect to the application with a code or tokens for its own session.
+
+    Raises `ApiError` if the user's second step is missing.
+    """
+    with latchkey.db.transaction() as tx:
+        caller, opened_by = lock_caller(tx, caller=guard.caller(level)), g.caller.session_id
+        method = tx.one("select_session_method", session_id=opened_by).method
+        if destination.code_challenge:
+            code = write_code(tx, caller.id, destination.code_challenge, method, opened_by)
+            outcome = Outcome(authorization_code=code)
+        else:
+            outcome = Outcome(open_application_session(tx, caller, method, opened_by))
+    return redirect_signed_in(destination.url, outcome)
+
+
+def _sign_in_browser(target: str, session: Any) -> Response:
+    token = browser_sessions.begin(session)
+    is_sign_in = urlsplit(target).path.endswith("/sign-in")
+    response = _after_sign_in(_destination(target)) if is_sign_in else see_other(target)
+    browser_sessions.remember(response, token)
+    return response
+
+
+def _destination(target: str) -> Destination:
+    query = dict(parse_qsl(urlsplit(target).query))
+    # The client that requested the link chose it, and it was not checked then.
+    return Destination.read({} if form_schemas.Arrival().validate(query) else query)
+
+
+def _after_sign_in(destination: Destination) -> Response:
+    try:
+        return go_on(destination)
+    except ApiError as error:
+        if error.error_code != "insufficient_aal":
+            raise
+    return see_other(destination.own_url("second-step"))

@@ -1,0 +1,179 @@
+"""Signing in with passkeys, and the WebAuthn challenges and assertions of passkeys and security keys."""
+
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from auth.context import latchkey
+from auth.factors.webauthn import (
+    CHALLENGE_LIFETIME,
+    NOBODYS_KEY,
+    WRONG_SIGNATURE,
+    Assertion,
+    Credential,
+    InvalidResponse,
+    parse_assertion,
+    user_handle,
+)
+from auth.sign_in.reauthentication import lock_caller
+from auth.sign_in.token_response import open_session, raise_session
+from auth.web import audit, g, guard
+from auth.web.errors import ApiError
+from sql import Database, Transaction
+
+log = structlog.get_logger()
+
+PASSKEY, SECURITY_KEY = "passkey", "webauthn"
+# The owner of a sign-in's challenge, as the user is not known yet.
+_NOBODY = {"user_id": None, "session_id": None, "factor_id": None}
+
+
+def write_challenge(db: Database | Transaction, purpose: str, challenge: bytes, **owner: str | None) -> Any:
+    """Write a challenge, and return its id and expiry in Unix seconds."""
+    columns = {"challenge": challenge, "lifetime": CHALLENGE_LIFETIME}
+    return db.one("write_challenge", purpose=purpose, **columns, **_NOBODY | owner)
+
+
+def spend_challenge(challenge_id: str, purpose: str, **owner: str | None) -> bytes:
+    """Delete a challenge and return it, once. Raises `ApiError`."""
+    row = latchkey.db.one("spend_challenge", challenge_id=challenge_id, purpose=purpose, **_NOBODY | owner)
+    if row is None:
+        raise ApiError("webauthn_challenge_not_found")
+    if not row.is_live:
+        raise ApiError("webauthn_challenge_expired")
+    return bytes(row.challenge)
+
+
+def begin_passkey_assertion() -> dict[str, Any]:
+    """Return a challenge, with options that any passkey of the site can answer."""
+    challenge, options = latchkey.relying_party.request_options(is_passkey=True)
+    row = write_challenge(latchkey.db, "passkey_authentication", challenge)
+    return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
+
+
+def verify_passkey_assertion(body: dict[str, Any]) -> tuple[Any, Assertion]:
+    """Spend the challenge, and return the row of the passkey that answers it. Raises `ApiError`."""
+    challenge = spend_challenge(body["challenge_id"], "passkey_authentication")
+    passkey, assertion = verify(body["credential"], challenge, PASSKEY)
+    return passkey, assertion
+
+
+def name_of(user: Any) -> str:
+    """Return the name under which authenticators list a user's credentials."""
+    return user.email or user.phone or f"User {user.id[:8]}"
+
+
+def verify_creation(response: dict[str, Any], challenge: bytes, factor_type: str) -> Credential:
+    """Return a new credential. Raises `ApiError`."""
+    is_passkey = factor_type == PASSKEY
+    try:
+        return latchkey.relying_party.verify_creation(response, challenge, is_passkey=is_passkey)
+    except InvalidResponse as error:
+        raise failed(str(error)) from None
+
+
+def verify(response: dict[str, Any], challenge: bytes, factor_type: str) -> tuple[Any, Assertion]:
+    """Return the row of the credential that made an assertion. Raises `ApiError`."""
+
+    def find(credential_id: bytes) -> Any:
+        return latchkey.db.one("select_credential", credential_id=credential_id, factor_type=factor_type)
+
+    return check(response, challenge, find, is_passkey=factor_type == PASSKEY)
+
+
+def check(
+    response: dict[str, Any], challenge: bytes, find: Callable[[bytes], Any], *, is_passkey: bool
+) -> tuple[Any, Assertion]:
+    """Return the row that `find` returns for the id of a credential, and its assertion. Raises `ApiError`."""
+    try:
+        sent = parse_assertion(response)
+        row = find(sent.raw_id)
+        audit.about(user_id=row and row.user_id)
+        # An unknown credential is refused like a wrong signature, and takes as long.
+        public_key = bytes(row.public_key) if row else NOBODYS_KEY
+        assertion = latchkey.relying_party.verify_request(sent, challenge, public_key, is_passkey=is_passkey)
+    except InvalidResponse as error:
+        raise failed(str(error)) from None
+    # A passkey names its user; a security key may leave that out.
+    handle = sent.response.user_handle
+    if row is None or ((handle or is_passkey) and handle != user_handle(row.user_id)):
+        raise failed(WRONG_SIGNATURE)
+    return row, assertion
+
+
+def require_older(credential: Any, added_before: Any) -> None:
+    """Raises `ApiError` if a credential, a row of `select_credential`, was added later."""
+    if added_before and credential.verified_at >= added_before:
+        raise failed("it was added in the last seven days")
+
+
+def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
+    """Store the counter of a credential, or return why it is refused. The user's row must be locked.
+
+    The caller raises the error after the transaction that records it.
+    """
+    counted = {"sign_count": assertion.sign_count, "backed_up": assertion.is_backed_up}
+    if tx.one("use_credential", id=credential.id, **counted):
+        return None
+    audit.record(
+        tx, credential.user_id, email, ["passkey_counter_fell"], [], passkey=credential.friendly_name
+    )
+    log.warning("passkey_counter_fell", passkey_id=credential.id, user_id=credential.user_id)
+    return counter_fell()
+
+
+def counter_fell() -> ApiError:
+    return failed("its counter has fallen: there may be a copy of it")
+
+
+def failed(reason: str) -> ApiError:
+    return ApiError("webauthn_verification_failed", f"credential: {reason}")
+
+
+def sign_in(body: dict[str, Any]) -> Any:
+    """Open a session for the user of a passkey, at `aal2`, and return its row. Raises `ApiError`."""
+    passkey, assertion = verify_passkey_assertion(body)
+    with latchkey.db.transaction() as tx:
+        user = tx.one("lock_user", user_id=passkey.user_id)
+        refusal = ApiError("user_banned") if user and user.is_banned else None
+        refusal = refusal or _refusal(tx, user, passkey, assertion)
+        if refusal is None:
+            session = _open_session(tx, user, passkey)
+    if refusal:
+        raise refusal
+    return session
+
+
+def prove(body: dict[str, Any], *, added_before: Any = None) -> tuple[str, Any]:
+    """Record a passkey of the caller as a proof, and raise the session. Return the time and its row."""
+    guard.live_caller()
+    passkey, assertion = verify_passkey_assertion(body)
+    if passkey.user_id != guard.caller_id():
+        raise failed(WRONG_SIGNATURE)
+    require_older(passkey, added_before)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx)
+        refusal = _refusal(tx, caller, passkey, assertion)
+        if refusal is None:
+            session = raise_session(tx, g.caller.session_id, "webauthn", passkey.id)
+            details = {"method": "webauthn", "passkey": passkey.friendly_name}
+            audit.record(tx, caller.id, caller.email, ["reauthenticated"], [], **details)
+    if refusal:
+        raise refusal
+    return caller.moment, session
+
+
+def _refusal(tx: Transaction, user: Any, passkey: Any, assertion: Any) -> ApiError | None:
+    # The user or the passkey may have been deleted since the lookup.
+    if user is None or tx.one("select_passkey", user_id=user.id, passkey_id=passkey.id) is None:
+        return failed(WRONG_SIGNATURE)
+    return use(tx, passkey, assertion, user.email)
+
+
+def _open_session(tx: Transaction, user: Any, passkey: Any) -> Any:
+    opened = open_session(tx, user.id, "webauthn")
+    session = raise_session(tx, opened.session_id, "webauthn", passkey.id)
+    details = {"method": "webauthn", "session_id": session.session_id, "passkey": passkey.friendly_name}
+    audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
+    return session

@@ -1,0 +1,87 @@
+"""Signing in with a password. Each attempt counts as failed until it is checked, so that concurrent ones gain
+nothing."""
+
+import functools
+from typing import Any
+
+from auth.context import latchkey
+from auth.messages import outgoing
+from auth.web import View, audit, g, limits
+from auth.web.errors import ApiError
+from auth.web.input import whole_body
+
+
+def queued(view: View) -> View:
+    """Admit requests to hashing, or refuse them before they cost a statement. Decorate outside the limits."""
+
+    @functools.wraps(view)
+    def admitted(*args: Any, **kwargs: Any) -> Any:
+        # A client that sends its body slowly must not hold a place in the queue.
+        whole_body()
+        with latchkey.passwords.queue():
+            return view(*args, **kwargs)
+
+    return admitted
+
+
+def begin_attempt(email: str | None, phone: str | None) -> Any:
+    """Count an attempt for an address and return its row. Raises `ApiError` after too many failures."""
+    settings = latchkey.settings
+    failures, account_failures = settings.rate_limit_login_failures, settings.rate_limit_account_failures
+    row = latchkey.db.one(
+        "begin_password_attempt",
+        email=email,
+        phone=phone,
+        network=g.client["network"],
+        limited=settings.rate_limits_enabled,
+        failures=failures.amount,
+        failures_seconds=failures.get_expiry(),
+        account_failures=account_failures.amount,
+        account_failures_seconds=account_failures.get_expiry(),
+    )
+    if row.refused_for is not None:
+        limits.note(limits.Window(failures.amount, 0, row.refused_for))
+        raise limits.refusal("sign_in.over_request_rate_limit", row.refused_for)
+    audit.about(user_id=row.user_id, tries=row.tries, of=failures.amount)
+    return row
+
+
+def check_attempt(attempt: Any, password: str) -> bool:
+    """Check a password, always at the cost of one hash, and add rate-limit headers for a failure."""
+    matches = latchkey.passwords.check(password, attempt.password_hash)
+    if not matches and attempt.tries:
+        most = latchkey.settings.rate_limit_login_failures.amount
+        limits.note(limits.Window(most, most - attempt.tries, attempt.seconds_left))
+    return matches
+
+
+def sign_in_with_password(body: dict[str, Any], *, admin_only: bool = False) -> Any:
+    """Open a session for a `PasswordGrant` body, and return its row. Raises `ApiError`."""
+    email, phone, password = body.get("email"), body.get("phone"), body["password"]
+    outgoing.check_enabled(email, phone)
+    attempt = begin_attempt(email, phone)
+    # An unknown address and a user without a password cost the same statement and hash as a wrong password.
+    if not check_attempt(attempt, password) or attempt.password_hash is None:
+        raise ApiError("invalid_credentials")
+    checked = {
+        "user_id": attempt.user_id,
+        "address": email or phone,
+        "provider": "email" if email else "phone",
+        "is_stranger": attempt.is_stranger,
+        "admin_only": admin_only,
+    }
+    password_hash = attempt.password_hash
+    while True:
+        checked["checked_password_hash"] = password_hash
+        renewed_hash = latchkey.passwords.renewed_hash(password, password_hash)
+        row = latchkey.db.one("sign_in", new_password_hash=renewed_hash, **checked, **g.client)
+        if row is not None:
+            return row
+        refusal = latchkey.db.one("select_sign_in_refusal", network=g.client["network"], **checked)
+        if refusal is None or refusal.password_hash == password_hash:
+            error_code = (refusal and refusal.error_code) or "invalid_credentials"
+            raise ApiError("sign_in.not_admin" if error_code == "not_admin" else error_code)
+        # A simultaneous log-in has renewed the hash, or the password was changed.
+        password_hash = refusal.password_hash
+        if password_hash is None or not latchkey.passwords.check(password, password_hash):
+            raise ApiError("invalid_credentials")

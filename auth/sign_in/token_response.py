@@ -1,0 +1,126 @@
+"""The end of a sign-in: its session, and the token response (RFC 6749, section 5.1) or the
+authorization code (RFC 7636) that stands for it."""
+
+import hmac
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Response
+
+from auth.context import latchkey
+from auth.tokens import one_time
+from auth.tokens.access_tokens import SECOND_STEP
+from auth.web import audit, g
+from auth.web.application import JsonResponse
+from auth.web.errors import ApiError
+from sql import Transaction
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a sign-in: a session (a row of `open_session`), an authorization code, or a refusal.
+
+    `undone_to` is the address that an undone change has given back.
+    """
+
+    session: Any = None
+    authorization_code: str | None = None
+    refusal: ApiError | None = None
+    redirect_to: str | None = None
+    recent_changes: list[dict[str, Any]] | None = None
+    undone_to: str | None = None
+    # A link that another browser asked for: the application gets nothing.
+    is_elsewhere: bool = False
+
+
+def open_session(tx: Transaction, user_id: str, method: str) -> Any:
+    """Open a session of a user whose row is locked, and return its row."""
+    return tx.one("open_session", user_id=user_id, method=method, **g.client)
+
+
+def raise_session(tx: Transaction, session_id: str, method: str, factor_id: str | None) -> Any:
+    """Raise a session of a user whose row is locked to `aal2`, and return its row."""
+    columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
+    return tx.one("raise_session", **columns, network=g.client["network"])
+
+
+def see_other(url: str) -> Response:
+    # Not `redirect`: its page repeats the tokens.
+    return Response(status=303, headers={"Location": url})
+
+
+def token_response(row: Any, **members: Any) -> Response:
+    # Postgres has written the user as JSON.
+    body = json.dumps(members | tokens(row))
+    return JsonResponse(f'{body[:-1]}, "user": {row.user_object}}}')
+
+
+def tokens(row: Any) -> dict[str, Any]:
+    """Return the tokens of a session, a row of `open_session`."""
+    user, access_tokens = json.loads(row.user_object), latchkey.access_tokens
+    lacks_step = row.lacks_step and latchkey.settings.mfa_tokens == SECOND_STEP
+    level = {"aal": row.aal, "amr": row.amr, "lacks_step": lacks_step}
+    return {
+        "access_token": access_tokens.issue(user, row.session_id, row.issued_at, **level),
+        "token_type": "bearer",
+        "expires_in": access_tokens.lifetime,
+        "expires_at": row.issued_at + access_tokens.lifetime,
+        "refresh_token": latchkey.refresh_tokens.make(row.session_id, row.counter),
+    }
+
+
+def write_code(
+    tx: Transaction, user_id: str, code_challenge: str, method: str, opened_by: str | None = None
+) -> str:
+    """Write a code and return it. `opened_by` is the session on our pages that hands it to an application."""
+    code = one_time.new_token()
+    tx.run(
+        "write_authorization_code",
+        user_id=user_id,
+        code_hash=one_time.hash_token(code),
+        code_challenge=code_challenge,
+        method=method,
+        opened_by=opened_by,
+        network=g.client["network"],
+        authorization_code_lifetime=one_time.AUTHORIZATION_CODE_LIFETIME,
+    )
+    return code
+
+
+def exchange(code: str, code_challenge: str) -> Any:
+    """Open a session for a code and return its row (RFC 7636). Reuse of the code ends the session."""
+    code_hash = one_time.hash_token(code)
+    with latchkey.db.transaction() as tx:
+        owner = tx.one("lock_owner_of_authorization_code", code_hash=code_hash)
+        audit.about(user_id=owner and owner.id)
+        known = tx.one("select_authorization_code", code_hash=code_hash)
+        if owner is None or known is None:
+            raise ApiError("flow_state_not_found")
+        if not hmac.compare_digest(known.code_challenge, code_challenge):
+            raise ApiError("bad_code_verifier")
+        if known.session_id is None:
+            return _spend_code(tx, owner, known, code_hash)
+        tx.run("end_session_of_code", session_id=known.session_id)
+        acts = ["authorization_code_reused"]
+        audit.record(tx, owner.id, None, acts, [], session_id=known.session_id)
+    raise ApiError("flow_state_not_found")
+
+
+def open_application_session(tx: Transaction, owner: Any, method: str, opened_by: str | None) -> Any:
+    """Open a session, for an application that a session on our pages may have let in, and return its row."""
+    row = open_session(tx, owner.id, method)
+    if opened_by:
+        level = tx.one("mark_opened_by", session_id=row.session_id, opened_by=opened_by)
+        row = row._replace(**level._asdict())
+    details = {"method": method, "session_id": row.session_id}
+    audit.record(tx, owner.id, owner.email, ["signed_in"], ["auth.login"], **details)
+    return row
+
+
+def _spend_code(tx: Transaction, owner: Any, known: Any, code_hash: bytes | None) -> Any:
+    if owner.is_banned:
+        raise ApiError("user_banned")
+    row = open_application_session(tx, owner, known.method, known.opened_by)
+    tx.run("mark_authorization_code_used", code_hash=code_hash, session_id=row.session_id)
+    return row
