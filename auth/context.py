@@ -7,12 +7,12 @@ from typing import Any, cast
 from flask import current_app
 
 from auth.factors.webauthn import RelyingParty
+from auth.keys.key_ring import KeyRing
 from auth.net.redirects import AllowList
 from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
 from auth.settings import Settings
 from auth.settings.constants import statement_constants
-from auth.settings.key_ring import KeyRing
 from auth.tokens.access_tokens import AccessTokens
 from auth.tokens.keys import Sealer
 from auth.tokens.one_time import Codes, RecoveryCodes

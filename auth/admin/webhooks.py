@@ -3,8 +3,8 @@
 from typing import Any
 
 from auth.context import latchkey
-from auth.delivery import webhooks
 from auth.messages import outgoing
+from auth.senders import webhooks
 from auth.web import targets
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id

@@ -10,7 +10,8 @@ import auth
 from auth import logs, settings
 from auth.addresses import InvalidAddress
 from auth.context import Latchkey, make_database, make_parts
-from auth.settings import SettingsError, fingerprints
+from auth.keys import fingerprints
+from auth.settings import SettingsError
 from auth.settings.kept_secrets import Missing
 from auth.settings.state import NotRunningError
 from sql import Database

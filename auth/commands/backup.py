@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 import psycopg2
 
+from auth.backups import age, archive, rehearsals, writing
+from auth.backups.archive import Manifest
 from auth.commands import load_settings
 from auth.commands.common import (
     NumberRange,
@@ -18,8 +20,6 @@ from auth.commands.common import (
     new_file,
     progress_of,
 )
-from auth.operations import age, backup_files, backups, rehearsals
-from auth.operations.backup_files import Manifest
 from sql import Database
 
 
@@ -68,8 +68,8 @@ def create(file: Path, keep: int, no_rehearsal: bool, as_json: bool) -> None:
         settings = load_settings()
         url = settings.find_database()
         progress = partial(progress_of, "Backing up")
-        written, manifest = backups.write(settings, url, file, rehearse, progress)
-        backup_files.remove_older(file, keep)
+        written, manifest = writing.write(settings, url, file, rehearse, progress)
+        archive.remove_older(file, keep)
         _note(url)
     size = written.stat().st_size
     text = f"Backed up the database ({manifest.size}) and the secrets to {written}: {size:,} bytes"
@@ -93,7 +93,7 @@ def verify(file: Path, identity: Path, as_json: bool) -> None:
     """
     begin = time.monotonic()
     with failures(file), progress_of("Restoring into a temporary Postgres", file.stat().st_size) as progress:
-        manifest = rehearsals.rehearse(backup_files.read(file, age.read_key(identity), progress))
+        manifest = rehearsals.rehearse(archive.read(file, age.read_key(identity), progress))
     text = f"{file} is good ({manifest.size}, backed up at {manifest.created_at})."
     _report(file, manifest, begin, f"{text} Restored it and signed a user in", as_json)
 

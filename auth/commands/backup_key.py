@@ -1,6 +1,6 @@
 import click
 
-from auth.operations import age
+from auth.backups import age
 
 
 @click.command("backup-key", short_help="Make the key that decrypts backups.")

@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
+from auth.backups.age import CannotDecrypt, UnusableKey
+from auth.backups.archive import BackupError, UnusableFileError
+from auth.files import DRAFT
 from auth.operations import embedded_postgres
-from auth.operations.age import CannotDecrypt, UnusableKey
-from auth.operations.backup_files import BackupError, UnusableFileError
 from auth.operations.embedded_postgres import EmbeddedPostgresError
 from auth.operations.postgres_programs import NoProgramError
 from auth.settings import Settings
-from auth.settings.files import DRAFT
 from auth.settings.state import InUseError
 from auth.transfer.reading import UnreadableFile
 

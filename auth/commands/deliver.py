@@ -6,9 +6,10 @@ import click
 import psycopg2
 
 from auth.commands import load_settings
-from auth.delivery import channels
+from auth.keys import fingerprints
 from auth.operations import start_checks
-from auth.settings import fingerprints, state
+from auth.senders import channels
+from auth.settings import state
 from sql import Database
 
 

@@ -9,7 +9,7 @@ from auth.commands import open_parts
 from auth.commands.common import NumberRange, json_option
 from auth.context import Latchkey
 from auth.history import explanation, timeline
-from auth.operations import rotation
+from auth.keys import rotation
 from auth.text.moments import clock
 from auth.web import counts
 from auth.web.fields import is_uuid

@@ -9,10 +9,10 @@ import psycopg2
 
 from auth.commands import load_settings, open_database, open_parts
 from auth.commands.common import INPUT_FILE_OR_STDIN, Unusable, json_option, stopped_database
-from auth.operations import rotation
+from auth.keys import fingerprints, rotation
+from auth.keys.rotation import CannotRotate, Key, StillNeeded
 from auth.operations.embedded_postgres import EmbeddedPostgresError
-from auth.operations.rotation import CannotRotate, Key, StillNeeded
-from auth.settings import Settings, fingerprints, name_of, state
+from auth.settings import Settings, name_of, state
 from auth.tokens.keys import format_time
 from auth.tokens.signing_keys import ALGORITHMS
 from sql import Database, schema

@@ -7,9 +7,9 @@ import click
 from auth import addresses
 from auth.commands import load_settings
 from auth.commands.common import json_option
-from auth.delivery import channels
-from auth.delivery.messages import Message, load_templates
-from auth.delivery.senders import Refused, TryLater
+from auth.delivery.messages import load_templates
+from auth.senders import channels
+from auth.senders.sender import Message, Refused, TryLater
 
 
 @click.command("mail-test", short_help="Send one mail, and print the server's reply.")

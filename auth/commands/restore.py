@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from auth.backups import age, archive, restores
+from auth.backups.secrets import RestoredSecrets
 from auth.commands import load_settings
 from auth.commands.common import (
     existing_file,
@@ -13,8 +15,6 @@ from auth.commands.common import (
     progress_of,
     stopped_database,
 )
-from auth.operations import age, backup_files, restores
-from auth.operations.restored_secrets import RestoredSecrets
 
 
 @click.command("restore", short_help="Replace the database and the secrets with a backup.")
@@ -41,10 +41,10 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_js
         settings = load_settings(missing_secrets="ignore")
         key, size = age.read_key(identity), file.stat().st_size
         with progress_of(f"Verifying {file}", size) as progress:
-            manifest = backup_files.verify(file, key, progress)
+            manifest = archive.verify(file, key, progress)
         secrets = RestoredSecrets(settings, manifest)
         with stopped_database(settings) as url, progress_of("Restoring", size) as progress:
-            former = restores.restore(url, backup_files.read(file, key, progress), secrets, options)
+            former = restores.restore(url, archive.read(file, key, progress), secrets, options)
     outcome = {
         "file": str(file),
         "seconds": round(time.monotonic() - begin, 1),

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import click
 
+from auth import files
+from auth.backups import age
 from auth.commands import open_database, open_parts
 from auth.commands.common import failures, json_option, new_file, progress_of
-from auth.operations import age
-from auth.settings import files
 from auth.tokens.keys import CannotOpen
 from auth.transfer import exporting
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import psycopg2
 
+from auth.backups import age
 from auth.commands import open_database, open_parts
 from auth.commands.common import (
     INPUT_FILE,
@@ -18,7 +19,6 @@ from auth.commands.common import (
     json_option,
     progress_of,
 )
-from auth.operations import age
 from auth.transfer import reading
 from auth.transfer.importing import Import, Outcome
 from auth.transfer.products import PRODUCTS

@@ -12,9 +12,9 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from auth.commands import open_parts
 from auth.commands.common import json_option
-from auth.delivery import http, webhooks
-from auth.delivery.senders import TryLater
-from auth.settings import targets
+from auth.senders import http, webhooks
+from auth.senders.sender import TryLater
+from auth.settings.values import targets
 
 DESCRIPTION = "latchkey webhooks listen"
 _MOST_BYTES = 64 * 1024

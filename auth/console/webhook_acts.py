@@ -12,8 +12,8 @@ from auth.admin.webhooks import found_webhook, webhook_id_of
 from auth.console.acts import Act, Subject, serve
 from auth.console.page import console_page, counted
 from auth.context import latchkey
-from auth.delivery.webhooks import EVENTS, MAX_WEBHOOKS
 from auth.pages.page import to_own
+from auth.senders.webhooks import EVENTS, MAX_WEBHOOKS
 from auth.text.labels import label
 from auth.web import fields, schemas
 from auth.web.input import check

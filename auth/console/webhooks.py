@@ -8,7 +8,7 @@ from auth.console.filters import Filters, page_of, place_of
 from auth.console.page import console_page
 from auth.console.webhook_acts import DELIVERY_ACTS, WEBHOOK_ACTS, webhook, webhook_states
 from auth.context import latchkey
-from auth.delivery.webhooks import EVENTS
+from auth.senders.webhooks import EVENTS
 from auth.web import fields
 from auth.web.input import read_query
 

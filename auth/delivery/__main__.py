@@ -15,10 +15,10 @@ import structlog
 from auth import logs, settings
 from auth.delivery.attempts import FailureLog
 from auth.delivery.deliverer import POLL_INTERVAL, Deliverer
-from auth.delivery.senders import one_line
-from auth.settings import fingerprints
+from auth.keys import fingerprints
+from auth.keys.key_ring import KeyRing
+from auth.senders.sender import one_line
 from auth.settings.constants import statement_constants
-from auth.settings.key_ring import KeyRing
 from auth.settings.state import METRICS_DIRECTORY
 from sql import Database
 

@@ -10,8 +10,8 @@ import psycopg2
 import structlog
 
 from auth.delivery import dev_inbox
-from auth.delivery.messages import CannotRender, Message, load_templates
-from auth.delivery.senders import Refused, Sender, TryLater, one_line
+from auth.delivery.messages import CannotRender, load_templates
+from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
 from auth.settings import Settings
 from auth.tokens.keys import CannotOpen, Sealer, UnknownKey
 from sql import Database

@@ -13,9 +13,10 @@ from typing import Any
 import psycopg2
 import structlog
 
-from auth.delivery import channels, events, janitor
+from auth.delivery import janitor
 from auth.delivery.attempts import LEASE, Attempts, FailureLog
-from auth.delivery.senders import Sender, one_line
+from auth.senders import channels, events
+from auth.senders.sender import Sender, one_line
 from auth.settings import Settings
 from auth.tokens.keys import Sealer
 from sql import Database

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from auth.delivery.messages import Message
+from auth.senders.sender import Message
 from auth.tokens.keys import CannotOpen, Sealer
 from sql import Database
 

@@ -1,6 +1,6 @@
 """Hourly clean-up. Nothing depends on it: statements ignore expired rows themselves."""
 
-from auth.delivery import resealing
+from auth.keys import resealing
 from auth.tokens.keys import Sealer
 from sql import Database
 

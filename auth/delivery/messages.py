@@ -1,7 +1,6 @@
 """The text of messages: a layout with the strings of a kind, or a template of `AUTH_MAIL_TEMPLATES`."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ from jinja2 import ChoiceLoader, DictLoader, FileSystemLoader, StrictUndefined, 
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
+from auth.senders.sender import Message
 from auth.settings import Settings, SettingsError, brand
 from auth.text import catalogues, languages, masking, moments, names
 from auth.text.user_agents import browser_and_system
@@ -44,20 +44,6 @@ _SAMPLE = {
 
 
 _SECRETS = {"token": "t" * 43, "code": "123456"}
-
-
-@dataclass(frozen=True)
-class Message:
-    """A message, with the same id in every attempt."""
-
-    id: str
-    kind: str
-    created_at: datetime
-    subject: str
-    text: str
-    html: str | None = None
-    link: str | None = None
-    code: str | None = None
 
 
 class CannotRender(Exception):

@@ -28,11 +28,12 @@ from typing import Any, NoReturn, TypeVar
 import psycopg2
 
 from auth import logs
-from auth.delivery import channels
+from auth.keys import fingerprints, key_ring
 from auth.operations import start_checks
 from auth.operations.delivery_process import DeliveryProcess
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
-from auth.settings import Settings, SettingsError, fingerprints, key_ring, load, relying_party, served, state
+from auth.senders import channels
+from auth.settings import Settings, SettingsError, load, relying_party, served, state
 from sql import Database, schema
 from sql.pool import SIZE, reason
 

@@ -19,19 +19,10 @@ from limits import RateLimitItem
 from marshmallow.validate import Length, NoneOf, OneOf, Regexp
 
 from auth.net.networks import is_loopback
-from auth.settings import (
-    brand,
-    checks,
-    contradictions,
-    env_file,
-    kept_secrets,
-    kinds,
-    relying_party,
-    state,
-    targets,
-)
+from auth.settings import brand, env_file, kept_secrets, relying_party, state
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
+from auth.settings.values import checks, contradictions, kinds, targets
 from auth.tokens.access_tokens import SECOND_STEP
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")

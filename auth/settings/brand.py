@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from auth.settings import targets
+from auth.settings.values import targets
 
 DEFAULT_COLOR = "#2f5bd7"
 # In auth/static/page.css, contrast is lower around the cards and under the pointer than on the cards.

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from auth.settings import checks, state
+from auth.settings import state
+from auth.settings.values import checks
 from auth.tokens import signing_keys
 
 # The service ignores their absence until it knows the database; so does a command that needs none.

@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from auth.settings import Settings, kinds, name_of, state
+from auth.settings import Settings, name_of, state
 from auth.settings.providers import PROVIDER_PREFIX
+from auth.settings.values import kinds
 
 DEFAULT = "default"
 

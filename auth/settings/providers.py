@@ -10,9 +10,9 @@ from joserfc.jwk import ECKey
 from marshmallow.validate import Length
 
 from auth.net.networks import is_loopback
-from auth.settings import kinds, targets
-from auth.settings.checks import flag, optional, validator
 from auth.settings.presets import PRESETS
+from auth.settings.values import kinds, targets
+from auth.settings.values.checks import flag, optional, validator
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
 SUFFIXES = (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-from auth.settings import files
+from auth import files
 
 POSTGRES_PORT = "5432"  # names the socket; nothing listens on TCP
 # The variable in which prometheus_client expects the directory of its files.

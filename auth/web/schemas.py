@@ -5,7 +5,7 @@ from typing import Any
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
-from auth.delivery import webhooks
+from auth.senders import webhooks
 from auth.tokens import one_time
 from auth.web import fields, g
 

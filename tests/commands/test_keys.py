@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from auth import settings
-from auth.settings import fingerprints
+from auth.keys import fingerprints
 from auth.tokens import keys, signing_keys
 from auth.tokens.keys import format_time
 from tests.conftest import new_app, secret

@@ -7,9 +7,9 @@ import stat
 
 import pytest
 
+from auth.backups import age
 from auth.commands.common import failures
-from auth.operations import age
-from auth.settings.files import replacing
+from auth.files import replacing
 from auth.transfer import exporting
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD, sign_in

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from auth.settings import kinds, names
+from auth.settings import names
+from auth.settings.values import kinds
 from tests.conftest import secret
 from tests.support.pages import Visitor
 

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from auth import logs
 from auth.delivery import deliverer as deliverer_module
 from auth.delivery.deliverer import GRACE, Deliverer
-from auth.delivery.senders import Sender, TryLater
+from auth.senders.sender import Sender, TryLater
 from auth.settings.constants import statement_constants
 from sql import Database
 from tests.support.deliverers import RunningDeliverer

@@ -8,7 +8,7 @@ import pytest
 from auth.delivery import janitor
 from auth.delivery.attempts import FIRST_PAUSE, LEASE, LONGEST_PAUSE
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders import Refused, TryLater
+from auth.senders.sender import Refused, TryLater
 from auth.settings.constants import GIVE_UP
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
 from tests.support.smtp_server import BadMailServer, MailServer, sender

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from auth import settings
-from auth.delivery import channels
 from auth.delivery.messages import load_templates
-from auth.delivery.senders import ConsoleSender, TryLater
-from auth.delivery.sms import TwilioSender, WebhookSender
-from auth.delivery.smtp import SmtpSender, hostname_for
-from auth.settings import SettingsError, targets
+from auth.senders import channels
+from auth.senders.sender import ConsoleSender, TryLater
+from auth.senders.sms import TwilioSender, WebhookSender
+from auth.senders.smtp import SmtpSender, hostname_for
+from auth.settings import SettingsError
+from auth.settings.values import targets
 from tests.support.cases import cases
 from tests.support.outbox import message
 from tests.support.smtp_server import MailServer, sender

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from auth.delivery.senders import Refused, TryLater
+from auth.senders.sender import Refused, TryLater
 from tests.support.outbox import message
 from tests.support.processes import free_port
 from tests.support.server import at_once

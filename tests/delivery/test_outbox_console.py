@@ -5,7 +5,7 @@ import re
 import pytest
 
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders import ConsoleSender
+from auth.senders.sender import ConsoleSender
 from tests.conftest import secret
 from tests.support.cast import PASSWORD
 from tests.support.deliverers import deliver_due

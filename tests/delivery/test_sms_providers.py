@@ -9,8 +9,8 @@ import pytest
 from standardwebhooks import Webhook
 
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders import Refused, TryLater
-from auth.delivery.sms import TwilioSender, WebhookSender
+from auth.senders.sender import Refused, TryLater
+from auth.senders.sms import TwilioSender, WebhookSender
 from tests.support.deliverers import deliver_due
 from tests.support.http_target import HttpTarget
 from tests.support.outbox import CODE, Outbox, message

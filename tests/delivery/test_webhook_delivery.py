@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.events import FIRST_PAUSE, LONGEST_PAUSE, MAX_MAILS, EventSender, as_message
-from auth.delivery.senders import Refused, TryLater
+from auth.senders.events import FIRST_PAUSE, LONGEST_PAUSE, MAX_MAILS, EventSender, as_message
+from auth.senders.sender import Refused, TryLater
 from auth.settings.constants import GIVE_UP
 from tests.support.answers import A_TIMESTAMP
 from tests.support.cast import register

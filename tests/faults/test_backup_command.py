@@ -17,9 +17,9 @@ import psycopg2
 import pyrage
 import pytest
 
+from auth.backups import age, archive
 from auth.context import EXTENSION
-from auth.operations import age, backup_files
-from auth.settings import fingerprints
+from auth.keys import fingerprints
 from tests.support.cast import Session, refresh, register, session_of, sign_in
 from tests.support.processes import CHECKOUT, Service
 from tests.support.server import ServerClient
@@ -213,7 +213,7 @@ def test_restore_over_a_service_keeps_its_database_under_another_name(origin, pl
 
 def test_backup_of_release_0_2_0_is_restored_with_its_passphrase(origin, place):
     file = place / "old.age"
-    plaintext = b"".join(backup_files.read(origin.file, IDENTITY, lambda _: None))
+    plaintext = b"".join(archive.read(origin.file, IDENTITY, lambda _: None))
     file.write_bytes(pyrage.passphrase.encrypt(plaintext, "a passphrase"))
     assert restore(file, place / "old", key="a passphrase\n").returncode == 0
     assert secrets_of(place / "old") == secrets_of(origin.state_dir)
@@ -241,7 +241,7 @@ class TestUnusableFile:
         file = place / "changed.age"
         change, reason = self.CASES[case]
         whole = origin.file.read_bytes()
-        plaintext = b"".join(backup_files.read(origin.file, IDENTITY, lambda _: None))
+        plaintext = b"".join(archive.read(origin.file, IDENTITY, lambda _: None))
         changed = change(json.loads(plaintext.split(b"\n", 1)[0]), whole, plaintext)
         is_encrypted = case in ("truncated", "not encrypted")
         file.write_bytes(changed if is_encrypted else encrypted(changed))
@@ -262,7 +262,7 @@ class TestUnusableFile:
         assert "is good (users: 1, " in done.stdout
 
     def test_lost_rows_are_noticed_and_leave_no_database(self, origin, place):
-        plaintext = b"".join(backup_files.read(origin.file, IDENTITY, lambda _: None))
+        plaintext = b"".join(archive.read(origin.file, IDENTITY, lambda _: None))
         head, file = json.loads(plaintext.split(b"\n", 1)[0]), place / "lost.age"
         file.write_bytes(encrypted(manifested(head, plaintext, tables=head["tables"] | {"users": 2})))
         done = restore(file, place / "lost")

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from auth.operations import age
+from auth.backups import age
 from tests.support.cast import PASSWORD, Session, refresh, register, session_of, sign_in
 from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, Service, processes_of, wait_until
 from tests.support.rows import Rows

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from auth.settings import fingerprints
-from auth.settings.fingerprints import OtherKeys
+from auth.keys import fingerprints
+from auth.keys.fingerprints import OtherKeys
 from tests.conftest import secret
 from tests.support.processes import CHECKOUT, Service
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.messages import Message
-from auth.delivery.smtp import SmtpSender
-from auth.settings.targets import smtp_server
+from auth.senders.sender import Message
+from auth.senders.smtp import SmtpSender
+from auth.settings.values.targets import smtp_server
 from tests.faults.conversations import back_from
 from tests.faults.invariants import doubled
 from tests.faults.mail import Post

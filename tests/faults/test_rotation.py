@@ -11,7 +11,7 @@ import jwt
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from auth.settings import key_ring
+from auth.keys import key_ring
 from auth.tokens import keys
 from tests.faults.clients import ADMIN
 from tests.faults.world import serves_again

@@ -12,10 +12,11 @@ import psycopg2
 import pytest
 
 import sql
-from auth.delivery import deliverer, http
+from auth.delivery import deliverer
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.events import EventSender
+from auth.senders import http
+from auth.senders.events import EventSender
 from tests.faults.test_deliver_command import Command
 from tests.support.commands import run_command
 from tests.support.deliverers import RunningDeliverer

@@ -7,7 +7,7 @@ import os
 import pyrage
 import pytest
 
-from auth.operations import age
+from auth.backups import age
 from tests.support.cases import cases
 
 RECIPIENT, IDENTITY = age.new_identity()

@@ -14,12 +14,11 @@ import structlog
 from click.testing import CliRunner
 
 from auth.commands import main
-from auth.operations import rotation
+from auth.keys import fingerprints, rotation
 from auth.operations.doctor import addresses, examination, mail, secrets
 from auth.operations.doctor import database as database_checks
 from auth.operations.doctor.examination import CHECKS, examine
-from auth.settings import fingerprints
-from auth.settings.checks import redirect_pattern
+from auth.settings.values.checks import redirect_pattern
 from auth.tokens import one_time, signing_keys
 from sql import pool, schema
 from tests.conftest import clear_settings, secret

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from auth.settings import fingerprints
-from auth.settings.fingerprints import OtherKeys
+from auth.keys import fingerprints
+from auth.keys.fingerprints import OtherKeys
 from auth.tokens import signing_keys
 from tests.conftest import secret
 from tests.support.server import at_once

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import psycopg2
 import pytest
 
+from auth.backups import age, archive, restores, writing
+from auth.backups.archive import BackupError
+from auth.backups.secrets import RestoredSecrets
 from auth.commands.common import progress_of
-from auth.operations import age, backup_files, backups, restores
-from auth.operations.backup_files import BackupError
-from auth.operations.restored_secrets import RestoredSecrets
 from auth.settings import kept_secrets
 from tests.support.processes import wait_until
 
@@ -46,7 +46,7 @@ def url(database, database_url):
 def backup(alice, parts, database_url, tmp_path):
     settings = dataclasses.replace(parts.settings, backup_recipients=(RECIPIENT,))
     progress = partial(progress_of, "Backing up")
-    file, _ = backups.write(settings, database_url, tmp_path / "backup.age", iter, progress)
+    file, _ = writing.write(settings, database_url, tmp_path / "backup.age", iter, progress)
     return file
 
 
@@ -55,10 +55,10 @@ def restore(backup, parts, tmp_path):
     """Return a function that restores into a database, with the secrets of a state directory."""
 
     def restore(url):
-        manifest = backup_files.verify(backup, IDENTITY, lambda _: None)
+        manifest = archive.verify(backup, IDENTITY, lambda _: None)
         settings = dataclasses.replace(parts.settings, state_dir=tmp_path / "var")
         secrets = RestoredSecrets(settings, manifest)
-        plaintext = backup_files.read(backup, IDENTITY, lambda _: None)
+        plaintext = archive.read(backup, IDENTITY, lambda _: None)
         return restores.restore(url, plaintext, secrets, restores.Options())
 
     return restore

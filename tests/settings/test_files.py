@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from auth.settings import files
+from auth import files
 
 
 def test_failure_leaves_the_previous_file_and_no_draft(tmp_path):

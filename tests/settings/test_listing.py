@@ -7,9 +7,10 @@ import re
 import pytest
 
 from auth import settings
-from auth.settings import Settings, kinds
+from auth.settings import Settings
 from auth.settings.listing import Listed, listed
 from auth.settings.providers import ProviderSettings
+from auth.settings.values import kinds
 from tests.settings.test_settings import load  # noqa: F401 (a fixture)
 from tests.tokens.test_access_tokens import private_jwk
 

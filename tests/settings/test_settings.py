@@ -11,7 +11,8 @@ import pytest
 
 from app import create_app
 from auth import settings
-from auth.settings import SettingsError, checks, state
+from auth.settings import SettingsError, state
+from auth.settings.values import checks
 from tests.conftest import clear_settings, make_keys, secret
 from tests.support.cases import cases
 from tests.tokens.test_access_tokens import HS_SECRET, private_jwk

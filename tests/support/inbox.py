@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders import Sender
+from auth.senders.sender import Sender
 from tests.support.processes import wait_until
 from tests.support.smtp_server import MailServer
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from auth.delivery.messages import Message
-from auth.delivery.senders import Sender
+from auth.senders.sender import Message, Sender
 
 # The secrets of most messages in tests.
 TOKEN, CODE = "T" * 43, "123456"

@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from auth.settings.targets import mail_address, smtp_server
+from auth.settings.values.targets import mail_address, smtp_server
 
 MAIL_FROM = mail_address("Example <no-reply@example.com>")
 USER, PASSWORD = "latchkey", "s3cret/?#@%"
@@ -268,6 +268,6 @@ class Certificate:
 
 def sender(url: str, **timeouts: float):
     """Return a sender for the mail server at a URL."""
-    from auth.delivery.smtp import SmtpSender
+    from auth.senders.smtp import SmtpSender
 
     return SmtpSender(smtp_server(url), MAIL_FROM, "localhost", **timeouts)

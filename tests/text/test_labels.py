@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from auth.delivery import webhooks
 from auth.delivery.messages import Templates
+from auth.senders import webhooks
 from auth.text import labels
 from sql import schema
 

@@ -6,7 +6,7 @@ import urllib.parse
 import pytest
 
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders import TryLater
+from auth.senders.sender import TryLater
 from auth.settings import SettingsError
 from tests.conftest import SERVICE_ROLE_KEY, secret
 from tests.support.answers import A_TIMESTAMP, assert_error

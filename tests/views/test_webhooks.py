@@ -3,7 +3,7 @@
 import itertools
 import json
 
-from auth.delivery import webhooks
+from auth.senders import webhooks
 from tests.support.answers import A_TIMESTAMP, A_UUID, Like, assert_error, assert_ok
 from tests.support.cases import cases
 from tests.support.hooks import verified

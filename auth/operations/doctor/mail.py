@@ -3,11 +3,11 @@
 import dns.exception
 import dns.resolver
 
-from auth.delivery import channels
-from auth.delivery.senders import TryLater
 from auth.net.networks import is_loopback
 from auth.operations.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
-from auth.settings import targets
+from auth.senders import channels
+from auth.senders.sender import TryLater
+from auth.settings.values import targets
 
 _DEADLINE = 3.5  # seconds
 

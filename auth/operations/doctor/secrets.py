@@ -5,10 +5,9 @@ import os
 import stat
 import tempfile
 
-from auth.operations import rotation
+from auth.keys import fingerprints, rotation
+from auth.keys.fingerprints import OtherKeys
 from auth.operations.doctor.check import Check, Context, Failure, NotChecked
-from auth.settings import fingerprints
-from auth.settings.fingerprints import OtherKeys
 from auth.tokens.keys import format_time
 
 OLDEST_KEY = 400  # days

@@ -13,10 +13,11 @@ import psycopg2
 from psycopg2 import sql as composed
 from psycopg2.extensions import make_dsn, parse_dsn
 
-from auth.operations import backup_files, backups, postgres_programs
-from auth.operations.backup_files import BackupError, Manifest
-from auth.operations.backups import connect, statement
-from auth.operations.restored_secrets import RestoredSecrets
+from auth.backups import archive, writing
+from auth.backups.archive import BackupError, Manifest
+from auth.backups.secrets import RestoredSecrets
+from auth.backups.writing import connect, statement
+from auth.operations import postgres_programs
 from auth.tokens import keys
 from sql import schema
 
@@ -60,11 +61,11 @@ def restore(url: str, plaintext: Iterable[bytes], secrets: RestoredSecrets, opti
 
 def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
     """Load a backup into an empty database, in two transactions: the data, then what has become invalid."""
-    manifest, pieces = backup_files.parse(plaintext)
+    manifest, pieces = archive.parse(plaintext)
     _load(url, pieces)
     with closing(connect(url)) as connection, connection, connection.cursor() as cursor:
         cursor.execute(_UNLOCK_SCHEMA)
-        _check_rows(backups.count_rows(cursor), manifest.tables)
+        _check_rows(writing.count_rows(cursor), manifest.tables)
         schema.apply_in_transaction(connection)
         _check_sealed(cursor, manifest)
         cursor.execute(statement("void_restored"), dataclasses.asdict(options))

@@ -2,10 +2,11 @@
 
 from urllib.parse import urlsplit
 
-from auth.delivery.senders import ConsoleSender, DiscardingSender, Sender
-from auth.delivery.sms import TwilioSender, WebhookSender
-from auth.delivery.smtp import SmtpSender, hostname_for
-from auth.settings import Settings, targets
+from auth.senders.sender import ConsoleSender, DiscardingSender, Sender
+from auth.senders.sms import TwilioSender, WebhookSender
+from auth.senders.smtp import SmtpSender, hostname_for
+from auth.settings import Settings
+from auth.settings.values import targets
 
 
 def senders(settings: Settings) -> dict[str, Sender]:

@@ -1,12 +1,27 @@
 """The interface of senders, and the senders that need no server."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from auth.delivery.messages import Message
 from sql import Database
 
 _LONGEST_REASON = 300
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message, with the same id in every attempt."""
+
+    id: str
+    kind: str
+    created_at: datetime
+    subject: str
+    text: str
+    html: str | None = None
+    link: str | None = None
+    code: str | None = None
 
 
 class Refused(Exception):

@@ -9,8 +9,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from auth.delivery import resealing
-from auth.settings import Settings, files, fingerprints, kept_secrets, name_of, state
+from auth import files
+from auth.keys import fingerprints, resealing
+from auth.settings import Settings, kept_secrets, name_of, state
 from auth.tokens import keys, signing_keys
 from sql import Database
 

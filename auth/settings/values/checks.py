@@ -12,7 +12,7 @@ from marshmallow import ValidationError
 from psycopg2.extensions import parse_dsn
 
 from auth.net import redirects
-from auth.settings import targets
+from auth.settings.values import targets
 from auth.tokens import keys, signing_keys
 
 Check = Callable[[str], object]

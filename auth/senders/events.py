@@ -8,9 +8,8 @@ from typing import Any
 import psycopg2
 import structlog
 
-from auth.delivery import http, webhooks
-from auth.delivery.messages import Message
-from auth.delivery.senders import Refused, Sender, TryLater, one_line
+from auth.senders import http, webhooks
+from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
 from auth.tokens.keys import CannotOpen, Sealer
 from sql import Database
 

@@ -3,9 +3,8 @@
 import json
 from urllib.parse import urlencode
 
-from auth.delivery import http
-from auth.delivery.messages import Message
-from auth.delivery.senders import Refused, Sender, TryLater, one_line
+from auth.senders import http
+from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
 
 # Statuses that blame the message, not the account.
 _REFUSALS = {400, 422}

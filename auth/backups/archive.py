@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from auth.operations import age
+from auth.backups import age
 from sql import schema
 
 Progress = Callable[[int], object]

@@ -10,8 +10,8 @@ from environs import Env
 from marshmallow.validate import OneOf, Range
 from psycopg2.extensions import parse_dsn
 
-from auth.settings import checks
-from auth.settings.checks import Check, validator
+from auth.settings.values import checks
+from auth.settings.values.checks import Check, validator
 
 
 def _hidden(value: Any) -> str:

@@ -12,11 +12,10 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
 
-from auth.delivery.messages import Message
-from auth.delivery.senders import Refused, Sender, TryLater, one_line
 from auth.net.networks import is_loopback
 from auth.net.sockets import Deadline, tls, why
-from auth.settings.targets import SmtpServer
+from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
+from auth.settings.values.targets import SmtpServer
 
 # Seconds. The reply timeout applies to connecting too.
 REPLY_TIMEOUT = 10

@@ -9,8 +9,8 @@ from http.client import responses
 
 from standardwebhooks import Webhook
 
-from auth.delivery.senders import TryLater
 from auth.net.sockets import Deadline, why
+from auth.senders.sender import TryLater
 
 TIMEOUT = 10  # seconds for a whole request
 _MAX_BYTES = 16_384

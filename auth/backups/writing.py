@@ -14,9 +14,12 @@ from psycopg2.extras import NamedTupleCursor
 
 import auth
 import sql
-from auth.operations import age, backup_files, postgres_programs
-from auth.operations.backup_files import Manifest, Progress
-from auth.settings import Settings, files, fingerprints, names
+from auth import files
+from auth.backups import age, archive
+from auth.backups.archive import Manifest, Progress
+from auth.keys import fingerprints
+from auth.operations import postgres_programs
+from auth.settings import Settings, names
 from auth.settings.providers import PROVIDER_PREFIX
 from auth.tokens import signing_keys
 from sql import Database
@@ -44,14 +47,14 @@ def write(
     """
     _check_keys(settings, url)
     with _snapshot(settings, url) as (manifest, snapshot):
-        target = backup_files.dated(path, manifest)
+        target = archive.dated(path, manifest)
         with (
             files.replacing(target) as draft,
             age.encrypting(draft, settings.backup_recipients) as sink,
             progress_of(sum(manifest.tables.values())) as progress,
         ):
             dump = _dump(url, snapshot, manifest.postgres)
-            copied = _copied(backup_files.plaintext(manifest, dump, progress), sink)
+            copied = _copied(archive.plaintext(manifest, dump, progress), sink)
             rehearse(copied)
             deque(copied, maxlen=0)  # what it left
     return target, manifest
@@ -101,7 +104,7 @@ def _snapshot(settings: Settings, url: str) -> Iterator[tuple[Manifest, str]]:
             cursor.execute(statement("export_snapshot"), {})
             row = cursor.fetchone()
             manifest = Manifest(
-                latchkey_backup=backup_files.FORMAT,
+                latchkey_backup=archive.FORMAT,
                 release=auth.__version__,
                 created_at=row.created_at,
                 postgres=row.postgres,

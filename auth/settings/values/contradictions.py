@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from auth.settings import checks
+from auth.settings.values import checks
 
 _NEEDED_BY_SMS_PROVIDER = {
     "twilio": ("twilio_account_sid", "twilio_auth_token", "twilio_from"),

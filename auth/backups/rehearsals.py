@@ -15,9 +15,10 @@ from typing import Any
 
 import requests
 
-from auth.operations import embedded_postgres, restores
-from auth.operations.backup_files import BackupError, Manifest
-from auth.operations.backups import connect, statement
+from auth.backups import restores
+from auth.backups.archive import BackupError, Manifest
+from auth.backups.writing import connect, statement
+from auth.operations import embedded_postgres
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _SERVICE = [sys.executable, "-m", "gunicorn", "-c", str(_CHECKOUT / "gunicorn.conf.py"), "wsgi:app"]

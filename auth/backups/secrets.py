@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from auth.operations.backup_files import BackupError, Manifest
-from auth.operations.rotation import text_of, values_of
-from auth.settings import Settings, files, kept_secrets, name_of, state
+from auth import files
+from auth.backups.archive import BackupError, Manifest
+from auth.keys.rotation import text_of, values_of
+from auth.settings import Settings, kept_secrets, name_of, state
 from auth.tokens.keys import split_time
 
 

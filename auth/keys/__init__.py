@@ -1,0 +1,1 @@
+"""The keys of a running service, their fingerprints and their rotation."""

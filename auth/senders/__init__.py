@@ -1,0 +1,1 @@
+"""Senders of mail, SMS and webhook events."""

@@ -1,0 +1,1 @@
+"""What the value of a setting may be."""
