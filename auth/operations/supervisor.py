@@ -141,8 +141,6 @@ def post_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    # Plain attributes, because a request reads 30 settings, each by two calls: 8 % of GET /user.
-    vars(worker.cfg).update({name: setting.get() for name, setting in worker.cfg.settings.items()})
     gc.freeze()  # what is loaded stays
     # A terminal sends these to every process; the master decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,5 +1,6 @@
 """gunicorn's gevent worker, with request deadlines, a bounded stop, and our error envelope."""
 
+import gc
 import time
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -57,6 +58,13 @@ class Listener(get_original("socket", "socket")):  # type: ignore[misc] # gevent
 class Worker(GeventWorker):
     connections: ClassVar[WeakKeyDictionary[gevent.Greenlet, Connection]] = WeakKeyDictionary()
     ends_at = float("inf")
+
+    def init_process(self) -> None:
+        # Plain attributes, because a request reads 30 settings, each by two calls: 8 % of GET /user.
+        vars(self.cfg).update({name: setting.get() for name, setting in self.cfg.settings.items()})
+        # Few requests leave cycles: 4 % of GET /user.
+        gc.set_threshold(50_000, 20, 20)
+        super().init_process()
 
     def patch(self) -> None:  # gunicorn.conf.py has patched the modules before they were used
         self.sockets: list[Any] = [Listener(fileno=s.sock.detach()) for s in self.sockets]
