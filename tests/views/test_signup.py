@@ -1,241 +1,317 @@
-"""POST /signup: registration by email and password."""
+"""POST /signup: registration by an email or a phone number, and a password."""
 
-from urllib.parse import parse_qs, urlsplit
+from dataclasses import dataclass
 
 import pytest
 
 from tests.support.answers import (
     A_SENTENCE,
     A_TIMESTAMP,
-    AN_ACCESS_TOKEN,
+    A_UUID,
     assert_error,
     assert_ok,
     identity,
     token_response,
     user,
 )
-from tests.support.cast import PASSWORD, session_of, sign_in
-from tests.support.links import press
+from tests.support.cases import cases
+from tests.support.cast import PASSWORD, session_of
+from tests.support.links import (
+    EXPIRED,
+    ON_ITS_WAY,
+    OTHER_PHONE,
+    PHONE,
+    assert_signed_in,
+    assert_signs_in,
+    follow,
+    fragment,
+    later,
+    press,
+    type_in,
+)
 from tests.support.server import at_once, until_served
 
-DAVE = {"email": "dave@example.com", "password": PASSWORD}
+NEW = "Another-Horse-1"
+ROWS = ("users", "identities", "sessions", "one_time_tokens")
+# Settings that tell whether an address is taken, by the channel.
+REVEALING = ["AUTH_AUTOCONFIRM", "AUTH_{}_CONFIRM_REQUIRED"]
 
 
-def signed_up(email, **changes):
-    """Return the expected user object of an unconfirmed sign-up."""
-    return user(
-        email,
-        email_confirmed_at=None,
-        confirmed_at=None,
-        confirmation_sent_at=A_TIMESTAMP,
-        app_metadata={},
-        **changes,
-    )
+@dataclass(frozen=True)
+class Channel:
+    """What differs between a sign-up by email and one by phone."""
+
+    name: str
+    address: str
+    free: str
+    # The type of verification of its code, and the code's lifetime in seconds.
+    type: str
+    lifetime: int
+
+    @property
+    def body(self):
+        return {self.name: self.address, "password": PASSWORD}
+
+    def sign_in(self, client, password=PASSWORD):
+        return client.post("/token?grant_type=password", json=self.body | {"password": password})
+
+    def confirm(self, client, code):
+        return type_in(client, self.type, self.address, code)
+
+    def signed_up(self, **changes):
+        """Return the expected user object of an unconfirmed sign-up."""
+        none = dict.fromkeys(["email", "email_confirmed_at", "confirmed_at"])
+        own = {self.name: self.address, "identities": [identity(self.name, self.address)]}
+        return user("") | none | {"confirmation_sent_at": A_TIMESTAMP, "app_metadata": {}} | own | changes
+
+    def confirmed(self, **changes):
+        """Return the expected user object after confirmation and sign-in."""
+        names = [f"{self.name}_confirmed_at", "confirmed_at", "last_sign_in_at"]
+        own = {
+            "app_metadata": {"provider": self.name, "providers": [self.name]},
+            "identities": [identity(self.name, self.address, last_sign_in_at=A_TIMESTAMP)],
+        }
+        return self.signed_up() | dict.fromkeys(names, A_TIMESTAMP) | own | changes
 
 
-def told_of_an_attempt(mailbox, address):
-    return [letter for letter in mailbox.messages_to(address) if "tried to sign up" in letter.subject]
+BY_EMAIL = Channel("email", "dave@example.com", "erin@example.com", "signup", 3600)
+BY_PHONE = Channel("phone", PHONE, OTHER_PHONE, "sms", 600)
+DAVE = BY_EMAIL.body
 
 
-def test_sign_up_creates_an_unconfirmed_user(client, service_role, database):
-    response = client.post("/signup", json=DAVE)
-    assert_ok(response, signed_up("dave@example.com"), 201)
+@pytest.fixture(params=[BY_EMAIL, BY_PHONE], ids=lambda channel: channel.name)
+def channel(request):
+    return request.param
+
+
+def test_sign_up_creates_an_unconfirmed_user_without_a_session(
+    channel, client, service_role, outbox, database
+):
+    data = {"name": "Dave", "pets": [{"kind": "cat"}, None], "größe": 1.5}
+    response = client.post("/signup", json=channel.body | {"data": data})
+    assert_ok(response, channel.signed_up(user_metadata=data), 201)
     # The metadata of a new user comes from its identity.
     kept = client.get(f"/admin/users/{response.json['id']}", headers=service_role)
-    assert_ok(kept, response.json | {"app_metadata": {"provider": "email", "providers": ["email"]}})
-    assert (database.count("users"), database.count("identities")) == (1, 1)
-
-
-def test_sign_up_does_not_sign_in(client, database):
-    response = client.post("/signup", json=DAVE)
-    assert "access_token" not in response.json
-    assert "refresh_token" not in response.json
+    metadata = {"provider": channel.name, "providers": [channel.name]}
+    assert_ok(kept, response.json | {"app_metadata": metadata})
+    assert database.one(f"SELECT made_by, {channel.name}_proved FROM users") == ("signup", False)
+    of_user = {"sub": response.json["id"], channel.name: channel.address}
+    assert database.all("SELECT provider, identity_data FROM identities") == [(channel.name, of_user)]
     assert database.count("sessions") == 0
-    assert_error(sign_in(client, DAVE["email"]), 403, "email_not_confirmed")
+    assert_error(channel.sign_in(client), 403, f"{channel.name}_not_confirmed")
+    (message,) = outbox.sent()
+    assert (message.kind, message.to, message.lifetime) == ("signup", channel.address, channel.lifetime)
+    assert (message.channel, message.token is None) == (
+        ("email", False) if channel is BY_EMAIL else ("sms", True)
+    )
+    assert len(message.code) == 6
 
 
-def test_sign_up_mails_one_link_to_the_address(client, mailbox):
+def test_code_confirms_the_address_and_signs_in(channel, client, outbox):
+    made = client.post("/signup", json=channel.body).json
+    response = channel.confirm(client, outbox.last().code)
+    assert_signed_in(client, response, channel.confirmed(id=made["id"]))
+    assert channel.sign_in(client).status_code == 200
+
+
+def test_mail_has_a_link(client, mailbox):
     client.post("/signup", json=DAVE)
     (letter,) = mailbox.messages()
-    assert letter.to == "dave@example.com"
-    assert letter.subject == "Confirm your email address"
+    assert (letter.to, letter.subject) == ("dave@example.com", "Confirm your email address")
     assert mailbox.link_for("dave@example.com").startswith("http://localhost:8000/verify?token=")
 
 
-def test_sign_up_stores_data_as_user_metadata(client):
-    data = {"name": "Dave", "pets": [{"kind": "cat"}, None], "größe": 1.5}
-    assert_ok(
-        client.post("/signup", json=DAVE | {"data": data}),
-        signed_up("dave@example.com", user_metadata=data),
-        201,
-    )
-
-
-def test_sign_up_treats_all_spellings_of_an_address_as_one(client, mailbox, database):
-    assert_ok(
-        client.post("/signup", json=DAVE | {"email": "Dave@EXAMPLE.com"}), signed_up("dave@example.com"), 201
-    )
-    assert [letter.to for letter in mailbox.messages()] == ["dave@example.com"]
-    client.post("/signup", json=DAVE)
-    assert database.count("users") == 1
+def test_code_of_a_phone_is_refused_for_other_types_and_after_ten_minutes(client, outbox, database):
+    client.post("/signup", json=BY_PHONE.body)
+    code = outbox.last().code
+    for type in ("signup", "magiclink", "email", "phone_change", "invite", "recovery", "email_change"):
+        assert_error(type_in(client, type, PHONE, code), 403, "otp_expired")
+    later(database, secs=590)
+    assert BY_PHONE.confirm(client, code).status_code == 200
+    client.post("/signup", json=BY_PHONE.body | {"phone": OTHER_PHONE})
+    later(database, secs=600)
+    assert_error(type_in(client, "sms", OTHER_PHONE, outbox.last().code), 403, "otp_expired")
 
 
 @pytest.mark.parametrize(
-    "field",
-    [
-        "id",
-        "role",
-        "aud",
-        "app_metadata",
-        "email_confirmed_at",
-        "email_confirm",
-        "user_metadata",
-        "banned_until",
-        "is_admin",
-    ],
+    ("channel", "spelling"),
+    [(BY_EMAIL, "Dave@EXAMPLE.com"), (BY_PHONE, "+49 170 1234567"), (BY_PHONE, "+49 (170) 123-45.67")],
+    indirect=["channel"],
 )
-def test_sign_up_ignores_fields_it_may_not_set(client, field):
-    value = {"role": "admin", "email_confirm": True, "is_admin": True}.get(field, {"plan": "gold"})
-    assert_ok(client.post("/signup", json=DAVE | {field: value}), signed_up("dave@example.com"), 201)
+def test_spellings_of_an_address_have_one_user(client, outbox, database, channel, spelling):
+    body = channel.body | {channel.name: spelling}
+    assert_ok(client.post("/signup", json=body), channel.signed_up(), 201)
+    client.post("/signup", json=channel.body)
+    assert database.count("users") == 1
+    code = outbox.last(channel.address).code
+    assert type_in(client, channel.type, spelling, code).status_code == 200
+    assert client.post("/token?grant_type=password", json=body).status_code == 200
 
 
-def test_sign_up_ignores_credentials(client, mallory):
-    for headers in (
-        {"Authorization": "Bearer nonsense"},
-        {"apikey": "nonsense"},
-        mallory.sign_in().authorization,
-    ):
-        assert_ok(client.post("/signup", json=DAVE, headers=headers), signed_up("dave@example.com"), 201)
+def test_sign_up_ignores_credentials_and_fields_it_may_not_set(client, mallory):
+    gold = {"plan": "gold"}
+    fields = {"role": "admin", "email_confirm": True, "is_admin": True, "id": gold, "aud": gold}
+    fields |= {"app_metadata": gold, "email_confirmed_at": gold, "user_metadata": gold, "banned_until": gold}
+    assert_ok(client.post("/signup", json=DAVE | fields), BY_EMAIL.signed_up(), 201)
+    for headers in ({"Authorization": "Bearer x"}, {"apikey": "x"}, mallory.sign_in().authorization):
+        assert_ok(client.post("/signup", json=DAVE, headers=headers), BY_EMAIL.signed_up(), 201)
 
 
 class TestTakenAddress:
-    def test_taken_address_gets_the_same_response_as_a_free_one(self, client, alice):
-        free = client.post("/signup", json=DAVE)
-        taken = client.post("/signup", json=DAVE | {"email": alice.email})
-        assert_ok(taken, signed_up(alice.email), 201)
-        assert list(taken.json) == list(free.json)
-        assert dict(taken.headers).keys() == dict(free.headers).keys()
+    @pytest.fixture
+    def owner(self, client, service_role):
+        """The user who has the address of either channel."""
+        body = DAVE | {"phone": PHONE, "email_confirm": True, "phone_confirm": True}
+        return client.post("/admin/users", json=body, headers=service_role).json
 
-    def test_taken_address_costs_the_same_statements_and_hashes_as_a_free_one(
-        self, client, alice, parts, hashes
+    def test_taken_address_gets_the_same_response_as_a_free_one_without_effect(
+        self, channel, client, owner, outbox, database, service_role
+    ):
+        session = session_of(client, channel.sign_in(client))
+        before = database.everything(*ROWS)
+        taken = client.post("/signup", json=channel.body | {"password": NEW, "data": {"name": "Mallory"}})
+        assert_ok(taken, channel.signed_up(user_metadata={"name": "Mallory"}), 201)
+        assert taken.json["id"] != owner["id"]
+        shown = client.get(f"/admin/users/{taken.json['id']}", headers=service_role)
+        assert_error(shown, 404, "user_not_found")
+        assert database.everything(*ROWS) == before
+        assert session.get("/user").status_code == 200
+        assert_error(channel.sign_in(client, NEW), 401, "invalid_credentials")
+        told = [(message.kind, message.to, message.token, message.code) for message in outbox.sent()]
+        by_mail = channel is BY_EMAIL
+        assert told == ([("signup_attempt", channel.address, None, None)] if by_mail else [])
+        assert outbox.suppressed() == (0 if by_mail else 1)
+        free = client.post("/signup", json=channel.body | {channel.name: channel.free})
+        assert list(free.json) == list(taken.json)
+        assert list(free.headers.keys()) == list(taken.headers.keys())
+
+    def test_taken_address_costs_the_same_statements_hashes_and_messages_as_a_free_one(
+        self, channel, client, owner, parts, hashes, database
     ):
         work = []
-        for email in (alice.email, "dave@example.com"):
-            statements, before = parts.db.statements_run, hashes.count
-            client.post("/signup", json=DAVE | {"email": email})
-            work.append((parts.db.statements_run - statements, hashes.count - before))
+        for address in (channel.address, channel.free):
+            before = parts.db.statements_run, hashes.count, database.count("outbox")
+            client.post("/signup", json=channel.body | {channel.name: address})
+            after = parts.db.statements_run, hashes.count, database.count("outbox")
+            work.append([now - then for now, then in zip(after, before, strict=True)])
         assert work[0] == work[1]
-        assert work[0][1] == 1
+        assert work[0][1:] == [1, 1]
 
-    def test_taken_and_free_address_each_write_one_message(self, client, alice, database):
-        for number, email in enumerate((alice.email, "dave@example.com"), 1):
-            client.post("/signup", json=DAVE | {"email": email})
-            assert database.count("outbox") == number
-
-    def test_response_to_a_taken_address_shows_a_user_that_does_not_exist(self, client, alice, service_role):
-        made_up = client.post("/signup", json=DAVE | {"email": alice.email}).json
-        assert made_up["id"] != alice.id
-        assert_error(client.get(f"/admin/users/{made_up['id']}", headers=service_role), 404, "user_not_found")
-
-    def test_taken_address_leaves_its_user_unchanged(self, client, alice, database):
-        session = alice.open_session()
-        before = database.everything("users", "identities", "sessions")
-        client.post(
-            "/signup",
-            json=DAVE | {"email": alice.email, "password": "Another-Horse-1", "data": {"name": "Mallory"}},
-        )
-        assert database.everything("users", "identities", "sessions") == before
-        assert session.get("/user").status_code == 200
-        assert_error(alice.try_to_sign_in("Another-Horse-1"), 401, "invalid_credentials")
-
-    def test_taken_address_is_mailed_a_notice_without_a_link(self, client, alice, mailbox):
-        client.post("/signup", json=DAVE | {"email": alice.email})
+    def test_mail_to_a_taken_address_has_no_link(self, client, owner, mailbox):
+        client.post("/signup", json=DAVE)
         (letter,) = mailbox.messages()
-        assert letter.to == alice.email
         assert letter.subject == "Someone tried to sign up with your email address"
         assert "/verify" not in letter.text
 
-    @pytest.mark.parametrize("setting", ["AUTH_AUTOCONFIRM=true", "AUTH_EMAIL_CONFIRM_REQUIRED=false"])
-    def test_taken_address_is_409_when_settings_reveal_it_anyway(self, make_app, alice, database, setting):
-        client = make_app(**dict([setting.split("=")])).test_client()
-        before = database.everything("users", "identities", "sessions", "one_time_tokens")
-        response = client.post("/signup", json=DAVE | {"email": alice.email})
-        assert_error(response, 409, "user_already_exists")
-        assert database.everything("users", "identities", "sessions", "one_time_tokens") == before
+    @pytest.mark.parametrize("setting", REVEALING)
+    def test_taken_address_is_409_when_settings_reveal_it_anyway(
+        self, make_app, channel, owner, database, setting
+    ):
+        value = "true" if setting == "AUTH_AUTOCONFIRM" else "false"
+        client = make_app(**{setting.format(channel.name.upper()): value}).test_client()
+        before = database.everything(*ROWS)
+        assert_error(client.post("/signup", json=channel.body), 409, "user_already_exists")
+        assert database.everything(*ROWS) == before
         assert database.count("outbox", "kind <> 'none'") == 0
+
+    def test_pending_change_to_a_number_does_not_reserve_it(self, client, alice, outbox):
+        alice.sign_in().put("/user", json={"phone": PHONE})
+        client.post("/signup", json=BY_PHONE.body)
+        assert BY_PHONE.confirm(client, outbox.last(kind="signup").code).status_code == 200
+        phone_change = outbox.last(kind="phone_change").code
+        assert_error(type_in(client, "phone_change", PHONE, phone_change), 403, "otp_expired")
 
 
 class TestRepeatedSignUp:
     """Two people sign up with one address: each link decides for its own password and data."""
 
-    OTHER = "Another-Horse-1"
-
     @pytest.fixture
-    def links(self, client, mailbox):
-        """The links of Mallory, who signs up first, and of Dave."""
-        made = []
-        for password, name in ((self.OTHER, "Mallory"), (PASSWORD, "Dave")):
+    def links(self, client, outbox):
+        """The tokens of Mallory, who signs up first, and of Dave."""
+        for password, name in ((NEW, "Mallory"), (PASSWORD, "Dave")):
             response = client.post("/signup", json=DAVE | {"password": password, "data": {"name": name}})
-            assert_ok(response, signed_up("dave@example.com", user_metadata={"name": name}), 201)
-            made.append(mailbox.link_for("dave@example.com"))
-        return made
+            assert_ok(response, BY_EMAIL.signed_up(user_metadata={"name": name}), 201)
+        return [message.token for message in outbox.sent()]
 
     @pytest.mark.parametrize("first", [True, False], ids=["earlier", "later"])
     def test_link_confirms_its_own_password_and_data(self, client, links, database, first):
         used, other = links if first else reversed(links)
-        assert "access_token=" in client.get(used).location
-        assert "error_code=otp_expired" in client.get(other).location
-        right, wrong = (self.OTHER, PASSWORD) if first else (PASSWORD, self.OTHER)
-        assert sign_in(client, "dave@example.com", right).status_code == 200
-        assert_error(sign_in(client, "dave@example.com", wrong), 401, "invalid_credentials")
-        (row,) = database.all("SELECT user_metadata FROM users")
-        assert row.user_metadata == {"name": "Mallory" if first else "Dave"}
-
-    def test_link_survives_many_more_sign_ups(self, client, mailbox):
-        client.post("/signup", json=DAVE)
-        link = mailbox.link_for("dave@example.com")
-        for _ in range(5):
-            client.post("/signup", json=DAVE | {"password": self.OTHER})
-        assert "access_token=" in client.get(link).location
-        assert sign_in(client, "dave@example.com", PASSWORD).status_code == 200
-
-    def test_resent_link_does_not_confirm_a_password(self, client, links, mailbox, database):
-        client.post("/resend", json={"type": "signup", "email": "dave@example.com"})
-        assert "access_token=" in client.get(mailbox.link_for("dave@example.com")).location
-        for password in (PASSWORD, self.OTHER):
-            assert_error(sign_in(client, "dave@example.com", password), 401, "invalid_credentials")
-        assert database.value("SELECT user_metadata FROM users") == {}
-
-    def test_declining_one_sign_up_keeps_the_other(self, client, links, database):
-        mallorys, daves = links
-        token = parse_qs(urlsplit(mallorys).query)["token"][0]
-        assert press(client, "signup", token, action="decline").status_code == 200
-        assert "error_code=otp_expired" in client.get(mallorys).location
-        assert "access_token=" in client.get(daves).location
-        assert sign_in(client, "dave@example.com", PASSWORD).status_code == 200
-
-    def test_one_user_is_created_and_reported(self, client, links, database):
-        assert [database.count(table) for table in ("users", "identities")] == [1, 1]
+        assert_signs_in(client, "signup", used)
+        assert fragment(follow(client, "signup", other)) == EXPIRED
+        right, wrong = (NEW, PASSWORD) if first else (PASSWORD, NEW)
+        assert BY_EMAIL.sign_in(client, right).status_code == 200
+        assert_error(BY_EMAIL.sign_in(client, wrong), 401, "invalid_credentials")
+        name = "Mallory" if first else "Dave"
+        assert database.all("SELECT user_metadata FROM users") == [({"name": name},)]
+        assert database.count("identities") == 1
         assert database.count("audit_log", "action = 'user_created'") == 1
 
-    def test_replaced_sign_up_mails_no_notice(self, client, mailbox):
-        client.post("/signup", json=DAVE)
-        client.post("/signup", json=DAVE)
-        assert told_of_an_attempt(mailbox, "dave@example.com") == []
+    def test_newest_code_to_a_phone_confirms_its_own_password_and_data(self, client, outbox):
+        first = client.post("/signup", json=BY_PHONE.body | {"data": {"name": "Mallory"}}).json
+        old = outbox.last().code
+        client.post("/signup", json=BY_PHONE.body | {"password": NEW})
+        assert_error(BY_PHONE.confirm(client, old), 403, "otp_expired")
+        confirmed = BY_PHONE.confirm(client, outbox.last().code)
+        assert_signed_in(client, confirmed, BY_PHONE.confirmed(id=first["id"]))
+        assert_error(BY_PHONE.sign_in(client), 401, "invalid_credentials")
+        assert BY_PHONE.sign_in(client, NEW).status_code == 200
+
+    def test_link_survives_many_more_sign_ups(self, client, outbox):
+        for number in range(6):
+            client.post("/signup", json=DAVE | ({"password": NEW} if number else {}))
+        assert [message.kind for message in outbox.sent()] == ["signup"] * 6
+        assert_signs_in(client, "signup", outbox.sent()[0].token)
+        assert BY_EMAIL.sign_in(client).status_code == 200
+
+    def test_resent_link_does_not_confirm_a_password(self, client, links, outbox, database):
+        client.post("/resend", json={"type": "signup", "email": "dave@example.com"})
+        assert_signs_in(client, "signup", outbox.last().token)
+        for password in (PASSWORD, NEW):
+            assert_error(BY_EMAIL.sign_in(client, password), 401, "invalid_credentials")
+        assert database.value("SELECT user_metadata FROM users") == {}
+
+    def test_code_resent_to_a_phone_confirms_and_needs_no_password(self, client, outbox):
+        client.post("/signup", json=BY_PHONE.body)
+        assert_ok(client.post("/resend", json={"type": "sms", "phone": PHONE}), ON_ITS_WAY)
+        assert BY_PHONE.confirm(client, outbox.last().code).json["user"]["id"] == A_UUID
+
+    def test_sign_in_code_to_a_phone_removes_the_password_of_the_sign_up(self, client, outbox):
+        client.post("/signup", json=BY_PHONE.body)
+        client.post("/resend", json={"type": "sms", "phone": PHONE})
+        client.post("/otp", json={"phone": PHONE})
+        assert [message.kind for message in outbox.sent(PHONE)] == ["signup", "signup", "sms"]
+        assert BY_PHONE.confirm(client, outbox.last(PHONE).code).status_code == 200
+        assert_error(BY_PHONE.sign_in(client), 401, "invalid_credentials")
+
+    def test_declining_one_sign_up_keeps_the_other(self, client, links):
+        mallorys, daves = links
+        assert press(client, "signup", mallorys, action="decline").status_code == 200
+        assert fragment(follow(client, "signup", mallorys)) == EXPIRED
+        assert_signs_in(client, "signup", daves)
+        assert BY_EMAIL.sign_in(client).status_code == 200
 
     @pytest.mark.parametrize(
         "state",
-        ["email_confirmed_at = now()", "last_sign_in_at = now()", "made_by = 'administrator'"],
-        ids=["confirmed", "signed in once", "made by an administrator"],
+        [
+            "{0}_confirmed_at = now()",
+            "last_sign_in_at = now()",
+            "made_by = 'administrator'",
+            "{1} = 'x', {1}_confirmed_at = now()",
+        ],
+        ids=["confirmed", "signed in once", "made by an administrator", "with another address"],
     )
-    def test_user_that_is_not_an_unconfirmed_sign_up_is_not_replaced(self, client, database, mailbox, state):
-        client.post("/signup", json=DAVE)
-        mailbox.messages()
-        database.run(f"UPDATE users SET {state}")
+    def test_user_that_is_not_an_unconfirmed_sign_up_is_not_replaced(
+        self, channel, client, database, outbox, state
+    ):
+        client.post("/signup", json=channel.body)
+        other = "phone" if channel is BY_EMAIL else "email"
+        database.run("UPDATE users SET " + state.format(channel.name, other))
         before = database.everything("users", "identities", "one_time_tokens")
-        assert_ok(client.post("/signup", json=DAVE), signed_up("dave@example.com"), 201)
+        answer = client.post("/signup", json=channel.body | {"password": NEW})
+        assert_ok(answer, channel.signed_up(), 201)
         assert database.everything("users", "identities", "one_time_tokens") == before
-        assert len(told_of_an_attempt(mailbox, "dave@example.com")) == 1
+        attempts = [] if channel is BY_PHONE else [("signup_attempt", channel.address)]
+        assert outbox.kinds() == [("signup", channel.address), *attempts]
 
     def test_sign_up_is_not_replaced_when_users_may_sign_in_unconfirmed(self, make_app, database):
         client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
@@ -246,187 +322,160 @@ class TestRepeatedSignUp:
 
 
 class TestConcurrentSignUps:
-    def test_fifty_concurrent_sign_ups_with_one_address_create_one_user(self, server, database, mailbox):
+    def test_fifty_concurrent_sign_ups_with_one_address_create_one_user(self, server, database, outbox):
         answers = at_once(50, lambda _: until_served(lambda: server.post("/signup", json=DAVE)))
         assert [answer.status_code for answer in answers] == [201] * 50
-        assert all(answer.json == signed_up("dave@example.com") for answer in answers)
+        assert all(answer.json == BY_EMAIL.signed_up() for answer in answers)
         made = database.one("SELECT id FROM users")
         assert made.id in [answer.json["id"] for answer in answers]
         assert (database.count("identities"), database.count("one_time_tokens")) == (1, 50)
         # No sign-up sent the notice about a taken address.
-        assert told_of_an_attempt(mailbox, "dave@example.com") == []
-        assert "access_token=" in server.get(mailbox.link_for("dave@example.com")).location
+        assert {message.kind for message in outbox.sent()} == {"signup"}
+        assert_signs_in(server, "signup", outbox.last().token)
 
     def test_fifty_concurrent_sign_ups_with_fifty_addresses_create_fifty_users(self, server, database):
-        answers = at_once(
-            50,
-            lambda number: until_served(
-                lambda: server.post("/signup", json=DAVE | {"email": f"user{number}@example.com"})
-            ),
-        )
-        assert [answer.status_code for answer in answers] == [201] * 50
-        assert {answer.json["id"] for answer in answers} == {
-            row.id for row in database.all("SELECT id FROM users")
-        }
+        def sign_up(number):
+            body = DAVE | {"email": f"user{number}@example.com"}
+            return until_served(lambda: server.post("/signup", json=body))
 
-    def test_sign_up_and_the_link_it_replaces_do_not_deadlock(self, client, app, database, mailbox):
+        answers = at_once(50, sign_up)
+        assert [answer.status_code for answer in answers] == [201] * 50
+        made = {row.id for row in database.all("SELECT id FROM users")}
+        assert {answer.json["id"] for answer in answers} == made
+
+    def test_sign_up_and_the_link_it_replaces_do_not_deadlock(self, client, app, database, outbox):
         old = client.post("/signup", json=DAVE).json
-        link = mailbox.link_for("dave@example.com")
+        token = outbox.last().token
         # The sign-up queues for the user's row first, the link second; then both continue.
         with database.locked("users", old["id"]) as lock:
             sign_up = lock.start(lambda: app.test_client().post("/signup", json=DAVE))
-            verify = lock.start(lambda: app.test_client().get(link))
+            verify = lock.start(lambda: follow(app.test_client(), "signup", token))
         assert sign_up.result().status_code == 201
         assert verify.result().status_code == 303
         assert database.count("users") == 1
 
 
-class TestAutoconfirm:
-    @pytest.fixture
-    def client(self, make_app):
-        return make_app(AUTH_AUTOCONFIRM="true").test_client()
+class TestSettings:
+    def test_autoconfirm_signs_in_without_a_message_or_a_proof(self, make_app, channel, outbox, database):
+        client = make_app(AUTH_AUTOCONFIRM="true").test_client()
+        response = client.post("/signup", json=channel.body | {"data": {"name": "Dave"}})
+        expected = channel.confirmed(confirmation_sent_at=None, user_metadata={"name": "Dave"})
+        assert_ok(response, expected | {"app_metadata": {}} | token_response(expected), 201)
+        session = session_of(client, response, 201)
+        assert session.get("/user").json == session.user
+        assert session.user["id"] == response.json["id"]
+        assert session.refresh().status_code == 200
+        assert channel.sign_in(client).status_code == 200
+        assert database.value(f"SELECT {channel.name}_proved FROM users") is False
+        assert (outbox.sent(), database.count("one_time_tokens")) == ([], 0)
 
-    def test_autoconfirm_signs_the_user_in(self, client):
-        response = client.post("/signup", json=DAVE | {"data": {"name": "Dave"}})
-        confirmed = user("dave@example.com", user_metadata={"name": "Dave"}, last_sign_in_at=A_TIMESTAMP)
-        assert_ok(response, confirmed | {"app_metadata": {}} | token_response(confirmed), 201)
-        assert response.json["user"]["id"] == response.json["id"]
-        assert (
-            client.get("/user", headers={"Authorization": f"Bearer {response.json['access_token']}"}).json
-            == response.json["user"]
-        )
-        assert (
-            client.post(
-                "/token?grant_type=refresh_token", json={"refresh_token": response.json["refresh_token"]}
-            ).status_code
-            == 200
-        )
+    def test_unconfirmed_user_signs_in_when_confirmation_is_not_required(self, make_app, channel, outbox):
+        client = make_app(**{f"AUTH_{channel.name.upper()}_CONFIRM_REQUIRED": "false"}).test_client()
+        assert_ok(client.post("/signup", json=channel.body), channel.signed_up(), 201)
+        confirmed_at = {f"{channel.name}_confirmed_at": None, "confirmed_at": None}
+        session = session_of(client, channel.sign_in(client))
+        assert session.get("/user").json == session.user == channel.confirmed(**confirmed_at)
+        made = channel.confirm(client, outbox.last().code).json["user"]
+        assert made[f"{channel.name}_confirmed_at"] == A_TIMESTAMP
 
-    def test_autoconfirm_sends_no_mail(self, client, mailbox, database):
-        client.post("/signup", json=DAVE)
-        assert mailbox.messages() == []
-        assert database.count("one_time_tokens") == 0
-
-    def test_autoconfirm_does_not_count_as_a_proof_of_the_address(self, client, database):
-        client.post("/signup", json=DAVE)
-        assert database.value("SELECT email_proved FROM users") is False
-
-
-def test_unconfirmed_user_signs_in_when_confirmation_is_not_required(make_app, mailbox):
-    client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
-    assert_ok(client.post("/signup", json=DAVE), signed_up("dave@example.com"), 201)
-    session = session_of(client, sign_in(client, "dave@example.com"))
-    assert session.access_token == AN_ACCESS_TOKEN
-    assert session.user == user(
-        "dave@example.com",
-        email_confirmed_at=None,
-        confirmed_at=None,
-        confirmation_sent_at=A_TIMESTAMP,
-        last_sign_in_at=A_TIMESTAMP,
-        identities=[identity("email", "dave@example.com", last_sign_in_at=A_TIMESTAMP)],
+    @pytest.mark.parametrize(
+        ("setting", "value", "status", "error_code"),
+        [
+            ("AUTH_DISABLE_SIGNUP", "true", 403, "signup_disabled"),
+            ("AUTH_{}_ENABLED", "false", 400, "{}_provider_disabled"),
+        ],
     )
-    assert mailbox.link_for("dave@example.com")
+    def test_disabled_sign_up_or_channel_is_refused(
+        self, make_app, channel, database, setting, value, status, error_code
+    ):
+        client = make_app(**{setting.format(channel.name.upper()): value}).test_client()
+        before = database.everything()
+        response = client.post("/signup", json=channel.body)
+        assert_error(response, status, error_code.format(channel.name))
+        assert database.everything() == before
 
 
 class TestRefusals:
-    def refused(self, client, database, parts, body, *error, **members):
-        before, hashed = database.everything(), parts.db.statements_run
-        assert_error(client.post("/signup", json=body), *error, **members)
-        assert database.everything() == before
-        assert parts.db.statements_run == hashed
-
-    def test_disabled_sign_up_is_refused(self, make_app, database, parts):
-        client = make_app(AUTH_DISABLE_SIGNUP="true").test_client()
-        self.refused(client, database, parts, DAVE, 403, "signup_disabled")
-
-    def test_sign_up_by_email_is_refused_when_email_is_disabled(self, make_app, database, parts):
-        client = make_app(AUTH_EMAIL_ENABLED="false").test_client()
-        self.refused(client, database, parts, DAVE, 400, "email_provider_disabled")
-
-    @pytest.mark.parametrize(
-        ("field", "details"),
-        [("email", "email: give either an email or a phone"), ("password", "password: is required")],
+    @cases(
+        ("body", "details"),
+        [
+            ({"password": PASSWORD}, "email: give either an email or a phone"),
+            (DAVE | {"phone": PHONE}, "email: give either an email or a phone"),
+            ({"email": "dave@example.com"}, "password: is required"),
+            ({"phone": PHONE}, "password: is required"),
+            (DAVE | {"email": "dave"}, A_SENTENCE),
+            (BY_PHONE.body | {"phone": "0170 1234567"}, A_SENTENCE),
+            (BY_PHONE.body | {"phone": 491701234567}, A_SENTENCE),
+            (BY_PHONE.body | {"phone": "+49170123456x"}, A_SENTENCE),
+            (BY_PHONE.body | {"phone": "+49\n1701234567"}, A_SENTENCE),
+            (BY_PHONE.body | {"data": "x"}, "data: must be an object"),
+            (
+                {"email": 1, "data": []},
+                "data: must be an object; email: must be a string; password: is required",
+            ),
+        ],
     )
-    def test_missing_field_is_400(self, client, database, parts, field, details):
-        body = {name: value for name, value in DAVE.items() if name != field}
-        self.refused(client, database, parts, body, 400, "validation_failed", details=details)
-
-    def test_invalid_email_is_400(self, client, database, parts):
-        self.refused(
-            client, database, parts, DAVE | {"email": "dave"}, 400, "validation_failed", details=A_SENTENCE
-        )
-
-    def test_response_names_all_invalid_fields(self, client):
-        response = client.post("/signup", json={"email": 1, "data": []})
-        assert_error(
-            response,
-            400,
-            "validation_failed",
-            details="data: must be an object; email: must be a string; password: is required",
-        )
-
-    def test_weak_password_is_422(self, client, database, parts):
-        weak = {"reasons": ["length", "characters"]}
-        details = (
-            "password: must be at least 8 characters and"
-            " contain at least one character of each: uppercase, numbers, symbols"
-        )
-        self.refused(
-            client,
-            database,
-            parts,
-            DAVE | {"password": "weak"},
-            422,
-            "weak_password",
-            details=details,
-            weak_password=weak,
-        )
-
-    @pytest.mark.parametrize("email", ["alice@example.com", "dave@example.com"], ids=["taken", "free"])
-    def test_oversized_data_is_400(self, client, database, alice, email):
-        before = database.everything()
-        response = client.post("/signup", json=DAVE | {"email": email, "data": {"x": "y" * 1016}})
-        assert_error(response, 400, "validation_failed", details=A_SENTENCE)
-        assert database.everything() == before
-
-    @pytest.mark.parametrize("path", ["/signup", "/magiclink", "/otp"])
-    @pytest.mark.parametrize("letter", ["y", "ü", "☃"])
-    def test_stranger_stores_at_most_1_kib(self, client, database, path, letter):
-        room = (1024 - len('{"x": ""}')) // len(letter.encode())
-        response = client.post(path, json=DAVE | {"data": {"x": letter * (room + 1)}})
-        assert_error(response, 400, "validation_failed", details="data: must be at most 1 KiB as JSON")
-        assert database.count("users") == 0
-        assert client.post(path, json=DAVE | {"data": {"x": letter * room}}).status_code in (200, 201)
-        assert database.value("SELECT user_metadata FROM users") == {"x": letter * room}
+    def test_invalid_body_is_400(self, client, parts, body, details):
+        before = parts.db.statements_run
+        assert_error(client.post("/signup", json=body), 400, "validation_failed", details=details)
+        assert parts.db.statements_run == before
 
     def test_numbers_that_postgres_writes_out_are_limited_too(self, client, database):
         response = client.post("/signup", json=DAVE | {"data": {"x": [1e300] * 100}})
         assert_error(response, 400, "validation_failed", details="data: must be at most 8 KiB as JSON")
         assert database.count("users") == 0
 
+    def test_weak_password_is_422(self, client, parts):
+        before = parts.db.statements_run
+        response = client.post("/signup", json=DAVE | {"password": "weak"})
+        needed = "must be at least 8 characters and contain at least one character of each"
+        details = f"password: {needed}: uppercase, numbers, symbols"
+        weak = {"reasons": ["length", "characters"]}
+        assert_error(response, 422, "weak_password", details=details, weak_password=weak)
+        for password in ("short", "alllowercase1!", PHONE):
+            response = client.post("/signup", json=BY_PHONE.body | {"password": password})
+            assert (response.status_code, response.json["error_code"]) == (422, "weak_password")
+        assert parts.db.statements_run == before
 
-class TestRedirectTo:
-    def link(self, client, mailbox):
-        response = client.get(mailbox.link_for("dave@example.com"))
-        assert response.status_code == 303
-        return response.location.split("#")[0]
+    @pytest.mark.parametrize("path", ["/signup", "/magiclink", "/otp"])
+    @pytest.mark.parametrize("letter", ["y", "ü", "☃"])
+    def test_stranger_stores_at_most_1_kib(self, client, database, alice, path, letter):
+        room = (1024 - len('{"x": ""}')) // len(letter.encode())
+        before = database.everything()
+        for email in ("dave@example.com", alice.email):
+            body = DAVE | {"email": email, "data": {"x": letter * (room + 1)}}
+            details = "data: must be at most 1 KiB as JSON"
+            assert_error(client.post(path, json=body), 400, "validation_failed", details=details)
+        assert database.everything() == before
+        assert client.post(path, json=DAVE | {"data": {"x": letter * room}}).status_code in (200, 201)
+        of_dave = "SELECT user_metadata FROM users WHERE email = 'dave@example.com'"
+        assert database.value(of_dave) == {"x": letter * room}
 
-    def test_link_redirects_to_the_site_by_default(self, make_app, mailbox):
-        client = make_app(AUTH_SITE_URL="https://app.example.com/start").test_client()
-        client.post("/signup", json=DAVE)
-        assert self.link(client, mailbox) == "https://app.example.com/start"
 
-    def test_link_redirects_to_the_target_of_the_body(self, make_app, mailbox):
-        client = make_app(AUTH_SITE_URL="https://app.example.com").test_client()
-        client.post("/signup", json=DAVE | {"redirect_to": "https://app.example.com/welcome?from=signup"})
-        assert self.link(client, mailbox) == "https://app.example.com/welcome?from=signup"
+@pytest.mark.parametrize(
+    ("query", "body", "target"),
+    [
+        ("", {}, "/start"),
+        ("", {"redirect_to": "https://app.example.com/welcome?from=signup"}, "/welcome?from=signup"),
+        ("?redirect_to=https%3A%2F%2Fapp.example.com%2Fwelcome", {}, "/welcome"),
+        ("", {"redirect_to": "https://evil.example"}, "/start"),
+    ],
+    ids=["default", "in the body", "in the query", "forbidden"],
+)
+def test_link_redirects_to_an_allowed_target_or_the_site(make_app, outbox, query, body, target):
+    client = make_app(AUTH_SITE_URL="https://app.example.com/start").test_client()
+    assert client.post(f"/signup{query}", json=DAVE | body).status_code == 201
+    assert_signs_in(client, "signup", outbox.last().token, "https://app.example.com" + target)
 
-    def test_link_redirects_to_the_target_of_the_query(self, make_app, mailbox):
-        client = make_app(AUTH_SITE_URL="https://app.example.com").test_client()
-        client.post("/signup?redirect_to=https%3A%2F%2Fapp.example.com%2Fwelcome", json=DAVE)
-        assert self.link(client, mailbox) == "https://app.example.com/welcome"
 
-    def test_link_redirects_to_the_site_when_the_target_is_not_allowed(self, make_app, mailbox):
-        client = make_app(AUTH_SITE_URL="https://app.example.com").test_client()
-        assert client.post("/signup", json=DAVE | {"redirect_to": "https://evil.example"}).status_code == 201
-        assert self.link(client, mailbox) == "https://app.example.com"
+def test_phone_user_can_add_an_email_later(client, outbox):
+    client.post("/signup", json=BY_PHONE.body)
+    session = session_of(client, BY_PHONE.confirm(client, outbox.last().code))
+    assert session.put("/user", json={"email": "dave@example.com"}).json["new_email"] == "dave@example.com"
+    response = type_in(client, "email_change", "dave@example.com", outbox.last("dave@example.com").code)
+    both = [identity("phone", PHONE, last_sign_in_at=A_TIMESTAMP), identity("email", "dave@example.com")]
+    emailed = {"email": "dave@example.com", "email_confirmed_at": A_TIMESTAMP, "identities": both}
+    metadata = {"app_metadata": {"provider": "phone", "providers": ["phone", "email"]}}
+    assert_signed_in(client, response, BY_PHONE.confirmed(**emailed, **metadata))
+    notices = [("email_change", "dave@example.com"), ("email_changed", PHONE)]
+    assert outbox.kinds() == [("signup", PHONE), *notices]
