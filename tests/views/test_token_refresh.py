@@ -11,8 +11,22 @@ from tests.support.cases import cases
 from tests.support.cast import refresh
 from tests.support.server import at_once
 
-ENDED = "Invalid Refresh Token: Refresh Token Not Found"
-STOLEN = "Invalid Refresh Token: Already Used"
+UNKNOWN = (400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found")
+STOLEN = (400, "refresh_token_already_used", "Invalid Refresh Token: Already Used")
+EXPIRED = (400, "session_expired", "Invalid Refresh Token: the session has expired")
+PATH = "/token?grant_type=refresh_token"
+MONTH = 30 * 86_400
+
+
+@pytest.fixture
+def session(alice):
+    return alice.open_session()
+
+
+@pytest.fixture
+def sign_in_with(make_app, alice):
+    """Sign Alice in at an application with other settings."""
+    return lambda **settings: alice.sign_in(client=make_app(**settings).test_client())
 
 
 def age(database, seconds, column="refreshed_at"):
@@ -22,85 +36,72 @@ def age(database, seconds, column="refreshed_at"):
     )
 
 
-def assert_ended(client, session, database, reason):
+def assert_ended(session, database, reason="refresh_token_reused"):
     """Assert that no token of a session is accepted any more."""
     assert_error(session.get("/user"), 401, "session_not_found")
-    assert_error(refresh(client, session.refresh_token), 400, "refresh_token_not_found", ENDED)
+    assert_error(session.refresh(), *UNKNOWN)
     assert database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=session.id) == reason
 
 
-def test_refresh_returns_new_tokens_and_the_whole_user(alice):
-    session = alice.sign_in()
-    response = session.refresh()
-    assert_ok(response, token_response(user(alice.email, last_sign_in_at=A_TIMESTAMP)))
-    assert response.json["refresh_token"] != session.refresh_token
-    assert response.json["access_token"] != session.access_token
+class TestRefresh:
+    def test_refresh_returns_new_tokens_and_the_whole_user(self, alice):
+        session = alice.sign_in()
+        response = session.refresh()
+        assert_ok(response, token_response(user(alice.email, last_sign_in_at=A_TIMESTAMP)))
+        assert response.json["refresh_token"] != session.refresh_token
+        assert response.json["access_token"] != session.access_token
+        # The earlier access token stays valid.
+        assert session.get("/user").status_code == 200
 
+    def test_refresh_continues_the_session_and_does_not_count_as_a_sign_in(self, session, database):
+        database.run("UPDATE sessions SET created_at = created_at - interval '1 hour'")
+        signed_in_at = database.value("SELECT floor(extract(epoch FROM created_at))::int FROM sessions")
+        before = database.everything("users", "identities", "outbox")
+        next_one = session.refreshed()
+        assert next_one.id == session.id
+        assert next_one.claims["amr"] == [{"method": "password", "timestamp": signed_in_at}]
+        assert next_one.claims["iat"] > signed_in_at
+        assert next_one.claims["jti"] != session.claims["jti"]
+        assert database.count("sessions") == 1
+        assert database.everything("users", "identities", "outbox") == before
 
-def test_refresh_continues_the_session(alice, database):
-    session = alice.open_session()
-    database.run("UPDATE sessions SET created_at = created_at - interval '1 hour'")
-    signed_in_at = database.value("SELECT floor(extract(epoch FROM created_at))::int FROM sessions")
-    next_one = session.refreshed()
-    assert next_one.id == session.id
-    assert next_one.claims["amr"] == [{"method": "password", "timestamp": signed_in_at}]
-    assert next_one.claims["iat"] > signed_in_at
-    assert next_one.claims["jti"] != session.claims["jti"]
-    assert database.count("sessions") == 1
+    def test_refresh_returns_the_changed_user(self, session, database):
+        database.run("""UPDATE users SET user_metadata = '{"name": "Alice"}', role = 'editor'""")
+        refreshed = session.refreshed()
+        assert (refreshed.user["role"], refreshed.claims["role"]) == ("editor", "editor")
+        assert refreshed.claims["user_metadata"] == {"name": "Alice"}
 
-
-def test_refresh_does_not_count_as_a_sign_in(alice, database):
-    session = alice.open_session()
-    before = database.everything("users", "identities", "outbox")
-    session.refresh()
-    assert database.everything("users", "identities", "outbox") == before
-
-
-def test_session_can_be_refreshed_any_number_of_times(alice):
-    session = alice.open_session()
-    for _ in range(20):
-        session = session.refreshed()
-    assert session.get("/user").status_code == 200
-
-
-def test_refresh_returns_the_changed_user(alice, database):
-    session = alice.open_session()
-    database.run("""UPDATE users SET user_metadata = '{"name": "Alice"}', role = 'editor'""")
-    refreshed = session.refreshed()
-    assert (refreshed.user["role"], refreshed.claims["role"]) == ("editor", "editor")
-    assert refreshed.claims["user_metadata"] == {"name": "Alice"}
-
-
-def test_earlier_access_token_stays_valid_after_a_refresh(alice):
-    session = alice.open_session()
-    session.refresh()
-    assert session.get("/user").status_code == 200
-
-
-def test_credentials_in_headers_are_ignored(client, alice):
-    body = {"refresh_token": alice.open_session().refresh_token}
-    response = client.post(
-        "/token?grant_type=refresh_token",
-        json=body,
-        headers={"Authorization": "Bearer expired", "apikey": "x"},
+    @cases(
+        ("query", "headers"),
+        [
+            ("grant_type=refresh_token", {"Authorization": "Bearer expired", "apikey": "x"}),
+            ("grant_type=refresh%5Ftoken", {}),
+            ("%67rant_type=refresh_token", {}),
+            ("grant_type=refresh_token&", {}),
+            ("lang=en&grant_type=refresh_token", {}),
+        ],
     )
-    assert response.status_code == 200
+    def test_query_may_be_encoded_in_any_way_and_credentials_are_ignored(
+        self, client, session, query, headers
+    ):
+        body = {"refresh_token": session.refresh_token}
+        assert client.post(f"/token?{query}", json=body, headers=headers).status_code == 200
 
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "grant_type=refresh%5Ftoken",
-        "%67rant_type=refresh_token",
-        "grant_type=refresh_token&",
-        "lang=en&grant_type=refresh_token",
-    ],
-)
-def test_query_may_be_encoded_in_any_way(client, alice, query):
-    assert (
-        client.post(f"/token?{query}", json={"refresh_token": alice.sign_in().refresh_token}).status_code
-        == 200
+    @pytest.mark.parametrize(
+        ("counter", "setting"), [(1, "off"), (0, "on")], ids=["a rotation", "the end of a session"]
     )
+    def test_only_a_plain_rotation_commits_asynchronously(self, session, database_url, counter, setting):
+        session.refresh()
+        statement = sql.load_statements()["refresh_session"]
+        lifetimes = {"refresh_limit_seconds": 300, "refresh_token_lifetime": 60, "reuse_interval": 0}
+        values = {"session_id": session.id, "counter": counter, "rotation": True} | lifetimes
+        values |= {"origin": {"actor": "anonymous"}}
+        connection = psycopg2.connect(database_url)
+        with connection.cursor() as cursor:
+            cursor.execute(statement.direct, dict.fromkeys(statement.parameters) | values)
+            cursor.execute("SHOW synchronous_commit")
+            assert cursor.fetchone() == (setting,)
+        connection.close()
 
 
 class TestReuse:
@@ -108,8 +109,7 @@ class TestReuse:
     successor.
     """
 
-    def test_reused_token_returns_the_current_token_and_only_counts_the_request(self, alice, database):
-        session = alice.open_session()
+    def test_reused_token_returns_the_current_token_and_only_counts_the_request(self, session, database):
         successor = session.refreshed()
         counted = database.one("SELECT refreshes, counted_until FROM sessions")
         before = database.everything()
@@ -121,52 +121,41 @@ class TestReuse:
         assert database.one("SELECT refreshes, counted_until FROM sessions") == counted
         assert database.everything() == before
 
-    def test_reused_token_works_until_the_interval_has_passed(self, alice, database):
-        session = alice.open_session()
+    def test_reused_token_ends_the_session_after_the_interval(self, session, database):
         successor = session.refreshed()
         age(database, 40)
         assert session.refreshed().refresh_token == successor.refresh_token
+        age(database, 20)
+        assert_error(session.refresh(), *STOLEN)
+        assert_ended(successor, database)
+        assert_ended(session, database)
 
-    def test_reused_token_ends_the_session_after_the_interval(self, client, alice, database):
-        session = alice.open_session()
-        successor = session.refreshed()
-        age(database, 60)
-        assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
-        assert_ended(client, successor, database, "refresh_token_reused")
-        assert_ended(client, session, database, "refresh_token_reused")
-
-    def test_reuse_interval_is_a_setting(self, make_app, alice, database):
-        client = make_app(AUTH_REFRESH_REUSE_INTERVAL="30").test_client()
-        session = alice.sign_in(client=client)
+    def test_reuse_interval_is_a_setting(self, sign_in_with, database):
+        session = sign_in_with(AUTH_REFRESH_REUSE_INTERVAL="30")
         successor = session.refreshed()
         age(database, 10)
         assert session.refreshed().refresh_token == successor.refresh_token
         age(database, 20)
-        assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
+        assert_error(session.refresh(), *STOLEN)
 
-    def test_reuse_interval_of_zero_allows_each_token_once(self, make_app, alice, database):
-        client = make_app(AUTH_REFRESH_REUSE_INTERVAL="0").test_client()
-        session = alice.sign_in(client=client)
+    def test_reuse_interval_of_zero_allows_each_token_once(self, sign_in_with, database):
+        session = sign_in_with(AUTH_REFRESH_REUSE_INTERVAL="0")
         successor = session.refreshed()
-        assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
-        assert_ended(client, successor, database, "refresh_token_reused")
+        assert_error(session.refresh(), *STOLEN)
+        assert_ended(successor, database)
 
-    def test_reused_token_ends_the_session_when_its_successor_was_used_too(self, client, alice, database):
-        session = alice.open_session()
+    def test_reused_token_ends_the_session_alone_when_its_successor_was_used_too(
+        self, alice, session, database
+    ):
+        phone = alice.open_session()
         newest = session.refreshed().refreshed()
-        assert_error(session.refresh(), 400, "refresh_token_already_used", STOLEN)
-        assert_ended(client, newest, database, "refresh_token_reused")
-
-    def test_theft_keeps_other_sessions_of_the_user(self, alice, database):
-        phone, laptop = alice.open_session(), alice.open_session()
-        laptop.refreshed().refreshed()
-        assert_error(laptop.refresh(), 400, "refresh_token_already_used", STOLEN)
+        assert_error(session.refresh(), *STOLEN)
+        assert_ended(newest, database)
         assert phone.get("/user").status_code == 200
         assert phone.refresh().status_code == 200
 
-    def test_theft_is_logged_without_the_token(self, make_app, alice, capfd):
-        client = make_app().test_client()
-        session = alice.sign_in(client=client)
+    def test_theft_is_logged_without_the_token(self, sign_in_with, alice, capfd):
+        session = sign_in_with()
         session.refreshed().refreshed()
         session.refresh()
         log = capfd.readouterr().err
@@ -178,8 +167,8 @@ class TestReuse:
 class TestTokenAheadOfTheDatabase:
     """The database was restored from an older backup; the MAC proves that the service issued the token."""
 
-    def test_token_ahead_of_the_database_is_accepted_and_moves_the_counter(self, alice, database):
-        session = alice.open_session()
+    def test_token_ahead_of_the_database_is_accepted_and_moves_the_counter(self, session, database):
+        first = session
         for _ in range(3):
             session = session.refreshed()
         database.run("UPDATE sessions SET counter = 1")
@@ -187,38 +176,9 @@ class TestTokenAheadOfTheDatabase:
         assert successor.refresh_token == A_REFRESH_TOKEN
         assert database.value("SELECT counter FROM sessions") == 4
         assert session.refreshed().refresh_token == successor.refresh_token
-
-    def test_token_behind_the_moved_counter_counts_as_stolen(self, client, alice, database):
-        first = alice.open_session()
-        newest = first.refreshed().refreshed()
-        database.run("UPDATE sessions SET counter = 0")
-        newest = newest.refreshed()
-        assert_error(first.refresh(), 400, "refresh_token_already_used", STOLEN)
-        assert_ended(client, newest, database, "refresh_token_reused")
-
-
-@pytest.mark.parametrize(
-    ("counter", "setting"), [(1, "off"), (0, "on")], ids=["a rotation", "the end of a session"]
-)
-def test_only_a_plain_rotation_commits_asynchronously(alice, database_url, counter, setting):
-    session = alice.open_session()
-    session.refresh()
-    statement = sql.load_statements()["refresh_session"]
-    values = {
-        "session_id": session.id,
-        "counter": counter,
-        "rotation": True,
-        "reuse_interval": 0,
-        "refresh_limit_seconds": 300,
-        "refresh_token_lifetime": 60,
-        "origin": {"actor": "anonymous"},
-    }
-    connection = psycopg2.connect(database_url)
-    with connection.cursor() as cursor:
-        cursor.execute(statement.direct, dict.fromkeys(statement.parameters) | values)
-        cursor.execute("SHOW synchronous_commit")
-        assert cursor.fetchone() == (setting,)
-    connection.close()
+        # A token behind the moved counter counts as stolen.
+        assert_error(first.refresh(), *STOLEN)
+        assert_ended(successor, database)
 
 
 class TestWithoutRotation:
@@ -226,92 +186,68 @@ class TestWithoutRotation:
     def client(self, make_app):
         return make_app(AUTH_REFRESH_TOKEN_ROTATION="false").test_client()
 
-    def test_token_stays_the_same_and_valid_without_rotation(self, client, alice, database):
-        session = alice.open_session()
+    def test_token_stays_the_same_and_extends_the_session_without_rotation(self, session, database):
         for _ in range(3):
-            age(database, 3600)
+            age(database, MONTH - 1000)
             refreshed = session.refreshed()
             assert refreshed.refresh_token == session.refresh_token
             assert refreshed.access_token != session.access_token
 
-    def test_refresh_extends_the_session_without_rotation(self, client, alice, database):
-        session = alice.open_session()
-        for _ in range(2):
-            age(database, 2_591_000)
-            assert session.refresh().status_code == 200
-
     def test_token_rotated_earlier_still_counts_as_stolen_without_rotation(
         self, client, app, alice, database
     ):
-        rotating = app.test_client()
-        first = alice.sign_in(client=rotating)
+        first = alice.sign_in(client=app.test_client())
         newest = first.refreshed().refreshed()
-        assert_error(refresh(client, first.refresh_token), 400, "refresh_token_already_used", STOLEN)
-        assert_ended(client, newest, database, "refresh_token_reused")
+        assert_error(refresh(client, first.refresh_token), *STOLEN)
+        assert_ended(newest.on(client), database)
 
 
 class TestLifetime:
-    EXPIRED = "Invalid Refresh Token: the session has expired"
-
-    def test_session_expires_30_days_after_its_last_refresh(self, alice, database):
-        session = alice.open_session()
-        age(database, 30 * 86400 - 60)
+    @pytest.mark.parametrize(
+        ("settings", "lifetime"),
+        [({}, MONTH), ({"AUTH_REFRESH_TOKEN_LIFETIME": "600"}, 600)],
+        ids=["30 days", "a setting"],
+    )
+    def test_session_expires_some_time_after_its_last_refresh(
+        self, sign_in_with, database, settings, lifetime
+    ):
+        session = sign_in_with(**settings)
+        age(database, lifetime - 10)
         session = session.refreshed()
-        age(database, 30 * 86400)
-        assert_error(session.refresh(), 400, "session_expired", self.EXPIRED)
+        age(database, lifetime)
+        assert_error(session.refresh(), *EXPIRED)
         assert_error(session.get("/user"), 401, "session_expired")
 
-    def test_session_lifetime_is_a_setting(self, make_app, alice, database):
-        client = make_app(AUTH_REFRESH_TOKEN_LIFETIME="600").test_client()
-        session = alice.sign_in(client=client)
-        age(database, 590)
-        session = session.refreshed()
-        age(database, 600)
-        assert_error(session.refresh(), 400, "session_expired", self.EXPIRED)
-
-    def test_timebox_ends_a_session_despite_refreshes(self, make_app, alice, database):
-        client = make_app(AUTH_SESSION_TIMEBOX="3600").test_client()
-        session = alice.sign_in(client=client)
+    def test_timebox_ends_a_session_despite_refreshes(self, sign_in_with, database):
+        session = sign_in_with(AUTH_SESSION_TIMEBOX="3600")
         age(database, 3590, "created_at")
         session = session.refreshed()
         assert session.get("/user").status_code == 200
         age(database, 10, "created_at")
-        assert_error(session.refresh(), 400, "session_expired", self.EXPIRED)
+        assert_error(session.refresh(), *EXPIRED)
         assert_error(session.get("/user"), 401, "session_expired")
 
-    def test_session_age_is_unlimited_without_a_timebox(self, alice, database):
-        session = alice.open_session()
+    def test_session_age_is_unlimited_without_a_timebox(self, session, database):
         age(database, 10 * 365 * 86400, "created_at")
         assert session.refresh().status_code == 200
 
-    def test_reused_token_of_an_expired_session_does_not_end_it(self, alice, database):
-        session = alice.open_session()
+    def test_reused_token_of_an_expired_session_does_not_end_it(self, session, database):
         session.refreshed().refreshed()
-        age(database, 30 * 86400)
+        age(database, MONTH)
         before = database.everything()
-        assert_error(session.refresh(), 400, "session_expired", self.EXPIRED)
+        assert_error(session.refresh(), *EXPIRED)
         assert database.everything() == before
 
 
 class TestRefusals:
-    def test_refresh_is_refused_after_log_out(self, client, alice, database):
-        session = alice.open_session()
-        session.post("/logout")
-        assert_ended(client, session, database, "logout")
-
-    def test_refresh_is_refused_after_deletion_of_the_user(self, alice):
-        session = alice.open_session()
-        session.delete("/user")
-        assert_error(session.refresh(), 400, "refresh_token_not_found", ENDED)
-
-    def test_refresh_of_a_banned_user_is_refused(self, alice, database):
-        session = alice.open_session()
+    def test_refresh_of_a_banned_user_is_refused(self, session, database):
         database.run("UPDATE users SET banned_until = now() + interval '1 day'")
         before = database.everything()
-        assert_error(session.refresh(), 400, "user_banned", "Invalid Refresh Token: this user is banned")
+        msg = "Invalid Refresh Token: this user is banned"
+        assert_error(session.refresh(), 400, "user_banned", msg)
         assert database.everything() == before
 
-    @pytest.mark.parametrize(
+    @cases(
         ("body", "details"),
         [
             ({}, "refresh_token: is required"),
@@ -320,27 +256,13 @@ class TestRefusals:
         ],
     )
     def test_missing_token_is_400(self, client, body, details):
-        assert_error(
-            client.post("/token?grant_type=refresh_token", json=body),
-            400,
-            "validation_failed",
-            details=details,
-        )
+        assert_error(client.post(PATH, json=body), 400, "validation_failed", details=details)
 
-    @cases("token", ["", "x", "x" * 56, "=" * 56, "x" * 2048, "é" * 56])
-    def test_token_of_unknown_origin_does_not_reach_the_database(self, client, parts, token):
+    def test_token_of_unknown_origin_does_not_reach_the_database(self, client, session, parts):
         before = parts.db.statements_run
-        response = refresh(client, token)
-        assert_error(
-            response, 400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found"
-        )
+        for token in ("", "x", "x" * 56, "=" * 56, "x" * 2048, "é" * 56, session.access_token):
+            assert_error(refresh(client, token), *UNKNOWN)
         assert parts.db.statements_run == before
-
-    def test_access_token_is_refused_as_refresh_token(self, client, alice):
-        response = refresh(client, alice.open_session().access_token)
-        assert_error(
-            response, 400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found"
-        )
 
 
 class TestConcurrency:
@@ -350,43 +272,35 @@ class TestConcurrency:
         session = alice.sign_in()
         answers = at_once(50, lambda _: refresh(server, session.refresh_token))
         assert [answer.status_code for answer in answers] == [200] * 50
-        assert len({answer.json["refresh_token"] for answer in answers}) == 1
-        assert answers[0].json["refresh_token"] != session.refresh_token
+        (successor,) = {answer.json["refresh_token"] for answer in answers}
+        assert successor != session.refresh_token
         assert database.value("SELECT counter FROM sessions") == 1
 
     def test_replay_among_concurrent_refreshes_ends_the_session(self, server, client, alice, database):
         first = alice.sign_in()
         newest = first.refreshed().refreshed()
-        answers = at_once(
-            50, lambda number: refresh(server, first.refresh_token if number % 2 else newest.refresh_token)
-        )
-        for answer in answers[1::2]:
-            assert answer.json["error_code"] in ("refresh_token_already_used", "refresh_token_not_found")
-        assert [answer.json["error_code"] for answer in answers if answer.status_code == 400].count(
-            "refresh_token_already_used"
-        ) == 1
-        assert_ended(client, newest, database, "refresh_token_reused")
+        tokens = (newest.refresh_token, first.refresh_token)
+        answers = at_once(50, lambda number: refresh(server, tokens[number % 2]))
+        codes = [answer.json.get("error_code") for answer in answers]
+        assert codes.count("refresh_token_already_used") == 1
+        assert set(codes[1::2]) <= {"refresh_token_already_used", "refresh_token_not_found"}
+        assert_ended(newest, database)
         for answer in answers[::2]:
             if answer.status_code == 200:
-                assert_error(
-                    refresh(client, answer.json["refresh_token"]), 400, "refresh_token_not_found", ENDED
-                )
+                assert_error(refresh(client, answer.json["refresh_token"]), *UNKNOWN)
 
     def test_chain_of_refreshes_works_across_workers(self, server, alice):
         session = alice.sign_in().on(server)
-        for _ in range(10):
+        for _ in range(20):
             session = session.refreshed()
         assert session.get("/user").status_code == 200
 
     @pytest.mark.parametrize("end", ["log-out", "deletion", "password change", "theft"])
     def test_no_worker_accepts_tokens_of_an_ended_session(self, server, alice, end):
-        other = alice.sign_in()
-        session = alice.sign_in()
+        other, session = alice.sign_in(), alice.sign_in()
         # Each worker has seen the tokens and may have cached them.
-        assert {answer.status_code for answer in at_once(16, lambda _: session.on(server).get("/user"))} == {
-            200
-        }
-        assert {answer.status_code for answer in at_once(16, lambda _: session.on(server).refresh())} == {200}
+        for act in (lambda: session.on(server).get("/user"), session.on(server).refresh):
+            assert {answer.status_code for answer in at_once(16, lambda _, act=act: act())} == {200}
         if end == "log-out":
             other.post("/logout")
         elif end == "deletion":
@@ -399,4 +313,4 @@ class TestConcurrency:
         for answer in at_once(16, lambda _: session.on(server).get("/user")):
             assert_error(answer, 401, "user_not_found" if end == "deletion" else "session_not_found")
         for answer in at_once(16, lambda _: session.on(server).refresh()):
-            assert_error(answer, 400, "refresh_token_not_found", ENDED)
+            assert_error(answer, *UNKNOWN)
