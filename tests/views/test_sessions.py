@@ -6,20 +6,17 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error, assert_ok
 from tests.support.cases import cases
+from tests.support.cast import PASSWORD
+
+NOT_FOUND = (404, "not_found", "There is no such session")
 
 
-def entry(session, current, user_agent="Werkzeug/3.1.9"):
-    return {
-        "id": session.id,
-        "created_at": A_TIMESTAMP,
-        "refreshed_at": A_TIMESTAMP,
-        "user_agent": user_agent,
-        "ip": "127.0.0.1",
-        "current": current,
-    }
+def entry(session, current):
+    times = {"created_at": A_TIMESTAMP, "refreshed_at": A_TIMESTAMP}
+    return {"id": session.id, "user_agent": "Werkzeug/3.1.9", "ip": "127.0.0.1", "current": current} | times
 
 
-def pagination(page, per_page, total, total_pages):
+def page_of(page, per_page, total, total_pages):
     return {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}
 
 
@@ -28,45 +25,39 @@ class TestList:
         bob.sign_in()
         laptop, phone = alice.sign_in(), alice.sign_in()
         response = laptop.get("/sessions")
-        assert_ok(
-            response,
-            {"data": [entry(phone, False), entry(laptop, True)], "pagination": pagination(1, 20, 2, 1)},
-        )
+        assert laptop.id == A_UUID
+        listed = [entry(phone, False), entry(laptop, True)]
+        assert_ok(response, {"data": listed, "pagination": page_of(1, 20, 2, 1)})
         assert response.headers["X-Total-Count"] == "2"
         only = "</sessions?page=1&per_page=20>"
         assert response.headers["Link"] == f'{only}; rel="first", {only}; rel="last"'
 
-    def test_session_shows_where_it_was_started(self, client, alice):
-        headers = {"User-Agent": "Firefox on Alice\u2019s laptop".encode().decode("latin-1")}
-        body = {"email": alice.email, "password": "Correct-Horse-1"}
+    @pytest.mark.parametrize(
+        ("peer", "shown"),
+        [
+            ("2001:db8::1", "2001:db8::1"),
+            ("fe80::1%eth0", "fe80::1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("", None),
+            ("unix:", None),
+        ],
+    )
+    def test_session_shows_where_it_was_started_by_a_valid_address(self, client, alice, peer, shown):
         response = client.post(
             "/token?grant_type=password",
-            json=body,
-            headers=headers,
-            environ_overrides={"REMOTE_ADDR": "2001:db8::1"},
+            json={"email": alice.email, "password": PASSWORD},
+            headers={"User-Agent": "Firefox on Alice\u2019s laptop".encode().decode("latin-1")},
+            environ_overrides={"REMOTE_ADDR": peer},
         )
         assert response.status_code == 200
         (_, other) = alice.sign_in().get("/sessions").json["data"]
-        assert other["ip"] == "2001:db8::1"
+        assert other["ip"] == shown
         assert other["user_agent"].startswith("Firefox on Alice")
-
-    @pytest.mark.parametrize(
-        ("peer", "shown"),
-        [("fe80::1%eth0", "fe80::1"), ("::ffff:192.0.2.1", "192.0.2.1"), ("", None), ("unix:", None)],
-    )
-    def test_session_shows_only_valid_network_addresses(self, client, alice, peer, shown):
-        body = {"email": alice.email, "password": "Correct-Horse-1"}
-        response = client.post(
-            "/token?grant_type=password", json=body, environ_overrides={"REMOTE_ADDR": peer}
-        )
-        assert response.status_code == 200
-        assert alice.sign_in().get("/sessions").json["data"][1]["ip"] == shown
 
     def test_session_shows_its_last_refresh(self, alice, database):
         session = alice.open_session()
-        database.run(
-            "UPDATE sessions SET created_at = created_at - interval '1 hour', refreshed_at = refreshed_at - interval '1 hour'"
-        )
+        hour_ago = "created_at = now() - interval '1 hour', refreshed_at = now() - interval '1 hour'"
+        database.run(f"UPDATE sessions SET {hour_ago}")
         session.refresh()
         (only,) = session.get("/sessions").json["data"]
         assert only["refreshed_at"] > only["created_at"]
@@ -74,25 +65,18 @@ class TestList:
     def test_ended_and_expired_sessions_are_not_listed(self, alice, database):
         laptop, phone, tablet = (alice.sign_in() for _ in range(3))
         phone.post("/logout?scope=local")
-        database.run(
-            "UPDATE sessions SET refreshed_at = now() - interval '30 days' WHERE id = %(id)s", id=tablet.id
-        )
-        assert_ok(
-            laptop.get("/sessions"), {"data": [entry(laptop, True)], "pagination": pagination(1, 20, 1, 1)}
-        )
+        expired = "UPDATE sessions SET refreshed_at = now() - interval '30 days' WHERE id = %(id)s"
+        database.run(expired, id=tablet.id)
+        listed = {"data": [entry(laptop, True)], "pagination": page_of(1, 20, 1, 1)}
+        assert_ok(laptop.get("/sessions"), listed)
 
-    def test_list_contains_no_token(self, alice):
-        session = alice.open_session()
-        text = session.get("/sessions").text
-        assert session.refresh_token not in text
-        assert session.access_token not in text
-        assert "counter" not in text
-
-    def test_list_costs_one_statement(self, alice, parts):
+    def test_list_costs_one_statement_and_contains_no_token(self, alice, parts):
         session = alice.open_session()
         before = parts.db.statements_run
-        session.get("/sessions")
+        text = session.get("/sessions").text
         assert parts.db.statements_run == before + 1
+        secrets = (session.refresh_token, session.access_token, "counter")
+        assert [secret for secret in secrets if secret in text] == []
 
 
 class TestPages:
@@ -101,54 +85,37 @@ class TestPages:
         """Seven sessions, the newest first."""
         return [alice.open_session() for _ in range(7)][::-1]
 
-    def links(self, response):
-        return response.headers["Link"].split(", ")
-
-    def test_pages_follow_each_other(self, sessions):
+    def test_pages_follow_each_other_and_link_to_the_next_one(self, sessions):
         pages = [sessions[0].get(f"/sessions?page={page}&per_page=3") for page in (1, 2, 3)]
-        assert [item["id"] for page in pages for item in page.json["data"]] == [
-            session.id for session in sessions
-        ]
-        assert [page.json["pagination"] for page in pages] == [
-            pagination(page, 3, 7, 3) for page in (1, 2, 3)
-        ]
-        assert {page.headers["X-Total-Count"] for page in pages} == {"7"}
-
-    def test_link_header_leads_from_page_to_page(self, sessions):
-        first, middle, last = (
-            self.links(sessions[0].get(f"/sessions?page={page}&per_page=3")) for page in (1, 2, 3)
-        )
-        assert '</sessions?page=2&per_page=3>; rel="next"' in first
-        assert '</sessions?page=3&per_page=3>; rel="last"' in first
-        assert not [link for link in first if "prev" in link]
-        assert '</sessions?page=1&per_page=3>; rel="prev"' in middle
-        assert '</sessions?page=3&per_page=3>; rel="next"' in middle
-        assert not [link for link in last if "next" in link]
-        assert '</sessions?page=2&per_page=3>; rel="prev"' in last
-
-    def test_page_beyond_the_last_is_empty(self, sessions):
-        assert_ok(
-            sessions[0].get("/sessions?page=9&per_page=3"), {"data": [], "pagination": pagination(9, 3, 7, 3)}
-        )
+        listed = [item["id"] for page in pages for item in page.json["data"]]
+        assert listed == [session.id for session in sessions]
+        for number, page in enumerate(pages, 1):
+            assert page.json["pagination"] == page_of(number, 3, 7, 3)
+            assert page.headers["X-Total-Count"] == "7"
+            targets = {"first": 1, "prev": number - 1, "next": number + 1, "last": 3}
+            links = {
+                f'</sessions?page={n}&per_page=3>; rel="{rel}"' for rel, n in targets.items() if 0 < n < 4
+            }
+            assert set(page.headers["Link"].split(", ")) == links
 
     @pytest.mark.parametrize(
-        ("query", "page", "per_page"),
+        ("query", "per_page"),
         [
-            ("?page=&per_page=", 1, 20),
-            ("?per_page=100", 1, 100),
-            ("?per_page=101", 1, 100),
-            ("?per_page=99999999999999999999", 1, 100),
-            ("?page=01", 1, 20),
+            ("?page=&per_page=", 20),
+            ("?per_page=100", 100),
+            ("?per_page=101", 100),
+            ("?per_page=99999999999999999999", 100),
+            ("?page=01", 20),
         ],
     )
-    def test_empty_or_oversized_page_parameter_means_default_or_maximum(
-        self, sessions, query, page, per_page
-    ):
+    def test_empty_or_oversized_page_parameter_means_default_or_maximum(self, sessions, query, per_page):
         response = sessions[0].get(f"/sessions{query}")
-        assert response.json["pagination"] == pagination(page, per_page, 7, 1)
+        assert response.json["pagination"] == page_of(1, per_page, 7, 1)
         assert len(response.json["data"]) == 7
 
-    def test_huge_page_number_is_empty(self, sessions):
+    def test_page_beyond_the_last_is_empty(self, sessions):
+        response = sessions[0].get("/sessions?page=9&per_page=3")
+        assert_ok(response, {"data": [], "pagination": page_of(9, 3, 7, 3)})
         response = sessions[0].get("/sessions?page=99999999999999999999")
         assert (response.status_code, response.json["data"]) == (200, [])
 
@@ -156,82 +123,49 @@ class TestPages:
     @cases("value", ["0", "-1", "1.5", "one", "1e3", "+1", "0x1", "%31%32%20", "%D9%A1", "1_0", "9" * 400])
     def test_page_that_is_not_a_positive_number_is_400(self, sessions, name, value):
         response = sessions[0].get(f"/sessions?{name}={value}")
-        assert_error(
-            response, 400, "validation_failed", details=f"{name}: must be a whole number of at least 1"
-        )
+        details = f"{name}: must be a whole number of at least 1"
+        assert_error(response, 400, "validation_failed", details=details)
 
     def test_repeated_parameter_is_400(self, sessions):
-        assert_error(
-            sessions[0].get("/sessions?page=1&page=2"),
-            400,
-            "validation_failed",
-            details="page: must be given once",
-        )
+        response = sessions[0].get("/sessions?page=1&page=2")
+        assert_error(response, 400, "validation_failed", details="page: must be given once")
 
 
 class TestEndingASession:
-    def test_delete_ends_only_that_session(self, alice, database):
+    def test_delete_ends_only_that_session_once(self, alice, database):
         laptop, phone = alice.open_session(), alice.open_session()
-        assert_ok(
-            laptop.delete(f"/sessions/{phone.id}"), {"message": "Session ended", "timestamp": A_TIMESTAMP}
-        )
+        ended = laptop.delete(f"/sessions/{phone.id}")
+        assert_ok(ended, {"message": "Session ended", "timestamp": A_TIMESTAMP})
         assert_error(phone.get("/user"), 401, "session_not_found")
         assert_error(phone.refresh(), 400, "refresh_token_not_found")
         assert laptop.get("/user").status_code == 200
-        assert (
-            database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=phone.id)
-            == "ended_by_user"
-        )
+        reason = database.value("SELECT end_reason FROM sessions WHERE id = %(id)s", id=phone.id)
+        assert reason == "ended_by_user"
+        before = database.everything()
+        assert_error(laptop.delete(f"/sessions/{phone.id}"), *NOT_FOUND)
+        assert database.everything() == before
 
-    def test_caller_may_end_the_current_session(self, alice):
-        session = alice.open_session()
-        assert session.delete(f"/sessions/{session.id}").status_code == 200
-        assert_error(session.get("/user"), 401, "session_not_found")
-
-    def test_id_is_case_insensitive(self, alice):
+    def test_caller_may_end_the_current_session_in_any_case_of_its_id(self, alice):
         session = alice.open_session()
         assert session.delete(f"/sessions/{session.id.upper()}").status_code == 200
+        assert_error(session.get("/user"), 401, "session_not_found")
 
-    def test_session_of_another_user_is_404_and_continues(self, alice, mallory):
+    def test_session_of_another_user_is_404_and_continues_even_for_an_administrator(
+        self, alice, mallory, carol
+    ):
         session = alice.open_session()
-        assert_error(
-            mallory.sign_in().delete(f"/sessions/{session.id}"), 404, "not_found", "There is no such session"
-        )
+        for person in (mallory, carol):
+            assert_error(person.sign_in().delete(f"/sessions/{session.id}"), *NOT_FOUND)
         assert session.get("/user").status_code == 200
-
-    def test_administrator_cannot_end_sessions_of_other_users(self, alice, carol):
-        session = alice.open_session()
-        assert_error(
-            carol.sign_in().delete(f"/sessions/{session.id}"), 404, "not_found", "There is no such session"
-        )
-        assert session.get("/user").status_code == 200
-
-    def test_ended_session_is_404(self, alice, database):
-        laptop, phone = alice.open_session(), alice.open_session()
-        phone.post("/logout?scope=local")
-        before = database.everything()
-        assert_error(laptop.delete(f"/sessions/{phone.id}"), 404, "not_found", "There is no such session")
-        assert database.everything() == before
 
     @cases(
         "id",
         [
-            str(uuid.UUID(int=0)),
-            "1",
-            "nonsense",
-            "%00",
-            "{00000000-0000-0000-0000-000000000000}",
-            "urn:uuid:" + str(uuid.UUID(int=0)),
-            "0" * 32,
+            *(str(uuid.UUID(int=0)), "1", "nonsense", "%00", "0" * 32),
+            *("{00000000-0000-0000-0000-000000000000}", "urn:uuid:" + str(uuid.UUID(int=0))),
         ],
     )
     def test_unknown_or_malformed_id_is_404(self, alice, id):
         session = alice.open_session()
-        assert_error(session.delete(f"/sessions/{id}"), 404, "not_found", "There is no such session")
+        assert_error(session.delete(f"/sessions/{id}"), *NOT_FOUND)
         assert session.get("/user").status_code == 200
-
-
-def test_session_ids_equal_those_of_the_access_tokens(alice):
-    session = alice.open_session()
-    (only,) = session.get("/sessions").json["data"]
-    assert only["id"] == session.id == A_UUID
