@@ -32,7 +32,6 @@ def providers_of(session):
 )
 def test_user_object_lists_the_identities_when_one_is(database, alice, session, change, provider, providers):
     database.run(change, id=alice.id)
-
     user = session.get("/user").json
     assert (user["app_metadata"]["provider"], user["app_metadata"]["providers"]) == (provider, providers)
     assert [identity["provider"] for identity in user["identities"]] == providers
@@ -42,17 +41,15 @@ def test_user_object_lists_the_identities_when_one_is(database, alice, session, 
 def test_user_objects_of_both_users_follow_an_identity_that_changes_hands(database, alice, bob, session):
     bobs = bob.open_session()
     database.run("DELETE FROM identities WHERE user_id = %(id)s", id=bob.id)
-    database.run(
-        "UPDATE identities SET user_id = %(bob)s WHERE user_id = %(alice)s", alice=alice.id, bob=bob.id
-    )
-
+    moved = "UPDATE identities SET user_id = %(bob)s WHERE user_id = %(alice)s"
+    database.run(moved, alice=alice.id, bob=bob.id)
     assert (providers_of(session), providers_of(bobs)) == ([], ["email"])
 
 
 def test_user_object_escapes_the_audience(make_app):
     client = make_app(AUTH_JWT_AUDIENCE='"}, \\"', AUTH_AUTOCONFIRM="true").test_client()
-    signed_up = client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"}).json
-
+    body = {"email": "dave@example.com", "password": "Correct-Horse-1"}
+    signed_up = client.post("/signup", json=body).json
     answer = client.get("/user", headers={"Authorization": f"Bearer {signed_up['access_token']}"})
     assert answer.json == signed_up["user"]
     assert answer.json["aud"] == '"}, \\"'
@@ -61,62 +58,47 @@ def test_user_object_escapes_the_audience(make_app):
 class TestConcurrentChanges:
     """Changes of a user and of its identities lock the user's row, so the later one copies both."""
 
-    def test_user_change_waits_for_an_identity_that_is_added(self, database, alice, session):
-        identity = IDENTITY.replace("%(id)s", "%s")
-        with database.locked("users", alice.id, identity) as lock:
-            changing = lock.start(lambda: session.put("/user", json={"data": {"n": 1}}))
-
-        assert changing.result().status_code == 200
+    @pytest.fixture(autouse=True)
+    def copied(self, session):
+        yield
         assert session.get("/user").json["user_metadata"]["n"] == 1
         assert providers_of(session) == ["email", "google"]
 
-    def test_added_identity_waits_for_a_change_of_the_user(self, database, database_url, alice, session):
+    def test_user_change_waits_for_an_identity_that_is_added(self, database, alice, session):
+        with database.locked("users", alice.id, IDENTITY.replace("%(id)s", "%s")) as lock:
+            changing = lock.start(lambda: session.put("/user", json={"data": {"n": 1}}))
+        assert changing.result().status_code == 200
+
+    def test_added_identity_waits_for_a_change_of_the_user(self, database, database_url, alice):
         change = "UPDATE users SET user_metadata = '{\"n\": 1}' WHERE id = %s"
         with closing(Rows(database_url)) as other, database.locked("users", alice.id, change) as lock:
             adding = lock.start(lambda: other.run(IDENTITY, id=alice.id))
-
         assert adding.result() == 1
-        assert session.get("/user").json["user_metadata"]["n"] == 1
-        assert providers_of(session) == ["email", "google"]
 
 
 class TestUpgrade:
     """The schema is applied to a database that has the functions of another release."""
 
-    @pytest.fixture
-    def upgrade(self, database, database_url):
-        def upgrade():
-            database.outdate_functions()
-            schema.apply(database_url)
-
-        return upgrade
-
-    def test_writes_missing_copies(self, database, session, upgrade):
+    def test_only_missing_and_outdated_copies_are_written(
+        self, database, database_url, alice, bob, carol, session
+    ):
         before = session.get("/user").json
-        database.run("DELETE FROM user_objects")
-
-        upgrade()
-
-        assert session.get("/user").json == before
-
-    def test_only_outdated_copies_are_written(self, database, alice, bob, upgrade):
-        database.run("UPDATE user_objects SET object = '{}' WHERE user_id = %(id)s", id=alice.id)
+        database.run("DELETE FROM user_objects WHERE user_id = %(id)s", id=alice.id)
+        database.run("UPDATE user_objects SET object = '{}' WHERE user_id = %(id)s", id=carol.id)
         place = "SELECT ctid::text FROM user_objects WHERE user_id = %(id)s"
-        before = database.value(place, id=bob.id)
-
-        upgrade()
-
+        kept = database.value(place, id=bob.id)
+        database.outdate_functions()
+        schema.apply(database_url)
+        assert session.get("/user").json == before
         assert database.stale_objects() == []
-        assert database.value(place, id=bob.id) == before
+        assert database.value(place, id=bob.id) == kept
 
-    def test_does_not_block_refreshes(self, database, database_url, alice, session):
+    def test_upgrade_does_not_block_refreshes(self, database, database_url, alice, session):
         database.run("UPDATE user_objects SET object = '{}'")
         database.outdate_functions()
-        with database.locked(
-            "user_objects", alice.id, "SELECT FROM user_objects WHERE user_id = %s FOR UPDATE"
-        ) as lock:
+        lock_row = "SELECT FROM user_objects WHERE user_id = %s FOR UPDATE"
+        with database.locked("user_objects", alice.id, lock_row) as lock:
             applying = lock.start(lambda: schema.apply(database_url))
             database.run("SET LOCAL lock_timeout = '2s'; UPDATE sessions SET refreshes = 0")
-
         applying.result()
         assert session.refreshed().get("/user").json["email"] == "alice@example.com"
