@@ -1,5 +1,7 @@
 """POST /resend: another message to confirm a sign-up or a new address."""
 
+from typing import Any
+
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
@@ -41,7 +43,7 @@ def signed_up(client, outbox):
     return outbox.last()
 
 
-NOTHING = ([], 1)
+NOTHING: tuple[list[Any], int] = ([], 1)
 BY_MAIL, BY_SMS = ["signup", "email_change"], ["sms", "phone_change"]
 
 

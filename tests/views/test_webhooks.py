@@ -1,6 +1,7 @@
 """/admin/webhooks: registering webhooks and looking at their deliveries."""
 
 import itertools
+from typing import Any
 
 from auth.senders import webhooks
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
@@ -12,7 +13,7 @@ A_SECRET = Like("a secret", r"whsec_[A-Za-z0-9+/]{43}=")
 AN_EVENT_ID = Like("the id of an event", r"msg_[0-9a-f-]{36}")
 ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
 NOBODY = "00000000-0000-0000-0000-000000000000"
-BAD_EVENTS = ([], ["user.banned"], ["user.created", 5], "user.created", {})
+BAD_EVENTS: tuple[Any, ...] = ([], ["user.banned"], ["user.created", 5], "user.created", {})
 NO_EVENTS = "events: must be a list of at least one of " + ", ".join(ALL)
 
 
@@ -143,13 +144,14 @@ class TestChanging:
     def test_invalid_change_changes_nothing(self, hooks, database):
         made = hooks.register(URL)
         before = database.everything()
-        for body in (
+        bodies: tuple[dict[str, Any], ...] = (
             {"url": "ftp://192.0.1.1"},
             {"events": []},
             {"disabled": "true"},
             {"rotate_secret": 1},
             {"url": "http:x", "disabled": True},
-        ):
+        )
+        for body in bodies:
             assert_invalid(hooks.ask("put", f"/{made['id']}", **body), ANYTHING)
         assert database.everything() == before
 
