@@ -12,14 +12,16 @@ from auth.text.catalogues import built_in
 from tests.support.answers import Like, assert_error
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD
-from tests.support.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send, tokens_for
+from tests.support.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send
 
+DEAD = path("signup", "x" * 43)
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
 APP = {
     "AUTH_SITE_URL": "https://app.example.com/start",
     "AUTH_REDIRECT_ALLOW_LIST": "https://*.preview.example.com/**,myapp://callback",
 }
+PREVIEW = "https://pr-7.preview.example.com/a"
 CSP = "default-src 'none'; style-src 'self'; form-action 'self'{}; frame-ancestors 'none'; base-uri 'none'"
 TEXTS = built_in("pages")
 # The purposes of links, and the address and heading of their pages.
@@ -73,10 +75,6 @@ class Page(HTMLParser):
         return " ".join(text for tag in ("h1", "p", "li", "button", "a") for text in self.texts.get(tag, []))
 
     @property
-    def language(self) -> str | None:
-        return self.all("html")[0]["lang"]
-
-    @property
     def fields(self) -> dict[str, str | None]:
         """The fields of the form, without its buttons."""
         return {field["name"]: field["value"] for field in self.all("input")}  # type: ignore[misc]
@@ -102,61 +100,51 @@ def link(client, outbox):
     return path("signup", outbox.last().token)
 
 
+@pytest.fixture
+def ask(make_app, outbox):
+    """A client of a service with an application, and the path of a link to a preview of it."""
+    client = make_app(**APP).test_client()
+    client.post(f"/magiclink?redirect_to={PREVIEW}", json={"email": "erin@example.com"})
+    return client, path("magiclink", outbox.last().token)
+
+
 class TestContinuePage:
     @pytest.mark.parametrize("purpose", PURPOSES)
-    def test_page_shows_the_address_of_the_link(self, client, service_role, outbox, purpose):
+    def test_page_shows_the_address_and_has_all_fields_of_the_link(
+        self, client, service_role, outbox, purpose
+    ):
         address, heading = PURPOSES[purpose]
         token = send(purpose, client, service_role, outbox).token
-
         page = look(client, path(purpose, token))
-
-        assert (page.status, page.heading) == (200, heading)
+        assert (page.status, page.heading, page.texts["title"]) == (200, heading, [heading])
         assert f'<bdi translate="no">{address}</bdi>' in page.html
-        assert page.texts["title"] == [heading]
-        assert page.texts["button"] == (
-            ["Continue", "This was not me"] if purpose == "signup" else ["Continue"]
-        )
-
-    @pytest.mark.parametrize("purpose", PURPOSES)
-    def test_form_has_all_fields_of_the_link(self, client, service_role, outbox, purpose):
-        token = send(purpose, client, service_role, outbox).token
-
-        page = look(client, path(purpose, token))
-
-        (form,) = page.all("form")
-        assert form == {"method": "post", "action": "verify"}
+        declines = ["This was not me"] if purpose == "signup" else []
+        assert page.texts["button"] == ["Continue", *declines]
+        assert page.all("form") == [{"method": "post", "action": "verify"}]
         # Without an application, no other page asks for a new password.
         target = f"{SITE}/new-password" if purpose in ("recovery", "invite") else SITE
         expected = {"form_token": A_FORM_TOKEN, "token": token, "type": purpose, "redirect_to": target}
         assert page.fields == expected
         assert all(field["type"] == "hidden" for field in page.all("input"))
-        landed = fragment(press(client, purpose, token, redirect_to=SITE))
-        assert set(landed) == ({"message", "type"} if purpose == "email_change" else set(tokens_for(purpose)))
+        assert page.html.count(token) == 1
 
     def test_type_email_shows_the_purpose_of_the_link(self, client, link):
         page = look(client, link.replace("type=signup", "type=email"))
-        assert page.heading == "Confirm your email address"
-        assert page.fields["type"] == "email"
+        assert (page.heading, page.fields["type"]) == ("Confirm your email address", "email")
 
-    def test_form_has_the_redirect_target_of_the_link(self, make_app, outbox):
-        client = make_app(**APP).test_client()
-        client.post(
-            "/magiclink?redirect_to=https://pr-7.preview.example.com/a", json={"email": "erin@example.com"}
-        )
-        page = look(client, path("magiclink", outbox.last().token))
-        assert page.fields["redirect_to"] == "https://pr-7.preview.example.com/a"
+    def test_form_leads_to_the_redirect_target_of_the_link_even_if_it_expires_meanwhile(self, ask, database):
+        client, link = ask
+        page = look(client, link)
+        assert page.fields["redirect_to"] == PREVIEW
         assert page.heading == "Sign in to app.example.com"
-
-    def test_link_that_expires_meanwhile_leads_to_its_redirect_target(self, make_app, outbox, database):
         # The form-action of the page allows no other origin.
-        client = make_app(**APP).test_client()
-        client.post(
-            "/magiclink?redirect_to=https://pr-7.preview.example.com/a", json={"email": "erin@example.com"}
-        )
-        page = look(client, path("magiclink", outbox.last().token))
         database.run("UPDATE one_time_tokens SET expires_at = now()")
-        response = client.post("/verify", data=page.fields)
-        assert fragment(response, "https://pr-7.preview.example.com/a") == EXPIRED
+        assert fragment(client.post("/verify", data=page.fields), PREVIEW) == EXPIRED
+
+    def test_pages_of_links_call_the_service_by_its_name(self, make_app, link):
+        branded = make_app(AUTH_BRAND_NAME="Acme").test_client()
+        assert "and sign in to Acme." in look(branded, link).text
+        assert "contact Acme." in look(branded, path("undo", "x" * 43)).text
 
 
 class TestSignUpPage:
@@ -171,53 +159,34 @@ class TestSignUpPage:
         ("user_agent", "device"),
         [
             (
-                "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1",
+                "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1",
                 "Safari on iOS",
             ),
-            (
-                "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0",
-                "Edge on Windows",
-            ),
+            ("Mozilla/5.0 (Windows NT 10.0) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0", "Edge on Windows"),
             ("Dalvik/2.1.0 (Linux; U; Android 15; Pixel 9)", "Android"),
             ("<script>alert(1)</script> Firefox/1", "Firefox"),
+            ("", None),
+            ("python-requests/2.32", None),
+            ("<b>Call +1 555 0100</b> https://evil.example", None),
         ],
     )
     def test_page_shows_only_browser_and_system_of_the_user_agent(self, client, outbox, user_agent, device):
         client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
         page = look(client, path("signup", outbox.last().token))
-        assert f"Signed up just now, with {device}, from 127.0.0.1." in page.text
-        assert user_agent not in page.html
-        assert "<script" not in page.html
+        assert f"Signed up just now, {f'with {device}, ' if device else ''}from 127.0.0.1." in page.text
+        for planted in ("<script", "evil", "555", "Mozilla", "Dalvik", "python-requests"):
+            assert planted not in page.html
 
-    @pytest.mark.parametrize(
-        "user_agent", ["", "python-requests/2.32", "<b>Call +1 555 0100</b> https://evil.example"]
-    )
-    def test_page_shows_only_the_time_for_other_user_agents(self, client, outbox, user_agent):
-        client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
-        page = look(client, path("signup", outbox.last().token))
-        assert "Signed up just now, from 127.0.0.1." in page.text
-        assert "evil" not in page.html
-        assert "555" not in page.text
-
-    def test_this_was_not_me_deletes_the_sign_up(self, client, link, database):
+    def test_this_was_not_me_deletes_the_sign_up_once(self, client, link, database):
         page = look(client, link)
-        assert page.all("button")[1]["name"] == "action"
-        response = client.post("/verify", data=page.fields | {"action": page.all("button")[1]["value"]})
-        assert Page(response).heading == TEXTS["en"]["declined.heading"]
-        assert (response.status_code, database.count("users")) == (200, 0)
-
-    def test_declining_twice_shows_the_page_of_used_links(self, client, link):
-        decline = look(client, link).fields | {"action": "decline"}
-        client.post("/verify", data=decline)
-        page = Page(client.post("/verify", data=decline))
-        assert (page.status, page.heading) == (403, "This link no longer works")
-
-    @pytest.mark.parametrize("purpose", ["magiclink", "recovery", "invite", "email_change"])
-    def test_other_links_cannot_be_declined(self, client, service_role, outbox, database, purpose):
-        token = send(purpose, client, service_role, outbox).token
-        before = database.everything()
-        assert press(client, purpose, token, action="decline").status_code == 403
-        assert database.everything() == before
+        button = page.all("button")[1]
+        decline = page.fields | {"action": button["value"]}
+        assert button["name"] == "action"
+        declined = Page(client.post("/verify", data=decline))
+        assert (declined.status, declined.heading) == (200, TEXTS["en"]["declined.heading"])
+        assert database.count("users") == 0
+        again = Page(client.post("/verify", data=decline))
+        assert (again.status, again.heading) == (403, "This link no longer works")
 
 
 class TestPagesOfAddressChanges:
@@ -225,26 +194,14 @@ class TestPagesOfAddressChanges:
     def change(self, client, service_role, outbox):
         return send("email_change", client, service_role, outbox).token
 
-    def test_page_shows_the_new_address_and_masks_the_old_one(self, client, change):
+    def test_page_shows_the_new_address_and_masks_the_old_one(self, client, change, database):
+        said = "new@example.com will become the email address of"
         text = look(client, path("email_change", change)).text
-        assert (
-            "new@example.com will become the email address of the account e…@example.com at localhost:8000. This does not sign you in."
-            in text
-        )
+        assert f"{said} the account e…@example.com at localhost:8000. This does not sign you in." in text
         assert "erin@" not in text
-
-    def test_form_of_an_email_change_does_not_sign_in(self, client, change, database):
-        before = database.count("sessions")
-        assert "access_token" not in fragment(press(client, "email_change", change))
-        assert database.count("sessions") == before
-
-    def test_page_for_a_user_without_an_address_says_so(self, client, change, database):
         database.run("UPDATE users SET email = NULL, phone = NULL")
         text = look(client, path("email_change", change)).text
-        assert (
-            "new@example.com will become the email address of an account that has none yet at localhost:8000."
-            in text
-        )
+        assert f"{said} an account that has none yet at localhost:8000." in text
 
     def test_page_that_restores_an_address_shows_its_effects(self, client, change, outbox, database):
         press(client, "email_change", change)
@@ -259,67 +216,21 @@ class TestPagesOfAddressChanges:
         assert database.one("SELECT email, password_hash FROM users") == ("erin@example.com", None)
 
 
-class TestViewing:
-    """Scanners, previews and prefetching open a link before its user does."""
-
-    @pytest.fixture
-    def usable_link(self, client, link):
-        yield link
-        assert "access_token" in fragment(client.post("/verify", data=look(client, link).fields))
-
-    @cases(
-        "headers",
-        [
-            {},
-            {"Sec-Purpose": "prefetch"},
-            {"Sec-Purpose": "prefetch;prerender"},
-            {"Purpose": "prefetch"},
-            {"X-Moz": "prefetch"},
-            {"User-Agent": "facebookexternalhit/1.1"},
-            {"User-Agent": "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)"},
-            {"User-Agent": "Mozilla/5.0 (compatible; bingbot/2.0)"},
-            {"Accept": "*/*"},
-        ],
-    )
-    @cases("method", ["GET", "HEAD"])
-    def test_viewing_does_not_use_the_link(self, client, usable_link, database, method, headers):
-        before = database.everything()
-        for _ in range(2):
-            response = client.open(usable_link, method=method, headers=BROWSER | headers)
-            assert (response.status_code, response.mimetype) == (200, "text/html")
-        assert database.everything() == before
-
-    @pytest.mark.parametrize("name", ["Sec-Purpose", "Purpose", "X-Moz"])
-    def test_prefetch_gets_a_page_even_if_it_does_not_ask_for_html(self, client, link, database, name):
-        before = database.everything()
-        assert client.get(link, headers={"Accept": "*/*", name: "prefetch"}).mimetype == "text/html"
-        assert database.everything() == before
-
-    def test_head_of_a_program_does_not_use_the_link(self, client, link, database):
-        before = database.everything()
-        response = client.head(link)
-        assert (response.status_code, response.data) == (200, b"")
-        assert database.everything() == before
-
-
-class TestFormsOfOtherSites:
-    @cases("site", ["cross-site", "same-site", "none", "nonsense"])
-    @cases("action", [{}, {"action": "decline"}])
-    def test_form_of_another_site_is_refused_without_effect(self, client, link, database, site, action):
-        fields = look(client, link).fields | action
-        before = database.everything()
-        response = client.post("/verify", data=fields, headers={"Sec-Fetch-Site": site})
-        assert_error(response, 403, "insufficient_permissions", "This form was sent by another site")
-        assert database.everything() == before
-
-    def test_pages_of_links_call_the_service_by_its_name(self, make_app, link):
-        branded = make_app(AUTH_BRAND_NAME="Acme").test_client()
-        assert "and sign in to Acme." in look(branded, link).text
-        assert "contact Acme." in look(branded, path("undo", "x" * 43)).text
+@cases("site", ["cross-site", "same-site", "none", "nonsense"])
+@cases("action", [{}, {"action": "decline"}])
+def test_form_of_another_site_is_refused_without_effect(client, link, database, site, action):
+    fields = look(client, link).fields | action
+    before = database.everything()
+    response = client.post("/verify", data=fields, headers={"Sec-Fetch-Site": site})
+    assert_error(response, 403, "insufficient_permissions", "This form was sent by another site")
+    assert database.everything() == before
 
 
 class TestDeadLinkPage:
-    def test_used_link_shows_reasons_and_advice(self, client, link):
+    def test_used_or_expired_link_shows_reasons_and_advice(self, client, link, database):
+        database.run("UPDATE one_time_tokens SET expires_at = now()")
+        assert look(client, link).heading == "This link no longer works"
+        database.run("UPDATE one_time_tokens SET expires_at = now() + interval '1 hour'")
         client.post("/verify", data=look(client, link).fields)
         page = look(client, link)
         assert (page.status, page.heading) == (403, "This link no longer works")
@@ -334,70 +245,41 @@ class TestDeadLinkPage:
         )
         assert page.all("form") == []
 
-    def test_expired_link_shows_the_page(self, client, link, database):
-        database.run("UPDATE one_time_tokens SET expires_at = now()")
-        assert look(client, link).heading == "This link no longer works"
-
-    def test_link_replaced_by_three_newer_ones_shows_the_page(self, client, outbox, database):
+    def test_link_replaced_by_three_newer_ones_shows_the_page(self, client, outbox):
         for _ in range(4):
             client.post("/magiclink", json={"email": "erin@example.com"})
-        headings = [
-            look(client, path("magiclink", sent.token)).heading for sent in outbox.sent("erin@example.com")
-        ]
+        headings = [look(client, path("magiclink", sent.token)).heading for sent in outbox.sent()]
         assert headings == ["This link no longer works"] + ["Sign in to localhost:8000"] * 3
 
-    @pytest.mark.parametrize("type", ["signup", "magiclink", "recovery", "invite", "email_change", "undo"])
+    @cases("type", ["signup", "magiclink", "recovery", "invite", "email_change", "undo"])
     def test_advice_depends_on_the_type_of_the_link(self, client, type):
-        assert look(client, path(type, "x" * 43)).texts["p"][-1] == TEXTS["en"][f"dead.{type}"].replace(
-            "{{ brand }}", "localhost:8000"
-        )
+        advice = TEXTS["en"][f"dead.{type}"].replace("{{ brand }}", "localhost:8000")
+        assert look(client, path(type, "x" * 43)).texts["p"][-1] == advice
 
-    @pytest.mark.parametrize(
-        "type",
-        [
-            "sms",
-            "phone_change",
-            "email",
-            "heading",
-            "used",
-            "<script>alert(1)</script>",
-            "Signup",
-            "__class__",
-        ],
-    )
+    @cases("type", ["sms", "email", "heading", "used", "<script>alert(1)</script>", "Signup", "__class__"])
     def test_advice_for_other_types_is_general(self, client, type):
         page = look(client, path(type, "x" * 43))
         assert page.texts["p"][-1] == "Request another link where you requested this one."
         assert "<script" not in page.html
 
     def test_page_links_to_the_application(self, make_app):
-        page = look(
-            make_app(**APP).test_client(), path("signup", "x" * 43, redirect_to="https://evil.example")
-        )
+        client = make_app(**APP).test_client()
+        page = look(client, f"{DEAD}&redirect_to=https://evil.example")
         assert page.all("a") == [{"class": "button other", "href": "https://app.example.com/start"}]
         assert page.texts["a"] == ["Go to app.example.com"]
 
 
-class TestLinkingPage:
-    """Asks before an identity is linked, as an attacker may have started the flow."""
-
-    @pytest.mark.parametrize(("account", "masked"), [("erin@example.com", "e…@example.com"), (PHONE, "…567")])
-    def test_page_masks_the_address_of_the_account(self, app, account, masked):
-        with app.test_request_context("/link-identity"):
-            page = Page(
-                pages.page(
-                    "link_identity.html",
-                    form_target="https://provider.example",
-                    provider="Google",
-                    account=account,
-                    flow="x",
-                )
-            )
-        assert page.heading == "Link Google to your account"
-        assert f"You can then use Google to sign in to the account {masked}." in page.text
-        assert account not in page.html
-        assert page.all("form") == [{"method": "post", "action": "link-identity"}]
-        assert page.fields == {"flow": "x", "form_token": A_FORM_TOKEN}
+@pytest.mark.parametrize(("account", "masked"), [("erin@example.com", "e…@example.com"), (PHONE, "…567")])
+def test_page_that_links_an_identity_masks_the_address_of_the_account(app, account, masked):
+    """It asks, as an attacker may have started the flow."""
+    known = {"provider": "Google", "account": account, "flow": "x"}
+    with app.test_request_context("/link-identity"):
+        page = Page(pages.page("link_identity.html", form_target="https://provider.example", **known))
+    assert page.heading == "Link Google to your account"
+    assert f"You can then use Google to sign in to the account {masked}." in page.text
+    assert account not in page.html
+    assert page.all("form") == [{"method": "post", "action": "link-identity"}]
+    assert page.fields == {"flow": "x", "form_token": A_FORM_TOKEN}
 
 
 class TestWelcomePage:
@@ -407,20 +289,16 @@ class TestWelcomePage:
         assert "This is an authentication service. It is running." in page.text
         assert f"Version {__version__}" in page.text
         assert client.get(urljoin("/", page.all("a")[0]["href"])).mimetype == "text/html"
+        # The outcome is announced to screen readers, and there is a text for browsers without script.
+        assert {"id": "outcome", "role": "status"} in page.all("p")
+        assert page.all("noscript") == [{}]
+        assert TEXTS["en"]["welcome.no_script"] in page.text
 
     def test_page_of_a_public_service_leads_to_the_application(self, make_app):
         client = make_app(AUTH_BASE_URL="https://auth.example.com", **APP).test_client()
         page = look(client, "/")
         assert page.all("a") == [{"class": "button", "href": "https://app.example.com/start"}]
         assert __version__ not in page.html
-
-    def test_outcome_is_announced_to_screen_readers(self, client):
-        assert {"id": "outcome", "role": "status"} in look(client, "/").all("p")
-
-    def test_page_has_a_text_for_browsers_without_script(self, client):
-        page = look(client, "/")
-        assert page.all("noscript") == [{}]
-        assert TEXTS["en"]["welcome.no_script"] in page.text
 
 
 class TestLanguages:
@@ -432,8 +310,6 @@ class TestLanguages:
             ("DE-ch", "de"),
             ("en;q=0.5, fr;q=0.9", "fr"),
             ("pt-BR, es-419;q=0.8, en;q=0.7", "es"),
-            ("zh", "zh"),
-            ("zh-CN", "zh"),
             ("zh-TW,zh;q=0.9", "zh"),
             ("zh-Hant-HK", "zh"),
             ("en-US,en;q=0.9,de;q=0.8", "en"),
@@ -448,7 +324,7 @@ class TestLanguages:
     )
     def test_language_follows_accept_language(self, client, accepted, language):
         page = look(client, "/", **{"Accept-Language": accepted})
-        assert page.language == language
+        assert page.all("html")[0]["lang"] == language
         assert TEXTS[language]["welcome.running"] in page.text
 
     @pytest.mark.parametrize("language", TEXTS)
@@ -456,16 +332,13 @@ class TestLanguages:
         headers = BROWSER | {"Accept-Language": language, "Sec-Fetch-Site": "same-origin"}
         texts = TEXTS[language]
         page = look(client, link, **headers)
-        assert (page.language, page.heading) == (language, texts["signup.heading"])
+        assert page.heading == texts["signup.heading"]
         assert page.texts["button"] == [texts["common.continue"], texts["common.decline"]]
         declined = Page(client.post("/verify", data=page.fields | {"action": "decline"}, headers=headers))
-        assert (declined.language, declined.heading) == (language, texts["declined.heading"])
+        assert declined.heading == texts["declined.heading"]
         dead = look(client, link, **headers)
-        assert (dead.language, dead.heading) == (language, texts["dead.heading"])
-
-    @pytest.mark.parametrize("where", ["/", path("signup", "x" * 43)])
-    def test_pages_vary_by_accept_language(self, client, where):
-        assert "Accept-Language" in client.get(where, headers=BROWSER).vary
+        assert dead.heading == texts["dead.heading"]
+        assert {each.all("html")[0]["lang"] for each in (page, declined, dead)} == {language}
 
 
 class TestHeaders:
@@ -474,47 +347,37 @@ class TestHeaders:
         [
             (None, "https://app.example.com"),
             ("https://app.example.com/welcome?x=1;y=2", "https://app.example.com"),
-            ("https://pr-7.preview.example.com/a", "https://pr-7.preview.example.com"),
+            (PREVIEW, "https://pr-7.preview.example.com"),
             ("myapp://callback", "myapp:"),
             ("https://evil.example", "https://app.example.com"),
             ("https://evil.example; script-src *", "https://app.example.com"),
             ("https://x;script-src.preview.example.com/", "https://app.example.com"),
         ],
     )
-    def test_policy_of_a_form_allows_only_the_checked_target(self, make_app, outbox, redirect_to, target):
-        client = make_app(**APP).test_client()
-        client.post("/signup", json=DAVE)
-        query = {"redirect_to": redirect_to} if redirect_to else {}
-        response = client.get(path("signup", outbox.last().token, **query), headers=BROWSER)
+    def test_policy_of_a_form_allows_only_the_checked_target(self, make_app, link, redirect_to, target):
+        query = "&" + urlencode({"redirect_to": redirect_to}) if redirect_to else ""
+        response = make_app(**APP).test_client().get(link + query, headers=BROWSER)
         assert response.headers.getlist("Content-Security-Policy") == [CSP.format(f" {target}")]
 
-    def test_policy_of_the_dead_link_page_allows_no_target(self, client):
-        assert client.get(path("signup", "x" * 43), headers=BROWSER).headers[
-            "Content-Security-Policy"
-        ] == CSP.format("")
+    def test_policy_of_other_pages_allows_no_target(self, client):
+        policies = [
+            client.get(where, headers=BROWSER).headers["Content-Security-Policy"] for where in (DEAD, "/")
+        ]
+        scripts = "style-src 'self'; script-src 'self'; connect-src 'self'; "
+        expected = CSP.format("")
+        assert policies == [expected, expected.replace("style-src 'self'; ", scripts)]
 
-    def test_policy_of_the_welcome_page_allows_its_script(self, client):
-        expected = CSP.format("").replace(
-            "style-src 'self'; ", "style-src 'self'; script-src 'self'; connect-src 'self'; "
-        )
-        assert client.get("/").headers["Content-Security-Policy"] == expected
-
-    def test_pages_are_neither_cached_nor_sent_as_referrer(self, client, link):
-        for where in ("/", link, path("signup", "x" * 43)):
-            headers = client.get(where, headers=BROWSER).headers
-            assert (
-                headers["Cache-Control"],
-                headers["Referrer-Policy"],
-                headers["X-Content-Type-Options"],
-            ) == ("no-store", "no-referrer", "nosniff")
-            assert headers["Content-Type"] == "text/html; charset=utf-8"
-
-    def test_pages_have_no_inline_scripts_or_styles(self, client, link):
-        for where in ("/", link, path("signup", "x" * 43)):
-            page = look(client, where)
-            assert not any(
-                name.startswith(("on", "style")) for _, attributes in page.tags for name in attributes
-            )
+    def test_pages_have_the_headers_of_secrets_and_no_inline_scripts_or_styles(self, client, link):
+        for where in ("/", link, DEAD):
+            response = client.get(where, headers=BROWSER)
+            assert response.headers["Cache-Control"] == "no-store"
+            assert response.headers["Referrer-Policy"] == "no-referrer"
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+            assert "Accept-Language" in response.vary
+            page = Page(response)
+            names = [name for _, attributes in page.tags for name in attributes]
+            assert not any(name.startswith(("on", "style")) for name in names)
             assert page.all("style") == []
             assert all("src" in script for script in page.all("script"))
             assert "".join(page.texts.get("script", [])) == ""
@@ -522,30 +385,24 @@ class TestHeaders:
 
 
 class TestEscaping:
-    def test_address_is_escaped(self, client, outbox):
-        client.post("/signup", json=DAVE | {"email": "o'hara&amp=1@example.com"})
+    def test_address_is_escaped_and_metadata_are_not_shown(self, client, outbox):
+        planted = {"email": "o'hara&amp=1@example.com", "data": {"name": "<script>alert(1)</script>"}}
+        client.post("/signup", json=DAVE | planted)
         page = look(client, path("signup", outbox.last().token))
         assert "o&#39;hara&amp;amp=1@example.com" in page.html
         assert "confirm o'hara&amp=1@example.com and" in page.text
+        assert "alert" not in page.html
 
-    def test_user_metadata_is_not_shown(self, client, outbox):
-        client.post("/signup", json=DAVE | {"data": {"name": "<script>alert(1)</script>"}})
-        assert "alert" not in look(client, path("signup", outbox.last().token)).html
-
-    @pytest.mark.parametrize("name", ["redirect_to", "type", "token", "x"])
+    @cases("name", ["redirect_to", "type", "token", "x"])
     def test_query_is_escaped(self, client, link, name):
         query = parse_qs(urlsplit(link).query) | {name: "\"'><script>alert(1)</script>"}
         assert "alert" not in look(client, "/verify?" + urlencode(query, doseq=True)).html
-
-    def test_token_is_only_in_its_field(self, client, link):
-        page = look(client, link)
-        assert page.html.count(str(page.fields["token"])) == 1
 
 
 class TestPaths:
     """Relative URLs work under the prefix and behind a base URL with a path."""
 
-    @pytest.mark.parametrize("where", ["/", "/verify", "/auth/v1", "/auth/v1/", "/auth/v1/verify"])
+    @cases("where", ["/", "/verify", "/auth/v1", "/auth/v1/", "/auth/v1/verify"])
     def test_urls_of_a_page_exist(self, client, link, where):
         page = look(client, where + link.removeprefix("/verify") if "verify" in where else where)
         assert page.status == 200
@@ -556,41 +413,33 @@ class TestPaths:
 
     @pytest.mark.parametrize("base_url", ["https://example.com/id", "https://example.com/id/"])
     @pytest.mark.parametrize(("inside", "outside"), [("/", "/id"), ("/", "/id/"), ("/verify", "/id/verify")])
-    def test_urls_work_behind_a_proxy_that_removes_a_path(self, make_app, outbox, base_url, inside, outside):
+    def test_urls_work_behind_a_proxy_that_removes_a_path(self, make_app, link, base_url, inside, outside):
         client = make_app(AUTH_BASE_URL=base_url, AUTH_SMTP_URL="console").test_client()
-        client.post("/signup", json=DAVE)
-        page = look(client, inside + path("signup", outbox.last().token).removeprefix("/verify"))
+        page = look(client, inside + link.removeprefix("/verify"))
         urls = [urljoin(f"https://example.com{outside}", url) for url in page.loads()]
         assert urls
-        assert all(url.startswith("https://example.com/id/") for url in urls)
-        assert all(
-            client.get(url.removeprefix("https://example.com/id"), headers=BROWSER).status_code in (200, 400)
-            for url in urls
-        )
+        for url in urls:
+            assert url.startswith("https://example.com/id/")
+            own = url.removeprefix("https://example.com/id")
+            assert client.get(own, headers=BROWSER).status_code in (200, 400)
 
 
 class TestStaticFiles:
-    @pytest.mark.parametrize(
-        ("name", "mimetype"), [("page.css", "text/css"), ("welcome.js", "text/javascript")]
-    )
-    @pytest.mark.parametrize("prefix", ["", "/auth/v1"])
-    def test_file_has_its_type_and_the_headers_of_every_response(self, client, prefix, name, mimetype):
-        response = client.get(f"{prefix}/static/{name}")
-        assert (response.status_code, response.mimetype) == (200, mimetype)
-        assert response.headers["X-Content-Type-Options"] == "nosniff"
-        assert response.headers["Referrer-Policy"] == "no-referrer"
-        assert response.headers["X-Request-Id"]
+    @cases("prefix", ["", "/auth/v1"])
+    def test_file_has_its_type_and_the_headers_of_every_response(self, client, prefix):
+        for name, mimetype in (("page.css", "text/css"), ("welcome.js", "text/javascript")):
+            response = client.get(f"{prefix}/static/{name}")
+            assert (response.status_code, response.mimetype) == (200, mimetype)
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            assert response.headers["Referrer-Policy"] == "no-referrer"
+            assert response.headers["X-Request-Id"]
 
-    def test_file_is_revalidated_by_its_etag(self, client):
+    def test_file_is_revalidated_by_its_etag_and_not_limited(self, make_app):
+        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LINKS="1 per hour").test_client()
         response = client.get("/static/page.css")
         assert response.headers["Cache-Control"] == "no-cache"
-        again = client.get("/static/page.css", headers={"If-None-Match": response.headers["ETag"]})
-        assert (again.status_code, again.data) == (304, b"")
-        assert again.headers["X-Content-Type-Options"] == "nosniff"
-
-    def test_files_are_not_limited(self, make_app):
-        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LINKS="1 per hour").test_client()
-        for _ in range(3):
-            response = client.get("/static/page.css")
-            assert response.status_code == 200
-            assert "X-RateLimit-Limit" not in response.headers
+        for _ in range(2):
+            again = client.get("/static/page.css", headers={"If-None-Match": response.headers["ETag"]})
+            assert (again.status_code, again.data) == (304, b"")
+            assert again.headers["X-Content-Type-Options"] == "nosniff"
+            assert "X-RateLimit-Limit" not in again.headers
