@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support import passkeys
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, ANYTHING, assert_error, assert_ok
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD, session_of
 from tests.support.crowd import crowd
@@ -16,7 +16,6 @@ FACTOR_NEEDED = (
     "give factor_code of an authenticator app, a passkey, or verify a factor again: a user with a factor needs"
     " one used in this session in the last 15 minutes"
 )
-NOT_VALID = (400, "reauthentication_not_valid")
 DONE = {"message": "Reauthenticated", "timestamp": A_TIMESTAMP}
 
 
@@ -51,242 +50,182 @@ def nonce(session, outbox):
     return outbox.last().code
 
 
+def change(session, **body):
+    return session.put("/user", json={"password": NEW} | body)
+
+
+def assert_not_valid(response):
+    assert_error(response, 400, "reauthentication_not_valid", details=A_SENTENCE)
+
+
 class TestCode:
     def test_code_is_mailed_without_a_link(self, session, alice, outbox):
         assert_ok(session.get("/reauthenticate"), ON_ITS_WAY)
         (message,) = outbox.sent()
-        assert (message.kind, message.channel, message.to, message.token, message.lifetime) == (
-            "reauthentication",
-            "email",
-            alice.email,
-            None,
-            3600,
-        )
+        assert (message.kind, message.channel, message.to) == ("reauthentication", "email", alice.email)
+        assert (message.token, message.lifetime) == (None, 3600)
         assert (len(message.code), message.code.isdecimal()) == (6, True)
 
-    def test_code_is_mailed_to_a_user_with_email_and_phone(self, session, outbox, database):
-        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
+    @pytest.mark.parametrize(
+        "state",
+        [
+            "phone = %(phone)s, phone_confirmed_at = now()",
+            "new_email = 'mallory@example.com', new_phone = %(phone)s",
+        ],
+        ids=["email and phone", "pending addresses"],
+    )
+    def test_code_is_mailed_to_the_confirmed_email_alone(self, session, outbox, database, state):
+        database.run(f"UPDATE users SET {state}", phone=PHONE)
         session.get("/reauthenticate")
         assert outbox.kinds() == [("reauthentication", "alice@example.com")]
 
-    def test_code_is_sent_by_sms_when_the_email_is_unconfirmed(self, session, outbox, database):
-        database.run(
-            "UPDATE users SET phone = %(phone)s, phone_confirmed_at = now(), email_confirmed_at = NULL",
-            phone=PHONE,
-        )
-        assert_ok(session.get("/reauthenticate"), ON_ITS_WAY)
-        (message,) = outbox.sent()
-        assert (message.channel, message.to, message.token, message.lifetime) == ("sms", PHONE, None, 600)
-        assert session.put("/user", json={"password": NEW, "nonce": message.code}).status_code == 200
-
-    def test_code_is_not_sent_to_a_pending_address(self, session, outbox, database):
-        database.run("UPDATE users SET new_email = 'mallory@example.com', new_phone = %(phone)s", phone=PHONE)
-        session.get("/reauthenticate")
-        assert outbox.kinds() == [("reauthentication", "alice@example.com")]
-
-    def test_no_code_is_sent_without_a_confirmed_address(self, session, outbox, database):
+    def test_code_is_sent_by_sms_when_only_the_phone_is_confirmed(self, session, outbox, database):
         database.run("UPDATE users SET phone = %(phone)s, email_confirmed_at = NULL", phone=PHONE)
         assert_error(session.get("/reauthenticate"), 422, "validation_failed")
         assert (outbox.sent(), database.count("outbox")) == ([], 0)
+        database.run("UPDATE users SET phone_confirmed_at = now()")
+        assert_ok(session.get("/reauthenticate"), ON_ITS_WAY)
+        (message,) = outbox.sent()
+        assert (message.channel, message.to, message.token, message.lifetime) == ("sms", PHONE, None, 600)
+        assert change(session, nonce=message.code).status_code == 200
 
-    def test_head_sends_nothing(self, session, outbox, client, database):
-        """HEAD responds like GET without a body, and never has an effect."""
+    def test_only_get_sends_a_code(self, session, client, database):
         response = client.head("/reauthenticate", headers=session.authorization)
         assert response.data == b""
+        for method in ("PUT", "PATCH", "DELETE"):
+            refused = client.open("/reauthenticate", method=method, headers=session.authorization)
+            assert_error(refused, 405, "method_not_allowed")
         assert (database.count("outbox"), database.count("one_time_tokens")) == (0, 0)
 
-    @pytest.mark.parametrize("method", ["put", "patch", "delete"])
-    def test_other_methods_are_refused(self, client, session, method):
-        assert_error(
-            client.open("/reauthenticate", method=method.upper(), headers=session.authorization),
-            405,
-            "method_not_allowed",
-        )
 
+def test_code_is_for_users_with_a_session_alone(client, alice, session, service_role, outbox, database):
+    def refused(status, error_code, headers=session.authorization, details=None):
+        response = client.get("/reauthenticate", headers=headers)
+        assert_error(response, status, error_code, details=details)
 
-class TestAuthorization:
-    def test_missing_token_is_refused(self, client, database):
-        assert_error(client.get("/reauthenticate"), 401, "no_authorization", details=A_SENTENCE)
-        assert_error(client.get("/reauthenticate", headers={"Authorization": "Bearer x.y.z"}), 401, "bad_jwt")
-
-    def test_service_role_key_is_refused(self, client, service_role):
-        assert client.get("/reauthenticate", headers=service_role).status_code == 401
-        assert (
-            client.get(
-                "/reauthenticate", headers={"apikey": service_role["Authorization"].removeprefix("Bearer ")}
-            ).status_code
-            == 401
-        )
-
-    def test_ended_session_is_refused(self, alice, session, outbox):
-        session.post("/logout")
-        assert_error(session.get("/reauthenticate"), 401, "session_not_found")
-        assert outbox.sent() == []
-
-    def test_banned_or_deleted_user_is_refused(self, session, outbox, database):
-        database.run("UPDATE users SET banned_until = 'infinity'")
-        assert_error(session.get("/reauthenticate"), 403, "user_banned")
-        database.run("DELETE FROM users")
-        assert_error(session.get("/reauthenticate"), 401, "user_not_found")
-        assert outbox.sent() == []
+    refused(401, "no_authorization", {}, details=A_SENTENCE)
+    refused(401, "bad_jwt", {"Authorization": "Bearer x.y.z"})
+    key = service_role["Authorization"].removeprefix("Bearer ")
+    for headers in (service_role, {"apikey": key}):
+        assert client.get("/reauthenticate", headers=headers).status_code == 401
+    database.run("UPDATE users SET banned_until = 'infinity'")
+    refused(403, "user_banned")
+    database.run("UPDATE users SET banned_until = NULL")
+    session.post("/logout")
+    refused(401, "session_not_found")
+    database.run("DELETE FROM users")
+    refused(401, "user_not_found")
+    assert database.count("outbox") == 0
 
 
 class TestNonce:
-    def test_nonce_allows_a_password_change(self, session, nonce, alice):
-        assert_error(session.put("/user", json={"password": NEW}), *NEEDED, details=A_SENTENCE)
-        assert session.put("/user", json={"password": NEW, "nonce": nonce}).status_code == 200
-        assert alice.try_to_sign_in(NEW).status_code == 200
-
-    @pytest.mark.parametrize("change", [{"email": "new@example.com"}, {"phone": PHONE}])
-    def test_nonce_allows_an_address_change(self, session, nonce, outbox, change):
-        assert_error(session.put("/user", json=change), *NEEDED, details=A_SENTENCE)
+    @pytest.mark.parametrize("body", [{"password": NEW}, {"email": "new@example.com"}, {"phone": PHONE}])
+    def test_nonce_allows_a_change_once(self, session, nonce, alice, outbox, body):
+        assert_error(session.put("/user", json=body), *NEEDED, details=A_SENTENCE)
         assert len(outbox.sent()) == 1
-        assert session.put("/user", json=change | {"nonce": nonce}).status_code == 200
+        assert session.put("/user", json=body | {"nonce": nonce}).status_code == 200
         assert len(outbox.sent()) == 2
+        assert alice.try_to_sign_in(NEW).status_code == (200 if "password" in body else 401)
+        assert_not_valid(session.put("/user", json={"password": "Third-Horse-1", "nonce": nonce}))
+        assert alice.try_to_sign_in("Third-Horse-1").status_code == 401
 
-    def test_nonce_allows_deletion_of_the_account(self, client, session, nonce, database):
+    def test_nonce_allows_deletion_of_the_account(self, session, nonce, database):
         assert_error(session.delete("/user"), *NEEDED, details=A_SENTENCE)
-        assert_error(session.delete("/user", json={"nonce": "x"}), *NOT_VALID, details=A_SENTENCE)
+        assert_not_valid(session.delete("/user", json={"nonce": "x"}))
         assert database.count("users") == 1
-        assert_ok(
-            session.delete("/user", json={"nonce": nonce}), {"message": A_SENTENCE, "timestamp": ANYTHING}
-        )
+        deleted = {"message": A_SENTENCE, "timestamp": A_TIMESTAMP}
+        assert_ok(session.delete("/user", json={"nonce": nonce}), deleted)
         assert database.count("users") == 0
-
-    def test_nonce_works_once(self, session, nonce, alice):
-        assert session.put("/user", json={"email": "new@example.com", "nonce": nonce}).status_code == 200
-        assert_error(
-            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
-        )
-        assert alice.try_to_sign_in().status_code == 200
 
     def test_request_refused_by_the_hashing_queue_does_not_spend_the_nonce(
         self, session, nonce, parts, alice
     ):
         with crowd(parts.passwords):
-            assert_error(
-                session.put("/user", json={"password": NEW, "nonce": nonce}), 503, "service_unavailable"
-            )
+            assert_error(change(session, nonce=nonce), 503, "service_unavailable")
         assert alice.try_to_sign_in().status_code == 200
-        assert session.put("/user", json={"password": NEW, "nonce": nonce}).status_code == 200
+        assert change(session, nonce=nonce).status_code == 200
 
     def test_nonce_expires_after_an_hour(self, session, nonce, alice, database):
         later(database, secs=3600)
-        assert_error(
-            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
-        )
+        assert_not_valid(change(session, nonce=nonce))
         assert alice.try_to_sign_in().status_code == 200
 
     def test_only_the_newest_nonce_works(self, session, nonce, outbox):
         session.get("/reauthenticate")
-        assert_error(
-            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
-        )
-        assert session.put("/user", json={"password": NEW, "nonce": outbox.last().code}).status_code == 200
+        assert_not_valid(change(session, nonce=nonce))
+        assert change(session, nonce=outbox.last().code).status_code == 200
 
     def test_five_wrong_tries_void_the_nonce(self, session, nonce, outbox, alice, database):
         for _ in range(5):
-            assert_error(
-                session.put("/user", json={"password": NEW, "nonce": outbox.last().wrong_code}),
-                *NOT_VALID,
-                details=A_SENTENCE,
-            )
-        assert_error(
-            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
-        )
+            assert_not_valid(change(session, nonce=outbox.last().wrong_code))
+        assert_not_valid(change(session, nonce=nonce))
         assert alice.try_to_sign_in().status_code == 200
         assert counted(database, f"code {alice.email}") == 6
 
-    @pytest.mark.parametrize(
-        "nonce", ["", "x", "12345", "1234567", "\uff11\uff12\uff13\uff14\uff15\uff16", " 123456", "123 456"]
+    @cases(
+        "malformed",
+        ["", "x", "12345", "1234567", "\uff11\uff12\uff13\uff14\uff15\uff16", " 123456", "123 456"],
     )
-    def test_malformed_nonce_is_refused(self, session, alice, nonce):
-        assert_error(
-            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
-        )
+    def test_malformed_nonce_is_refused(self, session, alice, malformed):
+        assert_not_valid(change(session, nonce=malformed))
         assert alice.try_to_sign_in().status_code == 200
 
     @cases("nonce", [123456, True, ["123456"], {}])
     def test_nonce_that_is_not_a_string_is_refused(self, session, nonce):
-        assert_error(
-            session.put("/user", json={"password": NEW, "nonce": nonce}),
-            400,
-            "validation_failed",
-            details="nonce: must be a string",
-        )
+        refused = change(session, nonce=nonce)
+        assert_error(refused, 400, "validation_failed", details="nonce: must be a string")
 
-    def test_nonce_of_another_user_is_refused(self, session, nonce, bob, database, outbox, alice):
-        mine = bob.open_session()
+    def test_nonce_of_another_user_is_refused(self, session, nonce, bob, database, outbox):
+        bobs = bob.open_session()
         grow_old(database)
-        mine.get("/reauthenticate")
-        bobs = outbox.last(bob.email).code
-        assert_error(
-            session.put("/user", json={"password": NEW, "nonce": bobs}), *NOT_VALID, details=A_SENTENCE
-        )
-        assert_error(
-            mine.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
-        )
-        assert mine.put("/user", json={"password": NEW, "nonce": bobs}).status_code == 200
+        bobs.get("/reauthenticate")
+        others = outbox.last(bob.email).code
+        assert_not_valid(change(session, nonce=others))
+        assert_not_valid(change(bobs, nonce=nonce))
+        assert change(bobs, nonce=others).status_code == 200
 
-    @pytest.mark.parametrize("purpose", ["magiclink", "recovery"])
-    def test_code_to_sign_in_is_refused_as_nonce(self, client, session, alice, outbox, purpose):
-        client.post({"magiclink": "/magiclink", "recovery": "/recover"}[purpose], json={"email": alice.email})
+    @pytest.mark.parametrize(("type", "request_for"), [("magiclink", "/magiclink"), ("recovery", "/recover")])
+    def test_code_to_sign_in_is_refused_as_nonce(self, client, session, alice, outbox, type, request_for):
+        client.post(request_for, json={"email": alice.email})
         code = outbox.last().code
-        assert_error(
-            session.put("/user", json={"password": NEW, "nonce": code}), *NOT_VALID, details=A_SENTENCE
-        )
-        assert type_in(client, purpose, alice.email, code).status_code == 200
+        assert_not_valid(change(session, nonce=code))
+        assert type_in(client, type, alice.email, code).status_code == 200
 
-    @pytest.mark.parametrize(
-        "type", ["magiclink", "email", "signup", "recovery", "invite", "email_change", "sms", "phone_change"]
-    )
-    def test_nonce_does_not_sign_in(self, client, session, nonce, alice, database, type):
-        assert_error(type_in(client, type, alice.email, nonce), 403, "otp_expired")
-        assert_error(hand_in(client, type, nonce), 403, "otp_expired")
-        assert_error(
-            client.post("/verify", json={"type": "reauthentication", "email": alice.email, "token": nonce}),
-            400,
-            "validation_failed",
-            details=A_SENTENCE,
-        )
+    def test_nonce_does_not_sign_in(self, client, session, nonce, alice, database):
+        # Four tries of five: as a code of the types that have one for an email.
+        for type in ("magiclink", "email", "signup", "recovery"):
+            assert_error(type_in(client, type, alice.email, nonce), 403, "otp_expired")
+        for type in ("magiclink", "invite", "email_change", "sms", "phone_change"):
+            assert_error(hand_in(client, type, nonce), 403, "otp_expired")
+        unknown = type_in(client, "reauthentication", alice.email, nonce)
+        assert_error(unknown, 400, "validation_failed", details=A_SENTENCE)
         assert database.count("sessions") == 1
-        assert session.put("/user", json={"password": NEW, "nonce": nonce}).status_code == 200
+        assert change(session, nonce=nonce).status_code == 200
 
-    def test_nonce_is_void_after_a_password_change(self, session, nonce, alice, service_role, client):
-        assert session.put("/user", json={"password": NEW, "current_password": PASSWORD}).status_code == 200
-        assert_error(
-            session.put("/user", json={"password": PASSWORD, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
-        )
+    def test_nonce_is_void_after_a_password_change(self, session, nonce):
+        assert change(session, current_password=PASSWORD).status_code == 200
+        assert_not_valid(session.put("/user", json={"password": PASSWORD, "nonce": nonce}))
 
     def test_nonce_is_void_after_an_email_change(self, client, session, nonce, outbox, database):
         session.put("/user", json={"email": "new@example.com", "current_password": PASSWORD})
         assert hand_in(client, "email_change", outbox.last("new@example.com").token).status_code == 200
         grow_old(database)
-        assert_error(
-            session.put("/user", json={"password": NEW, "nonce": nonce}), *NOT_VALID, details=A_SENTENCE
-        )
+        assert_not_valid(change(session, nonce=nonce))
 
-    def test_wrong_nonce_with_a_wrong_password_is_refused(self, session, nonce, alice):
-        response = session.put(
-            "/user", json={"password": NEW, "nonce": nonce, "current_password": "Wrong-Horse-1"}
-        )
+    def test_wrong_password_is_refused_even_with_a_nonce(self, session, nonce, alice):
+        response = change(session, nonce=nonce, current_password="Wrong-Horse-1")
         assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
         assert alice.try_to_sign_in().status_code == 200
 
-    def test_right_nonce_does_not_count_as_a_wrong_try_for_the_other_address(
-        self, client, session, nonce, database
-    ):
-        """Twenty wrong tries a day void the codes of an address; right codes of the other address must not
-        count.
-        """
+    def test_right_nonce_counts_as_a_wrong_try_for_no_address(self, session, nonce, database):
+        """Twenty wrong tries a day void the codes of an address."""
         database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=OTHER_PHONE)
-        assert session.put("/user", json={"password": NEW, "nonce": nonce}).status_code == 200
+        assert change(session, nonce=nonce).status_code == 200
         assert counted(database, "code alice@example.com") == 0
         assert counted(database, f"code {OTHER_PHONE}") == 0
 
     def test_refused_change_changes_nothing(self, session, nonce, bob, alice):
-        response = session.put("/user", json={"email": bob.email, "password": NEW, "nonce": nonce})
-        assert_error(response, 409, "email_exists")
+        assert_error(change(session, email=bob.email, nonce=nonce), 409, "email_exists")
         assert session.get("/user").json["new_email"] is None
         assert alice.try_to_sign_in().status_code == 200
 
@@ -294,8 +233,7 @@ class TestNonce:
 class TestNonceNotNeeded:
     @pytest.mark.parametrize("nonce", ["123456", "nonsense", ""])
     def test_young_session_needs_no_nonce_and_ignores_it(self, alice, database, nonce):
-        session = alice.open_session()
-        assert session.put("/user", json={"password": NEW, "nonce": nonce}).status_code == 200
+        assert change(alice.open_session(), nonce=nonce).status_code == 200
         assert counted(database, f"code {alice.email}") == 0
 
     def test_nonce_sent_needlessly_is_not_spent(self, alice, outbox, database):
@@ -306,21 +244,20 @@ class TestNonceNotNeeded:
         grow_old(database)
         assert session.put("/user", json={"phone": OTHER_PHONE, "nonce": nonce}).status_code == 200
 
-    def test_metadata_change_needs_no_nonce(self, session):
+    def test_metadata_and_an_unchanged_address_need_no_nonce(self, session, alice):
         assert session.put("/user", json={"data": {"x": 1}}).json["user_metadata"] == {"x": 1}
-
-    def test_unchanged_address_needs_no_nonce(self, session, alice):
         assert session.put("/user", json={"email": alice.email.upper()}).json["new_email"] is None
 
     def test_setting_never_needs_no_nonce(self, make_app, session):
         client = make_app(AUTH_REAUTHENTICATION_AGE="never").test_client()
-        assert session.on(client).put("/user", json={"password": NEW}).status_code == 200
+        assert change(session.on(client)).status_code == 200
 
-    def test_setting_always_needs_a_nonce(self, make_app, alice, outbox):
+    def test_setting_always_needs_a_nonce_and_accepts_no_recorded_proof(self, make_app, alice, outbox):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="always").test_client())
-        assert_error(session.put("/user", json={"password": NEW}), *NEEDED, details=A_SENTENCE)
+        session.post("/reauthenticate", json={"current_password": PASSWORD})
+        assert_error(change(session), *NEEDED, details=A_SENTENCE)
         session.get("/reauthenticate")
-        assert session.put("/user", json={"password": NEW, "nonce": outbox.last().code}).status_code == 200
+        assert change(session, nonce=outbox.last().code).status_code == 200
 
 
 class TestRecording:
@@ -332,37 +269,29 @@ class TestRecording:
             seconds=seconds,
         )
 
-    @pytest.mark.parametrize("change", [{"email": "new@example.com"}, {"phone": PHONE}, {"password": NEW}])
+    @pytest.mark.parametrize("body", [{"email": "new@example.com"}, {"phone": PHONE}, {"password": NEW}])
     @pytest.mark.parametrize("by", ["password", "code"])
-    def test_reauthenticated_session_changes_without_a_credential(self, session, nonce, by, change):
-        body = {"current_password": PASSWORD} if by == "password" else {"nonce": nonce}
-        assert_error(session.put("/user", json=change), *NEEDED, details=A_SENTENCE)
-        assert_ok(session.post("/reauthenticate", json=body), DONE)
-        assert session.put("/user", json=change).status_code == 200
+    def test_reauthenticated_session_changes_without_a_credential(self, session, nonce, by, body):
+        given = {"current_password": PASSWORD} if by == "password" else {"nonce": nonce}
+        assert_error(session.put("/user", json=body), *NEEDED, details=A_SENTENCE)
+        assert_ok(session.post("/reauthenticate", json=given), DONE)
+        assert session.put("/user", json=body).status_code == 200
+        if by == "code":
+            assert_not_valid(session.post("/reauthenticate", json=given))
 
-    def test_reauthentication_is_a_proof_for_15_minutes(self, session, database):
-        session.post("/reauthenticate", json={"current_password": PASSWORD})
-        self.pass_time(database, 890)
-        assert session.put("/user", json={"phone": PHONE}).status_code == 200
-        self.pass_time(database, 10)
-        assert_error(session.put("/user", json={"phone": OTHER_PHONE}), *NEEDED, details=A_SENTENCE)
-        assert session.put("/user", json={"password": NEW}).status_code == 200
-
-    def test_reauthentication_outlives_a_refresh(self, session):
-        session.post("/reauthenticate", json={"current_password": PASSWORD})
-        assert session.refreshed().put("/user", json={"phone": PHONE}).status_code == 200
-
-    def test_other_sessions_are_not_reauthenticated(self, session, alice, database):
+    def test_reauthentication_is_a_proof_for_15_minutes_in_its_session(self, session, alice, database):
         other = alice.open_session()
         grow_old(database)
         session.post("/reauthenticate", json={"current_password": PASSWORD})
         assert_error(other.put("/user", json={"phone": PHONE}), *NEEDED, details=A_SENTENCE)
+        self.pass_time(database, 890)
+        session = session.refreshed()
+        assert session.put("/user", json={"phone": PHONE}).status_code == 200
+        self.pass_time(database, 10)
+        assert_error(session.put("/user", json={"phone": OTHER_PHONE}), *NEEDED, details=A_SENTENCE)
+        assert change(session).status_code == 200
 
-    def test_code_works_once(self, session, nonce):
-        assert_ok(session.post("/reauthenticate", json={"nonce": nonce}), DONE)
-        assert_error(session.post("/reauthenticate", json={"nonce": nonce}), *NOT_VALID, details=A_SENTENCE)
-
-    @pytest.mark.parametrize(
+    @cases(
         ("body", "code"),
         [
             ({}, "validation_failed"),
@@ -370,22 +299,13 @@ class TestRecording:
             ({"nonce": "000000x"}, "reauthentication_not_valid"),
             ({"current_password": "Wrong-Horse-1"}, "current_password_invalid"),
         ],
-        ids=str,
     )
-    def test_wrong_credential_records_nothing(self, session, database, body, code):
-        assert_error(session.post("/reauthenticate", json=body), 400, code, details=A_SENTENCE)
+    def test_wrong_credential_records_nothing_even_in_a_young_session(
+        self, session, alice, database, body, code
+    ):
+        for each in (session, alice.open_session()):
+            assert_error(each.post("/reauthenticate", json=body), 400, code, details=A_SENTENCE)
         assert database.count("sessions", "reauthenticated_at IS NOT NULL") == 0
-
-    def test_young_session_must_still_give_the_right_credential(self, alice, database):
-        wrong = {"current_password": "Wrong-Horse-1"}
-        response = alice.sign_in().post("/reauthenticate", json=wrong)
-        assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
-        assert database.count("sessions", "reauthenticated_at IS NOT NULL") == 0
-
-    def test_setting_always_accepts_no_recorded_reauthentication(self, make_app, alice):
-        session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="always").test_client())
-        session.post("/reauthenticate", json={"current_password": PASSWORD})
-        assert_error(session.put("/user", json={"phone": PHONE}), *NEEDED, details=A_SENTENCE)
 
     def test_ended_session_is_refused(self, session, database):
         session.post("/logout")
