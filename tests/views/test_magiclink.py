@@ -1,4 +1,7 @@
-"""POST /magiclink: a link by mail that signs in."""
+"""POST /magiclink, and what POST /otp by mail and POST /recover share with it: a link that signs in.
+
+Each type of link and code is tested in test_verify_link.py and test_verify_code.py.
+"""
 
 import pytest
 
@@ -6,6 +9,7 @@ from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD, sign_in
 from tests.support.links import (
+    BROWSER,
     ON_ITS_WAY,
     PHONE,
     assert_dead,
@@ -13,123 +17,120 @@ from tests.support.links import (
     assert_signs_in,
     follow,
     fragment,
+    hand_in,
     later,
+    path,
     press,
     type_in,
 )
 
 DAVE = "dave@example.com"
+NOTHING_EXPIRED = ("users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts")
+# The routes, with the type of their link and that of their code.
+ROUTES = [
+    ("/magiclink", "magiclink", "magiclink"),
+    ("/otp", "magiclink", "email"),
+    ("/recover", "recovery", "recovery"),
+]
 
 
-def signed_in(email, **changes):
-    """Return the expected user object after a sign-in by link or code."""
-    return user(email, last_sign_in_at=A_TIMESTAMP, **changes)
+@pytest.fixture
+def ask(client, outbox):
+    """Ask for a link, and return the message."""
+
+    def ask(email, route="/magiclink"):
+        assert_ok(client.post(route, json={"email": email}), ON_ITS_WAY)
+        return outbox.last()
+
+    return ask
 
 
+@pytest.mark.parametrize(("route", "link", "code"), ROUTES, ids=lambda value: value)
 class TestKnownAddress:
-    def test_known_address_is_sent_one_link_and_code(self, client, alice, outbox):
-        assert_ok(client.post("/magiclink", json={"email": alice.email}), ON_ITS_WAY)
-        (message,) = outbox.sent()
-        assert (message.kind, message.channel, message.to, message.lifetime) == (
-            "magiclink",
-            "email",
-            alice.email,
-            3600,
-        )
-        assert (len(message.token), len(message.code), message.code.isdecimal()) == (43, 6, True)
-
-    def test_response_contains_the_id_of_the_message(self, client, alice, database):
-        message_id = client.post("/magiclink", json={"email": alice.email}).json["message_id"]
-        assert database.value("SELECT id FROM outbox") == message_id
-
-    def test_link_signs_in(self, client, alice, outbox):
-        client.post("/magiclink", json={"email": alice.email})
-        session = assert_signs_in(client, "magiclink", outbox.last().token)
-        assert session.get("/user").json == signed_in(alice.email, id=alice.id)
-        assert session.claims["amr"] == [{"method": "otp", "timestamp": session.claims["iat"]}]
-
-    def test_code_signs_in(self, client, alice, outbox):
-        client.post("/magiclink", json={"email": alice.email})
-        assert_signed_in(
-            client,
-            type_in(client, "magiclink", alice.email, outbox.last().code),
-            signed_in(alice.email, id=alice.id),
-        )
-
-    def test_request_does_not_change_the_user(self, client, alice, database):
+    def test_known_address_is_sent_one_link_and_code(
+        self, client, alice, outbox, database, route, link, code
+    ):
         session = alice.open_session()
         before = database.everything("users", "identities", "sessions")
-        client.post(
-            "/magiclink", json={"email": alice.email, "data": {"name": "Mallory"}, "create_user": True}
-        )
+        body = {"data": {"name": "Mallory"}, "create_user": True, "password": "Another-Horse-1"}
+        response = client.post(route, json={"email": alice.email} | body)
+        assert_ok(response, ON_ITS_WAY)
+        assert database.value("SELECT id FROM outbox") == response.json["message_id"]
+        (message,) = outbox.sent()
+        assert (message.kind, message.channel, message.to) == (link, "email", alice.email)
+        assert (message.lifetime, len(message.token)) == (3600, 43)
+        assert (len(message.code), message.code.isdecimal()) == (6, True)
         assert database.everything("users", "identities", "sessions") == before
         assert session.get("/user").status_code == 200
 
-    def test_sign_in_keeps_the_password_and_other_sessions(self, client, alice, outbox):
-        session = alice.open_session()
-        client.post("/magiclink", json={"email": alice.email})
-        assert_signs_in(client, "magiclink", outbox.last().token)
-        assert session.get("/user").status_code == 200
+    def test_link_signs_in_and_keeps_the_password_and_other_sessions(
+        self, client, alice, ask, route, link, code
+    ):
+        other = alice.open_session()
+        session = assert_signs_in(client, link, ask(alice.email, route).token)
+        assert session.get("/user").json == user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP)
+        method = "recovery" if link == "recovery" else "otp"
+        assert session.claims["amr"] == [{"method": method, "timestamp": session.claims["iat"]}]
+        assert other.get("/user").status_code == 200
         assert alice.try_to_sign_in().status_code == 200
 
-    @pytest.mark.parametrize("email", ["ALICE@example.com", "Alice@Example.COM"])
-    def test_email_may_be_spelled_differently(self, client, alice, outbox, email):
-        client.post("/magiclink", json={"email": email})
-        message = outbox.last(alice.email)
-        assert type_in(client, "magiclink", email.swapcase(), message.code).status_code == 200
+    @pytest.mark.parametrize("spelling", ["ALICE@example.com", "Alice@Example.COM"])
+    def test_code_signs_in_for_any_spelling_of_the_address(
+        self, client, alice, outbox, route, link, code, spelling
+    ):
+        client.post(route, json={"email": spelling})
+        response = type_in(client, code, spelling.swapcase(), outbox.last(alice.email).code)
+        recent = {"recent_changes": []} if route == "/recover" else {}
+        expected = user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP)
+        assert_signed_in(client, response, expected, **recent)
 
-    def test_database_holds_neither_link_nor_code_in_clear(self, client, alice, outbox, database):
-        client.post("/magiclink", json={"email": alice.email})
-        message = outbox.last()
-        assert message.token not in str(database.everything())
-        assert (
-            database.value(
-                "SELECT count(*) FROM one_time_tokens WHERE code_mac = sha256(%(code)s::bytea)",
-                code=message.code,
-            )
-            == 0
-        )
-        assert database.value("SELECT secret::text FROM outbox") is not None
+    def test_link_and_code_work_for_an_hour(self, client, alice, ask, database, route, link, code):
+        older, message = ask(alice.email, route), ask(alice.email, route)
+        later(database, secs=3590)
+        assert client.get(path(link, message.token), headers=BROWSER).status_code == 200
+        assert_error(type_in(client, code, alice.email, older.code), 403, "otp_expired")
+        assert type_in(client, code, alice.email, message.code).status_code == 200
+        assert_dead(client, link, message.token)
 
-    def test_banned_user_is_sent_nothing(self, client, alice, outbox, database):
+    def test_banned_user_is_sent_nothing_until_the_ban_ends(
+        self, client, alice, outbox, database, route, link, code
+    ):
         database.run("UPDATE users SET banned_until = now() + interval '1 hour'")
-        assert_ok(client.post("/magiclink", json={"email": alice.email}), ON_ITS_WAY)
+        assert_ok(client.post(route, json={"email": alice.email}), ON_ITS_WAY)
         assert (outbox.sent(), outbox.suppressed(), database.count("one_time_tokens")) == ([], 1, 0)
-
-    def test_link_is_sent_again_after_a_ban(self, client, alice, outbox, database):
         database.run("UPDATE users SET banned_until = now() - interval '1 second'")
-        client.post("/magiclink", json={"email": alice.email})
-        assert_signs_in(client, "magiclink", outbox.last().token)
+        client.post(route, json={"email": alice.email})
+        assert_signs_in(client, link, outbox.last().token)
+
+
+def test_database_holds_neither_link_nor_code_in_clear(alice, ask, database):
+    message = ask(alice.email)
+    assert message.token not in str(database.everything())
+    plain = "code_mac = sha256(%(code)s::bytea)"
+    assert database.count("one_time_tokens", plain, code=message.code) == 0
+    assert database.value("SELECT secret::text FROM outbox") is not None
 
 
 class TestUnknownAddress:
-    @pytest.mark.parametrize("body", [{}, {"create_user": True}, {"create_user": None}])
+    @pytest.mark.parametrize("route", ["/magiclink", "/otp"])
+    @pytest.mark.parametrize(
+        "body", [{}, {"create_user": True}, {"create_user": None, "data": {"x": 1, "y": None}}]
+    )
     def test_unknown_address_is_sent_a_link_that_creates_a_user(
-        self, client, outbox, database, service_role, body
+        self, client, outbox, database, service_role, route, body
     ):
-        assert_ok(client.post("/magiclink", json={"email": DAVE} | body), ON_ITS_WAY)
+        assert_ok(client.post(route, json={"email": DAVE} | body), ON_ITS_WAY)
         made = database.one("SELECT id, made_by, password_hash, email_proved FROM users")
         assert (made.made_by, made.password_hash, made.email_proved) == ("message", None, False)
-        unconfirmed = user(
-            DAVE, id=made.id, email_confirmed_at=None, confirmed_at=None, confirmation_sent_at=A_TIMESTAMP
-        )
+        known = {"id": made.id, "confirmation_sent_at": A_TIMESTAMP}
+        known["user_metadata"] = {"x": 1} if "data" in body else {}
+        unconfirmed = user(DAVE, email_confirmed_at=None, confirmed_at=None, **known)
         assert_ok(client.get(f"/admin/users/{made.id}", headers=service_role), unconfirmed)
-        session = assert_signs_in(client, "magiclink", outbox.last(DAVE).token)
-        used = [identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)]
-        assert session.get("/user").json == signed_in(
-            DAVE, id=made.id, confirmation_sent_at=A_TIMESTAMP, identities=used
-        )
-
-    def test_new_user_cannot_sign_in_before_the_link_is_used(self, client, database):
-        client.post("/magiclink", json={"email": DAVE})
         assert_error(sign_in(client, DAVE), 401, "invalid_credentials")
         assert database.count("sessions") == 0
-
-    def test_data_becomes_metadata_of_the_new_user(self, client, outbox):
-        client.post("/magiclink", json={"email": DAVE, "data": {"name": "Dave", "none": None}})
-        assert assert_signs_in(client, "magiclink", outbox.last().token).get("/user").json[
-            "user_metadata"
-        ] == {"name": "Dave"}
+        session = assert_signs_in(client, "magiclink", outbox.last(DAVE).token)
+        used = [identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)]
+        assert session.get("/user").json == user(DAVE, last_sign_in_at=A_TIMESTAMP, identities=used, **known)
 
     def test_data_does_not_change_a_user_created_by_an_earlier_request(self, client, outbox, database):
         client.post("/magiclink", json={"email": DAVE, "data": {"name": "Dave"}})
@@ -137,88 +138,60 @@ class TestUnknownAddress:
         assert database.all("SELECT user_metadata FROM users") == [({"name": "Dave"},)]
         assert len(outbox.sent()) == 2
 
-    @pytest.mark.parametrize("setting", [None, "AUTH_DISABLE_SIGNUP"])
-    def test_nothing_happens_when_no_user_may_be_created(self, make_app, outbox, database, setting):
-        client = make_app(**({setting: "true"} if setting else {})).test_client()
-        body = {"email": DAVE, "data": {"name": "Dave"}, "create_user": bool(setting)}
-        assert_ok(client.post("/magiclink", json=body), ON_ITS_WAY)
+    @pytest.mark.parametrize("is_disabled", [False, True], ids=["not wanted", "disabled"])
+    @pytest.mark.parametrize(
+        ("route", "address"),
+        [
+            ("/magiclink", {"email": DAVE}),
+            ("/otp", {"email": DAVE}),
+            ("/otp", {"phone": PHONE}),
+            ("/recover", {"email": DAVE}),
+        ],
+    )
+    def test_nothing_happens_when_no_user_may_be_created(
+        self, make_app, outbox, database, route, address, is_disabled
+    ):
+        client = make_app(**({"AUTH_DISABLE_SIGNUP": "true"} if is_disabled else {})).test_client()
+        create_user = is_disabled or route == "/recover"
+        body = address | {"data": {"name": "Dave"}, "create_user": create_user}
+        assert_ok(client.post(route, json=body), ON_ITS_WAY)
         assert (outbox.sent(), outbox.suppressed()) == ([], 1)
         assert [database.count(table) for table in ("users", "identities", "one_time_tokens")] == [0, 0, 0]
 
-    def test_data_is_validated_even_when_ignored(self, client, alice, outbox):
+    @cases("create_user", [True, False])
+    def test_data_is_validated_even_when_ignored(self, client, alice, database, create_user):
         for email in (alice.email, DAVE):
-            for create_user in (True, False):
-                body = {"email": email, "data": {"x": "x" * 9000}, "create_user": create_user}
-                assert_error(
-                    client.post("/magiclink", json=body), 400, "validation_failed", details=A_SENTENCE
-                )
-        assert outbox.sent() == []
+            body = {"email": email, "data": {"x": "x" * 9000}, "create_user": create_user}
+            refused = client.post("/magiclink", json=body)
+            assert_error(refused, 400, "validation_failed", details=A_SENTENCE)
+        assert database.count("outbox") == 0
 
 
 class TestSeveralLinks:
-    def test_fourth_link_voids_the_first(self, client, alice, outbox):
-        for _ in range(4):
-            client.post("/magiclink", json={"email": alice.email})
-        first, second, *_ = outbox.sent()
+    def test_fourth_link_voids_the_first(self, client, alice, ask):
+        first, second, *_ = [ask(alice.email) for _ in range(4)]
         assert_dead(client, "magiclink", first.token)
         assert_signs_in(client, "magiclink", second.token)
 
-    def test_spending_a_link_voids_the_others(self, client, alice, outbox, database):
-        for _ in range(3):
-            client.post("/magiclink", json={"email": alice.email})
-        first, second, third = outbox.sent()
-        assert_signs_in(client, "magiclink", second.token)
-        for message in (first, second, third):
-            assert_dead(client, "magiclink", message.token)
-            assert_error(type_in(client, "magiclink", alice.email, message.code), 403, "otp_expired")
+    def test_spending_a_link_voids_the_others_of_the_user_alone(self, client, alice, bob, ask, database):
+        messages = [(type, ask(alice.email, route)) for route, type, _ in (ROUTES[0], ROUTES[2], ROUTES[0])]
+        others = ask(bob.email)
+        assert_signs_in(client, "magiclink", messages[0][1].token)
+        for type, message in messages:
+            assert_dead(client, type, message.token)
+            assert_error(type_in(client, type, alice.email, message.code), 403, "otp_expired")
         assert database.count("sessions") == 1
+        assert_signs_in(client, "magiclink", others.token)
 
-    def test_only_the_newest_code_is_good(self, client, alice, outbox):
-        for _ in range(2):
-            client.post("/magiclink", json={"email": alice.email})
-        first, second = outbox.sent()
-        assert_error(type_in(client, "magiclink", alice.email, first.code), 403, "otp_expired")
-        assert type_in(client, "magiclink", alice.email, second.code).status_code == 200
-
-    def test_only_the_newest_code_of_all_purposes_is_good(self, client, alice, outbox):
-        client.post("/recover", json={"email": alice.email})
-        client.post("/magiclink", json={"email": alice.email})
-        recovery, magiclink = outbox.sent()
-        assert_error(type_in(client, "recovery", alice.email, recovery.code), 403, "otp_expired")
-        assert type_in(client, "magiclink", alice.email, magiclink.code).status_code == 200
-
-    def test_link_that_signs_in_voids_one_that_recovers(self, client, alice, outbox):
-        client.post("/magiclink", json={"email": alice.email})
-        client.post("/recover", json={"email": alice.email})
-        magiclink, recovery = outbox.sent()
-        assert_signs_in(client, "magiclink", magiclink.token)
-        assert_dead(client, "recovery", recovery.token)
-
-    def test_spending_a_link_keeps_links_of_other_users(self, client, alice, bob, outbox):
-        for person in (alice, bob):
-            client.post("/magiclink", json={"email": person.email})
-        assert_signs_in(client, "magiclink", outbox.last(alice.email).token)
-        assert_signs_in(client, "magiclink", outbox.last(bob.email).token)
-
-
-class TestTime:
-    def test_link_and_code_work_for_an_hour(self, client, alice, outbox, database):
-        client.post("/magiclink", json={"email": alice.email})
-        later(database, secs=3590)
-        assert_signs_in(client, "magiclink", outbox.last().token)
-        client.post("/magiclink", json={"email": alice.email})
-        later(database, secs=3590)
-        assert type_in(client, "magiclink", alice.email, outbox.last().code).status_code == 200
-
-    def test_link_and_code_expire_after_an_hour(self, client, alice, outbox, database):
-        client.post("/magiclink", json={"email": alice.email})
-        later(database, secs=3600)
-        assert_dead(client, "magiclink", outbox.last().token)
-        assert_error(type_in(client, "magiclink", alice.email, outbox.last().code), 403, "otp_expired")
-        assert database.count("sessions") == 0
+    @pytest.mark.parametrize("first", ["/magiclink", "/recover"])
+    def test_only_the_newest_code_of_all_purposes_is_good(self, client, alice, ask, first):
+        old, new = ask(alice.email, first), ask(alice.email)
+        assert_error(type_in(client, old.kind, alice.email, old.code), 403, "otp_expired")
+        assert type_in(client, "magiclink", alice.email, new.code).status_code == 200
 
 
 class TestRefusals:
+    @cases("route", ["/magiclink", "/recover"])
     @cases(
         ("body", "details"),
         [
@@ -227,34 +200,40 @@ class TestRefusals:
             ({"email": 1}, "email: must be a string"),
             ({"email": ["alice@example.com"]}, "email: must be a string"),
             ({"email": "alice"}, A_SENTENCE),
-            ({"email": "alice@example.com", "create_user": "true"}, "create_user: must be true or false"),
-            ({"email": "alice@example.com", "create_user": 1}, "create_user: must be true or false"),
-            ({"email": "alice@example.com", "data": []}, "data: must be an object"),
+            ({"email": "alice@"}, A_SENTENCE),
             ({"email": "alice@example.com", "redirect_to": 1}, "redirect_to: must be a string"),
             ({"phone": PHONE}, "email: is required"),
         ],
     )
-    def test_invalid_body_is_400(self, client, alice, outbox, database, body, details):
-        assert_error(client.post("/magiclink", json=body), 400, "validation_failed", details=details)
+    def test_invalid_body_is_400(self, client, alice, database, route, body, details):
+        assert_error(client.post(route, json=body), 400, "validation_failed", details=details)
         assert (database.count("outbox"), database.count("users")) == (0, 1)
 
-    def test_form_is_refused(self, client, alice, database):
-        assert_error(
-            client.post("/magiclink", data={"email": alice.email}),
-            415,
-            "unsupported_media_type",
-            details=A_SENTENCE,
-        )
+    @cases("route", ["/magiclink", "/otp"])
+    @cases(
+        ("body", "details"),
+        [
+            ({"create_user": "true"}, "create_user: must be true or false"),
+            ({"create_user": 1}, "create_user: must be true or false"),
+            ({"data": []}, "data: must be an object"),
+        ],
+    )
+    def test_invalid_description_of_a_user_is_400(self, client, alice, database, route, body, details):
+        response = client.post(route, json={"email": alice.email} | body)
+        assert_error(response, 400, "validation_failed", details=details)
+        assert (database.count("outbox"), database.count("users")) == (0, 1)
+
+    def test_form_and_get_are_refused(self, client, alice, database):
+        form = client.post("/magiclink", data={"email": alice.email})
+        assert_error(form, 415, "unsupported_media_type", details=A_SENTENCE)
+        assert_error(client.get("/magiclink"), 405, "method_not_allowed")
         assert database.count("outbox") == 0
 
     def test_request_is_refused_when_email_is_disabled(self, make_app, alice, database):
         client = make_app(AUTH_EMAIL_ENABLED="false").test_client()
-        for request in ("/magiclink", "/otp", "/recover"):
-            assert_error(client.post(request, json={"email": alice.email}), 400, "email_provider_disabled")
+        for route, _, _ in ROUTES:
+            assert_error(client.post(route, json={"email": alice.email}), 400, "email_provider_disabled")
         assert database.count("outbox") == 0
-
-    def test_get_is_refused(self, client):
-        assert_error(client.get("/magiclink"), 405, "method_not_allowed")
 
     @cases(
         "address",
@@ -265,15 +244,12 @@ class TestRefusals:
             "{0}\n",
             "\n{0}",
             "mallory@example.com,{0}",
-            "{0},mallory@example.com",
             "{0}, mallory@example.com",
             "{0};mallory@example.com",
             "{0} mallory@example.com",
             "<{0}>",
             "{0}>",
-            "<{0}",
             "Alice <{0}>",
-            "{0}<mallory@example.com>",
             " {0}",
             "{0} ",
             "{0}\t",
@@ -288,49 +264,35 @@ class TestRefusals:
             "alice(\r\n)@example.com",
             "mailto:{0}",
             "alice@[127.0.0.1]",
-            "alice@example.com@mallory.example",
+            "{0}@mallory.example",
         ],
     )
     def test_address_that_mail_software_reads_differently_is_refused(
         self, client, alice, service_role, database, address
     ):
-        """On each route that takes an address: line breaks, commas and angle brackets could inject recipients
-        or headers.
-        """
-        session, address = alice.open_session(), address.format("alice@example.com")
-        before = database.everything(
-            "users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts"
-        )
-        requests = [
-            ("/magiclink", {"email": address}, {}),
-            ("/otp", {"email": address}, {}),
-            ("/recover", {"email": address}, {}),
-            ("/resend", {"type": "signup", "email": address}, {}),
-            ("/resend", {"type": "email_change", "email": address}, {}),
-            ("/signup", {"email": address, "password": PASSWORD}, {}),
-            ("/verify", {"type": "magiclink", "email": address, "token": "123456"}, {}),
-            ("/admin/generate_link", {"type": "magiclink", "email": address}, service_role),
-            ("/admin/generate_link", {"type": "invite", "email": address}, service_role),
+        """On each route that takes one: line breaks, commas and brackets could inject recipients or headers."""
+        session, email = alice.open_session(), {"email": address.format(alice.email)}
+        before = database.everything(*NOTHING_EXPIRED)
+        for target, body in (
+            *((route, email) for route, _, _ in ROUTES),
+            ("/resend", {"type": "signup"} | email),
+            ("/resend", {"type": "email_change"} | email),
+            ("/signup", {"password": PASSWORD} | email),
+            ("/verify", {"type": "magiclink", "token": "123456"} | email),
+            ("/admin/generate_link", {"type": "magiclink"} | email),
+            ("/admin/generate_link", {"type": "invite"} | email),
             (
                 "/admin/generate_link",
-                {"type": "email_change", "email": alice.email, "new_email": address},
-                service_role,
+                {"type": "email_change", "email": alice.email, "new_email": email["email"]},
             ),
-            ("/admin/invite", {"email": address}, service_role),
-        ]
-        for target, body, headers in requests:
+            ("/admin/invite", email),
+        ):
+            headers = service_role if target.startswith("/admin") else {}
             response = client.post(target, json=body, headers=headers)
-            assert (target, response.status_code, response.json["error_code"]) in [
-                (target, 400, "validation_failed"),
-                (target, 400, "bad_json"),
-            ]
-        assert session.put("/user", json={"email": address}).status_code == 400
-        assert (
-            database.everything(
-                "users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts"
-            )
-            == before
-        )
+            assert (target, response.status_code) == (target, 400)
+            assert response.json["error_code"] in ("validation_failed", "bad_json")
+        assert session.put("/user", json=email).status_code == 400
+        assert database.everything(*NOTHING_EXPIRED) == before
 
 
 def test_credentials_in_headers_are_ignored(client, alice, outbox):
@@ -339,7 +301,7 @@ def test_credentials_in_headers_are_ignored(client, alice, outbox):
     assert len(outbox.sent()) == 2
 
 
-def test_host_headers_do_not_reach_the_link(client, alice, outbox, database, service_role):
+def test_host_headers_do_not_reach_the_link(client, alice, database, service_role):
     """An attacker who controls the host of a link in a mail receives its token."""
     headers = {
         "Host": "evil.example",
@@ -353,66 +315,44 @@ def test_host_headers_do_not_reach_the_link(client, alice, outbox, database, ser
     }
     session = alice.sign_in()
     for target, body in (
-        ("/magiclink", {"email": alice.email}),
-        ("/otp", {"email": alice.email}),
-        ("/recover", {"email": alice.email}),
+        *((route, {"email": alice.email}) for route, _, _ in ROUTES),
         ("/signup", {"email": DAVE, "password": PASSWORD}),
         ("/resend", {"type": "signup", "email": DAVE}),
+        ("/admin/invite", {"email": "erin@example.com"}),
     ):
-        assert client.post(target, json=body, headers=headers).status_code in (200, 201)
-    assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
-    assert (
-        client.put(
-            "/user", json={"email": "newer@example.com"}, headers=headers | session.authorization
-        ).status_code
-        == 200
-    )
-    assert (
-        client.post(
-            "/admin/invite", json={"email": "erin@example.com"}, headers=headers | service_role
-        ).status_code
-        == 200
-    )
-    generated = client.post(
-        "/admin/generate_link",
-        json={"type": "magiclink", "email": alice.email},
-        headers=headers | service_role,
-    )
+        own = service_role if target == "/admin/invite" else {}
+        assert client.post(target, json=body, headers=headers | own).status_code in (200, 201)
+    change = {"email": "new@example.com"}
+    assert client.put("/user", json=change, headers=headers | session.authorization).status_code == 200
+    body = {"type": "magiclink", "email": alice.email}
+    generated = client.post("/admin/generate_link", json=body, headers=headers | service_role)
     assert generated.json["action_link"].startswith("http://localhost:8000/verify?")
     assert "evil" not in generated.text
     assert "evil" not in str(database.everything())
-    assert (
-        "evil"
-        not in client.get(
-            f"/verify?type=magiclink&token={generated.json['hashed_token']}",
-            headers=headers | {"Accept": "text/html"},
-        ).text
-    )
-    response = client.get(f"/verify?type=magiclink&token={generated.json['hashed_token']}", headers=headers)
-    assert fragment(response)["type"] == "magiclink"
+    link = path("magiclink", generated.json["hashed_token"])
+    assert "evil" not in client.get(link, headers=headers | {"Accept": "text/html"}).text
+    assert fragment(client.get(link, headers=headers))["type"] == "magiclink"
 
 
 def test_magiclink_is_served_under_the_prefix(client, alice, outbox):
     assert_ok(client.post("/auth/v1/magiclink", json={"email": alice.email}), ON_ITS_WAY)
     token = outbox.last().token
     assert client.get(f"/auth/v1/verify?type=magiclink&token={token}").status_code == 303
-    assert_dead(client, "magiclink", token)
+    assert hand_in(client, "magiclink", token).status_code == 403
 
 
-def test_page_of_the_link_redirects_to_the_requested_target(make_app, alice, outbox):
+@pytest.mark.parametrize("by", ["body", "query"])
+@pytest.mark.parametrize("use", [follow, press])
+def test_link_redirects_to_the_requested_target(make_app, alice, outbox, by, use):
     client = make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**").test_client()
-    client.post("/magiclink", json={"email": alice.email, "redirect_to": "https://app.example.com/in"})
-    client.post("/magiclink?redirect_to=https://app.example.com/in?x=1", json={"email": alice.email})
-    _, query = outbox.sent()
-    assert (
-        fragment(press(client, "magiclink", query.token), "https://app.example.com/in?x=1")["type"]
-        == "magiclink"
-    )
-    client.post("/magiclink", json={"email": alice.email, "redirect_to": "https://app.example.com/in"})
-    assert (
-        fragment(follow(client, "magiclink", outbox.last().token), "https://app.example.com/in")["type"]
-        == "magiclink"
-    )
+    target = "https://app.example.com/in?x=1"
+    body, url = {"email": alice.email}, "/magiclink"
+    if by == "body":
+        body["redirect_to"] = target
+    else:
+        url += f"?redirect_to={target}"
+    client.post(url, json=body)
+    assert fragment(use(client, "magiclink", outbox.last().token), target)["type"] == "magiclink"
 
 
 def test_email_that_begins_with_a_plus_is_not_a_phone_number(client, outbox):
