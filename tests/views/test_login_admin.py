@@ -2,15 +2,7 @@
 
 import pytest
 
-from tests.support.answers import (
-    A_SENTENCE,
-    A_TIMESTAMP,
-    A_UUID,
-    assert_error,
-    assert_ok,
-    token_response,
-    user,
-)
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, token_response, user
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD, register, session_of, sign_in
 
@@ -22,176 +14,121 @@ def log_in(client, email, password=PASSWORD, **options):
 
 
 class TestAdministrator:
-    def test_response_has_tokens_user_and_time_of_promotion(self, client, carol):
+    def test_administrator_gets_tokens_of_a_session_like_any_other(self, client, carol, database):
         expected = token_response(user(carol.email, id=carol.id, role="admin", last_sign_in_at=A_TIMESTAMP))
         details = {"id": carol.id, "email": carol.email, "is_admin": True, "created_at": A_TIMESTAMP}
-        assert_ok(log_in(client, carol.email), expected | {"admin_details": details})
-
-    def test_time_of_promotion_is_not_the_creation_of_the_user(self, client, service_role, alice, database):
-        client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
-        database.run(
-            "UPDATE users SET created_at = '2020-01-01T00:00:00Z', admin_since = '2025-02-03T04:05:06Z'"
-        )
-        response = log_in(client, alice.email)
-        assert response.json["admin_details"] == {
-            "id": alice.id,
-            "email": alice.email,
-            "is_admin": True,
-            "created_at": "2025-02-03T04:05:06.000000Z",
-        }
-
-    def test_session_of_an_administrator_is_like_any_other(self, client, carol, database):
-        session = session_of(client, log_in(client, carol.email))
+        response = log_in(client, "CAROL@Example.COM")
+        assert_ok(response, expected | {"admin_details": details})
+        session = session_of(client, response)
         assert session.get("/user").json["id"] == carol.id
         assert session.get("/admin/users").status_code == 200
         assert session.refreshed().get("/user").status_code == 200
         assert database.one("SELECT user_id, method, ended_at FROM sessions") == (carol.id, "password", None)
+        assert_ok(sign_in(client, carol.email), expected)
 
-    def test_email_may_be_spelled_differently(self, client, carol):
-        assert log_in(client, "CAROL@Example.COM").status_code == 200
-
-    def test_administrator_may_sign_in_by_phone(self, client, service_role):
-        body = {
-            "email": "carol@example.com",
-            "phone": "+491701234567",
-            "phone_confirm": True,
-            "password": PASSWORD,
-            "role": "admin",
-        }
-        client.post("/admin/users", json=body, headers=service_role)
-        response = client.post("/login-admin", json={"phone": "+49 170 1234567", "password": PASSWORD})
-        assert response.json["admin_details"] == {
-            "id": A_UUID,
-            "email": "carol@example.com",
-            "is_admin": True,
-            "created_at": A_TIMESTAMP,
-        }
-
-    def test_credentials_in_headers_are_ignored(self, client, carol):
-        for headers in ({"Authorization": "Bearer nonsense"}, {"apikey": "nonsense"}):
-            assert log_in(client, carol.email, headers=headers).status_code == 200
-
-    def test_promoted_user_may_sign_in(self, client, service_role, alice):
+    def test_promoted_user_may_sign_in_and_the_time_of_promotion_is_shown(
+        self, client, service_role, alice, database
+    ):
         assert log_in(client, alice.email).status_code == 403
         client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
-        assert log_in(client, alice.email).status_code == 200
+        database.run(
+            "UPDATE users SET created_at = '2020-01-01T00:00:00Z', admin_since = '2025-02-03T04:05:06Z'"
+        )
+        details = log_in(client, alice.email).json["admin_details"]
+        assert (details["id"], details["created_at"]) == (alice.id, "2025-02-03T04:05:06.000000Z")
+
+    def test_administrator_may_sign_in_by_phone(self, client, service_role):
+        body = {"email": "carol@example.com", "phone": "+491701234567", "phone_confirm": True}
+        body |= {"password": PASSWORD, "role": "admin"}
+        client.post("/admin/users", json=body, headers=service_role)
+        response = client.post("/login-admin", json={"phone": "+49 170 1234567", "password": PASSWORD})
+        assert response.json["admin_details"]["email"] == "carol@example.com"
+
+    @pytest.mark.parametrize("headers", [{"Authorization": "Bearer nonsense"}, {"apikey": "nonsense"}])
+    def test_credentials_in_headers_are_ignored(self, client, carol, headers):
+        assert log_in(client, carol.email, headers=headers).status_code == 200
 
 
 class TestOtherUsers:
-    """The right password of a user who is not an administrator is 403 and has no effect."""
+    """The right password of a user who may not sign in here is 403 and has no effect."""
 
-    def refused(self, client, database, email, error_code, msg):
+    def refused(self, client, database, email, error_code="not_admin"):
+        msg = {
+            "not_admin": "Only administrators may sign in here",
+            "user_banned": "User is banned",
+            "email_not_confirmed": "Email not confirmed",
+        }[error_code]
         before = database.everything()
         assert_error(log_in(client, email), 403, error_code, msg)
         assert database.everything() == before
 
-    def test_user_is_403_without_a_session(self, client, alice, database):
-        self.refused(client, database, alice.email, "not_admin", "Only administrators may sign in here")
-
-    @pytest.mark.parametrize("role", ["administrator", "admins", "authenticated", "admin_"])
+    @pytest.mark.parametrize("role", ["authenticated", "administrator", "admins", "admin_"])
     def test_user_with_another_role_is_403(self, client, service_role, database, role):
         dave = register(client, service_role, "dave@example.com", role)
-        self.refused(client, database, dave.email, "not_admin", "Only administrators may sign in here")
-
-    def test_metadata_do_not_make_an_administrator(self, client, service_role, database):
         metadata = {"role": "admin", "is_admin": True, "roles": ["admin"]}
-        body = {
-            "email": "dave@example.com",
-            "password": PASSWORD,
-            "email_confirm": True,
-            "user_metadata": metadata,
-            "app_metadata": metadata,
-        }
-        client.post("/admin/users", json=body, headers=service_role)
-        self.refused(
-            client, database, "dave@example.com", "not_admin", "Only administrators may sign in here"
-        )
+        change = {"user_metadata": metadata, "app_metadata": metadata}
+        client.put(f"/admin/users/{dave.id}", json=change, headers=service_role)
+        self.refused(client, database, dave.email)
 
-    def test_former_administrator_is_403(self, client, service_role, carol, database):
-        client.put(f"/admin/users/{carol.id}", json={"role": "authenticated"}, headers=service_role)
-        self.refused(client, database, carol.email, "not_admin", "Only administrators may sign in here")
-
-    def test_banned_administrator_is_403(self, client, service_role, carol, database):
-        client.put(f"/admin/users/{carol.id}", json={"ban_duration": "1h"}, headers=service_role)
-        self.refused(client, database, carol.email, "user_banned", "User is banned")
-
-    def test_unconfirmed_administrator_is_403(self, client, service_role, carol, database):
-        client.put(f"/admin/users/{carol.id}", json={"email_confirmed_at": None}, headers=service_role)
-        self.refused(client, database, carol.email, "email_not_confirmed", "Email not confirmed")
-
-
-class TestWrongCredentials:
-    def test_wrong_credentials_get_the_same_response(self, client, service_role, carol, alice, database):
-        client.post(
-            "/admin/users",
-            json={"email": "nopassword@example.com", "email_confirm": True, "role": "admin"},
-            headers=service_role,
-        )
-        before = database.everything()
-        answers = [
-            log_in(client, email, WRONG)
-            for email in (carol.email, alice.email, "nopassword@example.com", "nobody@example.com")
-        ]
-        for answer in answers:
-            assert_error(answer, 401, "invalid_credentials", "Invalid login credentials")
-        assert len({answer.data for answer in answers}) == 1
-        assert database.everything() == before
-
-    def test_wrong_password_does_not_reveal_whether_the_user_is_an_administrator(
-        self, client, alice, carol, hashes, parts
-    ):
-        work = []
-        for email in (alice.email, carol.email):
-            hashed, run = hashes.count, parts.db.statements_run
-            log_in(client, email, WRONG)
-            work.append((hashes.count - hashed, parts.db.statements_run - run))
-        assert work == [(1, 2), (1, 2)]
-
-
-class TestRefusals:
-    @cases(
-        "body",
-        [
-            {},
-            {"email": "carol@example.com"},
-            {"password": PASSWORD},
-            {"email": "carol", "password": PASSWORD},
-            {"email": ["carol@example.com"], "password": PASSWORD},
-            {"email": "carol@example.com", "password": {"$ne": ""}},
-            {"email": "carol@example.com", "password": True},
-            {"email": None, "password": None},
-        ],
-    )
-    def test_malformed_body_is_400(self, client, carol, database, body):
-        assert_error(client.post("/login-admin", json=body), 400, "validation_failed", details=A_SENTENCE)
-        assert database.count("sessions") == 0
-
-    def test_sign_in_by_email_is_refused_when_disabled(self, make_app, carol):
-        client = make_app(AUTH_EMAIL_ENABLED="false").test_client()
-        assert_error(log_in(client, carol.email), 400, "email_provider_disabled")
-
-    def test_get_is_405(self, client):
-        assert_error(client.get("/login-admin?email=carol@example.com&password=x"), 405, "method_not_allowed")
-
-
-class TestRaces:
     @pytest.mark.parametrize(
-        "change",
+        ("change", "error_code"),
         [
-            "UPDATE users SET role = 'authenticated' WHERE id = %s",
-            "UPDATE users SET banned_until = 'infinity' WHERE id = %s",
+            ({"role": "authenticated"}, "not_admin"),
+            ({"ban_duration": "1h"}, "user_banned"),
+            ({"email_confirmed_at": None}, "email_not_confirmed"),
         ],
-        ids=["demotion", "ban"],
     )
+    def test_former_banned_or_unconfirmed_administrator_is_403(
+        self, client, service_role, carol, database, change, error_code
+    ):
+        client.put(f"/admin/users/{carol.id}", json=change, headers=service_role)
+        self.refused(client, database, carol.email, error_code)
+
+    @pytest.mark.parametrize("change", ["role = 'authenticated'", "banned_until = 'infinity'"])
     def test_administrator_demoted_meanwhile_gets_no_session(self, app, carol, database, change):
-        with database.locked("users", carol.id, change) as lock:
+        with database.locked("users", carol.id, f"UPDATE users SET {change} WHERE id = %s") as lock:
             response = lock.start(lambda: log_in(app.test_client(), carol.email))
         assert response.result().status_code in (401, 403)
         assert database.count("sessions") == 0
 
 
-def test_administrator_may_also_sign_in_like_other_users(client, carol):
-    response = sign_in(client, carol.email)
-    assert_ok(
-        response, token_response(user(carol.email, id=carol.id, role="admin", last_sign_in_at=A_TIMESTAMP))
-    )
+def test_wrong_credentials_get_the_same_response_for_the_same_work(
+    client, service_role, carol, alice, database, hashes, parts
+):
+    without = {"email": "nopassword@example.com", "email_confirm": True, "role": "admin"}
+    client.post("/admin/users", json=without, headers=service_role)
+    before, answers, work = database.everything(), [], []
+    for email in (carol.email, alice.email, without["email"], "nobody@example.com"):
+        hashed, run = hashes.count, parts.db.statements_run
+        answers.append(log_in(client, email, WRONG))
+        work.append((hashes.count - hashed, parts.db.statements_run - run))
+    for answer in answers:
+        assert_error(answer, 401, "invalid_credentials", "Invalid login credentials")
+    assert len({answer.data for answer in answers}) == 1
+    assert work[:2] == [(1, 2), (1, 2)]
+    assert database.everything() == before
+
+
+@cases(
+    "body",
+    [
+        {},
+        {"email": "carol@example.com"},
+        {"password": PASSWORD},
+        {"email": "carol", "password": PASSWORD},
+        {"email": ["carol@example.com"], "password": PASSWORD},
+        {"email": "carol@example.com", "password": {"$ne": ""}},
+        {"email": "carol@example.com", "password": True},
+        {"email": None, "password": None},
+    ],
+)
+def test_malformed_body_is_400(client, carol, database, body):
+    assert_error(client.post("/login-admin", json=body), 400, "validation_failed", details=A_SENTENCE)
+    assert database.count("sessions") == 0
+
+
+def test_sign_in_by_disabled_email_and_get_are_refused(make_app, carol):
+    client = make_app(AUTH_EMAIL_ENABLED="false").test_client()
+    assert_error(log_in(client, carol.email), 400, "email_provider_disabled")
+    got = client.get("/login-admin?email=carol@example.com&password=x")
+    assert_error(got, 405, "method_not_allowed")

@@ -3,6 +3,8 @@
 Each type of link and code is tested in test_verify_link.py and test_verify_code.py.
 """
 
+from typing import Any
+
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
@@ -80,7 +82,7 @@ class TestKnownAddress:
     ):
         client.post(route, json={"email": spelling})
         response = type_in(client, code, spelling.swapcase(), outbox.last(alice.email).code)
-        recent = {"recent_changes": []} if route == "/recover" else {}
+        recent: dict[str, Any] = {"recent_changes": []} if route == "/recover" else {}
         expected = user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP)
         assert_signed_in(client, response, expected, **recent)
 

@@ -173,10 +173,8 @@ class TestBody:
         [
             ({"code_verifier": None}, "code_verifier: is required"),
             ({"auth_code": None}, "auth_code: is required"),
-            *(
-                ({"code_verifier": wrong}, "code_verifier: must be a string")
-                for wrong in (1, ["x" * 43], {}, True)
-            ),
+            ({"code_verifier": 1}, "code_verifier: must be a string"),
+            ({"code_verifier": ["x" * 43]}, "code_verifier: must be a string"),
             *(
                 ({"code_verifier": malformed}, A_SENTENCE)
                 for malformed in ("", "x" * 42, "x" * 129, *("x" * 42 + end for end in " é\n="), "ä" * 43)

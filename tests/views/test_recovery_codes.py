@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
 from tests.support.cast import session_of
 from tests.support.factors import raised, set_up
@@ -9,6 +11,23 @@ from tests.support.server import at_once
 
 LOW = (403, "insufficient_aal")
 WRONG = (422, "mfa_verification_failed")
+NONE = {"remaining": 0, "created_at": None}
+
+
+@pytest.fixture
+def app_and_session(alice):
+    """Alice's authenticator app, and a session that has used it."""
+    return set_up(alice.open_session())
+
+
+@pytest.fixture
+def session(app_and_session):
+    return app_and_session[1]
+
+
+@pytest.fixture
+def codes(session):
+    return make(session)
 
 
 def make(session):
@@ -21,78 +40,67 @@ def use(session, code):
     return session.post("/recovery_codes/verify", json={"code": code})
 
 
-class TestMaking:
-    def test_ten_codes_are_shown_once(self, alice):
-        session = set_up(alice.open_session())[1]
-        assert_ok(session.get("/recovery_codes"), {"remaining": 0, "created_at": None})
-        response = session.post("/recovery_codes")
-        codes = response.json["codes"]
-        assert_ok(response, {"codes": codes, "created_at": A_TIMESTAMP})
-        assert len(set(codes)) == 10
-        assert all(re.fullmatch(r"[0-9a-hjkmnp-tv-z]{5}-[0-9a-hjkmnp-tv-z]{5}", code) for code in codes)
-        assert_ok(session.get("/recovery_codes"), {"remaining": 10, "created_at": A_TIMESTAMP})
+def test_ten_codes_are_shown_once_and_void_older_ones(session):
+    assert_ok(session.get("/recovery_codes"), NONE)
+    response = session.post("/recovery_codes")
+    codes = response.json["codes"]
+    assert_ok(response, {"codes": codes, "created_at": A_TIMESTAMP})
+    assert len(set(codes)) == 10
+    assert all(re.fullmatch(r"[0-9a-hjkmnp-tv-z]{5}-[0-9a-hjkmnp-tv-z]{5}", code) for code in codes)
+    assert_ok(session.get("/recovery_codes"), {"remaining": 10, "created_at": A_TIMESTAMP})
+    new = make(session)
+    assert_error(use(session, codes[0]), *WRONG)
+    assert use(session, new[0]).status_code == 200
 
-    def test_new_codes_void_older_ones(self, alice):
-        session = set_up(alice.open_session())[1]
-        old, new = make(session), make(session)
-        assert_error(use(session, old[0]), *WRONG)
-        assert use(session, new[0]).status_code == 200
 
-    def test_making_needs_aal2_and_a_proof(self, alice, bob, database):
-        assert_error(bob.sign_in().post("/recovery_codes"), *LOW)
-        session = set_up(alice.sign_in())[1]
-        assert_error(alice.sign_in().post("/recovery_codes"), *LOW)
-        database.run(
-            "UPDATE sessions SET created_at = now() - interval '1 day',"
-            " reauthenticated_at = NULL, factor_proved_at = NULL"
-        )
-        assert_error(session.post("/recovery_codes"), 400, "reauthentication_needed", details=A_SENTENCE)
+def test_making_needs_aal2_and_a_proof(alice, bob, session, database):
+    for low in (bob.open_session(), alice.open_session()):
+        assert_error(low.post("/recovery_codes"), *LOW)
+    database.run(
+        "UPDATE sessions SET created_at = now() - interval '1 day',"
+        " reauthenticated_at = NULL, factor_proved_at = NULL"
+    )
+    assert_error(session.post("/recovery_codes"), 400, "reauthentication_needed", details=A_SENTENCE)
 
-    def test_codes_go_with_the_last_factor(self, alice):
-        app, session = set_up(alice.open_session())
-        codes = make(session)
-        assert session.delete(f"/factors/{app.id}").status_code == 200
-        assert_ok(session.get("/recovery_codes"), {"remaining": 0, "created_at": None})
+
+def test_codes_go_with_the_last_factor(app_and_session, session, codes):
+    assert session.delete(f"/factors/{app_and_session[0].id}").status_code == 200
+    assert_ok(session.get("/recovery_codes"), NONE)
+    assert_error(use(session, codes[0]), *WRONG)
+
+
+def test_code_raises_the_session_once(alice, codes):
+    low = alice.sign_in()
+    high = session_of(low.client, use(low, codes[0].upper().replace("-", " ")))
+    assert (high.claims["aal"], high.claims["amr"][-1]["method"]) == ("aal2", "recovery_code")
+    assert high.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
+    assert_error(use(alice.sign_in("Another-Horse-1"), codes[0]), *WRONG)
+    assert_ok(high.get("/recovery_codes"), {"remaining": 9, "created_at": A_TIMESTAMP})
+
+
+def test_one_of_fifty_concurrent_uses_succeeds(alice, codes, server):
+    low = alice.open_session().on(server)
+    statuses = [answer.status_code for answer in at_once(50, lambda _: use(low, codes[0]))]
+    assert statuses.count(200) == 1
+    assert set(statuses) <= {200, 422, 429}
+
+
+def test_code_of_another_user_is_wrong(codes, bob):
+    set_up(stranger := bob.sign_in())
+    for session in (bob.open_session(), stranger):
         assert_error(use(session, codes[0]), *WRONG)
 
 
-class TestUsing:
-    def test_code_raises_the_session_once(self, alice):
-        codes = make(set_up(alice.open_session())[1])
-        low = alice.sign_in()
-        high = session_of(low.client, use(low, codes[0].upper().replace("-", " ")))
-        assert (high.claims["aal"], high.claims["amr"][-1]["method"]) == ("aal2", "recovery_code")
-        assert high.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
-        assert_error(use(alice.sign_in("Another-Horse-1"), codes[0]), *WRONG)
-        assert_ok(high.get("/recovery_codes"), {"remaining": 9, "created_at": A_TIMESTAMP})
+def test_ten_wrong_codes_a_day_leave_the_authenticator_app_open(alice, app_and_session, session, codes):
+    for number in range(10):
+        assert_error(use(alice.open_session(), f"00000-0000{number}"), *WRONG)
+    assert_error(use(session, codes[0]), 429, "over_request_rate_limit")
+    assert raised(alice.sign_in(), app_and_session[0]).claims["aal"] == "aal2"
 
-    def test_one_of_fifty_concurrent_uses_succeeds(self, alice, server):
-        codes = make(set_up(alice.sign_in(client=server))[1])
-        low = alice.sign_in(client=server)
-        statuses = [answer.status_code for answer in at_once(50, lambda _: use(low, codes[0]))]
-        assert statuses.count(200) == 1
-        assert set(statuses) <= {200, 422, 429}
 
-    def test_code_of_another_user_is_wrong(self, alice, bob):
-        codes = make(set_up(alice.open_session())[1])
-        set_up(stranger := bob.sign_in())
-        assert_error(use(bob.sign_in(), codes[0]), *WRONG)
-        assert_error(use(stranger, codes[0]), *WRONG)
-
-    def test_ten_wrong_codes_a_day_leave_the_authenticator_app_open(self, alice):
-        app, session = set_up(alice.open_session())
-        codes = make(session)
-        for number in range(10):
-            assert_error(use(alice.sign_in(), f"00000-0000{number}"), *WRONG)
-        assert_error(use(session, codes[0]), 429, "over_request_rate_limit")
-        assert raised(alice.sign_in(), app).claims["aal"] == "aal2"
-
-    def test_use_is_recorded_and_mailed(self, alice, outbox, database, client, service_role):
-        session = set_up(alice.open_session())[1]
-        use(session, make(session)[0])
-        kinds = [
-            row.kind for row in database.all("SELECT kind FROM outbox WHERE channel = 'email' ORDER BY kind")
-        ]
-        assert kinds == ["factor_added", "recovery_code_used", "recovery_codes_created"]
-        told = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json["data"]
-        assert any(item["text"].startswith("recovery code used, 9 left") for item in told)
+def test_use_is_recorded_and_mailed(alice, session, codes, database, client, service_role):
+    use(session, codes[0])
+    mails = database.all("SELECT kind FROM outbox WHERE channel = 'email' ORDER BY kind")
+    assert [row.kind for row in mails] == ["factor_added", "recovery_code_used", "recovery_codes_created"]
+    told = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json["data"]
+    assert any(item["text"].startswith("recovery code used, 9 left") for item in told)
