@@ -268,7 +268,6 @@ class TestChangesBeforeRedemption:
     @pytest.mark.parametrize(
         ("method", "path", "body"),
         [
-            ("POST", "/logout?scope=others", None),
             ("PUT", "/user", {"password": "Another-Horse-2"}),
             ("PUT", "/user", {"email": "new@example.com"}),
             ("POST", "/admin/users/{}/logout", None),
