@@ -21,13 +21,8 @@ def look(client, service_role):
 @pytest.fixture
 def five(database):
     """Five acts, a day apart, the last one on 5 January."""
-    acts = [
-        (ALICE, "signed_in"),
-        (BOB, "signed_in"),
-        (ALICE, "banned"),
-        (ALICE, "unbanned"),
-        (BOB, "signed_out"),
-    ]
+    first = [(ALICE, "signed_in"), (BOB, "signed_in"), (ALICE, "banned")]
+    acts = [*first, (ALICE, "unbanned"), (BOB, "signed_out")]
     for day, (subject, action) in enumerate(acts, 1):
         act(database, subject, action, origin={"request_id": f"request-{day}"})
         database.run(
@@ -61,8 +56,8 @@ class TestList:
         response = look()
         assert_ok(response, {"data": [entry], "pagination": pagination(1, 20, 1, 1)})
         assert response.headers["X-Total-Count"] == "1"
-        only = "</admin/audit?page=1&per_page=20>"
-        assert response.headers["Link"] == f'{only}; rel="first", {only}; rel="last"'
+        only = "/admin/audit?page=1&per_page=20"
+        assert links(response) == {"first": only, "last": only}
 
     def test_refusals_of_a_minute_are_one_row_with_a_count(self, look, database):
         for tries in (1, 2, 3):
@@ -71,33 +66,22 @@ class TestList:
         # Two rows when a minute ended between them.
         assert (entry["count"] + sum(entry["count"] for entry in before), len(before)) in ((3, 0), (3, 1))
         assert entry["details"] == {"tries": 3, "of": 10}
-        assert (entry["action"], entry["reason"], entry["actor"], entry["actor_id"]) == (
-            "sign_in_refused",
-            "invalid_credentials",
-            "anonymous",
-            None,
-        )
+        assert (entry["action"], entry["reason"]) == ("sign_in_refused", "invalid_credentials")
+        assert (entry["actor"], entry["actor_id"]) == ("anonymous", None)
 
     def test_act_without_actor_has_nulls(self, look, database):
-        act(
-            database,
-            None,
-            "webhook_disabled",
-            origin={"actor": "service", "ip": None, "network": None, "user_agent": None, "request_id": None},
-        )
+        origin = {"actor": "service"} | dict.fromkeys(("ip", "network", "user_agent", "request_id"))
+        act(database, None, "webhook_disabled", origin=origin)
         (entry,) = look().json["data"]
         assert {entry[name] for name in ("user_id", "actor_id", "ip", "user_agent", "request_id")} == {None}
 
-    def test_newest_acts_come_first(self, look, five):
+    def test_newest_acts_come_first_and_ties_are_broken_by_id(self, look, database, five):
         assert days(look()) == [5, 4, 3, 2, 1]
-
-    def test_ties_are_broken_by_id(self, look, database, five):
         database.run("UPDATE audit_log SET at = '2026-01-01T00:00:00Z'")
         ids = [look(f"?per_page=1&page={page}").json["data"][0]["id"] for page in range(1, 6)]
-        assert ids == sorted(ids, reverse=True)
-        assert len(set(ids)) == 5
+        assert ids == sorted(set(ids), reverse=True)
 
-    def test_administrator_may_read_the_audit_log(self, client, database, carol):
+    def test_administrator_may_read_the_audit_log(self, database, carol):
         session = carol.open_session()
         clear_history(database)
         act(database, ALICE, "signed_in")
@@ -106,92 +90,55 @@ class TestList:
     def test_list_is_empty_without_rows(self, look, database):
         assert_ok(look(), {"data": [], "pagination": pagination(1, 20, 0, 0)})
 
-    def test_reading_changes_nothing(self, look, five, database):
+    def test_audit_log_cannot_be_changed(self, look, client, service_role, five, database):
         before = database.everything()
         look(f"?user={ALICE}&action=banned")
+        for method in ("POST", "PUT", "PATCH", "DELETE"):
+            response = client.open("/admin/audit", method=method, json={}, headers=service_role)
+            assert_error(response, 405, "method_not_allowed")
         assert database.everything() == before
-
-    def test_audit_log_cannot_be_changed(self, client, service_role, five, database):
-        before = database.everything("audit_log")
-        for method in ("post", "put", "patch", "delete"):
-            assert_error(
-                getattr(client, method)("/admin/audit", json={}, headers=service_role),
-                405,
-                "method_not_allowed",
-            )
-        assert database.everything("audit_log") == before
 
 
 class TestFilters:
     @cases(
         ("query", "found"),
         [
-            (f"?user={ALICE}", [4, 3, 1]),
-            (f"?user={BOB}", [5, 2]),
-            ("?user=33333333-3333-3333-3333-333333333333", []),
-            ("?action=signed_in", [2, 1]),
-            ("?action=signed", []),
-            ("?action=SIGNED_IN", []),
-            ("?action=%25", []),
-            ("?action=", []),
-            ("?since=2026-01-04T12:00:00Z", [5, 4]),
-            ("?since=2026-01-04T12:00:00.000001Z", [5]),
-            ("?until=2026-01-02T12:00:00Z", [1]),
-            ("?until=2026-01-02T12:00:00.000001Z", [2, 1]),
-            ("?since=2026-01-02T13:00:00%2B02:00&until=2026-01-04T00:00:00Z", [3, 2]),
-            ("?since=2026-01-04T00:00:00Z&until=2026-01-02T00:00:00Z", []),
-            ("?request_id=request-3", [3]),
-            ("?request_id=request", []),
-            (f"?user={ALICE}&action=signed_in", [1]),
-            (f"?user={BOB}&action=banned", []),
-            (
-                f"?user={ALICE}&since=2026-01-03T00:00:00Z&until=2026-01-04T00:00:00Z&action=banned&request_id=request-3",
-                [3],
-            ),
+            (f"user={ALICE}", [4, 3, 1]),
+            (f"user={BOB}", [5, 2]),
+            ("user=33333333-3333-3333-3333-333333333333", []),
+            ("action=signed_in", [2, 1]),
+            *((f"action={none}", []) for none in ("signed", "SIGNED_IN", "%25", "")),
+            ("since=2026-01-04T12:00:00Z", [5, 4]),
+            ("since=2026-01-04T12:00:00.000001Z", [5]),
+            ("until=2026-01-02T12:00:00Z", [1]),
+            ("until=2026-01-02T12:00:00.000001Z", [2, 1]),
+            ("since=2026-01-02T13:00:00%2B02:00&until=2026-01-04T00:00:00Z", [3, 2]),
+            ("since=2026-01-04T00:00:00Z&until=2026-01-02T00:00:00Z", []),
+            ("request_id=request-3", [3]),
+            ("request_id=request", []),
+            (f"user={ALICE}&action=signed_in", [1]),
+            (f"user={BOB}&action=banned", []),
+            ("since=2026-01-03T00:00:00Z&until=2026-01-04T00:00:00Z&action=banned&request_id=request-3", [3]),
         ],
     )
     def test_filters_are_exact_and_combined_with_and(self, look, five, query, found):
-        response = look(query)
+        response = look(f"?{query}")
         assert days(response) == found
         assert response.json["pagination"]["total"] == len(found)
 
-    @cases(
-        "user",
-        [
-            "",
-            "alice",
-            "alice@example.com",
-            "1",
-            "{11111111-1111-1111-1111-111111111111}",
-            "%00",
-            "' OR true --",
-        ],
-    )
+    @cases("user", ["", "alice", "alice@example.com", "1", f"{{{ALICE}}}", "\0", "' OR true --"])
     def test_malformed_user_id_is_400(self, look, user):
-        assert_error(look(f"?user={quote(user, safe='%')}"), 400, "validation_failed", details=A_SENTENCE)
+        assert_error(look(f"?user={quote(user)}"), 400, "validation_failed", details=A_SENTENCE)
 
-    @cases(
-        "moment",
-        [
-            "",
-            "yesterday",
-            "2026-01-01",
-            "2026-01-01T00:00:00",
-            "0001-01-01T00:00:00%2B14:00",
-            "1767225600",
-            "infinity",
-            "%00",
-        ],
-    )
+    @cases("value", ["", "yesterday", "2026-01-01", "2026-01-01T00:00:00", "1767225600", "infinity", "\0"])
     @cases("name", ["since", "until"])
-    def test_malformed_timestamp_is_400(self, look, name, moment):
-        assert_error(look(f"?{name}={moment}"), 400, "validation_failed", details=A_SENTENCE)
+    def test_malformed_timestamp_is_400(self, look, name, value):
+        assert_error(look(f"?{name}={quote(value)}"), 400, "validation_failed", details=A_SENTENCE)
 
     @cases("name", ["user", "action", "since", "until", "request_id", "page", "per_page"])
     def test_repeated_filter_is_400(self, look, name):
-        assert_error(
-            look(f"?{name}=1&{name}=1"), 400, "validation_failed", details=f"{name}: must be given once"
-        )
+        details = f"{name}: must be given once"
+        assert_error(look(f"?{name}=1&{name}=1"), 400, "validation_failed", details=details)
 
 
 class TestPages:
@@ -199,26 +146,27 @@ class TestPages:
         response = look("?per_page=2&page=2")
         assert (days(response), response.json["pagination"]) == ([3, 2], pagination(2, 2, 5, 3))
 
+    @pytest.mark.parametrize("prefix", ["", "/auth/v1"])
     def test_following_the_links_yields_each_act_once_with_the_same_filters(
-        self, look, client, service_role, five
+        self, client, service_role, five, prefix
     ):
-        response, met = look("?per_page=1&action=signed_in&since=2026-01-01T00:00:00%2B00:00"), []
-        while True:
+        query = "per_page=1&action=signed_in&since=2026-01-01T00:00:00%2B00:00"
+        path, met = f"{prefix}/admin/audit?{query}", []
+        while path:
+            response = client.get(path, headers=service_role)
             met += days(response)
-            if "next" not in links(response):
-                break
-            response = client.get(links(response)["next"], headers=service_role)
+            path = links(response).get("next")
         assert met == [2, 1]
-
-    @pytest.mark.parametrize("page", ["4", "2147483648", "9" * 20])
-    def test_page_beyond_the_last_is_empty(self, look, five, page):
-        response = look(f"?per_page=2&page={page}")
-        assert (days(response), response.json["pagination"]["total"]) == ([], 5)
 
     @cases("value", ["0", "-1", "x", "1.0"])
     @cases("name", ["page", "per_page"])
     def test_page_that_is_not_a_positive_number_is_400(self, look, name, value):
         assert_error(look(f"?{name}={value}"), 400, "validation_failed", details=A_SENTENCE)
+
+    @cases("page", ["4", "2147483648", "9" * 20])
+    def test_page_beyond_the_last_is_empty(self, look, five, page):
+        response = look(f"?per_page=2&page={page}")
+        assert (days(response), response.json["pagination"]["total"]) == ([], 5)
 
 
 @pytest.fixture(scope="class")
@@ -274,7 +222,7 @@ class TestManyRows:
         # order.
         assert not plan.sorts or found.keys() & {"request_id"} or found == ONE | RARE
 
-    @pytest.mark.parametrize("found", [ONE, RARE, REQUEST, ONE | COMMON, ONE | WHEN, RARE | WHEN])
+    @cases("found", [ONE, RARE, REQUEST, ONE | COMMON, ONE | WHEN, RARE | WHEN])
     def test_total_is_counted_from_an_index(self, many, database_url, found):
         plan = plan_of(database_url, "count_audit", most=100_000, **found)
         assert plan.read_whole == set()
@@ -285,8 +233,3 @@ class TestManyRows:
         assert first.json["pagination"] == pagination(1, 20, 100_000, 5_000)
         assert len(client.get("/admin/audit?page=5000", headers=service_role).json["data"]) == 20
         assert client.get("/admin/audit?page=5001", headers=service_role).json["data"] == []
-
-
-def test_audit_log_is_served_under_the_prefix(client, service_role, five):
-    response = client.get("/auth/v1/admin/audit?per_page=2", headers=service_role)
-    assert days(client.get(links(response)["next"], headers=service_role)) == [3, 2]
