@@ -14,6 +14,16 @@ WRONG = (422, "mfa_verification_failed")
 EXPIRED = (422, "mfa_challenge_expired")
 GONE = (404, "mfa_factor_not_found")
 LOW = (403, "insufficient_aal")
+UNPROVED = (400, "reauthentication_needed")
+TOTP = {"factor_type": "totp"}
+
+
+def age(database):
+    """Let the sessions be a day old and without a proof."""
+    database.run(
+        "UPDATE sessions SET created_at = now() - interval '1 day',"
+        " reauthenticated_at = NULL, factor_proved_at = NULL"
+    )
 
 
 def factors_of(session):
@@ -22,9 +32,7 @@ def factors_of(session):
 
 class TestEnrolling:
     def test_response_has_secret_uri_and_qr_code(self, alice):
-        response = alice.open_session().post(
-            "/factors", json={"factor_type": "totp", "friendly_name": "Phone"}
-        )
+        response = alice.open_session().post("/factors", json=TOTP | {"friendly_name": "Phone"})
         totp = response.json["totp"]
         assert_ok(response, {"id": A_UUID, "type": "totp", "friendly_name": "Phone", "totp": totp})
         parsed = pyotp.parse_uri(totp["uri"])
@@ -38,42 +46,28 @@ class TestEnrolling:
         session = alice.open_session()
         assert factors_of(session) is None
         app = enrol(session, "Phone")
-        factor = {
-            "id": app.id,
-            "friendly_name": "Phone",
-            "factor_type": "totp",
-            "created_at": A_TIMESTAMP,
-            "updated_at": A_TIMESTAMP,
-        }
+        factor = {"id": app.id, "friendly_name": "Phone", "factor_type": "totp"}
+        factor |= {"created_at": A_TIMESTAMP, "updated_at": A_TIMESTAMP}
         assert factors_of(session) == [factor | {"status": "unverified"}]
         assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
 
         session = raised(session, app)
         assert factors_of(session) == session.user["factors"] == [factor | {"status": "verified"}]
-        assert [session.claims["aal"], *(method["method"] for method in session.claims["amr"])] == [
-            "aal2",
-            "password",
-            "totp",
-        ]
+        assert session.claims["aal"] == "aal2"
+        assert [method["method"] for method in session.claims["amr"]] == ["password", "totp"]
 
     def test_old_session_needs_a_proof(self, alice, database):
         session = alice.open_session()
         database.run("UPDATE sessions SET created_at = now() - interval '16 minutes'")
-        body = {"factor_type": "totp"}
-        assert_error(session.post("/factors", json=body), 400, "reauthentication_needed", details=A_SENTENCE)
-        assert session.post("/factors", json=body | {"current_password": PASSWORD}).status_code == 200
+        assert_error(session.post("/factors", json=TOTP), *UNPROVED, details=A_SENTENCE)
+        assert session.post("/factors", json=TOTP | {"current_password": PASSWORD}).status_code == 200
 
-    def test_second_factor_needs_the_first(self, alice):
-        first = alice.open_session()
-        _app, raised_session = set_up(first, "Phone")
-        low = alice.sign_in()
-        assert_error(low.post("/factors", json={"factor_type": "totp"}), *LOW)
-        enrol(raised_session, "Tablet")
-        assert_error(
-            raised_session.post("/factors", json={"factor_type": "totp", "friendly_name": "Phone"}),
-            422,
-            "mfa_factor_name_conflict",
-        )
+    def test_second_factor_needs_the_first_and_another_name(self, alice):
+        session = set_up(alice.open_session(), "Phone")[1]
+        assert_error(alice.sign_in().post("/factors", json=TOTP), *LOW)
+        enrol(session, "Tablet")
+        taken = session.post("/factors", json=TOTP | {"friendly_name": "Phone"})
+        assert_error(taken, 422, "mfa_factor_name_conflict")
 
     def test_factor_that_a_thief_began_to_enrol_cannot_be_verified_after_the_first(self, alice):
         thief = alice.open_session()
@@ -92,14 +86,13 @@ class TestEnrolling:
         assert verify(session, second).status_code == 200
 
     def test_longest_issuer_fits_into_the_qr_code(self, alice):
-        session, body = alice.open_session(), {"factor_type": "totp"}
-        assert session.post("/factors", json=body | {"issuer": "😀" * 64}).status_code == 200
-        too_long = session.post("/factors", json=body | {"issuer": "😀" * 65})
+        session = alice.open_session()
+        assert session.post("/factors", json=TOTP | {"issuer": "😀" * 64}).status_code == 200
+        too_long = session.post("/factors", json=TOTP | {"issuer": "😀" * 65})
         assert_error(too_long, 400, "validation_failed", details=A_SENTENCE)
 
     def test_enrolment_expires_after_five_minutes(self, alice, database):
-        session = alice.open_session()
-        app = enrol(session)
+        app = enrol(session := alice.open_session())
         challenge_id = challenge(session, app)
         database.run("UPDATE factors SET created_at = now() - interval '301 seconds'")
         assert_error(verify(session, app, challenge_id=challenge_id), *GONE)
@@ -108,12 +101,11 @@ class TestEnrolling:
     def test_enrolment_can_be_disabled_and_limited(self, make_app, alice):
         session = alice.sign_in()
         off = session.on(make_app(AUTH_MFA_ENABLED="false").test_client())
-        body = {"factor_type": "totp"}
-        assert_error(off.post("/factors", json=body), 422, "mfa_totp_enroll_not_enabled")
+        assert_error(off.post("/factors", json=TOTP), 422, "mfa_totp_enroll_not_enabled")
         limited = session.on(make_app(AUTH_MFA_MAX_ENROLLED_FACTORS="1").test_client())
         spare = enrol(limited)
         full = set_up(limited)[1]
-        assert_error(full.post("/factors", json=body), 422, "too_many_enrolled_mfa_factors")
+        assert_error(full.post("/factors", json=TOTP), 422, "too_many_enrolled_mfa_factors")
         assert factors_of(full)[0]["id"] != spare.id
         assert verify(off, App(factors_of(full)[0]["id"], ""), "000000").status_code == 422
 
@@ -122,7 +114,8 @@ class TestCodes:
     def test_code_of_the_next_and_the_previous_step_are_accepted_in_order(self, alice):
         app, session = set_up(alice.open_session())
         for steps in (0, 1):
-            assert verify(session, app, app.code(steps)).status_code == 200
+            code = app.code(steps)
+            assert verify(session, app, f"{code[:3]} {code[3:]}").status_code == 200
 
     def test_step_before_a_used_one_is_refused(self, alice):
         app = enrol(session := alice.open_session())
@@ -154,11 +147,6 @@ class TestCodes:
         assert {answer.status_code for answer in answers} <= {200, 422, 429}
         assert [answer.status_code for answer in answers].count(200) == 1
 
-    def test_spaces_in_a_code_do_not_matter(self, alice):
-        app = enrol(session := alice.open_session())
-        code = app.code()
-        assert verify(session, app, f"{code[:3]} {code[3:]}").status_code == 200
-
 
 class TestChallenges:
     def test_challenge_takes_five_tries(self, alice):
@@ -170,9 +158,14 @@ class TestChallenges:
 
     def test_challenge_is_good_once_and_for_five_minutes(self, alice, database):
         app = enrol(session := alice.open_session())
-        challenge_id = challenge(session, app)
-        assert verify(session, app, app.code(), challenge_id).status_code == 200
-        assert_error(verify(session, app, app.code(1), challenge_id), *EXPIRED)
+        # The body of the official clients is ignored.
+        before = int(time.time())
+        response = session.post(f"/factors/{app.id}/challenge", json={"factorId": app.id, "channel": None})
+        expires_at = response.json["expires_at"]
+        assert_ok(response, {"id": A_UUID, "type": "totp", "expires_at": expires_at})
+        assert before + 295 <= expires_at <= before + 310
+        assert verify(session, app, app.code(), response.json["id"]).status_code == 200
+        assert_error(verify(session, app, app.code(1), response.json["id"]), *EXPIRED)
         expired = challenge(session, app)
         database.run("UPDATE factor_challenges SET expires_at = now()")
         assert_error(verify(session, app, app.code(1), expired), *EXPIRED)
@@ -190,51 +183,38 @@ class TestChallenges:
         # None of these used up the code.
         assert verify(session, app, app.code()).status_code == 200
 
-    def test_body_of_the_official_clients_is_ignored(self, alice):
-        app = enrol(session := alice.open_session())
-        before = int(time.time())
-        response = session.post(f"/factors/{app.id}/challenge", json={"factorId": app.id, "channel": None})
-        expires_at = response.json["expires_at"]
-        assert_ok(response, {"id": A_UUID, "type": "totp", "expires_at": expires_at})
-        assert before + 295 <= expires_at <= before + 310
-
 
 class TestSessions:
-    def test_first_verification_ends_the_other_sessions(self, alice, database):
+    def test_first_verification_ends_the_other_sessions_and_later_ones_none(self, alice, database):
         old, session = alice.open_session(), alice.open_session()
-        set_up(session)
+        app, session = set_up(session)
         assert_error(old.get("/user"), 401, "session_not_found")
         assert database.value("SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL") == "factor_added"
-
-    def test_later_verifications_end_none(self, alice):
-        app, session = set_up(alice.open_session())
         low = alice.sign_in()
         raised(session, enrol(session))
         raised(alice.sign_in(), app)
         assert low.get("/user").status_code == 200
 
-    def test_refresh_keeps_the_level(self, alice):
-        _app, session = set_up(alice.open_session())
-        claims = session.refreshed().claims
-        assert (claims["aal"], claims["amr"]) == ("aal2", session.claims["amr"])
-
-    def test_tokens_from_before_the_verification_do_not_rise(self, alice):
+    def test_tokens_from_before_the_verification_do_not_rise_and_a_refresh_keeps_the_level(self, alice):
         app, _session = set_up(alice.open_session())
         low = alice.sign_in()
         high = raised(low, app)
         assert_error(low.put("/user", json={"password": "Another-Horse-1"}), *LOW)
+        claims = high.refreshed().claims
+        assert (claims["aal"], claims["amr"]) == ("aal2", high.claims["amr"])
         assert high.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
         assert_error(low.refresh(), 400, "refresh_token_already_used")
 
     def test_introspection_returns_the_level(self, alice, client, service_role):
         app, session = set_up(alice.open_session())
 
-        def level(token):
-            return client.post("/introspect", json={"token": token}, headers=service_role).json["aal"]
+        def level():
+            body = {"token": session.access_token}
+            return client.post("/introspect", json=body, headers=service_role).json["aal"]
 
-        assert level(session.access_token) == "aal2"
+        assert level() == "aal2"
         assert session.delete(f"/factors/{app.id}").status_code == 200
-        assert level(session.access_token) == "aal1"
+        assert level() == "aal1"
 
 
 class TestRemoving:
@@ -244,19 +224,29 @@ class TestRemoving:
         assert factors_of(session) is None
         assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
 
-    def test_removal_needs_aal2_and_a_proof(self, alice, database):
+    @pytest.mark.parametrize("given", ["with the removal", "before"])
+    def test_removal_needs_aal2_and_a_proof(self, alice, database, given):
         app, session = set_up(alice.open_session())
         assert_error(alice.sign_in().delete(f"/factors/{app.id}"), *LOW)
-        database.run(
-            "UPDATE sessions SET created_at = now() - interval '1 day',"
-            " reauthenticated_at = NULL, factor_proved_at = NULL"
-        )
-        assert_error(session.delete(f"/factors/{app.id}"), 400, "reauthentication_needed", details=A_SENTENCE)
-        assert session.delete(f"/factors/{app.id}", json={"factor_code": app.code()}).status_code == 200
+        age(database)
+        assert_error(session.delete(f"/factors/{app.id}"), *UNPROVED, details=A_SENTENCE)
+        proof = {"factor_code": app.code()}
+        if given == "before":
+            assert session.post("/reauthenticate", json=proof).status_code == 200
+        body = {"json": proof} if given == "with the removal" else {}
+        assert session.delete(f"/factors/{app.id}", **body).status_code == 200
+
+    def test_wrong_or_used_code_is_no_proof(self, alice):
+        app = enrol(session := alice.open_session())
+        used = app.code()
+        session = session_of(session.client, verify(session, app, used))
+        for code in (used, app.wrong_code(), ""):
+            response = session.post("/reauthenticate", json={"factor_code": code})
+            assert_error(response, 400, "reauthentication_not_valid", details=A_SENTENCE)
 
     def test_unverified_factor_is_removed_without_either(self, alice, database):
         app = enrol(session := alice.open_session())
-        database.run("UPDATE sessions SET created_at = now() - interval '1 day'")
+        age(database)
         assert session.delete(f"/factors/{app.id}").status_code == 200
 
     def test_only_sessions_whose_level_came_from_the_factor_fall(self, alice):
@@ -265,50 +255,22 @@ class TestRemoving:
         assert first.delete(f"/factors/{phone.id}").status_code == 200
         assert [one.refreshed().claims["aal"] for one in (first, second)] == ["aal1", "aal2"]
 
-    @pytest.mark.parametrize("id", ["nonsense", "7c4e0a52-5c1f-4d3c-9d5e-2a1f0c9b8e77"])
-    def test_unknown_factor_is_not_found(self, alice, id):
-        assert_error(alice.sign_in().delete(f"/factors/{id}"), *GONE)
-
-    def test_factor_of_another_user_is_not_found(self, alice, bob):
+    def test_unknown_factor_or_that_of_another_user_is_not_found(self, alice, bob):
         app, session = set_up(alice.open_session())
-        assert_error(bob.sign_in().delete(f"/factors/{app.id}"), *GONE)
+        stranger = bob.sign_in()
+        for id in ("nonsense", "7c4e0a52-5c1f-4d3c-9d5e-2a1f0c9b8e77", app.id):
+            assert_error(stranger.delete(f"/factors/{id}"), *GONE)
         assert factors_of(session)
 
 
-class TestReauthentication:
-    def test_code_of_a_factor_is_a_proof(self, alice, database):
-        app, session = set_up(alice.open_session())
-        database.run(
-            "UPDATE sessions SET created_at = now() - interval '1 day',"
-            " reauthenticated_at = NULL, factor_proved_at = NULL"
-        )
-        assert session.post("/reauthenticate", json={"factor_code": app.code()}).status_code == 200
-        assert session.delete(f"/factors/{app.id}").status_code == 200
-
-    def test_wrong_or_used_code_is_none(self, alice):
-        app = enrol(session := alice.open_session())
-        used = app.code()
-        session = session_of(session.client, verify(session, app, used))
-        for code in (used, app.wrong_code(), ""):
-            assert_error(
-                session.post("/reauthenticate", json={"factor_code": code}),
-                400,
-                "reauthentication_not_valid",
-                details=A_SENTENCE,
-            )
-
-
-class TestAdministration:
-    def test_service_role_lists_and_removes_factors(self, alice, client, service_role):
-        app, session = set_up(alice.open_session(), "Phone")
-        path = f"/admin/users/{alice.id}/factors"
-        assert_ok(client.get(path, headers=service_role), session.user["factors"])
-        assert_error(session.get(path), 403, "insufficient_permissions")
-        assert_ok(client.delete(f"{path}/{app.id}", headers=service_role), {"id": app.id})
-        assert_error(client.delete(f"{path}/{app.id}", headers=service_role), *GONE)
-        assert factors_of(session) is None
-
-    def test_unknown_user_is_not_found(self, client, service_role, bob):
-        path = f"/admin/users/{'0' * 8}-0000-0000-0000-{'0' * 12}/factors"
-        assert_error(client.get(path, headers=service_role), 404, "user_not_found")
-        assert_error(client.delete(f"{path}/{bob.id}", headers=service_role), 404, "user_not_found")
+def test_service_role_lists_and_removes_factors(alice, bob, client, service_role):
+    app, session = set_up(alice.open_session(), "Phone")
+    path = f"/admin/users/{alice.id}/factors"
+    assert_ok(client.get(path, headers=service_role), session.user["factors"])
+    assert_error(session.get(path), 403, "insufficient_permissions")
+    assert_ok(client.delete(f"{path}/{app.id}", headers=service_role), {"id": app.id})
+    assert_error(client.delete(f"{path}/{app.id}", headers=service_role), *GONE)
+    assert factors_of(session) is None
+    unknown = f"/admin/users/{'0' * 8}-0000-0000-0000-{'0' * 12}/factors"
+    assert_error(client.get(unknown, headers=service_role), 404, "user_not_found")
+    assert_error(client.delete(f"{unknown}/{bob.id}", headers=service_role), 404, "user_not_found")
