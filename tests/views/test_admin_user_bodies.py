@@ -20,7 +20,7 @@ def send(request, client, service_role, alice):
     """Create Dave, or change Alice."""
     path, body = "/admin/users", {"email": "dave@example.com"}
     if request.param == "PUT":
-        path, body = f"{path}/{alice.id}", {"user_metadata": {"x": 1}}
+        path, body = f"{path}/{alice.id}", {}
     return lambda more: client.open(path, method=request.param, json=body | more, headers=service_role)
 
 

@@ -1,6 +1,7 @@
 """POST /factors, its challenges and verifications, and DELETE /factors/{id}."""
 
 import time
+from typing import Any
 
 import pyotp
 import pytest
@@ -46,8 +47,8 @@ class TestEnrolling:
         session = alice.open_session()
         assert factors_of(session) is None
         app = enrol(session, "Phone")
-        factor = {"id": app.id, "friendly_name": "Phone", "factor_type": "totp"}
-        factor |= {"created_at": A_TIMESTAMP, "updated_at": A_TIMESTAMP}
+        times: dict[str, Any] = dict.fromkeys(("created_at", "updated_at"), A_TIMESTAMP)
+        factor = times | {"id": app.id, "friendly_name": "Phone", "factor_type": "totp"}
         assert factors_of(session) == [factor | {"status": "unverified"}]
         assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
 
