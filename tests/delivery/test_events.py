@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.delivery import factor_stories  # noqa: F401
+from tests.support import passkeys
 from tests.support.answers import A_TIMESTAMP, A_UUID
+from tests.support.authenticator import Authenticator
 from tests.support.cast import PASSWORD, refresh, register
+from tests.support.contract import routes
+from tests.support.factors import challenge, enrol, set_up
 from tests.support.links import (
     CHALLENGE,
     OTHER_PHONE,
@@ -21,69 +24,313 @@ from tests.support.links import (
 )
 from tests.support.links import query as query_of
 from tests.support.stories import STORIES, World, story
-from tests.test_contract import routes
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
 NEW_PASSWORD = "New-Horse-2"
+ALICE, BOB, CAROL, DAVE, NEW = (f"{name}@example.com" for name in ("alice", "bob", "carol", "dave", "new"))
 # Routes that change nothing about a user.
 WITHOUT_EVENTS = {("post", "/introspect"), ("post", "/link-identity"), ("post", "/sso")}
 
 
 @pytest.fixture
 def world(service, service_role, outbox, database, google) -> World:
-    google.person = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
+    google.person = {"sub": "alice-at-google", "email": ALICE, "email_verified": True}
     return World(service, service.client, service_role, outbox, database, google)
 
 
-def dave(**more: Any) -> dict[str, Any]:
-    return {"email": "dave@example.com", "password": PASSWORD, **more}
+# The headers of a caller, and the ids of what it has.
+Caller = tuple[dict[str, str], dict[str, str]]
 
 
-@story("post /signup", "user.created", "user_created")
-def signing_up(world: World) -> Callable[[], Any]:
-    return lambda: world.client.post("/signup", json=dave())
+def by_anyone(world: World) -> Caller:
+    return {}, {}
 
 
-@story("post /signup", "user.created", "user_created")
-def signing_up_by_phone(world: World) -> Callable[[], Any]:
-    return lambda: world.client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
+def by_alice(world: World) -> Caller:
+    ids = {
+        "session_id": world.session().id,
+        "identity_id": world.database.one("SELECT id FROM identities").id,
+    }
+    return world.session().authorization, ids
 
 
-@story("post /signup", "", "message_requested")
-def signing_up_again(world: World) -> Callable[[], Any]:
-    world.client.post("/signup", json=dave())
-    world.database.run("DELETE FROM failure_counts")
-    return lambda: world.client.post("/signup", json=dave())
+def by_alice_after_two_days(world: World) -> Caller:
+    headers, ids = by_alice(world)
+    world.database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
+    return headers, ids
 
 
-@story("post /signup", "", "")
-def signing_up_with_a_taken_address(world: World) -> Callable[[], Any]:
-    email = world.alice.email
-    return lambda: world.client.post("/signup", json={"email": email, "password": PASSWORD})
+def by_alice_with_an_app(world: World) -> Caller:
+    app, session = set_up(world.session())
+    return session.authorization, {"factor_id": app.id}
 
 
-@story("post /token", "auth.login", "signed_in")
-def signing_in(world: World) -> Callable[[], Any]:
-    return world.alice.try_to_sign_in
+def by_alice_with_a_passkey(world: World) -> Caller:
+    authenticator, passkey = passkeys.register(world.session())
+    return passkeys.sign_in(world.client, authenticator).authorization, {"passkey_id": passkey["id"]}
 
 
-@story("post /token", "", "")
-def signing_in_with_a_wrong_password(world: World) -> Callable[[], Any]:
-    alice = world.alice
-    return lambda: alice.try_to_sign_in("Wrong-Horse-1")
+def by_alice_with_google(world: World) -> Caller:
+    assert world.alice.id
+    coming_back(world)()
+    google = world.database.value("SELECT id FROM identities WHERE provider = 'google'")
+    return world.session().authorization, {"identity_id": google}
 
 
-@story("post /token", "", "")
+def by_the_service_role(world: World) -> Caller:
+    return world.service_role, {}
+
+
+def by_the_service_role_about_an_app(world: World) -> Caller:
+    return world.service_role, by_alice_with_an_app(world)[1]
+
+
+def by_the_service_role_about_a_passkey(world: World) -> Caller:
+    return world.service_role, by_alice_with_a_passkey(world)[1]
+
+
+def by_the_service_role_to_nobody(world: World) -> Caller:
+    return world.service_role, {"user_id": "00000000-0000-0000-0000-000000000000"}
+
+
+def requests(caller: Callable[[World], Caller], *rows: tuple[str, Any, str, str]) -> None:
+    """Register stories of requests by a caller: route, body, events and acts of each."""
+
+    def tell(route: str, body: Any, events: str, acts: str) -> None:
+        @story(route.partition("?")[0], events, acts)
+        def send(world: World) -> Callable[[], Any]:
+            known = {"user_id": world.alice.id, "webhook_id": world.database.value("SELECT id FROM webhooks")}
+            headers, ids = caller(world)
+            for email, role in ((BOB, None), (CAROL, "admin")):
+                register(world.client, world.service_role, email, role)
+            method, path = route.format_map(known | ids).split()
+            return lambda: world.client.open(path, method=method.upper(), json=body, headers=headers)
+
+        send.__name__ = f"{caller.__name__}: {route}"
+
+    for row in rows:
+        tell(*row)
+
+
+requests(
+    by_anyone,
+    ("post /signup", {"email": DAVE, "password": PASSWORD}, "user.created", "user_created"),
+    ("post /signup", {"phone": PHONE, "password": PASSWORD}, "user.created", "user_created"),
+    ("post /signup", {"email": ALICE, "password": PASSWORD}, "", ""),
+    ("post /token?grant_type=password", {"email": ALICE, "password": PASSWORD}, "auth.login", "signed_in"),
+    ("post /token?grant_type=password", {"email": ALICE, "password": "Wrong-Horse-1"}, "", ""),
+    ("post /login-admin", {"email": CAROL, "password": PASSWORD}, "auth.login", "signed_in"),
+    ("post /login-admin", {"email": ALICE, "password": PASSWORD}, "", ""),
+    ("post /magiclink", {"email": DAVE}, "user.created", "user_created message_requested"),
+    ("post /magiclink", {"email": ALICE}, "", "message_requested"),
+    ("post /magiclink", {"email": DAVE, "create_user": False}, "", "message_requested"),
+    ("post /otp", {"phone": PHONE}, "user.created", "user_created message_requested"),
+    ("post /recover", {"email": ALICE}, "", "message_requested"),
+    ("post /passkeys/authentication/options", {}, "", ""),
+)
+requests(
+    by_alice,
+    ("get /reauthenticate", None, "", "message_requested"),
+    ("post /reauthenticate", {"current_password": PASSWORD}, "", "reauthenticated"),
+    ("put /user", {"data": {"name": "Alice"}}, "user.updated", "user_changed"),
+    (
+        "put /user",
+        {"data": {}, "password": NEW_PASSWORD, "email": NEW, "phone": PHONE},
+        "user.updated",
+        "password_changed email_change_requested phone_change_requested user_changed",
+    ),
+    ("put /user", {"email": BOB, "data": {"name": "Alice"}}, "", ""),
+    ("delete /user", None, "user.deleted", "user_deleted"),
+    ("delete /user/identities/{identity_id}", None, "", ""),
+    ("delete /sessions/{session_id}", None, "auth.logout", "session_ended"),
+    ("post /factors", {"factor_type": "totp"}, "", ""),
+    ("post /passkeys/registration/options", {}, "", ""),
+)
+requests(by_alice_after_two_days, ("put /user", {"password": NEW_PASSWORD}, "", ""))
+requests(
+    by_alice_with_an_app,
+    ("post /factors/{factor_id}/challenge", {}, "", ""),
+    ("delete /factors/{factor_id}", None, "user.updated", "factor_removed"),
+    ("post /recovery_codes", {}, "", "recovery_codes_created"),
+)
+requests(
+    by_alice_with_a_passkey,
+    ("patch /passkeys/{passkey_id}", {"friendly_name": "Laptop"}, "user.updated", "passkey_renamed"),
+    ("delete /passkeys/{passkey_id}", None, "user.updated", "passkey_removed"),
+)
+requests(
+    by_alice_with_google,
+    ("delete /user/identities/{identity_id}", None, "user.updated", "identity_unlinked"),
+)
+requests(
+    by_the_service_role,
+    ("post /admin/users", {"email": DAVE, "password": PASSWORD}, "user.created", "user_created"),
+    ("post /admin/users", {"email": ALICE}, "", ""),
+    ("put /admin/users/{user_id}", {"app_metadata": {"plan": "gold"}}, "user.updated", "user_changed"),
+    (
+        "put /admin/users/{user_id}",
+        {"password": NEW_PASSWORD, "email": NEW, "phone": OTHER_PHONE}
+        | {"phone_confirm": True, "role": "admin", "ban_duration": "1h"},
+        "user.updated",
+        "password_changed email_changed email_unconfirmed phone_changed phone_confirmed role_changed banned",
+    ),
+    ("delete /admin/users/{user_id}", {}, "user.deleted", "user_deleted"),
+    ("post /admin/users/{user_id}/logout", {}, "auth.logout", "signed_out"),
+    (
+        "post /admin/generate_link",
+        {"type": "signup", "email": DAVE, "password": PASSWORD},
+        "user.created",
+        "user_created link_generated",
+    ),
+    ("post /admin/generate_link", {"type": "magiclink", "email": ALICE}, "", "link_generated"),
+    ("post /admin/generate_link", {"type": "magiclink", "email": DAVE}, "", ""),
+    ("post /invite", {"email": ALICE}, "", ""),
+    ("post /admin/webhooks", {"url": "https://127.0.0.1/"}, "", "webhook_created"),
+    (
+        "put /admin/webhooks/{webhook_id}",
+        {"description": "Ours", "rotate_secret": True, "disabled": True},
+        "",
+        "webhook_changed webhook_secret_rotated webhook_disabled",
+    ),
+    ("delete /admin/webhooks/{webhook_id}", {}, "", "webhook_deleted"),
+    ("post /admin/webhooks/{webhook_id}/test", {}, "user.updated", "webhook_tested"),
+)
+requests(
+    by_the_service_role_about_an_app,
+    ("delete /admin/users/{user_id}/factors/{factor_id}", {}, "user.updated", "factor_removed"),
+)
+requests(
+    by_the_service_role_about_a_passkey,
+    ("delete /admin/users/{user_id}/passkeys/{passkey_id}", {}, "user.updated", "passkey_removed"),
+)
+requests(
+    by_the_service_role_to_nobody,
+    ("put /admin/users/{user_id}", {"role": "admin"}, "", ""),
+    ("delete /admin/users/{user_id}", {}, "", ""),
+)
+
+
+def messages(route: str, use: Callable[[Any, Any], Any], *rows: tuple[str, str, str]) -> None:
+    """Register stories of links and codes: kind of the message, events and acts of each."""
+
+    def tell(kind: str, events: str, acts: str) -> None:
+        @story(route, events, acts)
+        def send(world: World) -> Callable[[], Any]:
+            sent = world.sent(kind)
+            return lambda: use(world.client, sent)
+
+        send.__name__ = f"{route} of {kind}"
+
+    for row in rows:
+        tell(*row)
+
+
+messages(
+    "get /verify",
+    lambda client, sent: follow(client, sent.kind, sent.token),
+    ("signup", "user.updated auth.login", "email_confirmed signed_in"),
+    ("email_change", "user.updated", "email_changed"),
+)
+messages(
+    "post /verify",
+    lambda client, sent: type_in(client, sent.kind, sent.to, sent.code),
+    ("sms", "user.updated auth.login", "phone_confirmed signed_in"),
+    ("phone_change", "user.updated auth.login", "phone_changed signed_in"),
+)
+messages(
+    "post /verify",
+    lambda client, sent: hand_in(client, sent.kind, sent.token),
+    ("invite", "user.updated auth.login", "email_confirmed signed_in"),
+)
+messages(
+    "post /verify",
+    lambda client, sent: press(client, sent.kind, sent.token, action="decline"),
+    ("signup", "user.deleted", "user_deleted"),
+)
+messages(
+    "post /verify",
+    lambda client, sent: type_in(client, sent.kind, sent.to, sent.wrong_code),
+    ("magiclink", "", ""),
+)
+
+
+def told_twice(route: str, events: str, acts: str, repeated: str) -> Callable[[Any], Any]:
+    """Register a story, and one in which its request is sent again, with no events but these acts."""
+
+    def tell(prepare: Callable[[World], Callable[[], Any]]) -> Callable[[World], Callable[[], Any]]:
+        @story(route, "", repeated)
+        def again(world: World) -> Callable[[], Any]:
+            act = prepare(world)
+            act()
+            world.database.run("DELETE FROM failure_counts")
+            return act
+
+        again.__name__ = f"{prepare.__name__}_again"
+        return story(route, events, acts)(prepare)
+
+    return tell
+
+
+@told_twice("post /signup", "user.created", "user_created", "message_requested")
+def signing_up_with_a_challenge(world: World) -> Callable[[], Any]:
+    body = {"email": DAVE, "password": PASSWORD, **WITH_CHALLENGE}
+    return lambda: world.client.post("/signup", json=body)
+
+
+@told_twice("post /token", "", "", "")
 def refreshing(world: World) -> Callable[[], Any]:
     return world.session().refresh
 
 
-@story("post /token", "", "")
-def refreshing_twice(world: World) -> Callable[[], Any]:
+@told_twice("post /token", "auth.login", "signed_in", "authorization_code_reused")
+def exchanging_a_code(world: World) -> Callable[[], Any]:
+    world.client.post("/magiclink", json={"email": world.alice.email, **WITH_CHALLENGE})
+    code = query_of(follow(world.client, "magiclink", world.outbox.last(kind="magiclink").token))["code"]
+    body = {"auth_code": code, "code_verifier": VERIFIER}
+    return lambda: world.client.post("/token?grant_type=pkce", json=body)
+
+
+@told_twice("post /admin/invite", "user.created", "user_created invited", "invited")
+def inviting(world: World) -> Callable[[], Any]:
+    return lambda: world.administer("POST", "/admin/invite", {"email": DAVE})
+
+
+@told_twice("get /verify", "auth.login", "signed_in", "")
+def following_a_magic_link(world: World) -> Callable[[], Any]:
+    token = world.sent("magiclink").token
+    return lambda: follow(world.client, "magiclink", token)
+
+
+@told_twice("post /logout", "auth.logout", "signed_out", "")
+def logging_out(world: World) -> Callable[[], Any]:
     session = world.session()
-    session.refresh()
-    return session.refresh
+    return lambda: session.post("/logout")
+
+
+@told_twice("get /callback", "user.created auth.login", "user_created signed_in", "")
+def signing_in_with_a_provider_as_a_new_user(world: World) -> Callable[[], Any]:
+    return coming_back(world)
+
+
+@story("post /resend", "", "message_requested")
+def requesting_another_link_of_a_sign_up(world: World) -> Callable[[], Any]:
+    signing_up_with_a_challenge(world)()
+    return lambda: world.client.post("/resend", json={"type": "signup", "email": DAVE})
+
+
+@story("get /verify", "user.updated", "email_confirmed")
+def following_a_link_for_a_code(world: World) -> Callable[[], Any]:
+    signing_up_with_a_challenge(world)()
+    token = world.outbox.last(DAVE, "signup").token
+    return lambda: follow(world.client, "signup", token)
+
+
+@story("put /admin/webhooks/{webhook_id}", "", "webhook_enabled")
+def enabling_a_webhook(world: World) -> Callable[[], Any]:
+    path = f"/admin/webhooks/{world.database.value('SELECT id FROM webhooks')}"
+    world.administer("PUT", path, {"disabled": True})
+    return lambda: world.administer("PUT", path, {"disabled": False})
 
 
 @story("post /token", "", "refresh_token_repeated")
@@ -104,115 +351,12 @@ def using_a_stolen_refresh_token(world: World) -> Callable[[], Any]:
     return session.refresh
 
 
-@story("post /token", "auth.login", "signed_in")
-def exchanging_a_code(world: World) -> Callable[[], Any]:
-    return exchange(world)
-
-
-@story("post /token", "", "authorization_code_reused")
-def exchanging_a_code_again(world: World) -> Callable[[], Any]:
-    exchanged = exchange(world)
-    exchanged()
-    return exchanged
-
-
-def exchange(world: World) -> Callable[[], Any]:
-    email = world.alice.email
-    world.client.post("/magiclink", json={"email": email, **WITH_CHALLENGE})
-    code = query_of(follow(world.client, "magiclink", world.outbox.last(email, "magiclink").token))["code"]
-    return lambda: world.client.post(
-        "/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
-    )
-
-
-@story("post /login-admin", "auth.login", "signed_in")
-def signing_in_as_an_administrator(world: World) -> Callable[[], Any]:
-    carol = register(world.client, world.service_role, "carol@example.com", "admin")
-    return lambda: world.client.post("/login-admin", json={"email": carol.email, "password": PASSWORD})
-
-
-@story("post /login-admin", "", "")
-def signing_in_as_an_administrator_without_the_role(world: World) -> Callable[[], Any]:
-    email = world.alice.email
-    return lambda: world.client.post("/login-admin", json={"email": email, "password": PASSWORD})
-
-
-@story("post /magiclink", "user.created", "user_created message_requested")
-def requesting_a_link_for_a_new_address(world: World) -> Callable[[], Any]:
-    return lambda: world.client.post("/magiclink", json={"email": "dave@example.com"})
-
-
-@story("post /magiclink", "", "message_requested")
-def requesting_a_link(world: World) -> Callable[[], Any]:
-    email = world.alice.email
-    return lambda: world.client.post("/magiclink", json={"email": email})
-
-
-@story("post /magiclink", "", "message_requested")
-def requesting_a_link_for_an_unknown_address(world: World) -> Callable[[], Any]:
-    return lambda: world.client.post("/magiclink", json={"email": "nobody@example.com", "create_user": False})
-
-
-@story("post /otp", "user.created", "user_created message_requested")
-def requesting_a_code_for_a_new_address(world: World) -> Callable[[], Any]:
-    return lambda: world.client.post("/otp", json={"phone": PHONE})
-
-
-@story("post /recover", "", "message_requested")
-def recovering(world: World) -> Callable[[], Any]:
-    email = world.alice.email
-    return lambda: world.client.post("/recover", json={"email": email})
-
-
-@story("post /resend", "", "message_requested")
-def requesting_another_link_of_a_sign_up(world: World) -> Callable[[], Any]:
-    world.client.post("/signup", json=dave())
-    return lambda: world.client.post("/resend", json={"type": "signup", "email": "dave@example.com"})
-
-
-@story("get /reauthenticate", "", "message_requested")
-def requesting_a_code_to_reauthenticate(world: World) -> Callable[[], Any]:
-    session = world.session()
-    return lambda: session.get("/reauthenticate")
-
-
-@story("post /reauthenticate", "", "reauthenticated")
-def reauthenticating_with_the_password(world: World) -> Callable[[], Any]:
-    session = world.session()
-    return lambda: session.post("/reauthenticate", json={"current_password": PASSWORD})
-
-
 @story("post /reauthenticate", "", "reauthenticated")
 def reauthenticating_with_a_code(world: World) -> Callable[[], Any]:
     session = world.session()
     session.get("/reauthenticate")
     nonce = world.outbox.last("alice@example.com", "reauthentication").code
     return lambda: session.post("/reauthenticate", json={"nonce": nonce})
-
-
-@story("get /verify", "user.updated auth.login", "email_confirmed signed_in")
-def following_the_link_of_a_sign_up(world: World) -> Callable[[], Any]:
-    token = world.sent("signup").token
-    return lambda: follow(world.client, "signup", token)
-
-
-@story("get /verify", "auth.login", "signed_in")
-def following_a_magic_link(world: World) -> Callable[[], Any]:
-    token = world.sent("magiclink").token
-    return lambda: follow(world.client, "magiclink", token)
-
-
-@story("get /verify", "user.updated", "email_confirmed")
-def following_a_link_for_a_code(world: World) -> Callable[[], Any]:
-    world.client.post("/signup", json=dave(**WITH_CHALLENGE))
-    token = world.outbox.last("dave@example.com", "signup").token
-    return lambda: follow(world.client, "signup", token)
-
-
-@story("get /verify", "user.updated", "email_changed")
-def following_the_link_of_a_new_address(world: World) -> Callable[[], Any]:
-    token = world.sent("email_change").token
-    return lambda: follow(world.client, "email_change", token)
 
 
 @story("get /verify", "user.updated", "change_undone")
@@ -222,70 +366,11 @@ def following_the_undo_link(world: World) -> Callable[[], Any]:
     return lambda: follow(world.client, "undo", token)
 
 
-@story("get /verify", "", "")
-def following_a_link_again(world: World) -> Callable[[], Any]:
-    token = world.sent("magiclink").token
-    follow(world.client, "magiclink", token)
-    return lambda: follow(world.client, "magiclink", token)
-
-
-@story("post /verify", "user.updated auth.login", "phone_confirmed signed_in")
-def verifying_the_code_of_an_sms(world: World) -> Callable[[], Any]:
-    sent = world.sent("sms")
-    return lambda: type_in(world.client, "sms", sent.to, sent.code)
-
-
-@story("post /verify", "user.updated auth.login", "phone_changed signed_in")
-def verifying_the_code_of_a_new_phone(world: World) -> Callable[[], Any]:
-    sent = world.sent("phone_change")
-    return lambda: type_in(world.client, "phone_change", sent.to, sent.code)
-
-
-@story("post /verify", "user.updated auth.login", "email_confirmed signed_in")
-def accepting_an_invitation(world: World) -> Callable[[], Any]:
-    token = world.sent("invite").token
-    return lambda: hand_in(world.client, "invite", token)
-
-
 @story("post /verify", "user.updated auth.login", "password_changed signed_in")
 def recovering_with_a_password_chosen_by_an_administrator(world: World) -> Callable[[], Any]:
     body = {"type": "recovery", "email": world.alice.email, "password": NEW_PASSWORD}
     token = world.administer("POST", "/admin/generate_link", body).json["hashed_token"]
     return lambda: hand_in(world.client, "recovery", token)
-
-
-@story("post /verify", "user.deleted", "user_deleted")
-def declining_a_sign_up(world: World) -> Callable[[], Any]:
-    token = world.sent("signup").token
-    return lambda: press(world.client, "signup", token, action="decline")
-
-
-@story("post /verify", "", "")
-def verifying_a_wrong_code(world: World) -> Callable[[], Any]:
-    sent = world.sent("magiclink")
-    return lambda: type_in(world.client, "magiclink", sent.to, sent.wrong_code)
-
-
-@story("put /user", "user.updated", "user_changed")
-def changing_metadata(world: World) -> Callable[[], Any]:
-    session = world.session()
-    return lambda: session.put("/user", json={"data": {"name": "Alice"}})
-
-
-@story(
-    "put /user", "user.updated", "password_changed email_change_requested phone_change_requested user_changed"
-)
-def changing_everything(world: World) -> Callable[[], Any]:
-    session = world.session()
-    body = {"data": {}, "password": NEW_PASSWORD, "email": "new@example.com", "phone": PHONE}
-    return lambda: session.put("/user", json=body)
-
-
-@story("put /user", "", "")
-def changing_to_a_taken_address(world: World) -> Callable[[], Any]:
-    session = world.session()
-    register(world.client, world.service_role, "bob@example.com")
-    return lambda: session.put("/user", json={"email": "bob@example.com", "data": {"name": "Alice"}})
 
 
 @story("put /user", "user.updated", "reauthenticated password_changed")
@@ -297,39 +382,6 @@ def changing_the_password_with_a_code(world: World) -> Callable[[], Any]:
     return lambda: session.put("/user", json={"password": NEW_PASSWORD, "nonce": nonce})
 
 
-@story("put /user", "", "")
-def changing_the_password_in_an_old_session(world: World) -> Callable[[], Any]:
-    session = world.session()
-    world.database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
-    return lambda: session.put("/user", json={"password": NEW_PASSWORD})
-
-
-@story("delete /user", "user.deleted", "user_deleted")
-def deleting_the_own_account(world: World) -> Callable[[], Any]:
-    session = world.session()
-    return lambda: session.delete("/user")
-
-
-@story("post /logout", "auth.logout", "signed_out")
-def logging_out(world: World) -> Callable[[], Any]:
-    session = world.session()
-    world.session()
-    return lambda: session.post("/logout")
-
-
-@story("post /logout", "", "")
-def logging_out_twice(world: World) -> Callable[[], Any]:
-    session = world.session()
-    session.post("/logout")
-    return lambda: session.post("/logout")
-
-
-@story("delete /sessions/{session_id}", "auth.logout", "session_ended")
-def ending_a_session(world: World) -> Callable[[], Any]:
-    session, other = world.session(), world.session()
-    return lambda: session.delete(f"/sessions/{other.id}")
-
-
 @story("delete /sessions/{session_id}", "", "")
 def ending_a_session_of_another_user(world: World) -> Callable[[], Any]:
     session = world.session()
@@ -337,137 +389,10 @@ def ending_a_session_of_another_user(world: World) -> Callable[[], Any]:
     return lambda: session.delete(f"/sessions/{other.id}")
 
 
-@story("post /admin/users", "user.created", "user_created")
-def creating_a_user(world: World) -> Callable[[], Any]:
-    return lambda: world.administer("POST", "/admin/users", dave())
-
-
-@story("post /admin/users", "", "")
-def creating_an_existing_user(world: World) -> Callable[[], Any]:
-    email = world.alice.email
-    return lambda: world.administer("POST", "/admin/users", {"email": email})
-
-
-@story("put /admin/users/{user_id}", "user.updated", "user_changed")
-def changing_the_metadata_of_a_user(world: World) -> Callable[[], Any]:
-    return world.change_alice(app_metadata={"plan": "gold"})
-
-
-@story(
-    "put /admin/users/{user_id}",
-    "user.updated",
-    "password_changed email_changed email_unconfirmed phone_changed phone_confirmed role_changed banned",
-)
-def changing_every_member_of_a_user(world: World) -> Callable[[], Any]:
-    return world.change_alice(
-        password=NEW_PASSWORD,
-        email="new@example.com",
-        phone=OTHER_PHONE,
-        phone_confirm=True,
-        role="admin",
-        ban_duration="1h",
-    )
-
-
 @story("put /admin/users/{user_id}", "user.updated", "unbanned")
 def lifting_a_ban(world: World) -> Callable[[], Any]:
     world.change_alice(ban_duration="permanent")()
     return world.change_alice(ban_duration=None)
-
-
-@story("put /admin/users/{user_id}", "", "")
-def changing_an_unknown_user(world: World) -> Callable[[], Any]:
-    return lambda: world.administer(
-        "PUT", "/admin/users/00000000-0000-0000-0000-000000000000", {"role": "admin"}
-    )
-
-
-@story("delete /admin/users/{user_id}", "user.deleted", "user_deleted")
-def deleting_a_user(world: World) -> Callable[[], Any]:
-    path = f"/admin/users/{world.alice.id}"
-    return lambda: world.administer("DELETE", path)
-
-
-@story("delete /admin/users/{user_id}", "", "")
-def deleting_an_unknown_user(world: World) -> Callable[[], Any]:
-    return lambda: world.administer("DELETE", "/admin/users/00000000-0000-0000-0000-000000000000")
-
-
-@story("post /admin/users/{user_id}/logout", "auth.logout", "signed_out")
-def logging_a_user_out(world: World) -> Callable[[], Any]:
-    path = f"/admin/users/{world.alice.id}/logout"
-    return lambda: world.administer("POST", path)
-
-
-@story("post /admin/generate_link", "user.created", "user_created link_generated")
-def generating_a_link_for_a_new_user(world: World) -> Callable[[], Any]:
-    return lambda: world.administer("POST", "/admin/generate_link", dave(type="signup"))
-
-
-@story("post /admin/generate_link", "", "link_generated")
-def generating_a_link(world: World) -> Callable[[], Any]:
-    email = world.alice.email
-    return lambda: world.administer("POST", "/admin/generate_link", {"type": "magiclink", "email": email})
-
-
-@story("post /admin/generate_link", "", "")
-def generating_a_link_for_an_unknown_user(world: World) -> Callable[[], Any]:
-    return lambda: world.administer(
-        "POST", "/admin/generate_link", {"type": "magiclink", "email": "nobody@example.com"}
-    )
-
-
-@story("post /admin/invite", "user.created", "user_created invited")
-def inviting(world: World) -> Callable[[], Any]:
-    return lambda: world.administer("POST", "/admin/invite", {"email": "dave@example.com"})
-
-
-@story("post /admin/invite", "", "invited")
-def inviting_again(world: World) -> Callable[[], Any]:
-    world.sent("invite")
-    return lambda: world.administer("POST", "/admin/invite", {"email": "dave@example.com"})
-
-
-@story("post /invite", "", "")
-def inviting_a_user(world: World) -> Callable[[], Any]:
-    email = world.alice.email
-    return lambda: world.administer("POST", "/invite", {"email": email})
-
-
-def webhook(world: World, path: str = "") -> str:
-    return f"/admin/webhooks/{world.database.value('SELECT id FROM webhooks')}{path}"
-
-
-@story("post /admin/webhooks", "", "webhook_created")
-def registering_a_webhook(world: World) -> Callable[[], Any]:
-    return lambda: world.administer("POST", "/admin/webhooks", {"url": "https://127.0.0.1/"})
-
-
-@story("put /admin/webhooks/{webhook_id}", "", "webhook_changed webhook_secret_rotated webhook_disabled")
-def changing_a_webhook(world: World) -> Callable[[], Any]:
-    path = webhook(world)
-    return lambda: world.administer(
-        "PUT", path, {"description": "Ours", "rotate_secret": True, "disabled": True}
-    )
-
-
-@story("put /admin/webhooks/{webhook_id}", "", "webhook_enabled")
-def enabling_a_webhook(world: World) -> Callable[[], Any]:
-    path = webhook(world)
-    world.administer("PUT", path, {"disabled": True})
-    return lambda: world.administer("PUT", path, {"disabled": False})
-
-
-@story("delete /admin/webhooks/{webhook_id}", "", "webhook_deleted")
-def deleting_a_webhook(world: World) -> Callable[[], Any]:
-    path = webhook(world)
-    return lambda: world.administer("DELETE", path)
-
-
-@story("post /admin/webhooks/{webhook_id}/test", "user.updated", "webhook_tested")
-def sending_a_test_event(world: World) -> Callable[[], Any]:
-    path = webhook(world, "/test")
-    return lambda: world.administer("POST", path)
 
 
 @story(
@@ -478,8 +403,8 @@ def redelivering_an_event(world: World) -> Callable[[], Any]:
     delivery = world.database.value(
         "UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE kind = 'auth.login' RETURNING id"
     )
-    path = webhook(world, f"/deliveries/{delivery}/redeliver")
-    return lambda: world.administer("POST", path)
+    webhook = world.database.value("SELECT id FROM webhooks")
+    return lambda: world.administer("POST", f"/admin/webhooks/{webhook}/deliveries/{delivery}/redeliver")
 
 
 def coming_back(world: World, **query: str) -> Callable[[], Any]:
@@ -487,11 +412,6 @@ def coming_back(world: World, **query: str) -> Callable[[], Any]:
     browser = world.service.browser()
     url = world.service.return_url(browser, "google", **query)
     return lambda: browser.visit(url)
-
-
-@story("get /callback", "user.created auth.login", "user_created signed_in")
-def signing_in_with_a_provider_as_a_new_user(world: World) -> Callable[[], Any]:
-    return coming_back(world)
 
 
 @story("get /callback", "auth.login", "signed_in")
@@ -523,20 +443,38 @@ def signing_in_with_a_provider_as_a_banned_user(world: World) -> Callable[[], An
     return coming_back(world)
 
 
-@story("delete /user/identities/{identity_id}", "user.updated", "identity_unlinked")
-def unlinking_an_identity(world: World) -> Callable[[], Any]:
-    assert world.alice.id
-    coming_back(world)()
-    identity = world.database.one("SELECT id FROM identities WHERE provider = 'google'").id
+@story("post /factors/{factor_id}/verify", "user.updated", "factor_added")
+def verifying_a_factor_for_the_first_time(world: World) -> Callable[[], Any]:
     session = world.session()
-    return lambda: session.delete(f"/user/identities/{identity}")
+    app = enrol(session)
+    body = {"challenge_id": challenge(session, app), "code": app.code()}
+    return lambda: session.post(f"/factors/{app.id}/verify", json=body)
 
 
-@story("delete /user/identities/{identity_id}", "", "")
-def unlinking_an_address(world: World) -> Callable[[], Any]:
+@story("post /factors/{factor_id}/verify", "", "factor_verified")
+def verifying_a_factor_again(world: World) -> Callable[[], Any]:
+    app, session = set_up(world.session())
+    body = {"challenge_id": challenge(session, app), "code": app.code()}
+    return lambda: session.post(f"/factors/{app.id}/verify", json=body)
+
+
+@story("post /recovery_codes/verify", "", "recovery_code_used")
+def using_a_recovery_code(world: World) -> Callable[[], Any]:
+    _, session = set_up(world.session())
+    code = session.post("/recovery_codes", json={}).json["codes"][0]
+    return lambda: session.post("/recovery_codes/verify", json={"code": code})
+
+
+@story("post /passkeys/registration/verify", "user.updated", "passkey_added")
+def registering_a_passkey(world: World) -> Callable[[], Any]:
     session = world.session()
-    identity = world.database.one("SELECT id FROM identities").id
-    return lambda: session.delete(f"/user/identities/{identity}")
+    return lambda: passkeys.register_response(session, Authenticator())
+
+
+@story("post /passkeys/authentication/verify", "auth.login", "signed_in")
+def signing_in_by_a_passkey(world: World) -> Callable[[], Any]:
+    authenticator, _ = passkeys.register(world.session())
+    return lambda: passkeys.sign_in_response(world.client, authenticator)
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
