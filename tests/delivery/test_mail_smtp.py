@@ -53,28 +53,37 @@ def smtp(server):
     smtp.close()
 
 
-def refused_with(error, smtp, to=ALICE, **members):
+def deliver(url, to=ALICE, **members):
+    """Send one mail over a connection of its own, and return the reply."""
+    smtp = sender(url)
+    try:
+        return smtp.send(to, message(**members))
+    finally:
+        smtp.close()
+
+
+def refused_with(error, smtp, to=ALICE):
     with pytest.raises(error) as raised:
-        smtp.send(to, message(**members))
+        smtp.send(to, message())
     smtp.close()
     return raised.value
 
 
-def tls_server(kind, certificate):
-    """Return a server with implicit TLS (smtps) or STARTTLS (smtp)."""
-    return MailServer(tls=certificate) if kind == "smtps" else MailServer(starttls=certificate)
+def connections(server):
+    return len({session.peer for session in server.sessions})
 
 
 class TestMail:
-    def test_mail_arrives_with_text_html_and_headers(self, smtp, server):
+    def test_mail_arrives_with_text_html_headers_and_envelope(self, smtp, server):
         sent = message(text="Hello\n\nhttps://example.com/verify?token=x\n", html="<p>Hello</p>")
         assert smtp.send(ALICE, sent) == "127.0.0.1: 250 2.0.0 Ok: queued as 1"
-        (mail,) = server.mails
+        (mail,), (envelope,) = server.mails, server.envelopes
         assert {name: value for name, value in mail.items() if name != "Content-Type"} == {
             "From": "Example <no-reply@example.com>",
             "To": ALICE,
             "Subject": "Sign in",
             "Date": "Fri, 02 Jan 2026 03:04:05 +0000",
+            # The same in every attempt.
             "Message-ID": f"<{sent.id}@example.com>",
             "Auto-Submitted": "auto-generated",
             "MIME-Version": "1.0",
@@ -83,54 +92,32 @@ class TestMail:
         assert [part.get_content_type() for part in mail.iter_parts()] == ["text/plain", "text/html"]
         assert server.text() == sent.text
         assert mail.get_body(("html",)).get_content().strip() == sent.html
-
-    def test_envelope_has_the_addresses_of_the_headers(self, smtp, server):
-        smtp.send(ALICE, message())
-        (envelope,) = server.envelopes
         assert (envelope.mail_from, envelope.rcpt_tos) == ("no-reply@example.com", [ALICE])
 
-    def test_mail_without_html_is_plain_text(self, smtp, server):
-        smtp.send(ALICE, message(html=None))
+    def test_mail_without_html_is_plain_text_that_a_single_dot_does_not_end(self, smtp, server):
+        sent = message(text="one\n.\ntwo\n", html=None)
+        smtp.send(ALICE, sent)
         assert server.mails[0].get_content_type() == "text/plain"
+        assert server.mails[0].get_content() == sent.text
 
     def test_mail_carries_any_language(self, smtp, server):
-        sent = message(
-            subject="请确认您的电子邮箱地址", text="您好\n" + "很长" * 500 + "\n", html="<p>Grüße</p>"
-        )
-        smtp.send(ALICE, sent)
-        (mail,) = server.mails
-        assert mail["Subject"] == sent.subject
-        assert server.text().splitlines() == sent.text.splitlines()
+        text = "您好\n" + "很长" * 500 + "\n"
+        smtp.send(ALICE, message(subject="请确认您的电子邮箱地址", text=text, html="<p>Grüße</p>"))
+        assert server.subjects == ["请确认您的电子邮箱地址"]
+        assert server.text().splitlines() == text.splitlines()
 
     def test_mail_is_seven_bit_for_servers_without_8bitmime(self):
         with MailServer(decode_data=False) as server:
-            smtp = sender(server.url())
-            smtp.send(ALICE, message(subject="Grüße", text="Grüße\n", html="<p>Grüße</p>"))
-            smtp.close()
+            deliver(server.url(), subject="Grüße", text="Grüße\n", html="<p>Grüße</p>")
             assert server.envelopes[0].content.isascii()
-
-    def test_line_with_a_single_dot_does_not_end_the_mail(self, smtp, server):
-        sent = message(text="one\n.\ntwo\n", html=None)
-        smtp.send(ALICE, sent)
-        assert server.mails[0].get_content() == sent.text
-
-    def test_message_id_is_the_same_in_every_attempt(self, smtp, server):
-        sent = message()
-        for _ in range(2):
-            smtp.send(ALICE, sent)
-        assert len({mail["Message-ID"] for mail in server.mails}) == 1
 
 
 class TestHeaders:
     @pytest.mark.parametrize(
         "recipient",
         [
-            "alice@example.com\r\nBcc: eve@example.com",
-            "alice@example.com\nX: y",
-            "a b@example.com",
-            "alice",
-            "@",
-            "",
+            *("alice@example.com\r\nBcc: eve@example.com", "alice@example.com\nX: y", "a b@example.com"),
+            *("alice", "@", ""),
         ],
     )
     def test_invalid_recipient_is_refused(self, smtp, server, recipient):
@@ -176,32 +163,24 @@ class TestInternationalAddresses:
             assert server.mails == []
 
 
-class TestRefusals:
-    @pytest.mark.parametrize("stage", ["RCPT", "DATA"])
-    def test_permanent_reply_is_a_refusal(self, smtp, server, stage):
-        server.replies[stage] = "550 5.1.1 No such user"
-        assert (
-            str(refused_with(Refused, smtp))
-            == f"{'RCPT TO' if stage == 'RCPT' else 'DATA'} 550 5.1.1 No such user"
-        )
-
-    @pytest.mark.parametrize("stage", ["RCPT", "DATA"])
-    def test_temporary_reply_is_retried(self, smtp, server, stage):
-        server.replies[stage] = "451 4.7.1 Greylisted"
-        error = refused_with(TryLater, smtp)
-        assert "451 4.7.1 Greylisted" in str(error)
-        assert not error.is_down
-
-    def test_refused_sender_is_retried(self, smtp, server):
-        server.replies["MAIL"] = "550 5.7.1 You may not send as this"
-        error = refused_with(TryLater, smtp)
-        assert str(error) == "MAIL FROM 550 5.7.1 You may not send as this"
-        assert error.is_down
-
-    def test_next_mail_is_sent_after_a_refusal(self, smtp, server):
-        server.replies["RCPT"] = "550 5.1.1 No such user"
-        refused_with(Refused, smtp)
-        del server.replies["RCPT"]
+class TestReplies:
+    @pytest.mark.parametrize(
+        ("stage", "reply", "error", "reason", "is_down"),
+        [
+            ("RCPT", "550 5.1.1 No such user", Refused, "RCPT TO 550 5.1.1 No such user", None),
+            ("DATA", "550 5.1.1 No such user", Refused, "DATA 550 5.1.1 No such user", None),
+            ("RCPT", "451 4.7.1 Greylisted", TryLater, "RCPT TO 451 4.7.1 Greylisted", False),
+            ("DATA", "451 4.7.1 Greylisted", TryLater, "DATA 451 4.7.1 Greylisted", False),
+            ("MAIL", "550 5.7.1 Not as this", TryLater, "MAIL FROM 550 5.7.1 Not as this", True),
+        ],
+    )
+    def test_permanent_reply_refuses_a_mail_and_any_other_defers_it(
+        self, smtp, server, stage, reply, error, reason, is_down
+    ):
+        server.replies[stage] = reply
+        raised = refused_with(error, smtp)
+        assert (str(raised), getattr(raised, "is_down", None)) == (reason, is_down)
+        del server.replies[stage]
         smtp.send("bob@example.com", message())
         assert [mail["To"] for mail in server.mails] == ["bob@example.com"]
 
@@ -213,75 +192,62 @@ class TestRefusals:
 
 
 class TestTls:
-    def test_starttls_is_used_when_offered(self, trusted):
+    @pytest.mark.parametrize(("options", "is_encrypted"), [("", True), ("?starttls=never", False)])
+    def test_starttls_is_used_when_offered_unless_declined(self, trusted, options, is_encrypted):
         with MailServer(starttls=trusted) as server:
-            smtp = sender(server.url())
-            smtp.send(ALICE, message())
-            smtp.close()
-            assert server.sessions[0].ssl is not None
-
-    def test_smtps_starts_with_tls(self, trusted):
-        with MailServer(tls=trusted) as server:
-            smtp = sender(server.url("smtps", "localhost"))
-            smtp.send(ALICE, message())
-            smtp.close()
-            assert len(server.mails) == 1
-
-    @pytest.mark.parametrize("kind", ["smtps", "smtp"])
-    def test_untrusted_certificate_is_refused(self, certificate, kind):
-        with tls_server(kind, certificate) as server:
-            error = refused_with(TryLater, sender(server.url(kind)))
-            assert str(error) == "can't connect to the mail server: TLS: self-signed certificate"
-            assert error.is_down
-            assert server.mails == []
-
-    @pytest.mark.parametrize("kind", ["smtps", "smtp"])
-    def test_certificate_of_another_host_is_refused(self, tmp_path, monkeypatch, kind):
-        other = Certificate(tmp_path, "mail.example.com", "127.0.0.9")
-        with other.trusted(monkeypatch), tls_server(kind, other) as server:
-            error = refused_with(TryLater, sender(server.url(kind)))
-            assert "certificate is not valid for '127.0.0.1'" in str(error)
-            assert server.mails == []
+            deliver(server.url(options=options))
+            assert (server.sessions[0].ssl is not None) is is_encrypted
 
     def test_starttls_can_be_required(self, server):
         error = refused_with(TryLater, sender(server.url(options="?starttls=required")))
         assert str(error) == "the mail server offers no STARTTLS, and AUTH_SMTP_URL requires it"
         assert server.mails == []
 
-    def test_starttls_can_be_declined(self, certificate):
-        with MailServer(starttls=certificate) as server:
-            smtp = sender(server.url(options="?starttls=never"))
-            smtp.send(ALICE, message())
-            smtp.close()
-            assert server.sessions[0].ssl is None
+    def test_smtps_starts_with_tls(self, trusted):
+        with MailServer(tls=trusted) as server:
+            deliver(server.url("smtps", "localhost"))
+            assert len(server.mails) == 1
+
+    @pytest.mark.parametrize("kind", ["tls", "starttls"])
+    def test_certificate_that_is_untrusted_or_of_another_host_is_refused(
+        self, certificate, tmp_path, monkeypatch, kind
+    ):
+        scheme = "smtps" if kind == "tls" else "smtp"
+        with MailServer(**{kind: certificate}) as server:
+            error = refused_with(TryLater, sender(server.url(scheme)))
+            assert str(error) == "can't connect to the mail server: TLS: self-signed certificate"
+            assert (error.is_down, server.mails) == (True, [])
+        other = Certificate(tmp_path, "mail.example.com", "127.0.0.9")
+        with other.trusted(monkeypatch), MailServer(**{kind: other}) as server:
+            error = refused_with(TryLater, sender(server.url(scheme)))
+            assert "certificate is not valid for '127.0.0.1'" in str(error)
+            assert server.mails == []
 
 
 class TestAuthentication:
     def test_sender_authenticates(self, trusted):
         with MailServer(starttls=trusted, password=PASSWORD) as server:
-            smtp = sender(server.url(credentials=CREDENTIALS))
-            smtp.send(ALICE, message())
-            smtp.close()
+            deliver(server.url(credentials=CREDENTIALS))
             assert server.sessions[0].auth_data.login == USER.encode()
 
-    def test_wrong_password_is_reported_without_the_password(self, trusted):
-        with MailServer(starttls=trusted, password="another") as server:
-            error = refused_with(TryLater, sender(server.url(credentials=CREDENTIALS)))
-            assert (
-                str(error) == "can't connect to the mail server: 535 5.7.8 Authentication credentials invalid"
-            )
-            assert error.is_down
-            assert PASSWORD not in repr(error.__cause__)
-
-    def test_mail_waits_when_the_server_requires_authentication(self, trusted):
-        with MailServer(starttls=trusted, password=PASSWORD) as server:
-            error = refused_with(TryLater, sender(server.url()))
-            assert "530 5.7.0 Authentication required" in str(error)
-            assert error.is_down
-
-    def test_server_without_authentication_is_reported(self, server):
-        error = refused_with(TryLater, sender(server.url(credentials=CREDENTIALS)))
-        assert str(error) == "can't connect to the mail server: SMTP AUTH extension not supported by server."
+    @pytest.mark.parametrize(
+        ("password", "credentials", "reason"),
+        [
+            ("another", CREDENTIALS, "535 5.7.8 Authentication credentials invalid"),
+            (PASSWORD, "", "530 5.7.0 Authentication required"),
+            (None, CREDENTIALS, "SMTP AUTH extension not supported by server."),
+        ],
+        ids=["wrong password", "no password", "no authentication"],
+    )
+    def test_failed_authentication_is_reported_without_the_password(
+        self, trusted, password, credentials, reason
+    ):
+        options = {"starttls": trusted, "password": password} if password else {}
+        with MailServer(**options) as server:
+            error = refused_with(TryLater, sender(server.url(credentials=credentials)))
+        assert str(error).endswith(reason)
+        assert error.is_down
+        assert PASSWORD not in repr(error.__cause__)
 
 
 class TestBrokenServers:
@@ -332,44 +298,35 @@ class TestBrokenServers:
             for port in (free_port(), server.port)
         ]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_: addresses)
-        smtp = sender("smtp://mail.example.com")
-        smtp.send(ALICE, message())
-        smtp.close()
+        deliver("smtp://mail.example.com")
         assert len(server.mails) == 1
 
-    def test_refused_connection_is_reported(self):
-        error = refused_with(TryLater, sender(f"smtp://127.0.0.1:{free_port()}"))
-        assert (str(error), error.is_down) == ("can't connect to the mail server: connection refused", True)
-
-    def test_unknown_host_is_reported(self):
-        error = refused_with(TryLater, sender("smtp://mail.invalid"))
-        assert (str(error), error.is_down) == (
-            "can't connect to the mail server: its name can't be resolved",
-            True,
-        )
+    @pytest.mark.parametrize(
+        ("url", "reason"),
+        [
+            (f"smtp://127.0.0.1:{free_port()}", "connection refused"),
+            ("smtp://mail.invalid", "its name can't be resolved"),
+        ],
+        ids=["refused", "unknown"],
+    )
+    def test_failed_connection_is_reported(self, url, reason):
+        error = refused_with(TryLater, sender(url))
+        assert (str(error), error.is_down) == (f"can't connect to the mail server: {reason}", True)
 
     def test_sending_leaves_no_threads_behind(self):
         before = threading.active_count()
         with BadMailServer("GREETING", "close") as server:
             refused_with(TryLater, sender(server.url, **IMPATIENT))
-        assert [
-            thread
-            for thread in threading.enumerate()
-            if isinstance(thread, threading.Timer) and not thread.finished.is_set()
-        ] == []
+        timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+        assert [timer for timer in timers if not timer.finished.is_set()] == []
         assert threading.active_count() <= before + 2
 
 
 class TestConnections:
-    def test_connection_is_reused(self, smtp, server):
-        for _ in range(3):
-            smtp.send(ALICE, message())
-        assert len({session.peer for session in server.sessions}) == 1
-
     def test_connection_is_replaced_after_fifty_mails(self, smtp, server):
-        for _ in range(51):
+        for number in range(51):
             smtp.send(ALICE, message())
-        assert len({session.peer for session in server.sessions}) == 2
+            assert connections(server) == (1 if number < 50 else 2)
 
     def test_closed_connection_is_replaced(self):
         port = free_port()
@@ -385,11 +342,11 @@ class TestConnections:
         smtp.send(ALICE, message())
         smtp.close_idle()
         smtp.send(ALICE, message())
-        assert len({session.peer for session in server.sessions}) == 1
+        assert connections(server) == 1
         # Moves the clock; no row holds this time.
         now = time.monotonic()
         monkeypatch.setattr(time, "monotonic", lambda: now + 60)
         smtp.close_idle()
         monkeypatch.undo()
         smtp.send(ALICE, message())
-        assert len({session.peer for session in server.sessions}) == 2
+        assert connections(server) == 2

@@ -7,6 +7,7 @@ import json
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
@@ -29,11 +30,18 @@ def private_jwk(kind, **members):
 
 
 def encode(part):
-    return (
-        base64.urlsafe_b64encode(part if isinstance(part, bytes) else json.dumps(part).encode())
-        .rstrip(b"=")
-        .decode()
-    )
+    raw = part if isinstance(part, bytes) else json.dumps(part).encode()
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def hmac_signed(header, payload, key):
+    """Return a token with a key that PyJWT may refuse to use."""
+    signed = f"{encode(header)}.{payload}"
+    return f"{signed}.{encode(hmac.digest(key, signed.encode(), hashlib.sha256))}"
+
+
+def header_of(session):
+    return jwt.get_unverified_header(session.access_token)
 
 
 def get_user(client, token):
@@ -84,30 +92,17 @@ class TestClaims:
             "is_anonymous": False,
         }
 
-    def test_header_names_type_key_and_algorithm(self, session, signing_jwk):
-        assert jwt.get_unverified_header(session.access_token) == {
-            "typ": "at+jwt",
-            "alg": "ES256",
-            "kid": signing_jwk["kid"],
-        }
-
     def test_times_are_whole_seconds_of_the_database_and_never_in_the_future(self, alice, database):
         for _ in range(10):
             issued_at = alice.sign_in().claims["iat"]
             assert isinstance(issued_at, int)
             assert 0 <= database.value("SELECT extract(epoch FROM now())::float8") - issued_at < 30
 
-    def test_token_verifies_with_the_published_keys(self, client, session):
+    def test_token_verifies_with_the_published_key_that_its_header_names(self, client, session, signing_jwk):
         keys = jwt.PyJWKSet.from_dict(client.get("/.well-known/jwks.json").json)
-        header = jwt.get_unverified_header(session.access_token)
-        claims = jwt.decode(
-            session.access_token,
-            keys[header["kid"]].key,
-            ["ES256"],
-            audience="authenticated",
-            issuer=BASE_URL,
-        )
-        assert claims == session.claims
+        assert header_of(session) == {"typ": "at+jwt", "alg": "ES256", "kid": signing_jwk["kid"]}
+        key, known = keys[signing_jwk["kid"]].key, {"audience": "authenticated", "issuer": BASE_URL}
+        assert jwt.decode(session.access_token, key, ["ES256"], **known) == session.claims
 
     def test_lifetime_issuer_and_audience_follow_the_settings(self, make_app, alice):
         changes = {
@@ -147,70 +142,37 @@ class TestForeignTokens:
     @cases(
         "changes",
         [
-            {"iss": "https://evil.example"},
-            {"iss": BASE_URL + "/"},
-            {"iss": None},
-            {"aud": "another-app"},
-            {"aud": None},
-            {"aud": []},
-            {"exp": None},
-            {"exp": "soon"},
-            {"exp": "4102444800"},
-            {"exp": 4102444800.5},
-            {"exp": True},
-            {"iat": None},
-            {"iat": "1767225600"},
-            {"iat": 1767225600.5},
-            {"iat": True},
-            {"iat": [1]},
-            {"iat": -1},
-            {"sub": None},
-            {"sub": "alice"},
-            {"sub": ""},
-            {"sub": 1},
-            {"session_id": None},
-            {"session_id": "1"},
-            {"session_id": 1},
-            {"session_id": {}},
+            *({"iss": iss} for iss in ("https://evil.example", f"{BASE_URL}/", None)),
+            *({"aud": aud} for aud in ("another-app", None, [])),
+            *({"exp": exp} for exp in (None, "soon", "4102444800", 4102444800.5, True)),
+            *({"iat": iat} for iat in (None, "1767225600", 1767225600.5, True, [1], -1)),
+            *({"sub": sub} for sub in (None, "alice", "", 1)),
+            *({"session_id": id} for id in (None, "1", 1, {})),
         ],
     )
     def test_token_with_changed_claims_is_refused(self, client, mint, changes):
         self.assert_bad(client, mint(**changes))
 
-    @cases("typ", ["JWT", "jwt", "application/at+jwt", "logout+jwt", "at+JWT ", ""])
-    def test_token_of_another_type_is_refused(self, client, mint, typ):
-        self.assert_bad(client, mint(headers={"typ": typ}))
-
-    def test_token_without_a_type_is_refused(self, client, session, signing_jwk):
-        token = jwt.encode(
-            session.claims,
-            jwt.PyJWK(signing_jwk, "ES256").key,
-            "ES256",
-            {"kid": signing_jwk["kid"], "typ": None},
-        )
-        self.assert_bad(client, token)
-
-    @cases("kid", ["another", "", "../../etc/passwd", "' OR 1=1 --"])
-    def test_token_with_an_unknown_kid_is_refused(self, client, mint, kid):
-        self.assert_bad(client, mint(headers={"kid": kid}))
-
-    def test_token_without_a_kid_is_refused(self, client, session, signing_jwk):
-        token = jwt.encode(session.claims, jwt.PyJWK(signing_jwk, "ES256").key, "ES256", {"typ": "at+jwt"})
-        self.assert_bad(client, token)
-
-    @cases("kid", [1, None, ["x"], {"x": "y"}, True])
-    def test_token_whose_kid_is_not_a_string_is_refused(self, client, session, kid):
-        signature = session.access_token.split(".")[2]
-        self.assert_bad(
-            client,
-            ".".join(
-                [
-                    encode({"alg": "ES256", "typ": "at+jwt", "kid": kid}),
-                    session.access_token.split(".")[1],
-                    signature,
-                ]
+    @cases(
+        "headers",
+        [
+            *(
+                {"typ": typ}
+                for typ in ("JWT", "jwt", "application/at+jwt", "logout+jwt", "at+JWT ", "", None)
             ),
-        )
+            *({"kid": kid} for kid in ("another", "", "../../etc/passwd", "' OR 1=1 --")),
+            {"crit": ["b64"], "b64": False},
+        ],
+    )
+    def test_token_of_another_type_key_or_extension_is_refused(self, client, mint, headers):
+        self.assert_bad(client, mint(headers=headers))
+
+    @cases("header", [{}, *({"kid": kid} for kid in (1, None, ["x"], {"x": "y"}, True))])
+    def test_token_without_a_kid_that_is_a_string_is_refused(self, client, session, signing_jwk, header):
+        header = {"alg": "ES256", "typ": "at+jwt"} | header
+        signed = f"{encode(header)}.{session.access_token.split('.')[1]}"
+        signature = ECAlgorithm(hashes.SHA256).sign(signed.encode(), jwt.PyJWK(signing_jwk, "ES256").key)
+        self.assert_bad(client, f"{signed}.{encode(signature)}")
 
     def test_token_signed_with_another_key_is_refused(self, client, mint):
         self.assert_bad(client, mint(key=ec.generate_private_key(ec.SECP256R1())))
@@ -233,13 +195,9 @@ class TestForeignTokens:
             public_key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint),
             json.dumps({name: signing_jwk[name] for name in ("crv", "kty", "x", "y")}).encode(),
         ]
+        header = {"alg": "HS256", "typ": "at+jwt", "kid": signing_jwk["kid"]}
         for secret in secrets:
-            head = (
-                encode({"alg": "HS256", "typ": "at+jwt", "kid": signing_jwk["kid"]})
-                + "."
-                + session.access_token.split(".")[1]
-            )
-            self.assert_bad(client, f"{head}.{encode(hmac.digest(secret, head.encode(), hashlib.sha256))}")
+            self.assert_bad(client, hmac_signed(header, session.access_token.split(".")[1], secret))
 
     def test_token_that_brings_its_own_key_is_refused(self, client, mint):
         mine = ec.generate_private_key(ec.SECP256R1())
@@ -247,19 +205,15 @@ class TestForeignTokens:
         self.assert_bad(client, mint(key=mine, headers={"jwk": jwk}))
         self.assert_bad(client, mint(key=mine, headers={"jku": "https://evil.example/jwks.json"}))
 
-    def test_token_with_an_unknown_critical_extension_is_refused(self, client, mint):
-        self.assert_bad(client, mint(headers={"crit": ["b64"], "b64": False}))
-
     def test_tampered_token_is_refused(self, client, session):
         header, _payload, signature = session.access_token.split(".")
-        self.assert_bad(client, f"{header}.{encode(session.claims | {'role': 'admin'})}.{signature}")
-        self.assert_bad(client, session.access_token[:-10])
-        self.assert_bad(client, session.access_token[:200])
-        self.assert_bad(client, f"{header}.{signature}")
-        self.assert_bad(client, f"{header}..{signature}")
-        self.assert_bad(client, f".{header}.{signature}")
-        self.assert_bad(client, session.access_token + ".x")
-        self.assert_bad(client, session.access_token + "x")
+        for token in (
+            f"{header}.{encode(session.claims | {'role': 'admin'})}.{signature}",
+            *(session.access_token[:-10], session.access_token[:200]),
+            *(f"{header}.{signature}", f"{header}..{signature}", f".{header}.{signature}"),
+            *(f"{session.access_token}.x", f"{session.access_token}x"),
+        ):
+            self.assert_bad(client, token)
 
     @cases("padding", ["=", "==", "%3D", " x", ","])
     def test_other_spelling_of_a_token_is_refused(self, client, session, padding):
@@ -296,18 +250,12 @@ class TestForeignTokens:
         assert get_user(client, f"{encode(header)}.{payload}.{signature}").status_code == 401
 
     def test_token_of_another_deployment_is_refused(self, client, make_app, alice):
-        other = make_app(
-            AUTH_JWT_KEYS=json.dumps({"keys": [private_jwk("ES256", kid="theirs")]})
-        ).test_client()
+        keys = json.dumps({"keys": [private_jwk("ES256", kid="theirs")]})
+        other = make_app(AUTH_JWT_KEYS=keys).test_client()
         self.assert_bad(client, alice.sign_in(client=other).access_token)
 
     def test_service_role_key_is_refused_as_an_access_token(self, client, service_role):
-        assert_error(
-            client.get("/user", headers=service_role),
-            401,
-            "bad_jwt",
-            "invalid JWT: unable to parse or verify signature",
-        )
+        self.assert_bad(client, service_role["Authorization"].removeprefix("Bearer "))
 
 
 class TestExpiry:
@@ -323,10 +271,7 @@ class TestExpiry:
             assert_error(get_user(client, mint(exp=exp)), 401, "bad_jwt", self.EXPIRED)
         assert get_user(client, mint(exp=now + 60)).status_code == 200
 
-    @cases(
-        "exp",
-        [-(2**70), 2**70, 2**62, -(2**40), 10**308],
-    )
+    @cases("exp", [-(2**70), 2**70, 2**62, -(2**40), 10**308])
     def test_token_that_expires_outside_the_calendar_is_refused(self, client, mint, exp):
         assert get_user(client, mint(exp=exp)).status_code == 401
 
@@ -357,78 +302,50 @@ ENDPOINTS = [
 ]
 
 
-each_endpoint = cases(("method", "path", "body"), ENDPOINTS)
+LOGOUT = "UPDATE sessions SET ended_at = now(), end_reason = 'logout'"
 
 
 class TestEveryEndpoint:
     """Each endpoint refuses a token when its session or user has ended."""
 
-    @pytest.fixture
-    def ask(self, client, carol, database):
-        """Return a function that makes a request as Carol, an administrator, after running a statement."""
+    def refusals(self, client, carol, database, happening, headers=None):
+        """Return the responses to requests of Carol, an administrator, after running a statement."""
         session = carol.open_session()
+        if happening:
+            database.run(happening)
+        before = database.everything()
+        for method, path, body in ENDPOINTS:
+            yield client.open(path, method=method, json=body, headers=headers or session.authorization)
+            assert database.everything() == before, path
 
-        def ask(method, path, body, happening=None, headers=None):
-            if happening:
-                database.run(happening)
-            before = database.everything()
-            response = client.open(
-                path, method=method, json=body, headers=session.authorization if headers is None else headers
-            )
-            assert database.everything() == before
-            return response
+    @pytest.mark.parametrize(
+        ("authorization", "error_code", "details"),
+        [
+            ("", "no_authorization", "Authorization: must be Bearer <token>"),
+            ("Bearer x.y.z", "bad_jwt", None),
+        ],
+    )
+    def test_endpoint_requires_a_genuine_token(
+        self, client, carol, database, authorization, error_code, details
+    ):
+        for response in self.refusals(client, carol, database, None, {"Authorization": authorization}):
+            assert_error(response, 401, error_code, details=details)
 
-        return ask
-
-    @each_endpoint
-    def test_endpoint_requires_a_token(self, ask, method, path, body):
-        assert_error(
-            ask(method, path, body, headers={}),
-            401,
-            "no_authorization",
-            details="Authorization: must be Bearer <token>",
-        )
-
-    @each_endpoint
-    def test_endpoint_refuses_a_forged_token(self, ask, method, path, body):
-        assert_error(ask(method, path, body, headers={"Authorization": "Bearer x.y.z"}), 401, "bad_jwt")
-
-    @each_endpoint
-    def test_endpoint_refuses_an_ended_session(self, ask, method, path, body):
-        assert_error(
-            ask(method, path, body, "UPDATE sessions SET ended_at = now(), end_reason = 'logout'"),
-            401,
-            "session_not_found",
-        )
-
-    @each_endpoint
-    def test_endpoint_refuses_a_deleted_session(self, ask, method, path, body):
-        assert_error(ask(method, path, body, "DELETE FROM sessions"), 401, "session_not_found")
-
-    @each_endpoint
-    def test_endpoint_refuses_an_expired_session(self, ask, method, path, body):
-        assert_error(
-            ask(method, path, body, "UPDATE sessions SET refreshed_at = now() - interval '30 days'"),
-            401,
-            "session_expired",
-        )
-
-    @each_endpoint
-    def test_endpoint_refuses_a_deleted_user(self, ask, method, path, body):
-        assert_error(ask(method, path, body, "DELETE FROM users"), 401, "user_not_found")
-
-    @each_endpoint
-    def test_endpoint_refuses_a_banned_user(self, ask, method, path, body):
-        assert_error(
-            ask(method, path, body, "UPDATE users SET banned_until = now() + interval '1 hour'"),
-            403,
-            "user_banned",
-        )
-
-    @each_endpoint
-    def test_endpoint_refuses_a_banned_user_whose_sessions_have_ended(self, ask, method, path, body):
-        ended = "UPDATE sessions SET ended_at = now(), end_reason = 'logout'; UPDATE users SET banned_until = 'infinity'"
-        assert_error(ask(method, path, body, ended), 403, "user_banned")
+    @pytest.mark.parametrize(
+        ("happening", "status", "error_code"),
+        [
+            (LOGOUT, 401, "session_not_found"),
+            ("DELETE FROM sessions", 401, "session_not_found"),
+            ("UPDATE sessions SET refreshed_at = now() - interval '30 days'", 401, "session_expired"),
+            ("DELETE FROM users", 401, "user_not_found"),
+            ("UPDATE users SET banned_until = now() + interval '1 hour'", 403, "user_banned"),
+            (f"{LOGOUT}; UPDATE users SET banned_until = 'infinity'", 403, "user_banned"),
+        ],
+        ids=["logged out", "session deleted", "expired", "user deleted", "banned", "banned and logged out"],
+    )
+    def test_endpoint_refuses_an_ended_session(self, client, carol, database, happening, status, error_code):
+        for response in self.refusals(client, carol, database, happening):
+            assert_error(response, status, error_code)
 
 
 def test_token_with_the_session_of_another_user_is_refused(client, mint, bob):
@@ -436,90 +353,114 @@ def test_token_with_the_session_of_another_user_is_refused(client, mint, bob):
     assert_error(response, 401, "session_not_found")
 
 
+@pytest.fixture
+def use(make_app, alice):
+    """Sign in with these keys; return the session and the kid and algorithm of its token."""
+
+    def use(*keys, **others):
+        known = {"AUTH_JWT_KEYS": json.dumps({"keys": keys})} if keys else {}
+        session = alice.sign_in(client=make_app(**known, **others).test_client())
+        assert session.get("/user").status_code == 200
+        header = header_of(session)
+        assert header.pop("typ") == "at+jwt"
+        return session, (header.get("kid"), header["alg"])
+
+    return use
+
+
+def published(session):
+    return session.client.get("/.well-known/jwks.json")
+
+
+OCT = {"kty": "oct", "k": encode(b"a shared secret of 32 bytes or so"), "kid": "shared"}
+WITH_SECRET = {"AUTH_JWT_SECRET": HS_SECRET}
+
+
 class TestKeys:
-    """The first key of AUTH_JWT_KEYS signs and all verify; AUTH_JWT_SECRET comes before them."""
+    """The first key of AUTH_JWT_KEYS that may sign signs, and all verify; AUTH_JWT_SECRET comes before them."""
 
     @pytest.mark.parametrize("kind", ["ES256", "EdDSA", "RS256"])
-    def test_each_algorithm_signs_and_verifies(self, make_app, alice, kind):
-        client = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [private_jwk(kind, kid="first")]})).test_client()
-        session = alice.sign_in(client=client)
-        assert jwt.get_unverified_header(session.access_token) == {
-            "typ": "at+jwt",
-            "alg": kind,
-            "kid": "first",
-        }
-        assert session.get("/user").status_code == 200
-        keys = jwt.PyJWKSet.from_dict(client.get("/.well-known/jwks.json").json)
-        assert (
-            jwt.decode(session.access_token, keys["first"].key, [kind], audience="authenticated")["sub"]
-            == alice.id
-        )
+    def test_each_algorithm_signs_and_verifies(self, use, alice, kind):
+        session, used = use(private_jwk(kind, kid="first"))
+        assert used == ("first", kind)
+        keys = jwt.PyJWKSet.from_dict(published(session).json)
+        claims = jwt.decode(session.access_token, keys["first"].key, [kind], audience="authenticated")
+        assert claims["sub"] == alice.id
 
-    def test_new_key_in_first_place_signs_while_the_old_one_verifies(self, make_app, alice):
+    @pytest.mark.parametrize(
+        ("keys", "others", "used", "public"),
+        [
+            ([{"alg": "EdDSA"}, {"alg": "ES256"}], {}, ("0", "EdDSA"), ["0", "1"]),
+            ([{"alg": "ES256"}, {"alg": "EdDSA", "key_ops": ["sign", "verify"]}], {}, ("1", "EdDSA"), ["0", "1"]),
+            ([{"alg": "ES256", "key_ops": ["verify"]}, {"alg": "RS256"}], {}, ("1", "RS256"), ["0", "1"]),
+            ([OCT, {"alg": "ES256"}], {}, ("shared", "HS256"), ["1"]),
+            ([], WITH_SECRET, (None, "HS256"), []),
+            ([{"alg": "ES256"}], WITH_SECRET, (None, "HS256"), ["0"]),
+            ([{"alg": "ES256", "key_ops": ["verify"]}], WITH_SECRET, (None, "HS256"), ["0"]),
+        ],
+        ids=["first", "chosen", "first that can", "shared", "secret", "secret first", "secret beside public"],
+    )  # fmt: skip
+    def test_one_key_signs_and_no_secret_is_published(self, use, keys, others, used, public):
+        made = [
+            key if key is OCT else private_jwk(key["alg"], kid=str(place), **key)
+            for place, key in enumerate(keys)
+        ]
+        session, header = use(*made, **others)
+        assert header == used
+        assert [key["kid"] for key in published(session).json["keys"]] == public
+        assert OCT["k"] not in published(session).text
+
+    def test_new_key_in_first_place_signs_while_the_old_one_verifies(self, use):
         old, new = private_jwk("ES256", kid="old"), private_jwk("ES256", kid="new")
-        before = alice.sign_in(client=make_app(AUTH_JWT_KEYS=json.dumps({"keys": [old]})).test_client())
-        during = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [new, old]})).test_client()
-        after = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [new]})).test_client()
-        assert before.on(during).get("/user").status_code == 200
-        renewed = before.on(during).refreshed()
-        assert jwt.get_unverified_header(renewed.access_token)["kid"] == "new"
-        assert renewed.on(after).get("/user").status_code == 200
+        public = {name: old[name] for name in ("kty", "crv", "x", "y", "kid")} | {"key_ops": ["verify"]}
+        before = use(old)[0]
+        after = use(new)[0].client
+        for keys, others, kid in (
+            ([new, old], {}, "new"),
+            ([public, new], {}, "new"),
+            ([old], WITH_SECRET, None),
+        ):
+            during = use(*keys, **others)[0].client
+            assert before.on(during).get("/user").status_code == 200
+            renewed = before.on(during).refreshed()
+            assert header_of(renewed).get("kid") == kid
+            if kid:
+                assert renewed.on(after).get("/user").status_code == 200
         assert_error(before.on(after).get("/user"), 401, "bad_jwt")
         assert before.on(after).refresh().status_code == 200
 
-    def test_keys_are_read_from_a_file(self, make_app, alice, tmp_path):
-        (tmp_path / "keys.json").write_text(json.dumps({"keys": [private_jwk("EdDSA", kid="from the file")]}))
-        session = alice.sign_in(client=make_app(AUTH_JWT_KEYS=str(tmp_path / "keys.json")).test_client())
-        assert jwt.get_unverified_header(session.access_token)["kid"] == "from the file"
+    def test_keys_are_read_from_a_file_or_a_bare_array(self, use, tmp_path):
+        keys = [private_jwk("EdDSA", kid="of an array")]
+        (tmp_path / "keys.json").write_text(json.dumps({"keys": keys}))
+        for value in (str(tmp_path / "keys.json"), json.dumps(keys)):
+            assert use(AUTH_JWT_KEYS=value)[1] == ("of an array", "EdDSA")
 
-    def test_key_without_kid_gets_its_thumbprint(self, make_app, alice):
+    def test_key_without_kid_gets_its_thumbprint(self, use):
         jwk = private_jwk("ES256")
-        session = alice.sign_in(client=make_app(AUTH_JWT_KEYS=json.dumps({"keys": [jwk]})).test_client())
         members = json.dumps({name: jwk[name] for name in ("crv", "kty", "x", "y")}, separators=(",", ":"))
-        assert jwt.get_unverified_header(session.access_token)["kid"] == encode(
-            hashlib.sha256(members.encode()).digest()
-        )
-        assert session.get("/user").status_code == 200
+        assert use(jwk)[1] == (encode(hashlib.sha256(members.encode()).digest()), "ES256")
 
-    def test_key_signs_only_with_its_own_algorithm(self, make_app, alice):
+    def test_key_signs_only_with_its_own_algorithm(self, use):
         first, second = private_jwk("ES256", kid="first"), private_jwk("EdDSA", kid="second")
-        client = make_app(AUTH_JWT_KEYS=json.dumps({"keys": [first, second]})).test_client()
-        session = alice.sign_in(client=client)
-        crossed = jwt.encode(
-            session.claims, jwt.PyJWK(second, "EdDSA").key, "EdDSA", {"typ": "at+jwt", "kid": "first"}
-        )
-        assert_error(get_user(client, crossed), 401, "bad_jwt")
+        session, _ = use(first, second, OCT)
+        header = {"typ": "at+jwt", "kid": "first"}
+        crossed = jwt.encode(session.claims, jwt.PyJWK(second, "EdDSA").key, "EdDSA", header)
+        public = json.dumps({name: first[name] for name in ("kty", "crv", "x", "y")}).encode()
+        confused = hmac_signed(header | {"alg": "HS256"}, encode(session.claims), public)
+        for token in (crossed, confused):
+            assert_error(get_user(session.client, token), 401, "bad_jwt")
 
-    def test_shared_secret_signs_with_hs256(self, make_app, alice):
-        client = make_app(AUTH_JWT_SECRET=HS_SECRET).test_client()
-        session = alice.sign_in(client=client)
-        assert jwt.get_unverified_header(session.access_token)["alg"] == "HS256"
-        assert (
-            jwt.decode(session.access_token, HS_SECRET, ["HS256"], audience="authenticated")["sub"]
-            == alice.id
-        )
-        assert session.get("/user").status_code == 200
-        assert client.get("/.well-known/jwks.json").json == {"keys": []}
-
-    def test_tokens_of_the_jwk_set_verify_alongside_a_shared_secret(self, make_app, alice):
-        keys = json.dumps({"keys": [private_jwk("ES256", kid="old")]})
-        before = alice.sign_in(client=make_app(AUTH_JWT_KEYS=keys).test_client())
-        both = make_app(AUTH_JWT_KEYS=keys, AUTH_JWT_SECRET=HS_SECRET).test_client()
-        assert before.on(both).get("/user").status_code == 200
-        assert jwt.get_unverified_header(before.on(both).refreshed().access_token)["alg"] == "HS256"
-        assert [key["kid"] for key in both.get("/.well-known/jwks.json").json["keys"]] == ["old"]
-
-    def test_shared_secret_does_not_verify_unsigned_tokens(self, make_app, alice):
-        client = make_app(AUTH_JWT_SECRET=HS_SECRET).test_client()
-        session = alice.sign_in(client=client)
-        payload = session.access_token.split(".")[1]
-        assert get_user(client, f"{encode({'alg': 'none', 'typ': 'at+jwt'})}.{payload}.").status_code == 401
-        foreign = jwt.encode(
-            session.claims, "another secret of at least 32 bytes", "HS256", {"typ": "at+jwt"}
-        )
-        assert_error(get_user(client, foreign), 401, "bad_jwt")
-        other_size = jwt.encode(session.claims, HS_SECRET * 2, "HS512", {"typ": "at+jwt"})
-        assert_error(get_user(client, other_size), 401, "bad_jwt")
+    def test_shared_secret_verifies_tokens_of_its_algorithm_only(self, use):
+        session, _ = use(**WITH_SECRET)
+        claims = session.claims
+        assert jwt.decode(session.access_token, HS_SECRET, ["HS256"], audience="authenticated") == claims
+        header = {"typ": "at+jwt"}
+        for token in (
+            f"{encode({'alg': 'none'} | header)}.{session.access_token.split('.')[1]}.",
+            jwt.encode(claims, "another secret of at least 32 bytes", "HS256", header),
+            jwt.encode(claims, HS_SECRET * 2, "HS512", header),
+        ):
+            assert_error(get_user(session.client, token), 401, "bad_jwt")
 
 
 def test_cache_keeps_only_verified_tokens(client, session):
@@ -533,62 +474,3 @@ def test_cached_token_is_refused_when_its_session_ends(client, session, alice):
     Session(client, session.access_token, "", {}).post("/logout?scope=local")
     assert_error(session.get("/user"), 401, "session_not_found")
     assert alice.sign_in().get("/user").json["email"] == ANYTHING
-
-
-OCT = {"kty": "oct", "k": encode(b"a shared secret of 32 bytes or so"), "kid": "shared"}
-
-
-class TestFormsOfKeys:
-    """AUTH_JWT_KEYS with shared secrets, keys that only verify, and a chosen key that signs."""
-
-    @pytest.fixture
-    def use(self, make_app, alice):
-        """Sign in with these keys; return the session and the kid and algorithm of its token."""
-
-        def use(keys, **others):
-            client = make_app(AUTH_JWT_KEYS=json.dumps(keys), **others).test_client()
-            session = alice.sign_in(client=client)
-            assert session.get("/user").status_code == 200
-            header = jwt.get_unverified_header(session.access_token)
-            return session, (header.get("kid"), header["alg"])
-
-        return use
-
-    def test_bare_array_is_a_set(self, use):
-        assert use([private_jwk("ES256", kid="a")])[1] == ("a", "ES256")
-
-    def test_key_that_signs_is_chosen(self, use):
-        keys = [private_jwk("ES256", kid="a"), private_jwk("EdDSA", kid="b", key_ops=["sign", "verify"])]
-        assert use(keys)[1] == ("b", "EdDSA")
-
-    def test_first_key_that_can_sign_is_chosen(self, use):
-        keys = [private_jwk("ES256", kid="a", key_ops=["verify"]), private_jwk("RS256", kid="b")]
-        assert use(keys)[1] == ("b", "RS256")
-
-    def test_shared_secret_signs_and_is_not_published(self, use):
-        session, used = use([OCT, private_jwk("ES256", kid="a")])
-        assert used == ("shared", "HS256")
-        published = session.client.get("/.well-known/jwks.json")
-        assert [key["kid"] for key in published.json["keys"]] == ["a"]
-        assert OCT["k"] not in published.text
-
-    def test_public_key_verifies(self, use):
-        old = private_jwk("ES256", kid="old")
-        session, _ = use([old])
-        public = {name: old[name] for name in ("kty", "crv", "x", "y", "kid")} | {"key_ops": ["verify"]}
-        renewed, used = use([public, private_jwk("ES256", kid="new")])
-        assert used == ("new", "ES256")
-        assert session.on(renewed.client).get("/user").status_code == 200
-
-    def test_secret_signs_alongside_keys_that_only_verify(self, use):
-        keys = [private_jwk("ES256", kid="a", key_ops=["verify"])]
-        assert use(keys, AUTH_JWT_SECRET=HS_SECRET)[1] == (None, "HS256")
-
-    def test_token_of_a_secret_is_refused_under_the_kid_of_a_public_key(self, use):
-        """Algorithm confusion: each key has one algorithm."""
-        key = private_jwk("ES256", kid="a")
-        session, _ = use([key, OCT])
-        secret = json.dumps({name: key[name] for name in ("kty", "crv", "x", "y")}).encode()
-        signed = f"{encode({'typ': 'at+jwt', 'kid': 'a', 'alg': 'HS256'})}.{encode(session.claims)}"
-        forged = f"{signed}.{encode(hmac.digest(secret, signed.encode(), hashlib.sha256))}"
-        assert_error(get_user(session.client, forged), 401, "bad_jwt")
