@@ -15,6 +15,7 @@ from auth.context import EXTENSION
 from auth.settings import state
 from auth.tokens import signing_keys
 from tests.conftest import clear_settings, secret
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.root
 NAMES = ("secret_key", "service_role_key", "jwt_keys.json")
@@ -38,21 +39,17 @@ class TestKeptSecrets:
         assert kept(tmp_path / "var", "secret_key") == made
         assert kept(tmp_path / "var", "service_role_key") != made
 
-    def test_secret_is_readable_by_its_owner_only(self, tmp_path):
+    def test_secrets_are_readable_by_their_owner_only_whatever_the_umask(self, tmp_path):
         directory = tmp_path / "deep" / "var"
-        kept(directory, "secret_key")
-        assert mode(directory / "secret_key") == 0o600
-        # Under root, Postgres runs as another user, which passes through.
-        assert mode(directory) == (0o711 if os.geteuid() == 0 else 0o700)
-
-    def test_umask_does_not_open_the_files(self, tmp_path):
         before = os.umask(0)
         try:
-            kept(tmp_path / "var", "secret_key")
-            kept(tmp_path / "var", "jwt_keys.json")
+            for name in NAMES:
+                kept(directory, name)
         finally:
             os.umask(before)
-        assert [mode(path) & 0o077 for path in (tmp_path / "var").iterdir()] == [0, 0]
+        assert {mode(path) for path in directory.iterdir()} == {0o600}
+        # Under root, Postgres runs as another user, which passes through.
+        assert mode(directory) == (0o711 if os.geteuid() == 0 else 0o700)
 
     def test_secret_of_the_operator_is_used(self, tmp_path):
         (tmp_path / "secret_key").write_text("put there by an operator, by hand\n")
@@ -61,10 +58,6 @@ class TestKeptSecrets:
     def test_generated_signing_key_is_es256(self, tmp_path):
         (key,) = signing_keys.parse_jwk_set(kept(tmp_path / "var", "jwt_keys.json"))
         assert key.algorithm == "ES256"
-        assert (
-            kept(tmp_path / "var", "jwt_keys.json")
-            == (tmp_path / "var" / "jwt_keys.json").read_text().strip()
-        )
 
     def test_concurrent_starts_use_the_same_secrets(self, tmp_path):
         with ThreadPoolExecutor(16) as threads:
@@ -89,47 +82,51 @@ def state_dir_setting(tmp_path, monkeypatch) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("name", ["secret_key", "service_role_key"])
-@pytest.mark.parametrize("content", ["", "\n", " \n", "short\n", "x" * 31 + "\n"])
+def load_problems():
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.load(os.devnull, missing_secrets="ignore")
+    return str(caught.value).splitlines()
+
+
+@cases("name", ["secret_key", "service_role_key"])
+@cases("content", ["", "\n", " \n", "short\n", "x" * 31 + "\n"])
 def test_start_fails_and_names_the_file_of_an_empty_or_short_secret(state_dir_setting, name, content):
-    (state_dir_setting / name).write_text(content)
-    with pytest.raises(settings.SettingsError) as caught:
-        settings.load(os.devnull, missing_secrets="ignore")
-    assert str(caught.value) == f"{state_dir_setting / name}: Must be at least 32 characters."
-    assert (state_dir_setting / name).read_text() == content
+    path = state_dir_setting / name
+    path.write_text(content)
+    assert load_problems() == [f"{path}: Must be at least 32 characters."]
+    assert path.read_text() == content
+    path.unlink()
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{}", '{"keys": []}', "not JSON", '{"keys": [{"kty": "oct", "k": "AAAA"}]}']
+@cases(
+    ("name", "content", "problem"),
+    [
+        ("secret_key", "x" * 43, "Must have at least 8 different characters"),
+        ("secret_key", "01234567" * 5, "Must not repeat itself"),
+        *(
+            ("jwt_keys.json", content, "Must be a JWK Set")
+            for content in ("", "{}", '{"keys": []}', "not JSON", '{"keys": [{"kty": "oct", "k": "AAAA"}]}')
+        ),
+    ],
 )
-def test_start_fails_and_names_the_file_of_signing_keys_that_cannot_sign(state_dir_setting, content):
-    (state_dir_setting / "jwt_keys.json").write_text(content)
-    with pytest.raises(settings.SettingsError) as caught:
-        settings.load(os.devnull, missing_secrets="ignore")
-    (line,) = str(caught.value).splitlines()
-    assert line.startswith(f"{state_dir_setting / 'jwt_keys.json'}: Must be a JWK Set")
+def test_start_fails_and_names_the_file_of_a_guessable_secret_or_of_keys_that_cannot_sign(
+    state_dir_setting, name, content, problem
+):
+    path = state_dir_setting / name
+    path.write_text(content)
+    (line,) = load_problems()
+    assert line.startswith(f"{path}: {problem}")
+    path.unlink()
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [("x" * 43, "Must have at least 8 different characters"), ("01234567" * 5, "Must not repeat itself")],
-)
-def test_start_fails_and_names_the_file_of_a_guessable_secret(state_dir_setting, content, problem):
-    (state_dir_setting / "secret_key").write_text(content)
-    with pytest.raises(settings.SettingsError, match=problem) as caught:
-        settings.load(os.devnull, missing_secrets="ignore")
-    assert str(caught.value).startswith(f"{state_dir_setting / 'secret_key'}: ")
-
-
-def test_start_fails_and_names_a_file_that_cannot_be_read(state_dir_setting):
-    (state_dir_setting / "secret_key").mkdir()
-    (state_dir_setting / "service_role_key").write_bytes(b"\xff" * 43)
-    with pytest.raises(settings.SettingsError) as caught:
-        settings.load(os.devnull, missing_secrets="ignore")
-    assert str(caught.value).splitlines() == [
-        f"{state_dir_setting / 'secret_key'}: Cannot be read: Is a directory.",
-        f"{state_dir_setting / 'service_role_key'}: Must be text.",
-    ]
+def test_start_reports_all_bad_secret_files_together(state_dir_setting):
+    unreadable, binary, empty = (state_dir_setting / name for name in NAMES)
+    unreadable.mkdir()
+    binary.write_bytes(b"\xff" * 43)
+    empty.write_text("")
+    first, second, third = load_problems()
+    assert (first, second) == (f"{unreadable}: Cannot be read: Is a directory.", f"{binary}: Must be text.")
+    assert third.startswith(f"{empty}: ")
 
 
 class TestCommands:
@@ -137,18 +134,12 @@ class TestCommands:
 
     @pytest.mark.parametrize(
         "arguments",
-        [
-            ["create-admin", "carol@example.com"],
-            ["explain", "carol@example.com"],
-            ["deliver"],
-            ["webhooks", "listen"],
-        ],
-        ids=" ".join,
+        ["create-admin carol@example.com", "explain carol@example.com", "deliver", "webhooks listen"],
     )
     def test_command_reports_where_it_looked_for_secrets(self, state_dir_setting, monkeypatch, arguments):
         monkeypatch.chdir(state_dir_setting)
         monkeypatch.delenv("AUTH_STATE_DIR")
-        result = CliRunner().invoke(main, arguments)
+        result = CliRunner().invoke(main, arguments.split())
         assert (result.exit_code, result.output) == (
             1,
             f"Error: AUTH_STATE_DIR: {state_dir_setting / 'var'} has no secret_key, service_role_key, jwt_keys.json."
@@ -167,29 +158,15 @@ class TestCommands:
             " Start it, or set AUTH_STATE_DIR to its directory.\n",
         )
 
-    def test_command_without_need_for_secrets_runs_without_them(
+    def test_command_without_need_for_secrets_runs_without_them_and_prints_unknown_names_once(
         self, state_dir_setting, monkeypatch, database_url
     ):
         monkeypatch.setenv("DATABASE_URL", database_url)
-        result = CliRunner().invoke(main, ["migrate"])
-        assert (result.exit_code, result.output) == (0, "The schema is up to date.\n")
-        assert not list(state_dir_setting.iterdir())
-
-    def test_command_prints_unknown_names_once(self, state_dir_setting, monkeypatch, database_url):
-        monkeypatch.setenv("DATABASE_URL", database_url)
         monkeypatch.setenv("AUTH_SITEURL", "https://app.example.com")
         result = CliRunner().invoke(main, ["migrate"])
+        assert (result.exit_code, result.stdout) == (0, "The schema is up to date.\n")
         assert result.output.count("AUTH_SITEURL is not a setting; did you mean AUTH_SITE_URL?\n") == 1
-
-
-def test_start_reports_all_bad_secret_files_together(state_dir_setting):
-    for name in NAMES:
-        (state_dir_setting / name).write_text("")
-    with pytest.raises(settings.SettingsError) as caught:
-        settings.load(os.devnull, missing_secrets="ignore")
-    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
-        str(state_dir_setting / name) for name in NAMES
-    ]
+        assert not list(state_dir_setting.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -208,14 +185,10 @@ def test_empty_credential_never_matches_even_an_empty_service_role_key(make_app,
 
 def test_configured_secrets_are_not_written(tmp_path, monkeypatch):
     clear_settings(monkeypatch)
-    monkeypatch.setenv("AUTH_STATE_DIR", str(tmp_path / "var"))
-    monkeypatch.setenv("AUTH_SECRET_KEY", secret("s"))
-    monkeypatch.setenv("AUTH_SERVICE_ROLE_KEY", secret("k"))
-    monkeypatch.setenv("AUTH_JWT_SECRET", secret("j"))
+    given = {name: secret(name[:4]) for name in ("SECRET_KEY", "SERVICE_ROLE_KEY", "JWT_SECRET")}
+    for name, value in (given | {"STATE_DIR": str(tmp_path / "var")}).items():
+        monkeypatch.setenv(f"AUTH_{name}", value)
     loaded = settings.load(os.devnull, missing_secrets="ignore")
-    assert (loaded.secret_key, loaded.service_role_key, loaded.jwt_keys) == (
-        (secret("s"),),
-        (secret("k"),),
-        "",
-    )
+    assert loaded.secret_key == (given["SECRET_KEY"],)
+    assert (loaded.service_role_key, loaded.jwt_keys) == ((given["SERVICE_ROLE_KEY"],), "")
     assert not (tmp_path / "var").exists()
