@@ -1,5 +1,6 @@
 """The deliverer: notified at commit, not delayed by slow targets, alive after every failure, stopped in time."""
 
+import re
 import sys
 import threading
 import time
@@ -128,17 +129,6 @@ class TestWaking:
         assert listens() == []
 
 
-def test_each_message_is_sent_once_by_two_deliverers(outbox, deliver):
-    target = Target()
-    expected = [f"user{number}@example.com" for number in range(60)]
-    for recipient in expected:
-        outbox.write(recipient=recipient)
-    for _ in range(2):
-        deliver(email=target)
-    wait_until(lambda: len(target.sent) >= 60)
-    assert sorted(target.sent) == sorted(expected)
-
-
 class TestSlowTargets:
     def test_hanging_mail_server_does_not_delay_sms(self, outbox, deliver):
         sms = Target()
@@ -157,50 +147,35 @@ class TestSlowTargets:
         for number in range(20):
             outbox.write(recipient=f"user{number}@example.com")
         deliver(email=target)
-        wait_until(
-            lambda: len([recipient for recipient in target.sent if recipient.endswith("@example.com")]) == 20
-        )
+        wait_until(lambda: len([to for to in target.sent if to.endswith("@example.com")]) == 20)
         # The slow host still has the others then.
         assert [outbox.outcome(id) for id in slow].count("sent") <= 2
         target.released.set()
         wait_until(lambda: all(outbox.outcome(id) == "sent" for id in slow))
-
-    def test_host_that_is_quick_again_is_served_like_any_other(self, outbox, deliver):
-        target = Target(held="@slow.example")
-        for number in range(4):
-            outbox.write(recipient=f"user{number}@slow.example")
-        deliver(email=target)
-        wait_until(lambda: target.holds == 4)
-        target.released.set()
-        wait_until(lambda: len(target.sent) == 4)
+        # It is quick again, and served like any other.
         outbox.write(recipient="last@slow.example")
         wait_until(lambda: "last@slow.example" in target.sent)
 
 
 class TestFailures:
     @pytest.mark.parametrize("error", [RuntimeError("a bug"), SystemExit()])
-    def test_exception_in_a_sender_leaves_the_threads_free(self, outbox, deliver, database, error):
+    def test_exception_in_a_sender_is_logged_once_and_leaves_the_threads_free(
+        self, outbox, deliver, database, error
+    ):
         target = Target()
         target.fails = error
         for _ in range(8):
             outbox.write()
-        deliver(email=target)
-        wait_until(lambda: target.failures == 8)
+        with capture_logs() as logs:
+            deliver(email=target)
+            wait_until(lambda: target.failures == 8 and not sending_threads())
         assert database.count("outbox", "attempts = 1 AND outcome IS NULL") == 8
+        if isinstance(error, RuntimeError):
+            (entry,) = [entry for entry in logs if entry["event"] == "delivery_fails"]
+            assert entry["reason"] == "unexpected: RuntimeError"
         target.fails = None
         outbox.write(recipient="bob@example.com")
         wait_until(lambda: target.sent == ["bob@example.com"])
-
-    def test_exception_in_a_sender_is_logged_once(self, outbox, deliver):
-        target = Target()
-        target.fails = RuntimeError("a bug")
-        for _ in range(5):
-            outbox.write()
-        with capture_logs() as logs:
-            deliver(email=target)
-            wait_until(lambda: target.failures == 5 and not sending_threads())
-        (entry,) = [entry for entry in logs if entry["event"] == "delivery_fails"]
-        assert entry["reason"] == "unexpected: RuntimeError"
 
     def test_lack_of_threads_leaves_the_message_to_its_next_attempt(self, outbox, deliver, monkeypatch):
         target = Target()
@@ -240,11 +215,9 @@ class TestFailures:
             wait_until(lambda: database.count("outbox", "attempts > 0 AND last_error IS NOT NULL") == 30)
             wait_until(lambda: not sending_threads())
         (entry,) = [entry for entry in logs if entry["log_level"] in ("warning", "error")]
-        assert (entry["event"], entry["what"], entry["reason"]) == (
-            "delivery_fails",
-            "email",
-            "connection refused",
-        )
+        told = (entry["event"], entry["what"], entry["reason"])
+        assert told == ("delivery_fails", "email", "connection refused")
+        assert not re.search("user|123456", str(logs))
 
     def test_log_that_cannot_be_written_stops_nothing(self, outbox, deliver, database, parts, monkeypatch):
         target = Target()
@@ -266,14 +239,6 @@ class TestFailures:
             structlog.configure(**before)
             monkeypatch.undo()
         assert len(target.sent) == 4
-
-    def test_log_contains_neither_recipients_nor_secrets(self, outbox, deliver):
-        with capture_logs() as logs:
-            id = outbox.write()
-            deliver(email=Target())
-            wait_until(lambda: outbox.outcome(id) == "sent")
-        assert "alice" not in str(logs)
-        assert "123456" not in str(logs)
 
     def test_message_is_not_sent_twice_when_the_database_goes_away_after_sending(
         self, outbox, deliver, parts, database_url
