@@ -88,6 +88,7 @@ class TestSigningKeys:
 
         jwks = json.loads((directory / "jwt_keys.json").read_text())["keys"]
         jwks[0]["active_from"] = at(-60)
+        # A bare array is a set too.
         (directory / "jwt_keys.json").write_text(json.dumps(jwks))
         ring.refresh()
         assert signed(service)[1] == new

@@ -1,11 +1,8 @@
 """Access tokens of sessions that lack a second step: only this service accepts them, and only for that step."""
 
-import base64
-import hmac
 import json
 import re
 import uuid
-from typing import Any
 
 import jwt
 import pytest
@@ -21,9 +18,10 @@ from tests.support.answers import assert_error, assert_ok
 from tests.support.cast import PASSWORD, Session, session_of, sign_up_anonymously
 from tests.support.contract import routes
 from tests.support.factors import challenge, enrol, raised, set_up, verify
-from tests.support.links import CHALLENGE, VERIFIER, follow, fragment, hand_in
+from tests.support.links import VERIFIER, WITH_CHALLENGE, follow, fragment, hand_in, query, type_in
 from tests.support.server import at_once
 from tests.test_contract import guard_of
+from tests.tokens.test_access_tokens import encode, hmac_signed
 
 LOW = (403, "insufficient_aal")
 INACTIVE = {"active": False}
@@ -34,10 +32,7 @@ def audience(session: Session) -> str:
     header, claims = jwt.get_unverified_header(session.access_token), session.claims
     keys = session.client.get("/.well-known/jwks.json").json["keys"]
     is_published = header["kid"] in {key["kid"] for key in keys}
-    fits = {
-        "authenticated": ("ES256", True, None),
-        "second_step": ("HS256", False, "aal2"),
-    }
+    fits = {"authenticated": ("ES256", True, None), "second_step": ("HS256", False, "aal2")}
     assert (header["alg"], is_published, claims.get("next_aal")) == fits[claims["aud"]]
     assert header["typ"] == "at+jwt"
     assert session.user["aud"] == "authenticated"
@@ -72,11 +67,8 @@ class TestSessionsThatLackAStep:
         if has:
             has(alice.open_session())
         session = alice.sign_in()
-        assert (session.claims["aal"], audience(session), audience(session.refreshed())) == (
-            "aal1",
-            expected,
-            expected,
-        )
+        assert session.claims["aal"] == "aal1"
+        assert [audience(each) for each in (session, session.refreshed())] == [expected] * 2
 
     @pytest.mark.parametrize(
         ("required", "expected"),
@@ -110,27 +102,26 @@ class TestSessionsThatLackAStep:
     def test_every_way_to_sign_in_gives_the_same_audience(self, client, alice, outbox):
         app, _ = set_up(alice.open_session())
 
+        def sent(path, kind, **more):
+            client.post(path, json={"email": alice.email, **more})
+            return outbox.last(alice.email, kind)
+
         def by_code():
-            client.post("/magiclink", json={"email": alice.email})
-            code = outbox.last(alice.email, "magiclink").code
-            return client.post("/verify", json={"type": "email", "email": alice.email, "token": code})
+            return type_in(client, "email", alice.email, sent("/magiclink", "magiclink").code)
 
         def by_authorization_code():
-            link = {"email": alice.email, "code_challenge": CHALLENGE, "code_challenge_method": "s256"}
-            client.post("/magiclink", json=link)
-            url = follow(client, "magiclink", outbox.last(alice.email, "magiclink").token).location
-            body = {"auth_code": url.partition("code=")[2], "code_verifier": VERIFIER}
+            token = sent("/magiclink", "magiclink", **WITH_CHALLENGE).token
+            code = query(follow(client, "magiclink", token))["code"]
+            body = {"auth_code": code, "code_verifier": VERIFIER}
             return client.post("/token?grant_type=pkce", json=body)
 
         def by_recovery():
-            client.post("/recover", json={"email": alice.email})
-            return hand_in(client, "recovery", outbox.last(alice.email, "recovery").token)
+            return hand_in(client, "recovery", sent("/recover", "recovery").token)
 
         for sign_in in (by_code, by_authorization_code, by_recovery):
             session = session_of(client, sign_in())
             assert (sign_in.__name__, audience(session)) == (sign_in.__name__, "second_step")
-        client.post("/magiclink", json={"email": alice.email})
-        tokens = fragment(follow(client, "magiclink", outbox.last(alice.email, "magiclink").token))
+        tokens = fragment(follow(client, "magiclink", sent("/magiclink", "magiclink").token))
         by_link = Session(client, tokens["access_token"], tokens["refresh_token"], session.user)
         assert audience(by_link) == "second_step"
         assert audience(raised(by_link, app)) == "authenticated"
@@ -185,6 +176,7 @@ class TestEndOfTheStep:
         set_up(alice.open_session())
         session = alice.sign_in()
         remove_factors(alice, service_role)
+        assert_ok(introspected(session, service_role), INACTIVE)
         assert audience(session.refreshed()) == "authenticated"
 
     def test_refresh_after_a_factor_was_enrolled_elsewhere_lacks_the_step(self, client, alice, service_role):
@@ -287,9 +279,13 @@ class TestRoutes:
             assert response.status_code != 401, path
         assert wrong == []
 
-    def test_session_that_lacks_a_step_changes_nothing_but_may_sign_out(self, alice, database):
-        set_up(alice.open_session())
+    def test_session_that_lacks_a_step_is_inactive_and_changes_nothing_but_may_sign_out(
+        self, alice, database, service_role
+    ):
+        app, _ = set_up(alice.open_session())
         low = alice.sign_in()
+        assert introspected(raised(low, app), service_role).json["aud"] == "authenticated"
+        assert_ok(introspected(low, service_role), INACTIVE)
         before = database.everything("users", "sessions")
         assert_error(low.put("/user", json={"data": {"x": 1}}), *LOW)
         assert_error(low.delete(f"/sessions/{low.id}"), *LOW)
@@ -309,15 +305,6 @@ class TestRoutes:
         for path in ("/user", "/sessions", "/admin/users"):
             response = client.get(path, headers={"Authorization": f"Bearer {expired}"})
             assert_error(response, 401, "bad_jwt")
-
-    def test_introspection_calls_the_token_inactive(self, alice, service_role):
-        app, _ = set_up(alice.open_session())
-        low = alice.sign_in()
-        assert_ok(introspected(low, service_role), INACTIVE)
-        high = raised(low, app)
-        assert introspected(high, service_role).json["aud"] == "authenticated"
-        remove_factors(alice, service_role)
-        assert_ok(introspected(low, service_role), INACTIVE)
 
 
 class TestKeys:
@@ -357,16 +344,21 @@ class TestKeys:
         signature = session.access_token.rpartition(".")[2]
         payloads = [session.claims, session.claims | {"aud": "authenticated"}, full.claims]
         forged = {
-            "alg none": [f"{part(step_header | {'alg': 'none'})}.{part(claims)}." for claims in payloads],
-            "other claims": [f"{part(step_header)}.{part(claims)}.{signature}" for claims in payloads[1:]],
+            "alg none": [f"{encode(step_header | {'alg': 'none'})}.{encode(claims)}." for claims in payloads],
+            "other claims": [
+                f"{encode(step_header)}.{encode(claims)}.{signature}" for claims in payloads[1:]
+            ],
             "kid of the published key": [
-                f"{part(step_header | {'kid': jwk['kid']})}.{part(claims)}.{signature}" for claims in payloads
+                f"{encode(step_header | {'kid': jwk['kid']})}.{encode(claims)}.{signature}"
+                for claims in payloads
             ],
             "kid of the step": [
-                ".".join([part(full_header | {"kid": step_header["kid"]}), *full.access_token.split(".")[1:]])
+                ".".join(
+                    [encode(full_header | {"kid": step_header["kid"]}), *full.access_token.split(".")[1:]]
+                )
             ],
             "keyed with public data": [
-                hmac_token(header, claims, data)
+                hmac_signed(header | {"alg": "HS256"}, encode(claims), data)
                 for claims in payloads
                 for data in (json.dumps(jwk).encode(), step_header["kid"].encode(), pem, b"")
                 for header in (step_header, {"typ": "at+jwt", "kid": jwk["kid"]})
@@ -382,32 +374,18 @@ class TestKeys:
     def test_each_key_signs_for_its_audience_only(self, client, sessions, step_key, state_dir):
         (jwk,) = json.loads((state_dir / "jwt_keys.json").read_text())["keys"]
         full_key = jwt.PyJWK(jwk, "ES256").key
-        for key, algorithm, kid, claimed in (
-            (step_key.signing_key, "HS256", step_key.kid, "authenticated"),
-            (full_key, "ES256", jwk["kid"], "second_step"),
+        for key, algorithm, kid, own in (
+            (step_key.signing_key, "HS256", step_key.kid, "second_step"),
+            (full_key, "ES256", jwk["kid"], "authenticated"),
         ):
-            claims = sessions[0].claims | {"aud": claimed}
-            token = jwt.encode(claims, key, algorithm, {"typ": "at+jwt", "kid": kid})
-            response = client.get("/user", headers={"Authorization": f"Bearer {token}"})
-            assert (claimed, response.status_code) == (claimed, 401)
-            claims["aud"] = {"authenticated": "second_step", "second_step": "authenticated"}[claimed]
-            token = jwt.encode(claims, key, algorithm, {"typ": "at+jwt", "kid": kid})
-            response = client.get("/user", headers={"Authorization": f"Bearer {token}"})
-            assert (claimed, response.status_code) == (claimed, 200)
+            for claimed in ("authenticated", "second_step"):
+                claims = sessions[0].claims | {"aud": claimed}
+                token = jwt.encode(claims, key, algorithm, {"typ": "at+jwt", "kid": kid})
+                response = client.get("/user", headers={"Authorization": f"Bearer {token}"})
+                assert (claimed, response.status_code) == (claimed, 200 if claimed == own else 401)
 
     def test_service_role_is_not_read_from_a_token_of_the_step(self, make_app, step_key):
         client = make_app(AUTH_SERVICE_ROLE_JWT="true").test_client()
         token = jwt.encode({"role": "service_role"}, step_key.signing_key, "HS256", {"kid": step_key.kid})
         response = client.get("/admin/users", headers={"Authorization": f"Bearer {token}"})
         assert_error(response, 401, "bad_jwt")
-
-
-def hmac_token(header: dict[str, Any], claims: dict[str, Any], key: bytes) -> str:
-    """Return a token with a key that PyJWT may refuse to use."""
-    signed = f"{part(header | {'alg': 'HS256'})}.{part(claims)}"
-    mac = base64.urlsafe_b64encode(hmac.digest(key, signed.encode(), "sha256")).decode().rstrip("=")
-    return f"{signed}.{mac}"
-
-
-def part(value: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")

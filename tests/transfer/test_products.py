@@ -103,15 +103,12 @@ class TestFirebase:
         assert (phone["phone_confirmed_at"], phone["banned_until"]) == (phone["created_at"], FOREVER)
         assert_password(client, "alice@example.com", database)
 
-    def test_hash_needs_the_parameters_of_the_project(self, users):
+    def test_hash_needs_the_parameters_of_the_project_or_is_left_out(self, users, database):
         found, outcomes = users("firebase.json", exit_code=3)
-
         assert "alice@example.com" not in found
         assert reasons(outcomes) == [
             "password_hash: give the hash parameters of the project, --firebase-hash-config"
         ]
-
-    def test_users_are_imported_without_their_passwords(self, users, database):
         found, _outcomes = users("firebase.json", *self.CONFIG, "--without-passwords")
         assert "alice@example.com" in found
         assert database.count("users", "password_hash IS NOT NULL") == 0
@@ -208,9 +205,8 @@ def test_user_list_of_wordpress_is_imported(users, client, database, name):
     assert_password(client, "bob@example.com", database)
 
 
-def test_csv_is_imported(users, client, database):
+def test_own_format_is_imported_as_csv_and_json_lines(users, client, database):
     found, _outcomes = users("users.csv")
-
     alice, bob = found["alice@example.com"], found["bob@example.com"]
     assert alice["user_metadata"] == {"name": "Alice Archer"}
     assert bob["phone"] == "+491701234567"
@@ -218,10 +214,8 @@ def test_csv_is_imported(users, client, database):
     assert_password(client, "alice@example.com", database)
     assert_password(client, "bob@example.com", database)
 
-
-def test_json_lines_are_imported(users, client, database):
+    database.empty()
     found, _outcomes = users("users.jsonl")
-
     assert identities(found["bob@example.com"]) == {GOOGLE}
     assert_password(client, "alice@example.com", database)
 
