@@ -8,10 +8,9 @@ import pytest
 
 from auth.delivery import janitor
 from auth.delivery.deliverer import Deliverer
-from tests.support.answers import assert_error
-from tests.support.cast import PASSWORD, refresh
+from tests.support.cast import PASSWORD
 from tests.support.deliverers import RunningDeliverer
-from tests.support.links import OTHER_PHONE, PHONE, assert_dead, assert_signs_in, later
+from tests.support.links import OTHER_PHONE, PHONE, assert_signs_in
 from tests.support.plans import STATEMENTS, analyze, plan_of
 from tests.support.processes import wait_until
 
@@ -313,30 +312,6 @@ class TestAnonymousUsers:
         database.run(f"UPDATE users SET {change} WHERE id = '{visitors[0]}'")
         janitor.clean(parts.db)
         assert database.count("users") == 2
-
-
-class TestExpiredRowsAreRefusedBeforeTheyAreRemoved:
-    def test_expired_link_is_refused(self, client, outbox, alice, database):
-        client.post("/magiclink", json={"email": alice.email})
-        later(database, hours=1)
-        assert database.count("one_time_tokens") == 1
-        assert_dead(client, "magiclink", outbox.last(alice.email).token)
-
-    def test_expired_session_is_refused(self, client, alice, database):
-        session = alice.open_session()
-        database.run("UPDATE sessions SET refreshed_at = now() - interval '30 days'")
-        assert_error(session.get("/user"), 401, "session_expired")
-        assert_error(refresh(client, session.refresh_token), 400, "session_expired")
-        assert database.count("sessions") == 1
-
-    def test_ended_rate_limit_window_refuses_nothing(self, make_app, database, alice):
-        client = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
-        for _ in range(11):
-            response = alice.try_to_sign_in("wrong", client)
-        assert_error(response, 429, "over_request_rate_limit")
-        later(database, mins=15)
-        assert database.count("failure_counts") > 0
-        assert alice.try_to_sign_in(client=client).status_code == 200
 
 
 class TestRefreshes:

@@ -69,6 +69,10 @@ def refused_with(error, smtp, to=ALICE):
     return raised.value
 
 
+def tls_server(scheme, certificate):
+    return MailServer(tls=certificate) if scheme == "smtps" else MailServer(starttls=certificate)
+
+
 def connections(server):
     return len({session.peer for session in server.sessions})
 
@@ -208,17 +212,16 @@ class TestTls:
             deliver(server.url("smtps", "localhost"))
             assert len(server.mails) == 1
 
-    @pytest.mark.parametrize("kind", ["tls", "starttls"])
+    @pytest.mark.parametrize("scheme", ["smtps", "smtp"])
     def test_certificate_that_is_untrusted_or_of_another_host_is_refused(
-        self, certificate, tmp_path, monkeypatch, kind
+        self, certificate, tmp_path, monkeypatch, scheme
     ):
-        scheme = "smtps" if kind == "tls" else "smtp"
-        with MailServer(**{kind: certificate}) as server:
+        with tls_server(scheme, certificate) as server:
             error = refused_with(TryLater, sender(server.url(scheme)))
             assert str(error) == "can't connect to the mail server: TLS: self-signed certificate"
             assert (error.is_down, server.mails) == (True, [])
         other = Certificate(tmp_path, "mail.example.com", "127.0.0.9")
-        with other.trusted(monkeypatch), MailServer(**{kind: other}) as server:
+        with other.trusted(monkeypatch), tls_server(scheme, other) as server:
             error = refused_with(TryLater, sender(server.url(scheme)))
             assert "certificate is not valid for '127.0.0.1'" in str(error)
             assert server.mails == []

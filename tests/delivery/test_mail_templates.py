@@ -261,14 +261,14 @@ class TestHostileValues:
         ("user_agent", "shown"),
         [
             (FIREFOX, "Firefox on Linux"),
-            ("(Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36 Edg/140.0", "Edge on Windows"),
-            ("(Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/18.0 Safari/605.1.15", "Safari on macOS"),
+            ("(Windows NT 10.0; Win64; x64) Chrome/140.0 Safari/537.36 Edg/140.0", "Edge on Windows"),
+            ("(Macintosh; Intel Mac OS X 10_15_7) Version/18.0 Safari/605.1.15", "Safari on macOS"),
             ("(iPhone; CPU iPhone OS 18_0 like Mac OS X) CriOS/140.0 Mobile Safari/604.1", "Chrome on iOS"),
             ("(Linux; Android 15) AppleWebKit/537.36 Chrome/140.0 Mobile Safari/537.36", "Chrome on Android"),
             ("(Linux; Android 15) SamsungBrowser/28.0 Chrome/140.0 Mobile", "Samsung Internet on Android"),
             ("(X11; CrOS x86_64) Chrome/140.0 Safari/537.36 OPR/120.0", "Opera on ChromeOS"),
         ],
-    )  # fmt: skip
+    )
     def test_browser_is_named_by_family_only(self, user_agent, shown):
         given = f"Mozilla/5.0 {user_agent} see https://evil.example"
         assert f"Requested on {AT_0708}, with {shown}." in render(user_agent=given).text
@@ -371,13 +371,17 @@ class TestCustomTemplates:
             ("en/magiclink.html", "{% if %}", "en/magiclink: TemplateSyntaxError"),
             ("en/magiclink.txt", "{{ link.__class__.__mro__ }}", "en/magiclink: SecurityError"),
             ("en/magiclink.txt", "{{ say('nothing') }}", "en/magiclink: TemplatesNotFound"),
-            ("sv.toml", '[email.signup]\nsubject = "Hej"', "sv.toml: the string email.address_added.action is missing"),
-            ("en.toml", '[email.signup]\nsubjetc = "Hello"', "en.toml: there is no string email.signup.subjetc"),
-            ("en.toml", "[email.signup]\nsubject = 5", "en.toml: must contain strings in tables [channel.kind]"),
+            (
+                "sv.toml",
+                "email.signup.subject = 'Hej'",
+                "sv.toml: the string email.address_added.action is missing",
+            ),
+            ("en.toml", "email.signup.subjetc = 'Hello'", "en.toml: there is no string email.signup.subjetc"),
+            ("en.toml", "email.signup.subject = 5", "en.toml: must contain strings in tables [channel.kind]"),
             ("en.toml", "subject = 'Hello'", "en.toml: must contain strings in tables [channel.kind]"),
             ("en.toml", "[", "en.toml: "),
         ],
-    )  # fmt: skip
+    )
     def test_faulty_custom_template_is_refused(self, make, file, content, problem):
         with pytest.raises((CannotRender, ValueError)) as error:
             make({file: content})

@@ -101,8 +101,9 @@ class TestClaims:
     def test_token_verifies_with_the_published_key_that_its_header_names(self, client, session, signing_jwk):
         keys = jwt.PyJWKSet.from_dict(client.get("/.well-known/jwks.json").json)
         assert header_of(session) == {"typ": "at+jwt", "alg": "ES256", "kid": signing_jwk["kid"]}
-        key, known = keys[signing_jwk["kid"]].key, {"audience": "authenticated", "issuer": BASE_URL}
-        assert jwt.decode(session.access_token, key, ["ES256"], **known) == session.claims
+        key = keys[signing_jwk["kid"]].key
+        claims = jwt.decode(session.access_token, key, ["ES256"], audience="authenticated", issuer=BASE_URL)
+        assert claims == session.claims
 
     def test_lifetime_issuer_and_audience_follow_the_settings(self, make_app, alice):
         changes = {
@@ -143,11 +144,13 @@ class TestForeignTokens:
         "changes",
         [
             *({"iss": iss} for iss in ("https://evil.example", f"{BASE_URL}/", None)),
-            *({"aud": aud} for aud in ("another-app", None, [])),
+            *({"aud": aud} for aud in ("another-app", None)),
+            {"aud": []},
             *({"exp": exp} for exp in (None, "soon", "4102444800", 4102444800.5, True)),
             *({"iat": iat} for iat in (None, "1767225600", 1767225600.5, True, [1], -1)),
             *({"sub": sub} for sub in (None, "alice", "", 1)),
-            *({"session_id": id} for id in (None, "1", 1, {})),
+            *({"session_id": id} for id in (None, "1", 1)),
+            {"session_id": {}},
         ],
     )
     def test_token_with_changed_claims_is_refused(self, client, mint, changes):
@@ -215,21 +218,16 @@ class TestForeignTokens:
         ):
             self.assert_bad(client, token)
 
-    @cases("padding", ["=", "==", "%3D", " x", ","])
+    @cases("padding", ["=", "==", "%3D", " x"])
     def test_other_spelling_of_a_token_is_refused(self, client, session, padding):
+        message = "invalid JWT: unable to parse or verify signature: it is malformed"
+        details = "Authorization: must be Bearer <token>"
         response = get_user(client, session.access_token + padding)
-        assert response.status_code in (400, 401)
-        assert response.json["error_code"] in ("bad_jwt", "validation_failed")
+        assert_error(response, 401, "bad_jwt", message, details)
 
-    def test_padded_token_is_refused(self, client, session):
-        response = get_user(client, session.access_token + "==")
-        assert_error(
-            response,
-            401,
-            "bad_jwt",
-            "invalid JWT: unable to parse or verify signature: it is malformed",
-            "Authorization: must be Bearer <token>",
-        )
+    def test_two_credentials_are_refused(self, client, session):
+        response = get_user(client, f"{session.access_token},")
+        assert (response.status_code, response.json["error_code"]) == (400, "validation_failed")
 
     @cases(
         "header",
@@ -373,11 +371,12 @@ def published(session):
 
 
 OCT = {"kty": "oct", "k": encode(b"a shared secret of 32 bytes or so"), "kid": "shared"}
+BOTH = ["sign", "verify"]
 WITH_SECRET = {"AUTH_JWT_SECRET": HS_SECRET}
 
 
 class TestKeys:
-    """The first key of AUTH_JWT_KEYS that may sign signs, and all verify; AUTH_JWT_SECRET comes before them."""
+    """The first key of AUTH_JWT_KEYS that may sign signs; AUTH_JWT_SECRET comes before it; all verify."""
 
     @pytest.mark.parametrize("kind", ["ES256", "EdDSA", "RS256"])
     def test_each_algorithm_signs_and_verifies(self, use, alice, kind):
@@ -391,7 +390,7 @@ class TestKeys:
         ("keys", "others", "used", "public"),
         [
             ([{"alg": "EdDSA"}, {"alg": "ES256"}], {}, ("0", "EdDSA"), ["0", "1"]),
-            ([{"alg": "ES256"}, {"alg": "EdDSA", "key_ops": ["sign", "verify"]}], {}, ("1", "EdDSA"), ["0", "1"]),
+            ([{"alg": "ES256"}, {"alg": "EdDSA", "key_ops": BOTH}], {}, ("1", "EdDSA"), ["0", "1"]),
             ([{"alg": "ES256", "key_ops": ["verify"]}, {"alg": "RS256"}], {}, ("1", "RS256"), ["0", "1"]),
             ([OCT, {"alg": "ES256"}], {}, ("shared", "HS256"), ["1"]),
             ([], WITH_SECRET, (None, "HS256"), []),
@@ -399,7 +398,7 @@ class TestKeys:
             ([{"alg": "ES256", "key_ops": ["verify"]}], WITH_SECRET, (None, "HS256"), ["0"]),
         ],
         ids=["first", "chosen", "first that can", "shared", "secret", "secret first", "secret beside public"],
-    )  # fmt: skip
+    )
     def test_one_key_signs_and_no_secret_is_published(self, use, keys, others, used, public):
         made = [
             key if key is OCT else private_jwk(key["alg"], kid=str(place), **key)
@@ -461,12 +460,6 @@ class TestKeys:
             jwt.encode(claims, HS_SECRET * 2, "HS512", header),
         ):
             assert_error(get_user(session.client, token), 401, "bad_jwt")
-
-
-def test_cache_keeps_only_verified_tokens(client, session):
-    for _ in range(3):
-        assert get_user(client, session.access_token).status_code == 200
-        assert get_user(client, session.access_token[:-5] + "AAAAA").status_code == 401
 
 
 def test_cached_token_is_refused_when_its_session_ends(client, session, alice):
