@@ -152,7 +152,15 @@ class TestSlowTargets:
         assert [outbox.outcome(id) for id in slow].count("sent") <= 2
         target.released.set()
         wait_until(lambda: all(outbox.outcome(id) == "sent" for id in slow))
-        # It is quick again, and served like any other.
+
+    def test_host_that_is_quick_again_is_served_like_any_other(self, outbox, deliver):
+        target = Target(held="@slow.example")
+        for number in range(4):
+            outbox.write(recipient=f"user{number}@slow.example")
+        deliver(email=target)
+        wait_until(lambda: target.holds == 4)
+        target.released.set()
+        wait_until(lambda: len(target.sent) == 4)
         outbox.write(recipient="last@slow.example")
         wait_until(lambda: "last@slow.example" in target.sent)
 

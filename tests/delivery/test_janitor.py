@@ -146,6 +146,7 @@ class TestCleaning:
             cursor.execute("SELECT pg_try_advisory_xact_lock(7239004119)")
             assert cursor.fetchone() == (True,)
             assert (janitor.clean(parts.db), left(database)) == (0, before)
+            other.rollback()
         assert janitor.clean(parts.db) == len(TABLES) + 2
 
     def test_concurrent_janitors_remove_only_expired_rows_and_these_once(self, parts, database):
