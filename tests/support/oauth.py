@@ -14,6 +14,9 @@ SITE = "http://localhost:8000"
 # An application on another site than the service; the allow list has all of its paths but the root.
 APPLICATION = "https://app.example.com/signed-in"
 ALLOW_LIST = {"AUTH_REDIRECT_ALLOW_LIST": "https://app.example.com/**"}
+# Error codes of redirects: the provider failed, and the flow is unknown, over, or that of another browser.
+FAILED = ("bad_oauth_callback", "server_error")
+STALE = ("bad_oauth_state", "invalid_request")
 
 
 class Fakes:
@@ -104,6 +107,13 @@ class Service:
         session = self.session(self.sign_in(provider, browser, **query), query.get("redirect_to", SITE))
         assert session.get("/user").status_code == 200
         return session
+
+    def user(self, provider: str, **query: str) -> dict[str, Any]:
+        """Sign in, with Apple by pressing the button of its page too, and return the user."""
+        browser = self.browser()
+        page = self.sign_in(provider, browser, **query)
+        session = self.session(browser.submit() if provider == "apple" else page)
+        return session.get("/user").json
 
     def age(self, provider: str, seconds: float) -> None:
         """Age the cached metadata and keys of providers."""
