@@ -18,13 +18,12 @@ from auth.providers import ProviderUnavailable
 from auth.providers.id_tokens import IdTokens
 from tests.support.cases import cases
 from tests.support.fake_provider import Answer, FakeProvider, PlainProvider, signing_key
-from tests.support.oauth import APPLICATION, Service, assert_failed, assert_turned_back, fragment
+from tests.support.oauth import APPLICATION, FAILED, Service, assert_failed, assert_turned_back, fragment
 from tests.support.processes import free_port
 from tests.support.server import at_once
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True, "name": "Alice"}
-FAILED = ("bad_oauth_callback", "server_error")
 # Deeper than a parser recurses, and smaller than the limit of a response.
 NESTED = b"[" * 200_000
 HOUR = 3600
@@ -59,11 +58,8 @@ def empty_service(make_service) -> Service:
 
 
 def encoded(value: Any) -> str:
-    return (
-        base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode())
-        .rstrip(b"=")
-        .decode()
-    )
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def of_parts(header: Any, claims: Any, signature: bytes = b"") -> str:
@@ -115,6 +111,94 @@ WRONG_CLAIMS = {
 }
 
 
+def unsigned(header: Any, signature: bytes = b"") -> Callable[[FakeProvider, Any], str]:
+    return lambda google, claims: of_parts(header, claims, signature)
+
+
+def with_foreign_header(**header: Any) -> Callable[[FakeProvider, Any], str]:
+    """Return a function that signs with a key of its own, which the header contains or leads to."""
+
+    def sign(google: FakeProvider, claims: Any) -> str:
+        google.signing_key = signing_key("google-9", 1)
+        own = {"jwk": google.signing_key.as_dict(private=False)}
+        return google.signed(claims, kid=None, **(header or own))
+
+    return sign
+
+
+def with_key(kid: str) -> Callable[[FakeProvider, Any], str]:
+    def sign(google: FakeProvider, claims: Any) -> str:
+        google.signing_key = signing_key(kid, 1)
+        return google.signed(claims)
+
+    return sign
+
+
+def with_critical_header(google: FakeProvider, claims: Any) -> str:
+    header = {"alg": "RS256", "kid": google.signing_key.kid, "crit": ["exotic"], "exotic": True}
+    content = f"{encoded(header)}.{encoded(claims)}"
+    signature = jws.JWSRegistry.algorithms["RS256"].sign(content.encode(), google.signing_key)
+    return f"{content}.{encoded(signature)}"
+
+
+def with_changed_claims(google: FakeProvider, claims: Any) -> str:
+    header, _, signature = google.signed(claims).split(".")
+    return f"{header}.{encoded(claims | {'sub': 'somebody-else'})}.{signature}"
+
+
+def with_changed_header(google: FakeProvider, claims: Any) -> str:
+    _, body, signature = google.signed(claims).split(".")
+    return f"{encoded({'alg': 'RS256', 'kid': google.signing_key.kid, 'x': 1})}.{body}.{signature}"
+
+
+def with_payload(payload: bytes) -> Callable[[FakeProvider, Any], str]:
+    def sign(google: FakeProvider, claims: Any) -> str:
+        header = {"alg": "RS256", "kid": google.signing_key.kid}
+        return jws.serialize_compact(header, payload, google.signing_key)
+
+    return sign
+
+
+FORGED: dict[str, Callable[[FakeProvider, Any], Any]] = {
+    "no algorithm": unsigned({}),
+    "no algorithm, with a signature": unsigned({}, b"x" * 256),
+    "empty algorithm": unsigned({"alg": ""}),
+    "alg none": unsigned({"alg": "none"}),
+    "alg none with a signature": unsigned({"alg": "none"}, b"x" * 256),
+    "alg None": unsigned({"alg": "None"}),
+    "alg nOnE with a kid": unsigned({"alg": "nOnE", "kid": "google-1"}, b"x" * 256),
+    "HS256 with the public key": lambda google, claims: with_secret(google.signing_key.as_pem(private=False))(
+        claims
+    ),
+    "HS256 with the modulus": lambda google, claims: with_secret(
+        google.signing_key.as_dict(private=False)["n"].encode()
+    )(claims),
+    "HS256 with the client secret": lambda google, claims: with_secret(google.client_secret.encode())(claims),
+    "key that is not published": with_key("google-9"),
+    "other key with a known kid": with_key("google-1"),
+    "key in the header": with_foreign_header(),
+    "URL of a key in the header": with_foreign_header(jku="https://evil.example/jwks"),
+    "URL of a certificate in the header": with_foreign_header(x5u="https://evil.example/x5u"),
+    "unknown critical header": with_critical_header,
+    "claims changed after signing": with_changed_claims,
+    "header changed after signing": with_changed_header,
+    "header that is a list": unsigned([]),
+    "nested claims without a signature": lambda google, claims: of_parts({"alg": "RS256"}, NESTED),
+    **{
+        f"malformed: {token[:9]!r}": lambda google, claims, token=token: token
+        for token in ("", "x", "a.b.c", "..", "e30.e30.", "null", "x" * 70_000, "ä.ö.ü", 'e30"e30')
+    },
+    **{
+        f"not a string: {value}": lambda google, claims, value=value: value
+        for value in (None, 7, ["x"], {"x": 1}, True)
+    },
+    **{
+        f"claims that are not an object: {payload[:9]!r}": with_payload(payload)
+        for payload in (b"[]", b'"x"', b"1", b"null", b"\xff\xfe", NESTED)
+    },
+}
+
+
 class TestIdTokens:
     """Tokens signed by the provider, or by an attacker in its place."""
 
@@ -127,107 +211,9 @@ class TestIdTokens:
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    @cases("header", [{"alg": "none"}, {"alg": "None"}, {"alg": "nOnE", "kid": "google-1"}, {"alg": ""}, {}])
-    @cases("signature", [b"", b"x" * 256])
-    def test_token_without_an_algorithm_is_refused(
-        self, service, google, header, signature, assert_nothing_happened
-    ):
-        google.sign = lambda claims: of_parts(header, claims, signature)
-        assert_failed(service.sign_in("google"), *FAILED)
-        assert_nothing_happened()
-
-    @pytest.mark.parametrize("key", ["the public key", "the modulus", "the client secret"])
-    def test_hs256_is_refused_with_any_secret(self, service, google, key, assert_nothing_happened):
-        public = google.signing_key.as_dict(private=False)
-        keys = {
-            "the public key": google.signing_key.as_pem(private=False),
-            "the modulus": public["n"].encode(),
-            "the client secret": google.client_secret.encode(),
-        }
-        google.sign = with_secret(keys[key])
-        assert_failed(service.sign_in("google"), *FAILED)
-        assert_nothing_happened()
-
-    def test_key_not_published_by_the_issuer_is_refused(self, service, google, assert_nothing_happened):
-        google.signing_key = signing_key("google-9", 1)
-        assert_failed(service.sign_in("google"), *FAILED)
-        assert_nothing_happened()
-
-    def test_other_key_with_a_known_kid_is_refused(self, service, google, assert_nothing_happened):
-        google.signing_key = signing_key("google-1", 1)
-        assert_failed(service.sign_in("google"), *FAILED)
-        assert_nothing_happened()
-
-    def test_key_embedded_in_the_token_is_refused(self, service, google, assert_nothing_happened):
-        own = signing_key("google-9", 1)
-        for header in (
-            {"jwk": own.as_dict(private=False)},
-            {"jku": "https://evil.example/jwks"},
-            {"x5u": "https://evil.example/x5u"},
-        ):
-            google.signing_key = own
-            google.sign = lambda claims, header=header: google.signed(claims, kid=None, **header)
-            assert_failed(service.sign_in("google"), *FAILED)
-        assert_nothing_happened()
-
-    def test_unknown_critical_header_is_refused(self, service, google, assert_nothing_happened):
-        def sign(claims: dict[str, Any]) -> str:
-            header = encoded(
-                {"alg": "RS256", "kid": google.signing_key.kid, "crit": ["exotic"], "exotic": True}
-            )
-            content = f"{header}.{encoded(claims)}"
-            return f"{content}.{encoded(jws.JWSRegistry.algorithms['RS256'].sign(content.encode(), google.signing_key))}"
-
-        google.sign = sign
-        assert_failed(service.sign_in("google"), *FAILED)
-        assert_nothing_happened()
-
-    @pytest.mark.parametrize("change", ["claims", "header"])
-    def test_token_changed_after_signing_is_refused(self, service, google, change, assert_nothing_happened):
-        def sign(claims: dict[str, Any]) -> str:
-            header, body, signature = google.signed(claims).split(".")
-            if change == "claims":
-                return f"{header}.{encoded(claims | {'sub': 'somebody-else'})}.{signature}"
-            return f"{encoded({'alg': 'RS256', 'kid': google.signing_key.kid, 'x': 1})}.{body}.{signature}"
-
-        google.sign = sign
-        assert_failed(service.sign_in("google"), *FAILED)
-        assert_nothing_happened()
-
-    @cases(
-        "token",
-        [
-            "",
-            "x",
-            "a.b.c",
-            "..",
-            "e30.e30.",
-            "null",
-            "x" * 70_000,
-            "ä.ö.ü",
-            'e30"e30',
-            of_parts([], []),
-            of_parts({"alg": "RS256"}, NESTED),
-        ],
-    )
-    def test_malformed_token_is_refused(self, service, google, token, assert_nothing_happened):
-        google.sign = lambda _: token
-        assert_failed(service.sign_in("google"), *FAILED)
-        assert_nothing_happened()
-
-    @cases("value", [None, 7, ["x"], {"x": 1}, True])
-    def test_token_that_is_not_a_string_is_refused(self, service, google, value, assert_nothing_happened):
-        google.sign = lambda _: value
-        assert_failed(service.sign_in("google"), *FAILED)
-        assert_nothing_happened()
-
-    @cases("claims", [[], "x", 1, None, b"\xff\xfe", NESTED])
-    def test_claims_that_are_not_an_object_are_refused(
-        self, service, google, claims, assert_nothing_happened
-    ):
-        payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
-        header = {"alg": "RS256", "kid": google.signing_key.kid}
-        google.sign = lambda _: jws.serialize_compact(header, payload, google.signing_key)
+    @cases("name", list(FORGED))
+    def test_forged_or_malformed_token_is_refused(self, service, google, name, assert_nothing_happened):
+        google.sign = lambda claims: FORGED[name](google, claims)
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
@@ -261,24 +247,17 @@ def test_long_name_and_picture_do_not_prevent_sign_in(service, github, length):
     assert set(user["user_metadata"]) <= {"name", "avatar_url"}
 
 
-RIGHT_KEYS = {
-    "with unreadable keys": [
-        {"kty": "XXX", "kid": "a"},
-        {"kty": "EC", "crv": "P-9", "kid": "b"},
-        {"kid": "c"},
-        "x",
-        None,
-        7,
-    ],
-    "with keys for encryption": [signing_key("enc", 1).as_dict(private=False) | {"use": "enc"}],
-}
+UNREADABLE = [{"kty": "XXX", "kid": "a"}, {"kty": "EC", "crv": "P-9", "kid": "b"}, {"kid": "c"}, "x", None, 7]
+FOR_ENCRYPTION = signing_key("enc", 1).as_dict(private=False) | {"use": "enc"}
+
+
+def publish(google: FakeProvider, *keys: Any) -> None:
+    google.instead["/jwks"] = Answer(body=json.dumps({"keys": keys}).encode())
 
 
 class TestKeys:
-    @pytest.mark.parametrize("others", RIGHT_KEYS.values(), ids=list(RIGHT_KEYS))
-    def test_key_is_found_by_its_kid(self, make_service, google, others):
-        known = google.signing_key.as_dict(private=False)
-        google.instead["/jwks"] = Answer(body=json.dumps({"keys": [*others, known]}).encode())
+    def test_key_is_found_by_its_kid_among_unusable_ones(self, make_service, google):
+        publish(google, *UNREADABLE, FOR_ENCRYPTION, google.signing_key.as_dict(private=False))
         make_service().signed_in("google")
 
     def test_token_without_kid_is_accepted_when_the_issuer_has_one_key(self, make_service, google):
@@ -286,15 +265,12 @@ class TestKeys:
         make_service().signed_in("google")
 
     def test_encryption_key_does_not_verify_signatures(self, make_service, google):
-        known = google.signing_key.as_dict(private=False) | {"use": "enc"}
-        google.instead["/jwks"] = Answer(body=json.dumps({"keys": [known]}).encode())
+        publish(google, google.signing_key.as_dict(private=False) | {"use": "enc"})
         assert_failed(make_service().sign_in("google"), *FAILED)
 
     def test_symmetric_key_in_the_set_does_not_allow_hs256(self, make_service, google):
         secret = b"s" * 32
-        google.instead["/jwks"] = Answer(
-            body=json.dumps({"keys": [{"kty": "oct", "kid": "o", "k": encoded(secret)}]}).encode()
-        )
+        publish(google, {"kty": "oct", "kid": "o", "k": encoded(secret)})
         google.sign = with_secret(secret)
         assert_failed(make_service().sign_in("google"), *FAILED)
 
@@ -359,9 +335,7 @@ class TestDiscovery:
         google.metadata = {"issuer": issuer.format(url=google.url) if isinstance(issuer, str) else issuer}
         assert_turned_back(empty_service.sign_in("google"))
 
-    @pytest.mark.parametrize(
-        "url", [None, "", 7, "javascript:alert(1)", "/authorize", "file:///etc/passwd", "ftp://x/"]
-    )
+    @cases("url", [None, "", 7, "javascript:alert(1)", "/authorize", "file:///etc/passwd", "ftp://x/"])
     def test_endpoint_that_is_not_a_url_is_refused(self, make_service, google, url):
         google.metadata = {"authorization_endpoint": url}
         assert_turned_back(make_service().sign_in("google"))
@@ -419,12 +393,17 @@ def located(fault: Answer, thief: PlainProvider) -> Answer:
 class TestGarbage:
     """Failures and wrong, huge or misleading responses of each endpoint of a provider."""
 
+    @pytest.mark.parametrize("endpoint", ["/token", "/jwks", FakeProvider.DISCOVERY])
     @each_fault
-    def test_faulty_token_endpoint_ends_the_sign_in(
-        self, service, google, thief, fault, assert_nothing_happened
+    def test_faulty_openid_endpoint_ends_the_sign_in(
+        self, service, empty_service, google, thief, fault, assert_nothing_happened, endpoint
     ):
-        google.instead["/token"] = located(fault, thief)
-        assert_failed(service.sign_in("google"), *FAILED)
+        google.instead[endpoint] = located(fault, thief)
+        page = (service if endpoint == "/token" else empty_service).sign_in("google")
+        if endpoint == google.DISCOVERY:
+            assert_turned_back(page)
+        else:
+            assert_failed(page, *FAILED)
         assert thief.asked == []
         assert_nothing_happened()
 
@@ -434,60 +413,31 @@ class TestGarbage:
         for provider in ("github", "twitter"):
             service.signed_in(provider)
 
+    @pytest.mark.parametrize("endpoint", ["/user", "/user/emails"])
     @each_fault
-    def test_faulty_userinfo_endpoint_ends_the_sign_in(self, service, github, thief, fault, database):
-        github.reset()
-        github.instead["/user"] = located(fault, thief)
-        assert_failed(service.sign_in("github"), *FAILED)
-        assert (thief.asked, database.count("users"), database.count("oauth_flows")) == ([], 0, 0)
-
-    @each_fault
-    def test_faulty_list_of_addresses_does_not_prove_an_address(
-        self, service, github, thief, fault, database
+    def test_faulty_userinfo_or_list_of_addresses_does_not_prove_an_address(
+        self, service, github, thief, fault, database, endpoint
     ):
         database.empty()
         github.reset()
-        github.instead["/user/emails"] = located(fault, thief)
+        github.instead[endpoint] = located(fault, thief)
         page = service.sign_in("github")
-        # With or without a sign-in, no address is trusted and the thief receives nothing.
-        if "access_token" not in page.url:
+        # Without a list of addresses there may be a sign-in without an address.
+        if endpoint == "/user" or "access_token" not in page.url:
             assert_failed(page, *FAILED)
+            assert (database.count("users"), database.count("oauth_flows")) == (0, 0)
         assert (thief.asked, database.count("users", "email IS NOT NULL")) == ([], 0)
-
-    @each_fault
-    def test_faulty_key_endpoint_ends_the_sign_in(
-        self, empty_service, google, thief, fault, assert_nothing_happened
-    ):
-        google.instead["/jwks"] = located(fault, thief)
-        assert_failed(empty_service.sign_in("google"), *FAILED)
-        assert thief.asked == []
-        assert_nothing_happened()
-
-    @each_fault
-    def test_faulty_discovery_document_ends_the_sign_in(
-        self, empty_service, google, thief, fault, assert_nothing_happened
-    ):
-        google.instead[google.DISCOVERY] = located(fault, thief)
-        assert_turned_back(empty_service.sign_in("google"))
-        assert thief.asked == []
-        assert_nothing_happened()
 
     def test_failed_sign_in_redirects_to_the_requested_target(self, make_service, google):
         google.instead[google.DISCOVERY] = Answer(500)
         page = make_service().sign_in("google", redirect_to=APPLICATION)
         assert_failed(page, "bad_oauth_callback", "temporarily_unavailable", APPLICATION)
 
-    def test_closed_port_ends_the_sign_in(self, make_service, database):
-        url = f"http://127.0.0.1:{free_port()}"
-        service = make_service(AUTH_PROVIDER_GONE_ISSUER=url, AUTH_PROVIDER_GONE_CLIENT_ID="x")
-        assert_turned_back(service.sign_in("gone"))
+    def test_closed_port_or_unknown_host_ends_the_sign_in(self, make_service, database):
+        for url in (f"http://127.0.0.1:{free_port()}", "https://no-such-host.invalid"):
+            service = make_service(AUTH_PROVIDER_GONE_ISSUER=url, AUTH_PROVIDER_GONE_CLIENT_ID="x")
+            assert_turned_back(service.sign_in("gone"))
         assert database.count("oauth_flows") == 0
-
-    def test_unknown_host_ends_the_sign_in(self, make_service):
-        service = make_service(
-            AUTH_PROVIDER_GONE_ISSUER="https://no-such-host.invalid", AUTH_PROVIDER_GONE_CLIENT_ID="x"
-        )
-        assert_turned_back(service.sign_in("gone"))
 
     def test_https_issuer_must_not_redirect_to_http(self):
         known = IdTokens("https://id.example.com", ["x"])
@@ -513,18 +463,18 @@ class TestGarbage:
         service.signed_in("google")
 
 
-TOKENS = {
-    "an error": {"error": "invalid_grant"},
-    "an error with a token": {"error": "invalid_grant", "access_token": "x", "id_token": "{id_token}"},
-    "no access token": {"access_token": None},
-    "an access token that is a number": {"access_token": 7, "id_token": None},
-    "no id_token": {"id_token": None},
-    "strange lifetimes": {"expires_in": "soon", "id_token": None},
-}
-
-
 class TestTokenResponses:
-    @cases("members", TOKENS.values())
+    @cases(
+        "members",
+        [
+            {"error": "invalid_grant"},
+            {"error": "invalid_grant", "access_token": "x", "id_token": "{id_token}"},
+            {"access_token": None},
+            {"access_token": 7, "id_token": None},
+            {"id_token": None},
+            {"expires_in": "soon", "id_token": None},
+        ],
+    )
     def test_unsuccessful_token_response_is_refused(self, service, google, members, assert_nothing_happened):
         google.token_response = members
         assert_failed(service.sign_in("google"), *FAILED)
@@ -535,7 +485,7 @@ class TestTokenResponses:
         [
             {"expires_in": "3600"},
             {"expires_in": None},
-            {"scope": ["a", "b"]},
+            {"scope": ["a"]},
             {"token_type": "bearer"},
             {"x": {"y": []}},
         ],
