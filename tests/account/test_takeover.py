@@ -21,7 +21,7 @@ from tests.support.links import (
     path,
     type_in,
 )
-from tests.support.oauth import SITE, link
+from tests.support.oauth import SITE, identities_of, link
 from tests.support.server import at_once
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -31,20 +31,20 @@ UNDONE = {
     "message": "The change is undone, and what was added since is removed; sign in again with a new password",
     "type": "undo",
 }
+ADDED_PHONE = {"id": A_UUID, "type": "phone", "added_at": A_TIMESTAMP, "label": PHONE}
 LAST_WAY = (422, "single_identity_not_deletable")
 
 
 def age(database, days=30):
     """Move all that exists into the past."""
-    for table, columns in {
-        "users": ("created_at",),
-        "identities": ("created_at", "updated_at"),
-        "sessions": ("created_at",),
-    }.items():
-        for column in columns:
-            database.run(
-                f"UPDATE {table} SET {column} = {column} - make_interval(days => %(days)s)", days=days
-            )
+    for moved in (
+        "users SET created_at",
+        "identities SET created_at",
+        "identities SET updated_at",
+        "sessions SET created_at",
+    ):
+        column = moved.rpartition(" ")[2]
+        database.run(f"UPDATE {moved} = {column} - make_interval(days => %(days)s)", days=days)
 
 
 @pytest.fixture
@@ -133,29 +133,25 @@ class TestNotice:
         assert [each["provider"] for each in session.get("/user").json["identities"]] == ["email"]
         assert service.session(service.sign_in("google")).get("/user").json["id"] != owner.id
 
-    def test_undo_of_an_email_change_removes_what_the_session_added_first(
-        self, service, owner, thief, outbox, mailbox
+    def test_undo_of_an_email_change_removes_what_the_session_added_first_even_weeks_ago(
+        self, service, owner, thief, outbox, mailbox, database
     ):
         client, session = service.client, thief.on(service.client)
         add_phone(session, outbox)
         link(service, session, "google")
+        age(database, days=20)
+        assert session.post("/reauthenticate", json={"current_password": PASSWORD}).status_code == 200
         change_email(session, outbox)
+        # The page lists what it removes.
+        page = client.get(path("undo", outbox.last(owner.email).token), headers=BROWSER).text
+        assert "This will be removed:" in page
+        assert re.search(rf"<li>.*…{PHONE[-3:]}.*</li>", page)
+        assert PHONE not in page
         assert fragment(open_link(client, mailbox, owner.email)) == UNDONE
         back = assert_taken_back(client, owner, outbox, session).get("/user").json
-        assert (back["email"], back["phone"], back["app_metadata"]["providers"]) == (
-            owner.email,
-            None,
-            ["email"],
-        )
+        assert (back["email"], back["phone"]) == (owner.email, None)
+        assert back["app_metadata"]["providers"] == ["email"]
         assert not signs_in_by_phone(client, outbox, PHONE, owner.id)
-
-    def test_undo_removes_what_a_long_session_added_weeks_ago(self, client, owner, thief, outbox, database):
-        add_phone(thief, outbox)
-        age(database, days=20)
-        assert thief.post("/reauthenticate", json={"current_password": PASSWORD}).status_code == 200
-        change_email(thief, outbox)
-        follow(client, "undo", outbox.last(owner.email, "email_changed").token)
-        assert database.value("SELECT phone FROM users") is None
 
     @pytest.mark.parametrize(("days", "kept"), [(6, None), (8, PHONE)])
     def test_undo_removes_what_any_session_added_in_seven_days(
@@ -175,15 +171,6 @@ class TestNotice:
         change_email(session, outbox)
         follow(client, "undo", outbox.last("dora@example.com", "email_changed").token)
         assert database.value("SELECT phone FROM users") == PHONE
-
-    def test_page_lists_what_the_undo_removes(self, client, owner, thief, outbox):
-        add_phone(thief, outbox)
-        change_email(thief, outbox)
-        token = outbox.last(owner.email, "email_changed").token
-        page = client.get(path("undo", token), headers=BROWSER).text
-        assert "This will be removed:" in page
-        assert re.search(rf"<li>.*…{PHONE[-3:]}.*</li>", page)
-        assert PHONE not in page
 
     def test_links_mailed_by_the_release_before_still_work(self, client, owner, thief, outbox, database):
         change_email(thief, outbox)
@@ -228,10 +215,7 @@ class TestRestoring:
         link(service, session, "google")
         age(database, 10)
         thief = owner.sign_in().on(service.client)
-        identity = next(
-            each for each in thief.get("/user").json["identities"] if each["provider"] == "google"
-        )
-        assert thief.delete(f"/user/identities/{identity['id']}").status_code == 200
+        assert thief.delete(f"/user/identities/{identities_of(thief)['google']}").status_code == 200
         self.undo_last(service.client, owner, outbox, "identity_unlinked")
         assert service.signed_in("google").get("/user").json["id"] == owner.id
 
@@ -272,23 +256,22 @@ class TestRestoring:
 class TestLinksToTheThief:
     """An address that was the thief's for a while gets undo links too."""
 
-    def test_they_end_with_the_links_to_earlier_addresses(self, owner, thief, outbox, database):
-        change_email(thief, outbox)
+    def six_days_later(self, database):
         database.run(
             "UPDATE one_time_tokens SET expires_at = expires_at - interval '6 days' WHERE purpose = 'undo'"
         )
+
+    def test_they_end_with_the_links_to_earlier_addresses(self, owner, thief, outbox, database):
+        change_email(thief, outbox)
+        self.six_days_later(database)
         change_email(thief, outbox, "mallory2@evil.example")
         assert 86_000 < outbox.last(MALLORY, "email_changed").lifetime <= 86_400
-        assert (
-            database.count("one_time_tokens", "purpose = 'undo' AND expires_at > now() + interval '1 day'")
-            == 0
-        )
+        later = "purpose = 'undo' AND expires_at > now() + interval '1 day'"
+        assert database.count("one_time_tokens", later) == 0
 
     def test_several_links_to_one_address_last_seven_days_each(self, owner, thief, outbox, database):
         add_phone(thief, outbox)
-        database.run(
-            "UPDATE one_time_tokens SET expires_at = expires_at - interval '6 days' WHERE purpose = 'undo'"
-        )
+        self.six_days_later(database)
         change_email(thief, outbox)
         assert outbox.last(owner.email, "email_changed").lifetime == 7 * 86_400
 
@@ -351,7 +334,7 @@ class TestRecovery:
         response = recover(client, outbox, owner.email)
         recent = response.json["recent_changes"]
         assert [each | {"label": each["label"].split()[0]} for each in recent] == [
-            {"id": A_UUID, "type": "phone", "added_at": A_TIMESTAMP, "label": PHONE},
+            ADDED_PHONE,
             {"id": A_UUID, "type": "identity", "added_at": A_TIMESTAMP, "label": "google"},
         ]
         back = session_of(client, response)
@@ -368,31 +351,26 @@ class TestRecovery:
         add_phone(thief, outbox)
         response = recover(client, outbox, owner.email)
         back = session_of(client, response)
-        assert (
-            back.put("/user", json={"remove": [response.json["recent_changes"][0]["id"]]}).status_code == 200
-        )
+        ids = [each["id"] for each in response.json["recent_changes"]]
+        assert back.put("/user", json={"remove": ids}).json["phone"] is None
         assert_error(thief.get("/user"), 401, "session_not_found")
-        assert back.get("/user").json["phone"] is None
 
     def test_owner_who_recovers_by_the_link_of_the_mail_sees_the_same(self, client, owner, thief, outbox):
         add_phone(thief, outbox)
         client.post("/recover", json={"email": owner.email})
         back = assert_signs_in(client, "recovery", outbox.last(owner.email, "recovery").token)
         (change,) = back.get("/user/recent_changes").json["recent_changes"]
-        assert change == {"id": A_UUID, "type": "phone", "added_at": A_TIMESTAMP, "label": PHONE}
+        assert change == ADDED_PHONE
         assert back.put("/user", json={"remove": [change["id"]], "password": NEW}).json["phone"] is None
         assert_ok(back.get("/user/recent_changes"), {"recent_changes": []})
 
-    def test_older_additions_are_not_listed(self, client, owner, thief, outbox, database):
-        add_phone(thief, outbox)
-        age(database, 8)
-        assert recover(client, outbox, owner.email).json["recent_changes"] == []
-
-    def test_other_sign_ins_do_not_list_changes(self, client, owner, thief, outbox):
+    def test_only_recoveries_list_changes_and_only_recent_ones(self, client, owner, thief, outbox, database):
         add_phone(thief, outbox)
         client.post("/magiclink", json={"email": owner.email})
         response = hand_in(client, "magiclink", outbox.last(owner.email, "magiclink").token)
         assert "recent_changes" not in response.json
+        age(database, 8)
+        assert recover(client, outbox, owner.email).json["recent_changes"] == []
 
     @pytest.mark.parametrize("end", ["recovery", "password"])
     def test_pending_change_of_the_thief_cannot_be_confirmed_later(self, client, owner, thief, outbox, end):
@@ -411,7 +389,7 @@ class TestRecovery:
         route = f"/admin/users/{owner.id}"
         response = client.get(f"{route}/recent_changes", headers=service_role)
         (change,) = response.json["recent_changes"]
-        assert change == {"id": A_UUID, "type": "phone", "added_at": A_TIMESTAMP, "label": PHONE}
+        assert change == ADDED_PHONE
         response = client.put(route, json={"remove": [change["id"].upper()]}, headers=service_role)
         assert (response.status_code, response.json["phone"]) == (200, None)
         for stolen in (thief, by_phone):
@@ -429,14 +407,14 @@ class TestRemoval:
         return session
 
     @pytest.mark.parametrize("kind", ["email", "phone"])
-    def test_null_removes_an_address(self, client, session, owner, outbox, database, kind):
+    def test_null_removes_an_address_after_a_proof(self, client, session, owner, outbox, database, kind):
         other = owner.sign_in()
-        response = session.put("/user", json={kind: None})
-        assert (response.status_code, response.json[kind], response.json[f"{kind}_confirmed_at"]) == (
-            200,
-            None,
-            None,
-        )
+        database.run("UPDATE sessions SET created_at = now() - interval '15 minutes'")
+        refused = session.put("/user", json={kind: None})
+        assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
+        response = session.put("/user", json={kind: None, "current_password": PASSWORD})
+        assert (response.status_code, response.json[kind]) == (200, None)
+        assert response.json[f"{kind}_confirmed_at"] is None
         remaining = "phone" if kind == "email" else "email"
         assert [each["provider"] for each in response.json["identities"]] == [remaining]
         notice = outbox.sent()[-1]
@@ -444,24 +422,30 @@ class TestRemoval:
         assert_error(other.get("/user"), 401, "session_not_found")
         assert session.get("/user").status_code == 200
 
-    @pytest.mark.parametrize("kind", ["email", "phone"])
-    def test_removal_needs_a_proof(self, session, database, kind):
-        database.run("UPDATE sessions SET created_at = now() - interval '15 minutes'")
-        assert_error(
-            session.put("/user", json={kind: None}), 400, "reauthentication_needed", details=A_SENTENCE
-        )
-        assert session.put("/user", json={kind: None, "current_password": PASSWORD}).status_code == 200
-
     def test_last_address_stays_although_there_is_a_password(self, owner, outbox):
         session = owner.sign_in()
         assert_error(session.put("/user", json={"email": None}), *LAST_WAY)
         assert session.get("/user").json["email"] == owner.email
         assert outbox.sent() == []
 
-    def test_both_addresses_cannot_be_removed(self, session, database):
-        before = database.everything("users", "identities", "sessions", "one_time_tokens", "outbox")
-        assert_error(session.put("/user", json={"email": None, "phone": None}), *LAST_WAY)
-        assert database.everything("users", "identities", "sessions", "one_time_tokens", "outbox") == before
+    @pytest.mark.parametrize(
+        ("settings", "change", "removed"),
+        [
+            ({}, "role = role", {"email": None, "phone": None}),
+            ({}, "email_proved = false", {"phone": None}),
+            ({"AUTH_PHONE_ENABLED": "false"}, "role = role", {"email": None}),
+        ],
+        ids=["both", "unproved email", "disabled phone"],
+    )
+    def test_one_proved_address_of_an_enabled_channel_remains(
+        self, make_app, session, database, settings, change, removed
+    ):
+        database.run(f"UPDATE users SET {change}")
+        tables = ("users", "identities", "sessions", "one_time_tokens", "outbox")
+        before = database.everything(*tables)
+        client = make_app(**settings).test_client()
+        assert_error(session.on(client).put("/user", json=removed), *LAST_WAY)
+        assert database.everything(*tables) == before
 
     def test_one_of_two_addresses_removed_concurrently_remains(self, app, session, database):
         def remove(kind):
@@ -471,19 +455,8 @@ class TestRemoval:
         assert sorted(statuses) == [200, 422]
         assert database.count("users", "num_nonnulls(email, phone) = 1") == 1
 
-    def test_unproved_address_is_no_way_to_sign_in(self, session, database):
-        database.run("UPDATE users SET email_proved = false")
-        assert_error(session.put("/user", json={"phone": None}), *LAST_WAY)
-
-    def test_address_of_a_disabled_channel_is_no_way_to_sign_in(self, make_app, session):
-        client = make_app(AUTH_PHONE_ENABLED="false").test_client()
-        assert_error(session.on(client).put("/user", json={"email": None}), *LAST_WAY)
-
-    @cases(
-        "ids",
-        [["6e334b05-ee63-412a-a14e-8f0fe85097cd"], ["x"], "x", [1]],
-    )
-    def test_ids_that_are_not_recent_changes_are_refused(self, session, database, ids):
+    @cases("ids", [["6e334b05-ee63-412a-a14e-8f0fe85097cd"], ["x"], "x", [1]])
+    def test_ids_that_are_not_recent_changes_are_refused(self, session, ids):
         response = session.put("/user", json={"remove": ids})
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)
 
@@ -491,9 +464,8 @@ class TestRemoval:
         bob = register(client, service_role, "bob@example.com").sign_in()
         add_phone(bob, outbox, OTHER_PHONE)
         bobs = database.value("SELECT id::text FROM identities ORDER BY updated_at DESC LIMIT 1")
-        assert_error(
-            session.put("/user", json={"remove": [bobs]}), 400, "validation_failed", details=A_SENTENCE
-        )
+        response = session.put("/user", json={"remove": [bobs]})
+        assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert bob.get("/user").json["phone"] == OTHER_PHONE
 
     @pytest.mark.parametrize("kind", ["email", "phone"])

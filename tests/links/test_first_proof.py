@@ -4,6 +4,8 @@ Mallory signs up with Dave's address and waits. Nothing that she set before Dave
 her access afterwards. And a sign-up never changes a user that it did not create.
 """
 
+from typing import Any
+
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
@@ -54,10 +56,20 @@ def by_recovery(client, outbox, service_role):
 
 
 def by_generated_link(client, outbox, service_role):
-    link = client.post(
-        "/admin/generate_link", json={"type": "magiclink", "email": DAVE}, headers=service_role
-    ).json
+    body = {"type": "magiclink", "email": DAVE}
+    link = client.post("/admin/generate_link", json=body, headers=service_role).json
     return hand_in(client, "magiclink", link["hashed_token"])
+
+
+def sign_in_by_phone(client, password):
+    return client.post("/token?grant_type=password", json={"phone": PHONE, "password": password})
+
+
+def add_identity(database, provider):
+    database.run(
+        "INSERT INTO identities (user_id, provider, subject, identity_data)"
+        f" SELECT id, '{provider}', '1', '{{\"sub\": \"1\"}}' FROM users"
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,42 +77,39 @@ def by_generated_link(client, outbox, service_role):
     [(LAX, by_magiclink), (LAX, by_code), (AUTOCONFIRM, by_recovery), (AUTOCONFIRM, by_generated_link)],
 )
 class TestProofByOtherMeans:
-    def test_password_of_the_sign_up_is_removed(self, lax, mallory, outbox, service_role, prove):
+    def test_password_of_the_sign_up_is_removed(self, lax, mallory, outbox, service_role, database, prove):
         dave = session_of(lax, prove(lax, outbox, service_role))
         assert_error(sign_in(lax, DAVE, MALLORYS), 401, "invalid_credentials")
-        assert dave.put("/user", json={"password": PASSWORD}).status_code == 200
-        assert sign_in(lax, DAVE, PASSWORD).status_code == 200
-
-    def test_sessions_of_the_sign_up_end(self, lax, mallory, outbox, service_role, prove):
-        dave = session_of(lax, prove(lax, outbox, service_role))
         assert_error(mallory.get("/user"), 401, "session_not_found")
         assert_error(mallory.refresh(), 400, "refresh_token_not_found")
-        assert dave.get("/user").status_code == 200
+        row = database.one(
+            "SELECT email, email_proved, email_confirmed_at IS NOT NULL, password_hash, made_by FROM users"
+        )
+        assert row == (DAVE, True, True, None, "signup")
+        assert database.count("sessions", "ended_at IS NULL") == 1
+        # A second proof removes nothing.
+        assert dave.put("/user", json={"password": PASSWORD}).status_code == 200
+        again = session_of(lax, prove(lax, outbox, service_role))
+        assert sign_in(lax, DAVE, PASSWORD).status_code == 200
+        assert (dave.get("/user").status_code, again.get("/user").status_code) == (200, 200)
 
     def test_phone_and_other_identities_are_removed(
         self, lax, mallory, outbox, service_role, database, prove
     ):
         mallory.put("/user", json={"phone": PHONE})
         assert type_in(lax, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
-        id = database.value("SELECT id FROM users")
-        database.run(
-            "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', '1', '{\"sub\": \"1\"}')",
-            id=id,
-        )
-        dave = session_of(lax, prove(lax, outbox, service_role))
-        expected = dave.get("/user").json
-        assert (expected["phone"], expected["phone_confirmed_at"], expected["app_metadata"]) == (
-            None,
-            None,
-            {"provider": "email", "providers": ["email"]},
-        )
-        assert expected["identities"] == [identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)]
+        add_identity(database, "google")
+        mallory.put("/user", json={"email": "mallory@evil.example", "phone": OTHER_PHONE})
+        dave = session_of(lax, prove(lax, outbox, service_role)).get("/user").json
+        members = ("phone", "phone_confirmed_at", "new_email", "new_phone")
+        assert [dave[name] for name in members] == [None, None, None, None]
+        assert dave["app_metadata"] == {"provider": "email", "providers": ["email"]}
+        assert dave["identities"] == [identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)]
         assert database.all("SELECT provider FROM identities") == [("email",)]
-        assert_error(
-            lax.post("/token?grant_type=password", json={"phone": PHONE, "password": MALLORYS}),
-            401,
-            "invalid_credentials",
-        )
+        assert_error(sign_in_by_phone(lax, MALLORYS), 401, "invalid_credentials")
+        assert_dead(lax, "email_change", outbox.last("mallory@evil.example").token)
+        response = type_in(lax, "phone_change", OTHER_PHONE, outbox.last(OTHER_PHONE).code)
+        assert_error(response, 403, "otp_expired")
 
     def test_factors_and_their_networks_are_removed(
         self, lax, mallory, outbox, service_role, database, prove
@@ -112,28 +121,6 @@ class TestProofByOtherMeans:
         assert database.count("factors") == 0
         assert database.count("known_networks", "passed_at IS NOT NULL") == 0
         assert has_no_mail_proof(database)
-
-    def test_pending_changes_are_removed(self, lax, mallory, outbox, service_role, prove):
-        mallory.put("/user", json={"email": "mallory@evil.example", "phone": PHONE})
-        dave = session_of(lax, prove(lax, outbox, service_role)).get("/user").json
-        assert (dave["new_email"], dave["new_phone"]) == (None, None)
-        assert_dead(lax, "email_change", outbox.last("mallory@evil.example").token)
-        assert_error(type_in(lax, "phone_change", PHONE, outbox.last(PHONE).code), 403, "otp_expired")
-
-    def test_only_the_proved_identity_is_left(self, lax, mallory, outbox, service_role, database, prove):
-        assert prove(lax, outbox, service_role).status_code == 200
-        row = database.one(
-            "SELECT email, email_proved, email_confirmed_at IS NOT NULL AS confirmed, password_hash, made_by FROM users"
-        )
-        assert tuple(row) == (DAVE, True, True, None, "signup")
-        assert database.count("sessions", "ended_at IS NULL") == 1
-
-    def test_second_proof_removes_nothing(self, lax, mallory, outbox, service_role, prove):
-        dave = session_of(lax, prove(lax, outbox, service_role))
-        dave.put("/user", json={"password": PASSWORD})
-        again = session_of(lax, prove(lax, outbox, service_role))
-        assert sign_in(lax, DAVE, PASSWORD).status_code == 200
-        assert (dave.get("/user").status_code, again.get("/user").status_code) == (200, 200)
 
 
 def by_the_sign_ups_own_link(client, outbox, service_role):
@@ -179,13 +166,9 @@ def test_each_way_of_proof_leaves_the_same(make_service, google, outbox, service
     mallory.put("/user", json={"phone": PHONE})
     assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
     id = mallory.user["id"]
-    database.run(
-        "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'github', '1', '{\"sub\": \"1\"}')",
-        id=id,
-    )
-    assert (
-        mallory.put("/user", json={"email": "mallory@evil.example", "phone": OTHER_PHONE}).status_code == 200
-    )
+    add_identity(database, "github")
+    change = {"email": "mallory@evil.example", "phone": OTHER_PHONE}
+    assert mallory.put("/user", json=change).status_code == 200
 
     assert prove(client, outbox, service_role).status_code == 200
     proof = [external("google", "dave-at-google", DAVE, True)] if prove is by_a_provider else []
@@ -219,9 +202,8 @@ class TestProofByTheSignUp:
         elif by == "page":
             assert fragment(press(client, "signup", message.token))["type"] == "signup"
         else:
-            assert (
-                hand_in(client, "email" if by == "type email" else "signup", message.token).status_code == 200
-            )
+            kind = "email" if by == "type email" else "signup"
+            assert hand_in(client, kind, message.token).status_code == 200
         assert sign_in(client, DAVE).status_code == 200
 
     @pytest.fixture
@@ -229,32 +211,19 @@ class TestProofByTheSignUp:
         client.post("/signup", json={"email": DAVE, "password": MALLORYS})
         return session_of(client, sign_in(client, DAVE, MALLORYS))
 
-    def test_earlier_sessions_end(self, client, mallory, outbox):
-        dave = session_of(client, hand_in(client, "signup", outbox.last(DAVE, "signup").token))
-        assert_error(mallory.get("/user"), 401, "session_not_found")
-        assert dave.get("/user").status_code == 200
-
-    def test_earlier_phone_is_removed(self, client, mallory, outbox, database):
+    def test_earlier_sessions_phone_and_pending_changes_end(self, client, mallory, outbox, database):
         mallory.put("/user", json={"phone": PHONE})
         # That voids the link of the sign-up, so another one is requested.
         assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
+        mallory.put("/user", json={"email": "mallory@evil.example", "phone": OTHER_PHONE})
         client.post("/resend", json={"type": "signup", "email": DAVE})
-        after = (
-            session_of(client, hand_in(client, "signup", outbox.last(DAVE, "signup").token)).get("/user").json
-        )
-        assert (after["phone"], after["phone_confirmed_at"], after["app_metadata"]["providers"]) == (
-            None,
-            None,
-            ["email"],
-        )
+        dave = session_of(client, hand_in(client, "signup", outbox.last(DAVE, "signup").token))
+        after = dave.get("/user").json
+        members = ("phone", "phone_confirmed_at", "new_email", "new_phone")
+        assert [after[name] for name in members] == [None, None, None, None]
+        assert after["app_metadata"]["providers"] == ["email"]
         assert database.all("SELECT provider FROM identities") == [("email",)]
-
-    def test_earlier_pending_changes_are_removed(self, client, mallory, outbox):
-        mallory.put("/user", json={"email": "mallory@evil.example", "phone": PHONE})
-        after = (
-            session_of(client, hand_in(client, "signup", outbox.last(DAVE, "signup").token)).get("/user").json
-        )
-        assert (after["new_email"], after["new_phone"]) == (None, None)
+        assert_error(mallory.get("/user"), 401, "session_not_found")
 
     def test_link_of_another_sign_up_is_refused_afterwards(self, make_app, outbox, database):
         client = make_app().test_client()
@@ -278,18 +247,12 @@ class TestPhone:
     def mallory(self, lax):
         """Mallory's session on a user with Dave's phone."""
         assert lax.post("/signup", json={"phone": PHONE, "password": MALLORYS}).status_code == 201
-        return session_of(
-            lax, lax.post("/token?grant_type=password", json={"phone": PHONE, "password": MALLORYS})
-        )
+        return session_of(lax, sign_in_by_phone(lax, MALLORYS))
 
     def test_phone_proved_by_a_sign_in_code_removes_password_and_sessions(self, lax, mallory, outbox):
         dave = by_sms(lax, outbox)
         assert_error(mallory.get("/user"), 401, "session_not_found")
-        assert_error(
-            lax.post("/token?grant_type=password", json={"phone": PHONE, "password": MALLORYS}),
-            401,
-            "invalid_credentials",
-        )
+        assert_error(sign_in_by_phone(lax, MALLORYS), 401, "invalid_credentials")
         assert dave.get("/user").json["phone_confirmed_at"] == A_TIMESTAMP
 
     def test_email_added_before_the_proof_does_not_sign_in(self, lax, mallory, outbox):
@@ -300,10 +263,8 @@ class TestPhone:
         assert_error(mallory.get("/user"), 401, "session_not_found")
         assert_error(sign_in(lax, "mallory@evil.example", MALLORYS), 401, "invalid_credentials")
         lax.post("/magiclink", json={"email": "mallory@evil.example"})
-        opened = hand_in(lax, "magiclink", outbox.last("mallory@evil.example", "magiclink").token).json[
-            "user"
-        ]["id"]
-        assert opened != dave.get("/user").json["id"]
+        opened = hand_in(lax, "magiclink", outbox.last("mallory@evil.example", "magiclink").token)
+        assert opened.json["user"]["id"] != dave.user["id"]
 
 
 class TestPhoneOfItsOwner:
@@ -311,10 +272,7 @@ class TestPhoneOfItsOwner:
         client = make_app(**LAX).test_client()
         client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
         assert type_in(client, "sms", PHONE, outbox.last().code).status_code == 200
-        assert (
-            client.post("/token?grant_type=password", json={"phone": PHONE, "password": PASSWORD}).status_code
-            == 200
-        )
+        assert sign_in_by_phone(client, PASSWORD).status_code == 200
 
     def test_proof_of_an_added_phone_keeps_a_proved_email(self, client, alice, outbox, database):
         session = alice.open_session()
@@ -339,55 +297,43 @@ class TestPhoneOfItsOwner:
 class TestSignUpWithATakenAddress:
     """A sign-up changes no user that it did not create, proved or not."""
 
-    MAKERS = (
-        "admin",
-        "unconfirmed",
-        "with both",
-        "magiclink",
-        "otp",
-        "invite",
-        "generated invite",
-        "generated sign-up",
-        "confirmed",
-        "used",
-        "changed",
-    )
+    TABLES = ("users", "identities", "sessions", "one_time_tokens", "known_networks")
 
     def make(self, client, service_role, outbox, maker):
+        body: dict[str, Any] = {"email": DAVE, "password": PASSWORD}
         if maker in ("admin", "unconfirmed", "with both"):
-            body = {"email": DAVE, "password": PASSWORD, "email_confirm": maker == "admin"} | (
-                {"phone": PHONE} if maker == "with both" else {}
+            made = (
+                body
+                | {"email_confirm": maker == "admin"}
+                | ({"phone": PHONE} if maker == "with both" else {})
             )
-            client.post("/admin/users", json=body, headers=service_role)
+            client.post("/admin/users", json=made, headers=service_role)
         elif maker in ("magiclink", "otp"):
             client.post(f"/{maker}", json={"email": DAVE})
         elif maker == "invite":
             client.post("/admin/invite", json={"email": DAVE}, headers=service_role)
         elif maker.startswith("generated"):
             type = "invite" if maker == "generated invite" else "signup"
-            client.post(
-                "/admin/generate_link",
-                json={"type": type, "email": DAVE, "password": PASSWORD},
-                headers=service_role,
-            )
+            client.post("/admin/generate_link", json=body | {"type": type}, headers=service_role)
         elif maker == "changed":
-            client.post("/signup", json={"email": "erin@example.com", "password": PASSWORD})
+            client.post("/signup", json=body | {"email": "erin@example.com"})
             session = session_of(client, hand_in(client, "signup", outbox.last().token))
             session.put("/user", json={"email": DAVE})
             hand_in(client, "email_change", outbox.last(DAVE).token)
         else:
-            client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+            client.post("/signup", json=body)
             hand_in(client, "signup", outbox.last().token)
 
     @pytest.mark.parametrize(
         ("maker", "settings"),
-        [(maker, {}) for maker in MAKERS]
-        + [
-            ("unconfirmed", LAX),
-            ("magiclink", LAX),
-            ("confirmed", LAX),
-            ("unconfirmed", AUTOCONFIRM),
-            ("magiclink", AUTOCONFIRM),
+        [
+            *((maker, {}) for maker in ("admin", "unconfirmed", "with both", "magiclink", "otp", "invite")),
+            *(
+                (maker, {})
+                for maker in ("generated invite", "generated sign-up", "confirmed", "used", "changed")
+            ),
+            *((maker, LAX) for maker in ("unconfirmed", "magiclink", "confirmed")),
+            *((maker, AUTOCONFIRM) for maker in ("unconfirmed", "magiclink")),
         ],
     )
     def test_sign_up_by_email_changes_no_other_user(
@@ -397,14 +343,11 @@ class TestSignUpWithATakenAddress:
         if maker == "used":
             # An administrator removed the confirmation.
             database.run("UPDATE users SET email_confirmed_at = NULL, email_proved = false")
-        before = database.everything("users", "identities", "sessions", "one_time_tokens", "known_networks")
+        before = database.everything(*self.TABLES)
         other = make_app(**settings).test_client() if settings else client
         response = other.post("/signup", json={"email": DAVE, "password": MALLORYS, "data": {"x": 1}})
         assert response.status_code == (409 if settings else 201)
-        assert (
-            database.everything("users", "identities", "sessions", "one_time_tokens", "known_networks")
-            == before
-        )
+        assert database.everything(*self.TABLES) == before
         assert_error(sign_in(other, DAVE, MALLORYS), 401, "invalid_credentials")
 
     @pytest.mark.parametrize("maker", ["with both", "confirmed phone", "otp"])
@@ -415,17 +358,10 @@ class TestSignUpWithATakenAddress:
             self.make(client, service_role, outbox, "with both")
         if maker == "confirmed phone":
             database.run("UPDATE users SET phone_confirmed_at = now(), phone_proved = true")
-        before = database.everything("users", "identities", "sessions", "one_time_tokens", "known_networks")
+        before = database.everything(*self.TABLES)
         assert client.post("/signup", json={"phone": PHONE, "password": MALLORYS}).status_code == 201
-        assert (
-            database.everything("users", "identities", "sessions", "one_time_tokens", "known_networks")
-            == before
-        )
-        assert_error(
-            client.post("/token?grant_type=password", json={"phone": PHONE, "password": MALLORYS}),
-            401,
-            "invalid_credentials",
-        )
+        assert database.everything(*self.TABLES) == before
+        assert_error(sign_in_by_phone(client, MALLORYS), 401, "invalid_credentials")
 
     def test_replaced_sign_up_keeps_pending_changes_of_other_users(self, client, alice, outbox, database):
         """Alice has pending changes to Dave's address and phone."""
@@ -441,11 +377,8 @@ class TestSignUpWithATakenAddress:
 
 def test_confirmation_by_an_administrator_counts_as_proof(client, service_role, outbox, database):
     """A link afterwards removes nothing: the administrator vouched for the account."""
-    made = client.post(
-        "/admin/users",
-        json={"email": DAVE, "password": PASSWORD, "email_confirm": True, "phone": PHONE},
-        headers=service_role,
-    ).json
+    body = {"email": DAVE, "password": PASSWORD, "email_confirm": True, "phone": PHONE}
+    made = client.post("/admin/users", json=body, headers=service_role).json
     session = session_of(client, sign_in(client, DAVE))
     assert by_magiclink(client, outbox, service_role).json["user"]["id"] == made["id"]
     assert sign_in(client, DAVE).status_code == 200
