@@ -4,7 +4,7 @@ import pytest
 
 from auth.context import EXTENSION
 from tests.support.answers import A_SENTENCE, assert_error
-from tests.support.cast import PASSWORD, Session, register, session_of, sign_in
+from tests.support.cast import PASSWORD, register, session_of, sign_in
 from tests.support.crowd import crowd
 from tests.support.hosts import ELSEWHERE, HOME, OFFICE, at
 from tests.support.links import OTHER_PHONE, PHONE
@@ -59,16 +59,20 @@ def everyone_elses(number):
 
 
 class TestByAddressAndNetwork:
-    def test_ten_failures_in_fifteen_minutes_are_allowed(self, limited, alice):
+    def test_ten_failures_in_fifteen_minutes_are_allowed(self, limited, alice, database):
         client = limited()
         for left in range(9, -1, -1):
             response = log_in(client, alice.email, WRONG)
             assert_invalid(response)
-            assert (response.headers["X-RateLimit-Limit"], response.headers["X-RateLimit-Remaining"]) == (
-                "10",
-                str(left),
-            )
-        assert_locked(log_in(client, alice.email, WRONG), 900)
+            assert response.headers["X-RateLimit-Limit"] == "10"
+            assert response.headers["X-RateLimit-Remaining"] == str(left)
+        for _ in range(20):
+            assert_locked(log_in(client, alice.email, WRONG), 900)
+        pass_time(database, 600)
+        assert_locked(log_in(client, alice.email), 300)
+        # Refused attempts do not prolong the window.
+        pass_time(database, 301)
+        assert log_in(client, alice.email).status_code == 200
 
     def test_right_password_is_refused_beyond_the_limit(self, limited, alice, database, hashes):
         client = limited()
@@ -79,76 +83,45 @@ class TestByAddressAndNetwork:
         assert database.everything("users", "sessions", "known_networks") == before
         assert hashes.count == hashed
 
-    def test_right_password_works_after_the_window(self, limited, alice, database):
-        client = limited()
-        fail(client, alice.email, 10)
-        pass_time(database, 600)
-        assert_locked(log_in(client, alice.email), 300)
-        pass_time(database, 301)
-        assert log_in(client, alice.email).status_code == 200
-
-    def test_refused_attempts_do_not_prolong_the_window(self, limited, alice, database):
-        client = limited()
-        fail(client, alice.email, 30)
-        pass_time(database, 901)
-        assert log_in(client, alice.email).status_code == 200
-
-    def test_other_network_has_its_own_limit(self, limited, alice):
+    def test_other_networks_and_users_have_their_own_limit(self, limited, alice, bob):
         client = limited()
         fail(client, alice.email, 11, ELSEWHERE)
         assert log_in(client, alice.email, place=HOME).status_code == 200
+        assert log_in(client, bob.email, place=ELSEWHERE).status_code == 200
 
-    def test_other_user_has_its_own_limit(self, limited, alice, bob):
+    def test_unknown_address_gets_the_same_answers_for_the_same_work(
+        self, limited, alice, service_role, hashes
+    ):
         client = limited()
-        fail(client, alice.email, 11)
-        assert log_in(client, bob.email).status_code == 200
-
-    def test_unknown_address_is_counted_like_a_known_one(self, limited, alice, service_role, parts):
-        client = limited()
-        client.post(
-            "/admin/users",
-            json={"email": "nopassword@example.com", "email_confirm": True},
-            headers=service_role,
-        )
+        body = {"email": "nopassword@example.com", "email_confirm": True}
+        client.post("/admin/users", json=body, headers=service_role)
+        statements = client.application.extensions[EXTENSION].db
+        # The first log-in of an application prepares statements.
+        log_in(client, "somebody@example.com", WRONG)
         seen = []
         for email in (alice.email, "nobody@example.com", "nopassword@example.com"):
-            answers = [log_in(client, email, WRONG) for _ in range(12)]
-            shown = ("X-RateLimit-Limit", "X-RateLimit-Remaining")
-            seen.append(
-                [
-                    (answer.status_code, answer.data, *[answer.headers.get(name) for name in shown])
-                    for answer in answers
-                ]
-            )
+            seen.append([])
+            for _ in range(12):
+                run, hashed = statements.statements_run, hashes.count
+                answer = log_in(client, email, WRONG)
+                headers = [answer.headers.get(f"X-RateLimit-{name}") for name in ("Limit", "Remaining")]
+                cost = statements.statements_run - run, hashes.count - hashed
+                seen[-1].append((answer.status_code, answer.data, headers, cost))
         assert seen[0] == seen[1] == seen[2]
-
-    def test_limited_attempt_costs_the_same_statements_and_hashes(self, limited, alice, hashes):
-        client = limited()
-        database = client.application.extensions[EXTENSION].db
-        work = []
-        for email in (alice.email, "nobody@example.com"):
-            for times in range(12):
-                run, hashed = database.statements_run, hashes.count
-                log_in(client, email, WRONG)
-                work.append(
-                    (email if times < 0 else times, database.statements_run - run, hashes.count - hashed)
-                )
-        assert work[:12] == work[12:]
-        assert [hashed for _, _, hashed in work[:12]] == [1] * 10 + [0] * 2
+        assert [cost[1] for *_, cost in seen[0]] == [1] * 10 + [0] * 2
 
 
 class TestRightPassword:
-    def test_right_password_returns_only_its_own_count(self, limited, alice):
-        client = limited()
-        assert fail(client, alice.email, 9) == [401] * 9
-        for _ in range(3):
-            assert log_in(client, alice.email).status_code == 200
-        assert fail(client, alice.email, 2) == [401, 429]
-
-    def test_successful_sign_ins_are_not_counted(self, limited, alice, database):
+    def test_right_password_returns_only_its_own_count(self, limited, alice, database):
         client = limited()
         assert {log_in(client, alice.email).status_code for _ in range(25)} == {200}
         assert {row.count for row in database.all("SELECT count FROM failure_counts")} <= {0}
+        assert fail(client, alice.email, 9) == [401] * 9
+        for _ in range(3):
+            # Its headers do not describe the limit of failures.
+            response = log_in(client, alice.email)
+            assert (response.status_code, response.headers["X-RateLimit-Limit"]) == (200, "1000")
+        assert fail(client, alice.email, 2) == [401, 429]
 
     @pytest.mark.parametrize(
         ("change", "path"),
@@ -165,11 +138,6 @@ class TestRightPassword:
         assert {log_in(client, alice.email, path=path).status_code for _ in range(12)} == {403}
         assert {row.count for row in database.all("SELECT count FROM failure_counts")} <= {0}
 
-    def test_headers_do_not_describe_the_limit_of_failures(self, limited, alice):
-        client = limited()
-        fail(client, alice.email, 5)
-        assert log_in(client, alice.email).headers["X-RateLimit-Limit"] == "1000"
-
 
 class TestByUser:
     """Wrong passwords for a user's email and phone add up, without a sign that both are the same user's."""
@@ -177,10 +145,8 @@ class TestByUser:
     @pytest.fixture
     def phil(self, client, service_role):
         body = {"email": "phil@example.com", "phone": PHONE, "email_confirm": True, "phone_confirm": True}
-        assert (
-            client.post("/admin/users", json=body | {"password": PASSWORD}, headers=service_role).status_code
-            == 200
-        )
+        response = client.post("/admin/users", json=body | {"password": PASSWORD}, headers=service_role)
+        assert response.status_code == 200
         return "phil@example.com"
 
     def by_phone(self, client, password, phone=PHONE, place=HOME):
@@ -262,20 +228,14 @@ class TestByAddressAlone:
         database.run("UPDATE failure_counts SET count = 99 WHERE key = %(key)s", key=key)
         assert [self.stranger(client, alice.email, number) for number in (2, 3)] == [[401], [429]]
 
-    def test_failures_elsewhere_do_not_lock_a_known_network(self, limited, alice):
+    def test_failures_elsewhere_do_not_lock_a_known_network(self, limited, alice, hashes):
         client = limited(ACCOUNT_FAILURES="5 per day")
         assert log_in(client, alice.email, place=HOME).status_code == 200
         for number in range(10):
             self.stranger(client, alice.email, number)
         assert log_in(client, alice.email, place=HOME).status_code == 200
-        assert log_in(client, alice.email, place=ELSEWHERE).status_code == 429
-
-    def test_right_password_from_an_unknown_network_is_refused_beyond_the_limit(self, limited, alice, hashes):
-        client = limited(ACCOUNT_FAILURES="5 per day")
-        for number in range(5):
-            self.stranger(client, alice.email, number)
         hashed = hashes.count
-        assert_locked(log_in(client, alice.email, place=OFFICE), 86_400)
+        assert_locked(log_in(client, alice.email, place=ELSEWHERE), 86_400)
         assert hashes.count == hashed
 
     def test_failures_from_a_known_network_are_not_counted(self, limited, alice):
@@ -328,16 +288,15 @@ class TestKnownNetworks:
         fail(client, email, 2, "198.18.0.1")
         return log_in(client, email, place=place).status_code == 200
 
-    def test_network_is_known_after_a_sign_in(self, client, alice):
-        assert log_in(client, alice.email, place=HOME).status_code == 200
-        assert self.knows(client, alice.email, HOME)
-
-    def test_network_is_unknown_before_a_sign_in(self, client, alice):
-        assert not self.knows(client, alice.email, HOME)
-
-    def test_wrong_password_does_not_make_the_network_known(self, client, alice):
+    def test_network_is_known_to_its_user_after_a_sign_in_only(self, client, alice, mallory, service_role):
+        assert log_in(client, mallory.email, place=HOME).status_code == 200
         fail(client, alice.email, 1, HOME)
         assert not self.knows(client, alice.email, HOME)
+        assert self.knows(client, mallory.email, HOME)
+        # The next user of the address does not inherit it.
+        client.delete(f"/admin/users/{mallory.id}", headers=service_role)
+        register(client, service_role, mallory.email)
+        assert not self.knows(client, mallory.email, HOME)
 
     @pytest.mark.parametrize(
         "change",
@@ -354,25 +313,14 @@ class TestKnownNetworks:
 
     def test_refresh_does_not_make_the_network_known(self, client, alice):
         session = session_of(client, log_in(client, alice.email, place=HOME))
-        client.post(
-            "/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}, **at(OFFICE)
-        )
+        body = {"refresh_token": session.refresh_token}
+        client.post("/token?grant_type=refresh_token", json=body, **at(OFFICE))
         assert not self.knows(client, alice.email, OFFICE)
-
-    def test_network_is_known_per_user(self, client, alice, mallory):
-        assert log_in(client, mallory.email, place=HOME).status_code == 200
-        assert not self.knows(client, alice.email, HOME)
 
     def test_ipv6_network_is_a_64_prefix(self, client, alice):
         assert log_in(client, alice.email, place="2001:db8::1").status_code == 200
         assert self.knows(client, alice.email, "2001:0DB8::ffff:1")
         assert not self.knows(client, alice.email, "2001:db8:0:1::1")
-
-    def test_next_user_of_the_address_does_not_inherit_known_networks(self, client, alice, service_role):
-        log_in(client, alice.email, place=HOME)
-        client.delete(f"/admin/users/{alice.id}", headers=service_role)
-        register(client, service_role, alice.email)
-        assert not self.knows(client, alice.email, HOME)
 
 
 class TestCurrentPassword:
@@ -381,53 +329,39 @@ class TestCurrentPassword:
     @pytest.fixture
     def session(self, limited, alice):
         client = limited(LOGIN_FAILURES="3 per 15 minutes", USER_CHANGES="100 per minute")
-        client.application.extensions[EXTENSION]
-        return Session(
-            client, *[getattr(alice.sign_in(), name) for name in ("access_token", "refresh_token", "user")]
-        )
+        return alice.sign_in().on(client)
 
-    def change(self, session, current_password):
-        return session.client.put(
-            "/user",
-            json={"password": "Another-Horse-1", "current_password": current_password},
-            headers=session.authorization,
-            **at(HOME),
-        )
+    def change(self, session, current_password, method="put", path="/user", **body):
+        sent = {"json": {"current_password": current_password} | body, "headers": session.authorization}
+        return getattr(session.client, method)(path, **sent, **at(HOME))
+
+    def set_password(self, session, current_password):
+        return self.change(session, current_password, password="Another-Horse-1")
 
     @pytest.fixture(autouse=True)
     def _old(self, session, database):
         database.run("UPDATE sessions SET created_at = now() - interval '2 days'")
 
-    def test_wrong_passwords_at_post_reauthenticate_count_too(self, session):
+    @pytest.mark.parametrize("way", ["PUT /user", "POST /reauthenticate"])
+    def test_wrong_current_passwords_are_limited(self, session, hashes, way):
         for _ in range(3):
-            body, options = {"current_password": WRONG}, {"headers": session.authorization, **at(HOME)}
-            response = session.client.post("/reauthenticate", json=body, **options)
+            if way == "PUT /user":
+                response = self.set_password(session, WRONG)
+            else:
+                response = self.change(session, WRONG, "post", "/reauthenticate")
             assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
-        assert self.change(session, PASSWORD).status_code == 429
-
-    def test_wrong_current_passwords_are_limited(self, session, alice, hashes):
-        for _ in range(3):
-            assert_error(self.change(session, WRONG), 400, "current_password_invalid", details=A_SENTENCE)
         hashed = hashes.count
-        assert_error(self.change(session, PASSWORD), 429, "over_request_rate_limit", TOO_MANY)
-        assert_error(
-            session.client.delete(
-                "/user", json={"current_password": PASSWORD}, headers=session.authorization, **at(HOME)
-            ),
-            429,
-            "over_request_rate_limit",
-        )
+        for response in (self.set_password(session, PASSWORD), self.change(session, PASSWORD, "delete")):
+            assert_error(response, 429, "over_request_rate_limit", TOO_MANY)
         assert hashes.count == hashed
 
-    def test_wrong_current_passwords_and_failed_sign_ins_share_the_limit(self, session, alice):
+    @pytest.mark.parametrize(
+        ("given", "status", "left"), [(WRONG, 400, [429, 429]), (PASSWORD, 200, [401, 429])]
+    )
+    def test_current_passwords_and_failed_sign_ins_share_the_limit(self, session, alice, given, status, left):
         assert fail(session.client, alice.email, 2) == [401, 401]
-        assert self.change(session, WRONG).status_code == 400
-        assert log_in(session.client, alice.email).status_code == 429
-
-    def test_right_current_password_returns_its_count(self, session, alice):
-        assert fail(session.client, alice.email, 2) == [401, 401]
-        assert self.change(session, PASSWORD).status_code == 200
-        assert fail(session.client, alice.email, 2) == [401, 429]
+        assert self.set_password(session, given).status_code == status
+        assert fail(session.client, alice.email, 2) == left
 
 
 class TestHashingQueue:
@@ -447,11 +381,11 @@ class TestHashingQueue:
 
     def test_database_error_frees_the_place_in_the_queue(self, limited, alice, database):
         client = limited()
-        app = client.application
         for _ in range(20):
-            app.extensions[EXTENSION].db.close()
+            client.application.extensions[EXTENSION].db.close()
             database.run(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'latchkey'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND application_name = 'latchkey'"
             )
             log_in(client, alice.email, WRONG, everyone_elses(1))
         assert log_in(client, alice.email).status_code == 200
