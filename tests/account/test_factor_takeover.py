@@ -105,9 +105,7 @@ class TestUndo:
         assert database.value("SELECT email FROM users") == alice.email
         assert database.count("factors") == 1
 
-    def test_networks_lose_the_tries_that_links_to_the_old_or_new_address_gave(
-        self, client, alice, outbox, database
-    ):
+    def test_networks_lose_the_tries_of_links_to_either_address(self, client, alice, outbox, database):
         app, session = set_up(alice.open_session())
         prove_mail_elsewhere(database)
         change_email(client, session, outbox)
@@ -139,9 +137,7 @@ class TestUndo:
         assert press(client, "undo", token, factor_code=app.code()).status_code == 303
         assert database.value("SELECT friendly_name FROM factors WHERE verified_at IS NOT NULL") == "Phone"
 
-    def test_owner_undoes_it_with_a_passkey_or_security_key_from_before(
-        self, client, alice, outbox, database
-    ):
+    def test_owner_undoes_it_with_an_older_passkey_or_security_key(self, client, alice, outbox, database):
         passkey, _row = register(alice.open_session())
         session = sign_in(client, passkey)
         change_email(client, session, outbox)
@@ -196,9 +192,7 @@ class TestStolenSession:
 class TestPendingChange:
     @pytest.mark.parametrize("add", [set_up, register])
     @pytest.mark.parametrize("change", [{"email": "m@evil.example"}, {"phone": OTHER_PHONE}], ids=str)
-    def test_of_a_thief_with_the_password_ends_with_the_first_factor(
-        self, client, alice, outbox, database, add, change
-    ):
+    def test_of_a_thief_ends_with_the_first_factor(self, client, alice, outbox, database, add, change):
         ((kind, address),) = change.items()
         stolen = alice.open_session()
         assert stolen.put("/user", json=change).status_code == 200
@@ -219,9 +213,7 @@ class TestRequiredFactor:
         assert high.put("/user", json={"data": {}}).status_code == 200
 
     @pytest.mark.parametrize("required", ["none", "admins"])
-    def test_administrators_need_a_factor_if_they_have_one_or_the_setting_requires_it(
-        self, make_app, alice, carol, required
-    ):
+    def test_administrator_needs_an_own_or_required_factor(self, make_app, alice, carol, required):
         client = make_app(AUTH_MFA_REQUIRED=required).test_client()
         assert alice.sign_in().on(client).get("/sessions").status_code == 200
         admin = carol.sign_in().on(client)
@@ -295,9 +287,7 @@ class TestBelowTheSecondStep:
             assert_error(response, *LOW)
         assert database.count("factors", "verified_at IS NOT NULL") == 1
 
-    def test_fifty_removals_by_a_stolen_token_gain_nothing_from_the_first_verification(
-        self, app_threads, alice, database
-    ):
+    def test_fifty_removals_gain_nothing_from_the_first_verification(self, app_threads, alice, database):
         stolen = alice.open_session()
         app = enrol(stolen)
         challenge_id = factors.challenge(stolen, app)
@@ -317,9 +307,7 @@ class TestBelowTheSecondStep:
     def app_threads(self, client):
         return lambda session: session.on(client.application.test_client())
 
-    def test_recovery_is_one_whatever_is_proved_later_and_after_a_refresh(
-        self, client, alice, outbox, factor
-    ):
+    def test_recovery_is_one_after_later_proofs_and_a_refresh(self, client, alice, outbox, factor):
         owner = self.sign_in_by(client, None, alice, outbox, "recover")
         assert [each["method"] for each in owner.claims["amr"]] == ["recovery"]
         assert owner.post("/reauthenticate", json={"current_password": PASSWORD}).status_code == 200
@@ -333,9 +321,7 @@ class TestBelowTheSecondStep:
         owner = session_of(client, client.post("/token?grant_type=pkce", json=body))
         assert owner.put("/user", json={"remove": [factor.id]}).status_code == 200
 
-    def test_recovery_at_an_address_that_was_changed_lately_is_none(
-        self, client, alice, outbox, database, factor
-    ):
+    def test_recovery_at_a_recently_changed_address_is_none(self, client, alice, outbox, database, factor):
         database.run("UPDATE users SET created_at = now() - interval '2 days'")
         database.run("UPDATE identities SET updated_at = now() - interval '1 day'")
         thief = self.sign_in_by(client, None, alice, outbox, "recover")

@@ -4,12 +4,13 @@ Mallory has a session of Dora, who has no address to which a notice could go.
 """
 
 import json
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error
-from tests.support.cast import Session, sign_up_anonymously
+from tests.support.cast import Session, session_of, sign_up_anonymously
 from tests.support.factors import set_up
 from tests.support.links import OTHER_PHONE, PHONE, Outbox, press, type_in
 from tests.support.oauth import SITE
@@ -53,6 +54,11 @@ class Dora:
         assert session.put("/user", json={kind: address}).status_code == 200
         code = outbox.last(address, f"{kind}_change").code
         return type_in(self.client, f"{kind}_change", address, code)
+
+    def press_undo(self, visitor):
+        visitor.visit("/account/changes")
+        visitor.press(UNDO)
+        return visitor.page.url
 
 
 class WithPasskey(Dora):
@@ -152,9 +158,9 @@ def test_passkey_proves_a_session_for_the_first_address(service, database, outbo
     dora = WithPasskey(service, database)
     session = dora.sign_in()
     dora.age(mins=16)
-    assert dora.prove(session).status_code == 200
-    session = session.refreshed() if session.refresh().status_code == 200 else dora.sign_in()
-    dora.add_address(session, outbox)
+    proved = session_of(dora.client, dora.prove(session))
+    assert proved.id == session.id
+    dora.add_address(proved, outbox)
     assert dora.addresses() == (MALLORY, None)
 
 
@@ -163,11 +169,8 @@ def test_first_address_of_a_user_with_a_passkey_needs_the_second_step(service, d
     user = dora.sign_in().user
     low = sign_up_anonymously(dora.client)
     database.run("UPDATE sessions SET user_id = %(id)s WHERE id = %(session)s", id=user["id"], session=low.id)
-    parts = service.parts
-    token = parts.access_tokens.issue(user, low.id, low.claims["iat"], "aal1", [])
-    assert_error(
-        Session(dora.client, token, "", user).put("/user", json={"email": MALLORY}), 403, "insufficient_aal"
-    )
+    session = token_of(dora, replace(low, user=user), "aal1")
+    assert_error(session.put("/user", json={"email": MALLORY}), 403, "insufficient_aal")
 
 
 def test_anonymous_user_needs_no_proof_for_the_first_address(service, database, outbox):
@@ -177,18 +180,17 @@ def test_anonymous_user_needs_no_proof_for_the_first_address(service, database, 
     assert outbox.last(MALLORY, "email_change").code
 
 
-def test_first_addresses_that_wait_for_the_first_passkey_need_a_proof_then(service, database, outbox):
+def test_first_addresses_that_wait_for_the_first_passkey_need_a_proof_then(service, database):
     """The passkey makes the anonymous user permanent while the requests wait for the user's row."""
-    client = service.client
-    session = sign_up_anonymously(client)
+    session = sign_up_anonymously(service.client)
     database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
-    with database.locked(
-        "users", session.user["id"], "UPDATE users SET converted_at = now() WHERE id = %s"
-    ) as lock:
-        asked = [
-            lock.start(lambda: session.on(service.app.test_client()).put("/user", json={"phone": PHONE}))
-            for _ in range(5)
-        ]
+
+    def add_phone():
+        return session.on(service.app.test_client()).put("/user", json={"phone": PHONE})
+
+    converting = "UPDATE users SET converted_at = now() WHERE id = %s"
+    with database.locked("users", session.user["id"], converting) as lock:
+        asked = [lock.start(add_phone) for _ in range(5)]
     assert {future.result().json["error_code"] for future in asked} == {"reauthentication_needed"}
     assert database.value("SELECT new_phone FROM users") is None
 
@@ -201,15 +203,10 @@ class TestTakingBack:
         dora.age(days=7)
         assert "so we could not tell you" not in dora.browser().visit("/account").text
 
-    def test_older_credential_undoes_everything_and_ends_the_other_sessions(
-        self, dora, thief, outbox, database
-    ):
+    def test_older_credential_undoes_everything_and_ends_sessions(self, dora, thief, outbox, database):
         dora.add_address(dora.sign_in(), outbox, OTHER_PHONE)
         database.run("UPDATE users SET password_hash = 'x'")
-        owner = dora.browser()
-        owner.visit("/account/changes")
-        owner.press(UNDO)
-        assert owner.page.url.endswith("/account/changes?done=removed")
+        assert dora.press_undo(dora.browser()).endswith("/account/changes?done=removed")
         assert dora.addresses() == (None, None)
         assert database.value("SELECT password_hash FROM users") is None
         assert_error(thief.get("/user"), 401, "session_not_found")
@@ -217,17 +214,13 @@ class TestTakingBack:
         assert database.count("one_time_tokens", "purpose = 'undo'") == 0
         assert dora.browser().visit("/account").status == 200
 
-    def test_older_credential_takes_a_factor_of_the_thief_back_with_the_address(
-        self, service, outbox, database
-    ):
+    def test_older_credential_takes_a_factor_back_with_the_address(self, service, outbox, database):
         dora = WithProvider(service, database)
         session = dora.sign_in()
         dora.add_address(session, outbox)
         set_up(dora.sign_in())
         dora.age(hours=1)
-        owner = dora.browser()
-        owner.visit("/account/changes")
-        owner.press(UNDO)
+        dora.press_undo(dora.browser())
         assert database.count("factors") == 0
         assert dora.addresses() == (None, None)
 
@@ -236,26 +229,20 @@ class TestTakingBack:
         dora.age(mins=16)
         # A proof that the thief can give.
         database.run("UPDATE sessions SET reauthenticated_at = now()")
-        owner.visit("/account/changes")
-        owner.press(UNDO)
-        assert owner.page.url == f"{SITE}/account/confirm?by=older&next=undo"
+        assert dora.press_undo(owner) == f"{SITE}/account/confirm?by=older&next=undo"
         assert dora.addresses() == (MALLORY, None)
         dora.confirm(owner)
-        owner.visit("/account/changes")
-        owner.press(UNDO)
+        dora.press_undo(owner)
         assert dora.addresses() == (None, None)
 
-    def test_what_the_thief_added_does_not_undo(self, service, outbox, database):
+    def test_what_the_thief_added_does_not_undo(self, service, database):
         dora = WithProvider(service, database)
         session = dora.sign_in()
         thief = WithPasskey.__new__(WithPasskey)
         Dora.__init__(thief, service, database)
         thief.authenticator, _row = register(session)
         dora.age(hours=1)
-        visitor = thief.browser()
-        visitor.visit("/account/changes")
-        visitor.press(UNDO)
-        assert visitor.page.url == f"{SITE}/account/confirm?by=older&next=undo"
+        assert dora.press_undo(thief.browser()) == f"{SITE}/account/confirm?by=older&next=undo"
         assert database.count("factors") == 1
 
     def test_factor_older_than_a_week_is_not_taken_back(self, service, outbox, database):
@@ -264,13 +251,10 @@ class TestTakingBack:
         dora.age(days=8)
         dora.add_address(sign_in_with_factor(dora, database), outbox)
         dora.age(hours=1)
-        owner = dora.browser()
-        owner.visit("/account/changes")
-        owner.press(UNDO)
-        assert "/second-step" in owner.page.url
+        assert "/second-step" in dora.press_undo(dora.browser())
         assert dora.addresses() == (MALLORY, None)
 
-    def test_fifty_presses_undo_once(self, dora, thief, outbox, database, service):
+    def test_fifty_presses_undo_once(self, dora, thief, database, service):
         owner = dora.browser()
         owner.visit("/account/changes")
         fields = next(form for form in owner.page.forms if form.action.endswith("undo")).fields
@@ -312,7 +296,12 @@ def sign_in_with_factor(dora, database):
     session = dora.sign_in()
     raised = "aal = 'aal2', factor_proved_at = now()"
     database.run(f"UPDATE sessions SET {raised} WHERE id = %(id)s", id=session.id)
-    token = dora.service.parts.access_tokens.issue(
-        session.user, session.id, session.claims["iat"], "aal2", []
+    return token_of(dora, session, "aal2")
+
+
+def token_of(dora, session, aal):
+    """Return a session with an access token of another level."""
+    issue = dora.service.parts.access_tokens.issue
+    return Session(
+        dora.client, issue(session.user, session.id, session.claims["iat"], aal, []), "", session.user
     )
-    return Session(dora.client, token, "", session.user)

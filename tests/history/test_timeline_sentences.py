@@ -10,7 +10,8 @@ from tests.test_contract import CONTRACT
 
 NO_ID = "00000000-0000-0000-0000-000000000000"
 # The origin that `act` and `refuse` record.
-FROM = ", from 198.51.100.7 (Firefox on Linux)"
+IP = "198.51.100.7"
+FROM = f", from {IP} (Firefox on Linux)"
 # Actions, their details, and their sentences.
 ACTS = [
     ("user_created", {}, "user created"),
@@ -130,51 +131,32 @@ ACTS = [
     ("key_removed", {}, "key removed"),
     ("moon_landed_on", {"flag": True}, "moon landed on"),
 ]
-REFUSALS = [
-    (
-        "factor_refused",
-        "mfa_verification_failed",
-        {"tries": 3, "of": 20},
-        "second factor refused: wrong or used code, 3 of 20",
-    ),
-    (
-        "sign_in_refused",
-        "invalid_credentials",
-        {"tries": 3, "of": 10},
-        "sign-in refused: wrong password, 3 of 10",
-    ),
-    (
-        "sign_in_refused",
-        "invalid_credentials",
-        {"tries": 17, "of": 30},
-        "sign-in refused: wrong password, 17 of 30",
-    ),
-    ("sign_in_refused", "invalid_credentials", {}, "sign-in refused: wrong password"),
-    (
-        "sign_in_refused",
-        "email_not_confirmed",
-        {"tries": 1, "of": 10},
-        "sign-in refused: the email is not confirmed",
-    ),
-    (
-        "sign_in_refused",
-        "over_request_rate_limit",
-        {"tries": 11, "of": 10},
-        "sign-in refused: too many attempts",
-    ),
-    ("refresh_refused", "refresh_token_not_found", {}, "refresh refused: the session has ended"),
-    ("sign_up_refused", "user_already_exists", {}, "sign-up refused: the address is taken"),
-    ("verification_refused", "otp_expired", {}, "link or code refused: wrong, used or expired"),
-    ("change_refused", "same_password", {}, "change refused: the new password is the same as the old one"),
-    (
-        "oauth_refused",
-        "bad_oauth_callback",
-        {},
-        "sign-in with a provider refused: the provider refused, or its answer was not valid",
-    ),
-    ("admin_refused", "not_admin", {}, "administrative request refused: not an administrator"),
-    ("landing_refused", "no_fuel", {}, "landing refused: no fuel"),
+REFUSALS: list[tuple[str, str, dict[str, int], str]] = [
+    ("factor_refused", "mfa_verification_failed", {"tries": 3, "of": 20}, "wrong or used code, 3 of 20"),
+    ("sign_in_refused", "invalid_credentials", {"tries": 3, "of": 10}, "wrong password, 3 of 10"),
+    ("sign_in_refused", "invalid_credentials", {"tries": 17, "of": 30}, "wrong password, 17 of 30"),
+    ("sign_in_refused", "invalid_credentials", {}, "wrong password"),
+    ("sign_in_refused", "email_not_confirmed", {"tries": 1, "of": 10}, "the email is not confirmed"),
+    ("sign_in_refused", "over_request_rate_limit", {"tries": 11, "of": 10}, "too many attempts"),
+    ("refresh_refused", "refresh_token_not_found", {}, "the session has ended"),
+    ("sign_up_refused", "user_already_exists", {}, "the address is taken"),
+    ("verification_refused", "otp_expired", {}, "wrong, used or expired"),
+    ("change_refused", "same_password", {}, "the new password is the same as the old one"),
+    ("oauth_refused", "bad_oauth_callback", {}, "the provider refused, or its answer was not valid"),
+    ("admin_refused", "not_admin", {}, "not an administrator"),
+    ("landing_refused", "no_fuel", {}, "no fuel"),
 ]
+REFUSED = {
+    "factor_refused": "second factor",
+    "sign_in_refused": "sign-in",
+    "refresh_refused": "refresh",
+    "sign_up_refused": "sign-up",
+    "verification_refused": "link or code",
+    "change_refused": "change",
+    "oauth_refused": "sign-in with a provider",
+    "admin_refused": "administrative request",
+    "landing_refused": "landing",
+}
 
 
 @pytest.fixture
@@ -189,11 +171,11 @@ class TestSentences:
         act(database, alice.id, action, origin={"actor": "user", "actor_id": alice.id}, **details)
         assert story(tell(alice.id)) == [sentence + FROM]
 
-    @cases(("action", "reason", "details", "sentence"), REFUSALS)
-    def test_refusal_has_a_sentence(self, tell, database, alice, action, reason, details, sentence):
+    @cases(("action", "reason", "details", "why"), REFUSALS)
+    def test_refusal_has_a_sentence(self, tell, database, alice, action, reason, details, why):
         clear_history(database)
         refuse(database, alice.id, action, reason, **details)
-        assert story(tell(alice.id)) == [sentence + FROM]
+        assert story(tell(alice.id)) == [f"{REFUSED[action]} refused: {why}{FROM}"]
 
     def test_sentence_of_a_refusal_contains_its_count(self, tell, database, alice):
         clear_history(database)
@@ -201,17 +183,16 @@ class TestSentences:
         database.run("UPDATE audit_log SET count = 40")
         assert story(tell(alice.id)) == ["sign-in refused: wrong password (40 times in a minute)" + FROM]
 
-    @pytest.mark.parametrize(
+    @cases(
         ("origin", "sentence"),
         [
             ({"actor": "service_role"}, "banned, by the service role key" + FROM),
-            (
-                {"actor": "service_role", "user_agent": None},
-                "banned, by the service role key, from 198.51.100.7",
-            ),
-            (
-                {"actor": "service_role", "user_agent": "curl/8"},
-                "banned, by the service role key, from 198.51.100.7",
+            *(
+                (
+                    {"actor": "service_role", "user_agent": unknown},
+                    f"banned, by the service role key, from {IP}",
+                )
+                for unknown in (None, "curl/8")
             ),
             ({"actor": "user", "actor_id": NO_ID}, f"banned, by user {NO_ID}" + FROM),
             ({"actor": "command", "ip": None, "user_agent": None}, "banned, by a command"),

@@ -111,9 +111,7 @@ class TestProofByOtherMeans:
         response = type_in(lax, "phone_change", OTHER_PHONE, outbox.last(OTHER_PHONE).code)
         assert_error(response, 403, "otp_expired")
 
-    def test_factors_and_their_networks_are_removed(
-        self, lax, mallory, outbox, service_role, database, prove
-    ):
+    def test_factors_and_networks_are_removed(self, lax, mallory, outbox, service_role, database, prove):
         set_up(mallory)
         assert database.count("known_networks", "passed_at IS NOT NULL") == 1
         prove_mail_elsewhere(database)
@@ -225,7 +223,7 @@ class TestProofByTheSignUp:
         assert database.all("SELECT provider FROM identities") == [("email",)]
         assert_error(mallory.get("/user"), 401, "session_not_found")
 
-    def test_link_of_another_sign_up_is_refused_afterwards(self, make_app, outbox, database):
+    def test_link_of_another_sign_up_is_refused_afterwards(self, make_app, outbox):
         client = make_app().test_client()
         client.post("/signup", json={"email": DAVE, "password": MALLORYS})
         mallorys = outbox.last().token
@@ -274,7 +272,7 @@ class TestPhoneOfItsOwner:
         assert type_in(client, "sms", PHONE, outbox.last().code).status_code == 200
         assert sign_in_by_phone(client, PASSWORD).status_code == 200
 
-    def test_proof_of_an_added_phone_keeps_a_proved_email(self, client, alice, outbox, database):
+    def test_proof_of_an_added_phone_keeps_a_proved_email(self, client, alice, outbox):
         session = alice.open_session()
         session.put("/user", json={"phone": PHONE})
         type_in(client, "phone_change", PHONE, outbox.last(PHONE).code)
@@ -282,9 +280,7 @@ class TestPhoneOfItsOwner:
         assert session.get("/user").json["email"] == alice.email
         assert alice.try_to_sign_in().status_code == 200
 
-    def test_proof_of_one_address_keeps_the_identity_of_the_other(
-        self, client, service_role, outbox, database
-    ):
+    def test_proof_of_one_address_keeps_the_identity_of_the_other(self, client, service_role, outbox):
         """An administrator created the user with both addresses unconfirmed; the phone is proved first."""
         made = client.post("/admin/users", json={"email": DAVE, "phone": PHONE}, headers=service_role).json
         after = by_sms(client, outbox).get("/user").json
@@ -336,7 +332,7 @@ class TestSignUpWithATakenAddress:
             *((maker, AUTOCONFIRM) for maker in ("unconfirmed", "magiclink")),
         ],
     )
-    def test_sign_up_by_email_changes_no_other_user(
+    def test_sign_up_changes_no_other_user(
         self, make_app, client, service_role, outbox, database, maker, settings
     ):
         self.make(client, service_role, outbox, maker)
@@ -363,7 +359,7 @@ class TestSignUpWithATakenAddress:
         assert database.everything(*self.TABLES) == before
         assert_error(sign_in_by_phone(client, MALLORYS), 401, "invalid_credentials")
 
-    def test_replaced_sign_up_keeps_pending_changes_of_other_users(self, client, alice, outbox, database):
+    def test_replaced_sign_up_keeps_pending_changes_of_other_users(self, client, alice, database):
         """Alice has pending changes to Dave's address and phone."""
         session = alice.open_session()
         session.put("/user", json={"email": DAVE, "phone": OTHER_PHONE})
@@ -375,7 +371,7 @@ class TestSignUpWithATakenAddress:
         assert database.count("users") == 3
 
 
-def test_confirmation_by_an_administrator_counts_as_proof(client, service_role, outbox, database):
+def test_confirmation_by_an_administrator_counts_as_proof(client, service_role, outbox):
     """A link afterwards removes nothing: the administrator vouched for the account."""
     body = {"email": DAVE, "password": PASSWORD, "email_confirm": True, "phone": PHONE}
     made = client.post("/admin/users", json=body, headers=service_role).json

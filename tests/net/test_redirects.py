@@ -1,6 +1,5 @@
 """Redirect targets: the origin of AUTH_SITE_URL and the patterns of AUTH_REDIRECT_ALLOW_LIST."""
 
-
 from auth.net.redirects import AllowList
 from tests.support.cases import cases
 

@@ -101,9 +101,7 @@ def passwords(make_app):
 
 class TestLogIn:
     @pytest.mark.parametrize(("stored", "password"), VECTORS.values(), ids=VECTORS)
-    def test_password_of_a_foreign_hash_is_accepted_and_the_hash_renewed(
-        self, alice, set_hash, database, stored, password
-    ):
+    def test_foreign_hash_is_accepted_and_renewed(self, alice, set_hash, database, stored, password):
         set_hash(stored)
         assert_error(alice.try_to_sign_in(f"{password}x"), 401, "invalid_credentials")
         assert database.value("SELECT password_hash FROM users") == stored

@@ -83,7 +83,7 @@ class TestStrength:
         assert reasons(sign_up(password)) == ["common"]
         assert database.count("users") == 0
 
-    def test_address_of_the_user_is_common(self, sign_up, client, alice):
+    def test_address_of_the_user_is_common(self, sign_up, alice):
         assert reasons(sign_up("Dave-1@Example.com", "dave-1@example.com")) == ["common"]
         response = alice.sign_in().put("/user", json={"password": "ALICE@example.com"})
         assert reasons(response) == ["characters", "common"]

@@ -81,7 +81,7 @@ class TestFlow:
         assert list(identities_of(visitor)) == ["google"]
         assert outbox.kinds() == []
 
-    def test_identity_of_another_user_stays_there(self, service, visitor, database):
+    def test_identity_of_another_user_stays_there(self, service, visitor):
         service.sign_in("google")
         assert_failed(link(service, visitor, "google"), "identity_already_exists")
         assert visitor.get("/user").json["is_anonymous"] is True
@@ -119,9 +119,7 @@ class TestIdToken:
         assert_error(hand_over(visitor, jti="later"), 400, "reauthentication_needed", details=A_SENTENCE)
         assert database.count("audit_log", "action = 'change_refused'") == 1
 
-    def test_one_of_several_concurrent_links_makes_the_user_permanent(
-        self, service, visitor, hand_over, google, database
-    ):
+    def test_one_of_several_concurrent_links_succeeds(self, service, visitor, hand_over, google, database):
         del google.person["email"]
 
         def hand_in(i):

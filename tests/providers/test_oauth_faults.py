@@ -74,41 +74,24 @@ def with_secret(secret: bytes) -> Callable[[dict[str, Any]], str]:
 
 
 NOW = int(time.time())
-WRONG_CLAIMS = {
-    "issuer": {"iss": "https://accounts.google.com"},
-    "issuer with a slash": {"iss": "{url}/"},
-    "issuer that begins alike": {"iss": "{url}.evil.example"},
-    "no issuer": {"iss": None},
-    "audience": {"aud": "another-client"},
-    "no audience": {"aud": None},
-    "audiences of others": {"aud": ["another-client", "and-another"]},
-    "audience of ours among others without azp": {"aud": ["client-at-google", "another-client"]},
-    "audience of ours among others and another azp": {
-        "aud": ["client-at-google", "another-client"],
-        "azp": "another-client",
-    },
-    "audience that begins alike": {"aud": "client-at-google-2"},
-    "audience that is an object": {"aud": {"client-at-google": True}},
-    "nonce": {"nonce": "x" * 43},
-    "no nonce": {"nonce": None},
-    "empty nonce": {"nonce": ""},
-    "nonce that is no string": {"nonce": ["x"]},
-    "expired": {"exp": NOW - HOUR},
-    "no expiry": {"exp": None},
-    "expiry that is a string": {"exp": str(NOW + HOUR)},
-    "expiry beyond the calendar": {"exp": 10**20},
-    "expiry that is true": {"exp": True},
-    "of tomorrow": {"iat": NOW + 24 * HOUR},
-    "no time of issue": {"iat": None},
-    "no subject": {"sub": None},
-    "empty subject": {"sub": ""},
-    "subject that is a number": {"sub": 4711},
-    "subject that is a list": {"sub": ["alice-at-google"]},
+WRONG_CLAIMS: list[dict[str, Any]] = [
+    *({"iss": issuer} for issuer in ("https://accounts.google.com", "{url}/", "{url}.evil.example", None)),
+    *({"aud": audience} for audience in ("another-client", "client-at-google-2", None)),
+    {"aud": ["another-client", "and-another"]},
+    {"aud": {"client-at-google": True}},
+    # Ours among others: without azp, and with another.
+    {"aud": ["client-at-google", "another-client"]},
+    {"aud": ["client-at-google", "another-client"], "azp": "another-client"},
+    *({"nonce": nonce} for nonce in ("x" * 43, None, "", ["x"])),
+    *({"exp": expiry} for expiry in (NOW - HOUR, None, str(NOW + HOUR), 10**20, True)),
+    *({"iat": issued} for issued in (NOW + 24 * HOUR, None)),
+    *(
+        {"sub": subject}
+        for subject in (None, "", 4711, ["alice-at-google"], "alice\0at-google", "alice\ud800")
+    ),
     # OpenID Connect Core, section 2: at most 255 characters of ASCII.
-    "subject that is too long": {"sub": secrets.token_hex(3000)},
-    "subject with NUL": {"sub": "alice\0at-google"},
-    "subject with half a character": {"sub": "alice\ud800"},
-}
+    {"sub": secrets.token_hex(3000)},
+]
 
 
 def unsigned(header: Any, signature: bytes = b"") -> Callable[[FakeProvider, Any], str]:
@@ -202,7 +185,7 @@ FORGED: dict[str, Callable[[FakeProvider, Any], Any]] = {
 class TestIdTokens:
     """Tokens signed by the provider, or by an attacker in its place."""
 
-    @cases("claims", WRONG_CLAIMS.values())
+    @cases("claims", WRONG_CLAIMS)
     def test_wrong_claims_are_refused(self, service, google, claims, assert_nothing_happened):
         google.claims = {
             name: value.format(url=google.url) if isinstance(value, str) else value
@@ -220,9 +203,7 @@ class TestIdTokens:
     @pytest.mark.parametrize(
         ("claims", "kept"),
         [
-            ({"name": "\0"}, {}),
-            ({"name": "A\ud800"}, {}),
-            ({"name": ["Alice"]}, {}),
+            *(({"name": name}, {}) for name in ("\0", "A\ud800", ["Alice"])),
             ({"name": "", "picture": 7}, {"name": ""}),
             ({"picture": "x" * 3000}, {}),
         ],
@@ -343,35 +324,27 @@ class TestDiscovery:
         assert_failed(make_service().sign_in("google"), *FAILED)
 
 
-GARBAGE = {
-    "500": Answer(500, b"<h1>Internal Server Error</h1>"),
-    "503 in JSON": Answer(
-        503,
-        b'{"error": "temporarily_unavailable"}',
-        {"Content-Type": "application/json", "Retry-After": "86400"},
-    ),
-    "404": Answer(404),
-    "nothing": Answer(200),
-    "HTML": Answer(
-        200, b"<html><body>Welcome to this hotel's network</body></html>", {"Content-Type": "text/html"}
-    ),
-    "bytes": Answer(200, bytes(range(256)) * 40, {"Content-Type": "application/json"}),
-    "a list": Answer(200, b'["x"]'),
-    "null": Answer(200, b"null"),
-    "a number": Answer(200, b"1e999"),
-    "an empty object": Answer(200, b"{}"),
-    "nested": Answer(200, NESTED),
-    "2 MiB": Answer(200, b'{"a": "' + b"x" * 2 * 1024 * 1024 + b'"}'),
-    "gzip that is none": Answer(200, b"{}", {"Content-Encoding": "gzip"}),
-    "a charset that is none": Answer(200, b"<html>", {"Content-Type": "text/html; charset=none-such"}),
-    "a shorter body than it says": Answer(200, b"{}", {"Content-Length": "5", "Connection": "close"}),
-    "a redirect": Answer(302, headers={"Location": "{thief}/"}),
-    "a redirect that keeps the body": Answer(307, headers={"Location": "{thief}/"}),
-    "a redirect to nowhere": Answer(302, headers={"Location": "http://[::1"}),
-    "an endless body": Answer(behaviour="endless"),
-    "a hang-up": Answer(behaviour="close"),
-}
-each_fault = cases("fault", GARBAGE.values())
+JSON, HTML = {"Content-Type": "application/json"}, {"Content-Type": "text/html"}
+GARBAGE = [
+    Answer(500, b"<h1>Internal Server Error</h1>"),
+    Answer(503, b'{"error": "temporarily_unavailable"}', JSON | {"Retry-After": "86400"}),
+    Answer(404),
+    *(Answer(200, body) for body in (b"", b'["x"]', b"null", b"1e999", b"{}", NESTED)),
+    Answer(200, b'{"a": "' + b"x" * 2 * 1024 * 1024 + b'"}'),
+    Answer(200, b"<html><body>Welcome to this hotel's network</body></html>", HTML),
+    Answer(200, bytes(range(256)) * 40, JSON),
+    # Gzip and a charset that are none, and a body that is shorter than it says.
+    Answer(200, b"{}", {"Content-Encoding": "gzip"}),
+    Answer(200, b"<html>", {"Content-Type": "text/html; charset=none-such"}),
+    Answer(200, b"{}", {"Content-Length": "5", "Connection": "close"}),
+    # Redirects, one of which keeps the body, and one to nowhere.
+    Answer(302, headers={"Location": "{thief}/"}),
+    Answer(307, headers={"Location": "{thief}/"}),
+    Answer(302, headers={"Location": "http://[::1"}),
+    Answer(behaviour="endless"),
+    Answer(behaviour="close"),
+]
+each_fault = cases("fault", GARBAGE)
 
 
 @pytest.fixture
@@ -382,12 +355,8 @@ def thief() -> Iterator[PlainProvider]:
 
 
 def located(fault: Answer, thief: PlainProvider) -> Answer:
-    return Answer(
-        fault.status,
-        fault.body,
-        {name: value.format(thief=thief.url) for name, value in fault.headers.items()},
-        fault.behaviour,
-    )
+    headers = {name: value.format(thief=thief.url) for name, value in fault.headers.items()}
+    return Answer(fault.status, fault.body, headers, fault.behaviour)
 
 
 class TestGarbage:

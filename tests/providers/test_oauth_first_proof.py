@@ -71,9 +71,7 @@ class TestUnconfirmedSignUp:
         assert "/verify" not in letter.text
 
     @pytest.mark.parametrize("way", ["id_token", "github"])
-    def test_id_token_and_other_trusted_providers_have_the_same_effect(
-        self, service, client, google, github, way
-    ):
+    def test_id_token_and_other_providers_have_the_same_effect(self, service, client, google, github, way):
         if way == "github":
             github.be(1001, EMAIL)
             service.signed_in("github")
@@ -86,9 +84,7 @@ class TestUnconfirmedSignUp:
         ("provider", "verified"),
         [("google", False), ("google", "false"), ("google", None), ("google", 0), ("acme", True)],
     )
-    def test_unverified_address_or_untrusted_provider_takes_nothing_over(
-        self, service, fakes, database, provider, verified
-    ):
+    def test_untrusted_address_takes_nothing_over(self, service, fakes, database, provider, verified):
         before = database.everything("users", "one_time_tokens")
         getattr(fakes, provider).person = {"sub": "x", "email": EMAIL, "email_verified": verified}
         assert service.user(provider)["email"] is None

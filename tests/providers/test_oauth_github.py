@@ -120,7 +120,7 @@ def test_no_address_is_trusted_without_the_scope_for_addresses(service, github, 
     assert database.count("identities", "user_id = %(id)s", id=alice.id) == 1
 
 
-def test_code_challenge_returns_an_authorization_code(service, github):
+def test_code_challenge_returns_an_authorization_code(service):
     code = query(service.sign_in("github", **WITH_CHALLENGE))["code"]
     body = {"auth_code": code, "code_verifier": VERIFIER}
     response = service.client.post("/token?grant_type=pkce", json=body)
@@ -155,7 +155,7 @@ class TestTwitter:
         ids.add(service.user("twitter")["id"])
         assert (len(ids), database.count("users", "email IS NULL")) == (3, 2)
 
-    def test_twitter_user_can_add_an_address(self, service, twitter, outbox):
+    def test_twitter_user_can_add_an_address(self, service, outbox):
         session = service.signed_in("twitter")
         assert session.put("/user", json={"email": "x@example.com"}).status_code == 200
         response = hand_in(service.client, "email_change", outbox.last("x@example.com").token)

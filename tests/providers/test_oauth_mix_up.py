@@ -84,7 +84,7 @@ class TestHostileProvider:
         assert (told(acme, code), database.count("users")) == (False, 0)
 
     @pytest.mark.parametrize("name", ["gitlab", "slack", "apple"])
-    def test_provider_named_like_a_preset_cannot_obtain_the_code_of_another(
+    def test_namesake_of_a_preset_cannot_obtain_a_code(
         self, at_home, make_service, acme, github, database, name
     ):
         # AUTH_PROVIDER_GITLAB_ISSUER=https://git.example.com is run by the operator of that host.
@@ -97,7 +97,7 @@ class TestHostileProvider:
     @pytest.mark.parametrize(
         "path", ["{base}", "{base}/", "{base}/acme", "{base}/providers/acme/callback", "{own}"]
     )
-    def test_no_path_below_the_redirect_uri_of_github_belongs_to_acme(
+    def test_no_path_below_the_redirect_uri_is_of_acme(
         self, at_home, make_service, acme, github, database, path
     ):
         """GitHub sends codes to any path below the registered one that a flow asks for."""
@@ -106,7 +106,7 @@ class TestHostileProvider:
         assert len(github.grants) == (0 if path == "{own}" else 1)
         assert (any(told(acme, code) for code in github.grants), database.count("users")) == (False, 0)
 
-    def test_linking_cannot_obtain_the_code_of_another_provider(
+    def test_linking_cannot_obtain_the_code_of_another(
         self, at_home, make_service, acme, github, alice, database
     ):
         service = make_service()
@@ -159,9 +159,7 @@ class TestRedirectUri:
         ],
         ids=str,
     )
-    def test_preset_returns_to_the_common_callback_with_any_version_or_tenant(
-        self, redirect_uri, name, settings
-    ):
+    def test_preset_of_any_version_returns_to_the_common_callback(self, redirect_uri, name, settings):
         assert redirect_uri(name, **settings) == CALLBACK
 
     @pytest.mark.parametrize(
@@ -177,9 +175,7 @@ class TestRedirectUri:
             ("TOKEN_URL", "gitlab.com"),
         ],
     )
-    def test_preset_with_an_endpoint_at_another_host_has_its_own_redirect_uri(
-        self, redirect_uri, variable, host
-    ):
+    def test_preset_with_another_host_has_its_own_redirect_uri(self, redirect_uri, variable, host):
         changes = {variable: f"https://{host}/x"}
         assert redirect_uri("github", **changes) == f"{SITE}/providers/github/callback"
 
@@ -211,9 +207,7 @@ class TestCallback:
         ],
     )
     @cases("method", ["get", "post"])
-    def test_callback_of_another_provider_is_refused_and_ends_the_flow(
-        self, service, google, database, path, method
-    ):
+    def test_callback_of_another_provider_ends_the_flow(self, service, google, database, path, method):
         browser = service.browser()
         url = service.return_url(browser, "google")
         sent = single(urlsplit(url).query)
@@ -230,9 +224,7 @@ class TestCallback:
         "path",
         ["/providers/github/callback", "/auth/v1/providers/github/callback", "/providers/acme/callback"],
     )
-    def test_preset_is_refused_at_other_callbacks_than_the_common_one(
-        self, at_home, make_service, github, database, path
-    ):
+    def test_preset_is_refused_at_other_callbacks(self, at_home, make_service, github, database, path):
         service = make_service()
         browser = service.browser()
         url = service.return_url(browser, "github")
@@ -240,7 +232,7 @@ class TestCallback:
         assert_failed(browser.visit(url.replace(CALLBACK, f"{SITE}{path}")), *FAILED)
         assert (github.TOKEN in github.paths(), database.count("users")) == (False, 0)
 
-    def test_error_from_another_provider_ends_the_flow(self, service, google, database):
+    def test_error_from_another_provider_ends_the_flow(self, service):
         browser = service.browser()
         state = service.leave(browser, "google")["state"]
         assert_failed(

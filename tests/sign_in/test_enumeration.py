@@ -36,29 +36,17 @@ def answer_of(client, name, address):
     shown = response.json
     if path == "/signup":
         assert shown[field] == address
-        assert (shown["id"], shown["created_at"], shown["identities"][0]["id"]) == (
-            A_UUID,
-            A_TIMESTAMP,
-            A_UUID,
-        )
-        for member in (
-            "id",
-            "email",
-            "phone",
-            "created_at",
-            "updated_at",
-            "confirmation_sent_at",
-            "identities",
-        ):
+        ids = (shown["id"], shown["identities"][0]["id"], shown["created_at"])
+        assert ids == (A_UUID, A_UUID, A_TIMESTAMP)
+        times = ("created_at", "updated_at", "confirmation_sent_at")
+        for member in ("id", "email", "phone", "identities", *times):
             shown.pop(member)
     else:
         assert shown == ON_ITS_WAY
         shown.pop("message_id")
-    headers = {
-        name: value
-        for name, value in response.headers
-        if name not in ("X-Request-Id", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Content-Length")
-    }
+    headers = dict(response.headers)
+    for unique in ("X-Request-Id", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Content-Length"):
+        headers.pop(unique, None)
     return response.status_code, shown, headers
 
 
@@ -66,12 +54,9 @@ def answer_of(client, name, address):
 def everybody(client, service_role, database):
     """Email and phone of a user in each state that an attacker might probe."""
     known = {}
-    states: dict[str, dict[str, Any]] = {
-        "confirmed": {"email_confirm": True, "phone_confirm": True, "password": PASSWORD},
-        "unconfirmed": {},
-        "banned": {"email_confirm": True, "phone_confirm": True},
-        "without a password": {"email_confirm": True, "phone_confirm": True},
-    }
+    confirmed: dict[str, Any] = {"email_confirm": True, "phone_confirm": True}
+    states: dict[str, dict[str, Any]] = {"confirmed": confirmed | {"password": PASSWORD}, "unconfirmed": {}}
+    states |= {"banned": confirmed, "without a password": confirmed}
     for number, (state, body) in enumerate(states.items()):
         address = {"email": f"{state.replace(' ', '-')}@example.com", "phone": f"+1555020{number}"}
         id = client.post("/admin/users", json=address | body, headers=service_role).json["id"]
@@ -81,37 +66,42 @@ def everybody(client, service_role, database):
     client.post("/admin/invite", json={"email": "invited@example.com"}, headers=service_role)
     client.post("/signup", json={"email": "waiting@example.com", "password": PASSWORD})
     client.post("/signup", json={"phone": "+15550210", "password": PASSWORD})
-    known |= {
-        "invited": {"email": "invited@example.com"},
-        "waiting": {"email": "waiting@example.com", "phone": "+15550210"},
-    }
     pending = session_of(client, sign_in(client, "confirmed@example.com"))
     pending.put("/user", json={"email": "pending@example.com", "phone": "+15550220"})
     return known | {
+        "invited": {"email": "invited@example.com"},
+        "waiting": {"email": "waiting@example.com", "phone": "+15550210"},
         "pending": {"email": "pending@example.com", "phone": "+15550220"},
         "unknown": {"email": NOBODY, "phone": NOBODYS_PHONE},
     }
+
+
+class Work:
+    """Counts what requests cost: statements, hashes, and messages."""
+
+    def __init__(self, parts, database, hashes):
+        self._count = lambda: (parts.db.statements_run, hashes.count, database.count("outbox"))
+
+    def of(self, action):
+        """Return the result of an action, and what it has cost."""
+        before = self._count()
+        result = action()
+        return result, tuple(now - then for now, then in zip(self._count(), before, strict=True))
 
 
 class TestResponse:
     @pytest.mark.parametrize("name", REQUESTS)
     def test_response_is_the_same_for_each_state(self, client, everybody, parts, database, hashes, name):
         """So are statements, commits and hashes: one transaction writes a message, to be sent or not."""
-        field = REQUESTS[name][2]
-        answers, work = {}, {}
-        for state, addresses in everybody.items():
-            if field in addresses:
-                statements, hashed, messages = parts.db.statements_run, hashes.count, database.count("outbox")
-                answers[state] = answer_of(client, name, addresses[field])
-                work[state] = (
-                    parts.db.statements_run - statements,
-                    hashes.count - hashed,
-                    database.count("outbox") - messages,
-                )
-        assert len(answers) >= 6
-        assert {state: answer for state, answer in answers.items() if answer != answers["unknown"]} == {}
-        assert len(set(work.values())) == 1
-        assert work["unknown"][1:] == (1 if name.startswith("/signup") else 0, 1)
+        field, measured = REQUESTS[name][2], Work(parts, database, hashes)
+        seen = {
+            state: measured.of(lambda address=addresses[field]: answer_of(client, name, address))
+            for state, addresses in everybody.items()
+            if field in addresses
+        }
+        assert len(seen) >= 6
+        assert {state: each for state, each in seen.items() if each != seen["unknown"]} == {}
+        assert seen["unknown"][1][1:] == (1 if name.startswith("/signup") else 0, 1)
 
     def test_each_statement_is_one_transaction(self, client, database):
         """Connections commit each statement, so a request for an unknown address writes once."""
@@ -125,24 +115,19 @@ class TestResponse:
     @pytest.mark.parametrize(
         "name", ["/magiclink", "/otp by phone", "/recover", "/resend signup", "/signup by email"]
     )
-    def test_responses_and_statements_are_the_same_with_limits_and_beyond_the_quota(
-        self, make_app, everybody, database, name
+    def test_response_is_the_same_with_limits_and_over_quota(
+        self, make_app, everybody, database, hashes, name
     ):
         field = REQUESTS[name][2]
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
-        client, parts = app.test_client(), app.extensions["latchkey"]
-        answers, work = {}, {}
-        for state in ("confirmed", "unconfirmed", "unknown"):
-            for round in ("first", "second"):
-                statements, messages = parts.db.statements_run, database.count("outbox")
-                answers[state, round] = answer_of(client, name, everybody[state][field])
-                work[state, round] = (
-                    parts.db.statements_run - statements,
-                    database.count("outbox") - messages,
-                )
-        assert {key: answer for key, answer in answers.items() if answer != answers["unknown", "first"]} == {}
-        assert len(set(work.values())) == 1
-        assert work["unknown", "first"][1] == 1
+        client, measured = app.test_client(), Work(app.extensions["latchkey"], database, hashes)
+        seen = {
+            (state, turn): measured.of(lambda state=state: answer_of(client, name, everybody[state][field]))
+            for state in ("confirmed", "unconfirmed", "unknown")
+            for turn in ("first", "second")
+        }
+        assert {key: each for key, each in seen.items() if each != seen["unknown", "first"]} == {}
+        assert seen["unknown", "first"][1][2] == 1
 
     @cases("name", REQUESTS)
     def test_invalid_request_is_refused_for_each_state(self, client, everybody, name):
@@ -166,12 +151,8 @@ class TestResponse:
 
     def test_response_does_not_contain_the_id_of_the_user(self, client, everybody, database):
         """The id in the response is that of the message."""
-        ids = {
-            answer["message_id"]
-            for answer in (
-                client.post("/recover", json={"email": "confirmed@example.com"}).json for _ in range(3)
-            )
-        }
+        body = {"email": "confirmed@example.com"}
+        ids = {client.post("/recover", json=body).json["message_id"] for _ in range(3)}
         assert len(ids) == 3
         assert database.count("users", "id::text = ANY (%(ids)s)", ids=list(ids)) == 0
 
@@ -205,41 +186,34 @@ class TestCodesAndLinks:
 
 class TestMailServer:
     @pytest.mark.parametrize("state", ["up", "down", "hanging"])
-    def test_statements_are_the_same_for_each_state_of_the_mail_server(
-        self, make_app, everybody, database, state
+    def test_work_is_the_same_whatever_the_mail_server_does(
+        self, make_app, everybody, database, hashes, state
     ):
         with MailServer() as up, BadMailServer("GREETING", "hang") as hanging:
             url = {"up": up.url(), "down": f"smtp://127.0.0.1:{free_port()}", "hanging": hanging.url}[state]
             app = make_app(AUTH_SMTP_URL=url, AUTH_DELIVER="true")
-            client, parts = app.test_client(), app.extensions["latchkey"]
+            client, measured = app.test_client(), Work(app.extensions["latchkey"], database, hashes)
             seen = set()
-            for name, (_, _, field) in REQUESTS.items():
+            for name, (path, _, field) in REQUESTS.items():
                 for probed in ("confirmed", "banned", "unknown"):
-                    before, messages = parts.db.statements_run, database.count("outbox")
-                    status, body, _ = answer_of(client, name, everybody[probed][field])
-                    seen.add(
-                        (
-                            name.partition(" ")[0],
-                            field,
-                            status,
-                            str(body),
-                            parts.db.statements_run - before,
-                            database.count("outbox") - messages,
-                        )
+                    address = everybody[probed][field]
+                    answer, cost = measured.of(
+                        lambda name=name, address=address: answer_of(client, name, address)
                     )
+                    seen.add((path, field, str(answer[:2]), cost))
             # One kind for each path and kind of address: quotas of SMS cost another statement.
             assert len(seen) == len({(path, field) for path, _, field in REQUESTS.values()})
 
 
 class TestSignIn:
-    def test_user_without_a_password_looks_like_an_unknown_one(self, client, everybody, parts, hashes):
-        answers = set()
+    def test_user_without_a_password_looks_like_nobody(self, client, everybody, parts, database, hashes):
+        seen, measured = set(), Work(parts, database, hashes)
         for state in ("unknown", "without a password", "invited", "unconfirmed"):
-            statements, hashed = parts.db.statements_run, hashes.count
-            response = sign_in(client, everybody[state]["email"], "Wrong-Horse-1")
+            email = everybody[state]["email"]
+            response, cost = measured.of(lambda email=email: sign_in(client, email, "Wrong-Horse-1"))
             assert_error(response, 401, "invalid_credentials")
-            answers.add((response.text, parts.db.statements_run - statements, hashes.count - hashed))
-        assert len(answers) == 1
+            seen.add((response.text, cost))
+        assert len(seen) == 1
 
     @pytest.mark.parametrize("phone", [PHONE, OTHER_PHONE])
     def test_unknown_phone_looks_like_a_wrong_password(self, client, phone):

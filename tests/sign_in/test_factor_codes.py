@@ -68,12 +68,10 @@ def codes(request, app_codes, owner):
     def send(session, code):
         return session.post("/recovery_codes/verify", json={"code": code})
 
-    return Codes(
-        "recovery",
-        10,
-        lambda session: send(session, "00000-00000"),
-        lambda session: send(session, unused.pop()),
-    )
+    def enter(session):
+        return send(session, unused.pop())
+
+    return Codes("recovery", 10, lambda session: send(session, "00000-00000"), enter)
 
 
 @pytest.fixture
@@ -100,7 +98,7 @@ class TestNetworks:
         assert codes.enter(alice.sign_in(client=at(HOME))).status_code == 200
 
     @pytest.mark.parametrize("way", ["link", "code", "nonce", "passkey"])
-    def test_mailed_link_or_code_or_a_passkey_gives_a_network_tries_of_its_own(
+    def test_proof_by_mail_or_passkey_gives_a_network_tries(
         self, way, alice, owner, at, codes, use_up, outbox
     ):
         authenticator = register(owner[1])[0]
@@ -116,26 +114,22 @@ class TestNetworks:
         else:
             client.post("/magiclink", json={"email": alice.email})
             sent = outbox.last(alice.email, "magiclink")
-            shown = (
-                hand_in(client, "magiclink", sent.token)
-                if way == "link"
-                else type_in(client, "magiclink", alice.email, sent.code)
-            )
-            assert shown.status_code == 200
+            if way == "link":
+                assert hand_in(client, "magiclink", sent.token).status_code == 200
+            else:
+                assert type_in(client, "magiclink", alice.email, sent.code).status_code == 200
         assert codes.enter(session).status_code == 200
         assert_error(codes.guess(alice.sign_in(client=at(ELSEWHERE))), *REFUSED)
 
-    def test_passed_network_has_no_more_tries_than_the_others_together(self, alice, at, codes, use_up):
+    def test_passed_network_has_as_many_tries_a_day_as_the_others(self, alice, at, codes, use_up, database):
         session = alice.sign_in(client=at(HOME))
         for _ in range(codes.most):
             assert_error(codes.guess(session), *WRONG)
         assert_error(codes.enter(session), *REFUSED)
         use_up(codes)
-
-    def test_tries_return_after_a_day(self, alice, at, codes, use_up, database):
-        use_up(codes)
         database.run("UPDATE failure_counts SET expires_at = now()")
-        assert codes.enter(alice.sign_in(client=at(ELSEWHERE))).status_code == 200
+        for network in (HOME, ELSEWHERE):
+            assert codes.enter(alice.sign_in(client=at(network))).status_code == 200
 
     def test_addresses_of_one_ipv6_network_share_their_tries(self, alice, at, app_codes, use_up):
         assert app_codes.enter(alice.sign_in(client=at("2001:db8::1"))).status_code == 200
@@ -143,9 +137,7 @@ class TestNetworks:
         assert_error(app_codes.guess(alice.sign_in(client=at("2001:db8::2"))), *WRONG)
         assert_error(app_codes.guess(alice.sign_in(client=at("2001:db8:0:1::1"))), *REFUSED)
 
-    def test_ten_networks_that_were_passed_last_have_tries_for_a_year(
-        self, alice, at, app_codes, use_up, database
-    ):
+    def test_last_ten_networks_that_passed_have_tries_a_year(self, alice, at, app_codes, use_up, database):
         for number in range(10):
             assert app_codes.enter(alice.sign_in(client=at(f"203.0.113.{number}"))).status_code == 200
         use_up(app_codes)
@@ -198,7 +190,8 @@ class TestCounts:
             assert codes.enter(session).status_code == 200
             assert [counted(database, key) for key in keys] == [2, 3, 3]
 
-    def test_fifty_concurrent_guesses_from_many_networks_gain_nothing(self, alice, owner, make_app):
+    @pytest.mark.parametrize("networks", [50, 1])
+    def test_fifty_concurrent_guesses_from_many_networks_gain_nothing(self, alice, owner, make_app, networks):
         app, _session = owner
         with served(make_app(AUTH_TRUSTED_PROXIES="1")) as server:
             session = alice.sign_in(client=server)
@@ -206,19 +199,12 @@ class TestCounts:
             wrong = app.wrong_code()
 
             def guess(number):
-                headers = session.authorization | {"X-Forwarded-For": f"192.0.2.{number}"}
+                headers = session.authorization | {"X-Forwarded-For": f"192.0.2.{number % networks}"}
                 body = {"challenge_id": challenges[number % 10], "code": wrong}
                 return server.post(f"/factors/{app.id}/verify", json=body, headers=headers).status_code
 
             statuses = at_once(50, guess)
         assert (statuses.count(422), statuses.count(429)) == (20, 30)
-
-    def test_concurrent_guesses_from_one_network_gain_nothing(self, alice, server):
-        app, session = set_up(alice.sign_in(client=server))
-        challenges = [challenge(session, app) for _ in range(8)]
-        wrong = app.wrong_code()
-        answers = at_once(40, lambda number: verify(session, app, wrong, challenges[number % 8]).status_code)
-        assert (answers.count(422), answers.count(429)) == (20, 20)
 
     def test_code_counts_once_for_each_app_that_it_is_tried_against(self, owner, alice, database):
         app, session = owner
@@ -231,9 +217,8 @@ class TestCounts:
 
         key = f"totp {alice.id} {HOME}"
         for number in range(6):
-            assert_error(
-                reauthenticate(app.wrong_code()), 400, "reauthentication_not_valid", details=A_SENTENCE
-            )
+            response = reauthenticate(app.wrong_code())
+            assert_error(response, 400, "reauthentication_not_valid", details=A_SENTENCE)
             assert counted(database, key) == 3 * (number + 1)
             assert number > 0 or reauthenticate(app.code()).status_code == 200
             assert counted(database, key) == 3 * (number + 1)
@@ -242,15 +227,12 @@ class TestCounts:
         # This field is for a single app.
         assert verify(session, app).status_code == 200
 
-    def test_code_of_an_undo_link_counts_for_the_removed_app_too(
-        self, client, owner, alice, at, use_up, app_codes, outbox, database
-    ):
+    def test_code_of_an_undo_link_counts_twice(self, owner, alice, at, use_up, app_codes, outbox, database):
         removed, session = set_up(owner[1], "Old")
         database.run("UPDATE factors SET verified_at = now() - interval '8 days', last_step = NULL")
         database.run("UPDATE sessions SET created_at = now() - interval '8 days'")
-        assert (
-            session.delete(f"/factors/{removed.id}", json={"current_password": PASSWORD}).status_code == 200
-        )
+        response = session.delete(f"/factors/{removed.id}", json={"current_password": PASSWORD})
+        assert response.status_code == 200
         token = outbox.last(alice.email, "factor_removed").token
         use_up(app_codes)
         # Its link shows the network.
@@ -260,7 +242,7 @@ class TestCounts:
         assert press(office, "undo", token, factor_code=removed.code()).status_code == 303
         assert counted(database, key) == 2
 
-    def test_undo_links_give_three_networks_a_day_tries(
+    def test_undo_links_give_three_networks_tries(
         self, client, owner, alice, at, app_codes, outbox, database
     ):
         app, session = owner
@@ -298,11 +280,8 @@ class TestPlaces:
         )
         database.run("DELETE FROM failure_counts")
         for kind, most in (("totp", 20), ("recovery", 10)):
-            database.run(
-                "INSERT INTO failure_counts VALUES (%(key)s, %(most)s, now() + interval '1 day')",
-                key=f"{kind} {alice.id}",
-                most=most,
-            )
+            count = "INSERT INTO failure_counts VALUES (%(key)s, %(most)s, now() + interval '1 day')"
+            database.run(count, key=f"{kind} {alice.id}", most=most)
         known = {"app": app, "code": app.wrong_code(), "challenge": challenge(session, app)}
         sent = {name: value.format(**known) for name, value in body.items()}
         answers = [
@@ -345,7 +324,7 @@ class TestPlaces:
         ],
         ids=str,
     )
-    def test_requests_of_a_thief_do_not_use_up_the_limits_of_the_owner(
+    def test_thief_does_not_use_up_the_limits_of_the_owner(
         self, method, path, body, make_app, owner, alice, at
     ):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")

@@ -89,9 +89,7 @@ class TestByAddressAndNetwork:
         assert log_in(client, alice.email, place=HOME).status_code == 200
         assert log_in(client, bob.email, place=ELSEWHERE).status_code == 200
 
-    def test_unknown_address_gets_the_same_answers_for_the_same_work(
-        self, limited, alice, service_role, hashes
-    ):
+    def test_unknown_address_gets_the_same_for_the_same_work(self, limited, alice, service_role, hashes):
         client = limited()
         body = {"email": "nopassword@example.com", "email_confirm": True}
         client.post("/admin/users", json=body, headers=service_role)
@@ -163,7 +161,7 @@ class TestByUser:
         pass_time(database, 901)
         assert self.by_phone(client, PASSWORD).status_code == 200
 
-    def test_phone_of_a_locked_user_looks_like_an_unknown_one(self, limited, phil, hashes, parts):
+    def test_phone_of_a_locked_user_looks_like_an_unknown_one(self, limited, phil, hashes):
         client = limited()
         statements = client.application.extensions[EXTENSION].db
         fail(client, phil, 11)
@@ -249,7 +247,7 @@ class TestByAddressAlone:
         assert fail(client, alice.email, 50, ELSEWHERE) == [401] * 3 + [429] * 47
         assert [self.stranger(client, alice.email, number) for number in range(3)] == [[401], [401], [429]]
 
-    def test_right_password_from_an_unknown_network_returns_its_own_count(self, limited, alice, database):
+    def test_right_password_from_an_unknown_network_returns_its_own_count(self, limited, alice):
         client = limited(ACCOUNT_FAILURES="3 per day")
         for number in range(2):
             self.stranger(client, alice.email, number)
