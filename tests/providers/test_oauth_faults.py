@@ -142,6 +142,10 @@ def with_payload(payload: bytes) -> Callable[[FakeProvider, Any], str]:
     return sign
 
 
+def instead(value: Any) -> Callable[[FakeProvider, Any], Any]:
+    return lambda google, claims: value
+
+
 FORGED: dict[str, Callable[[FakeProvider, Any], Any]] = {
     "no algorithm": unsigned({}),
     "no algorithm, with a signature": unsigned({}, b"x" * 256),
@@ -154,7 +158,7 @@ FORGED: dict[str, Callable[[FakeProvider, Any], Any]] = {
         claims
     ),
     "HS256 with the modulus": lambda google, claims: with_secret(
-        google.signing_key.as_dict(private=False)["n"].encode()
+        str(google.signing_key.as_dict(private=False)["n"]).encode()
     )(claims),
     "HS256 with the client secret": lambda google, claims: with_secret(google.client_secret.encode())(claims),
     "key that is not published": with_key("google-9"),
@@ -168,13 +172,10 @@ FORGED: dict[str, Callable[[FakeProvider, Any], Any]] = {
     "header that is a list": unsigned([]),
     "nested claims without a signature": lambda google, claims: of_parts({"alg": "RS256"}, NESTED),
     **{
-        f"malformed: {token[:9]!r}": lambda google, claims, token=token: token
+        f"malformed: {token[:9]!r}": instead(token)
         for token in ("", "x", "a.b.c", "..", "e30.e30.", "null", "x" * 70_000, "ä.ö.ü", 'e30"e30')
     },
-    **{
-        f"not a string: {value}": lambda google, claims, value=value: value
-        for value in (None, 7, ["x"], {"x": 1}, True)
-    },
+    **{f"not a string: {value}": instead(value) for value in (None, 7, ["x"], {"x": 1}, True)},
     **{
         f"claims that are not an object: {payload[:9]!r}": with_payload(payload)
         for payload in (b"[]", b'"x"', b"1", b"null", b"\xff\xfe", NESTED)

@@ -1,5 +1,7 @@
 """Failed passwords: limits per address and network, and per address for networks unknown to the user."""
 
+from typing import Any
+
 import pytest
 
 from auth.context import EXTENSION
@@ -96,7 +98,7 @@ class TestByAddressAndNetwork:
         statements = client.application.extensions[EXTENSION].db
         # The first log-in of an application prepares statements.
         log_in(client, "somebody@example.com", WRONG)
-        seen = []
+        seen: list[list[tuple[Any, ...]]] = []
         for email in (alice.email, "nobody@example.com", "nopassword@example.com"):
             seen.append([])
             for _ in range(12):
