@@ -1,4 +1,4 @@
-"""Addresses that have no page of their own, opened by a browser and by a program."""
+"""Addresses that have no page of their own, and errors, for a browser and for a program."""
 
 import pytest
 
@@ -18,52 +18,61 @@ def visitor(app) -> Visitor:
     return Visitor(app)
 
 
-class TestUnknownPath:
-    @cases("path", ["/nowhere", "/sign-in/", "/account/nowhere", "/console/nowhere", "/auth/v1/nowhere"])
-    def test_browser_gets_a_page_in_its_language_and_a_program_the_envelope(self, client, path):
-        page = client.get(path, headers=GERMAN)
-        assert (page.status_code, page.mimetype) == (404, "text/html")
-        assert "Seite nicht gefunden" in page.text
-        assert_error(client.get(path), 404, "not_found")
+@cases("path", ["/nowhere", "/sign-in/", "/account/nowhere", "/console/nowhere", "/auth/v1/nowhere"])
+def test_unknown_path_is_a_page_in_the_language_of_a_browser_and_the_envelope_of_a_program(client, path):
+    page = client.get(path, headers=GERMAN)
+    assert (page.status_code, page.mimetype) == (404, "text/html")
+    assert "Seite nicht gefunden" in page.text
+    assert_error(client.get(path), 404, "not_found")
 
-    @cases("kind", FORMS)
-    def test_form_of_a_browser_gets_the_page_too(self, client, kind):
+
+def test_unknown_path_of_a_form_is_a_page_and_of_a_json_body_the_envelope(client):
+    for kind in FORMS:
         for path, status in (("/nowhere", 404), ("/account", 405)):
             page = client.post(path, data={"a": "b"}, content_type=kind, headers=GERMAN)
             assert (page.status_code, "Seite nicht gefunden" in page.text) == (status, True)
             assert ("GET" in page.headers.get("Allow", "")) == (status == 405)
-
-    def test_program_that_posts_gets_the_envelope(self, client):
-        assert_error(client.post("/nowhere", json={}, headers=BROWSER), 404, "not_found")
-        assert_error(client.post("/account", json={}, headers=BROWSER), 405, "method_not_allowed")
-        for kind in FORMS:
-            assert_error(client.post("/nowhere", data={"a": "b"}, content_type=kind), 404, "not_found")
+        assert_error(client.post("/nowhere", data={"a": "b"}, content_type=kind), 404, "not_found")
+    assert_error(client.post("/nowhere", json={}, headers=BROWSER), 404, "not_found")
+    assert_error(client.post("/account", json={}, headers=BROWSER), 405, "method_not_allowed")
 
 
-class TestDevelopmentInbox:
-    @cases("path", ["/dev/inbox", "/dev/inbox/nonsense"])
-    def test_browser_gets_a_page_if_the_inbox_is_off_or_out_of_reach(self, make_app, path):
-        off = make_app().test_client().get(path, headers=GERMAN)
-        assert (off.status_code, "Seite nicht gefunden" in off.text) == (404, True)
-        client = make_app(AUTH_DEV_INBOX="true").test_client()
-        elsewhere = client.get(path, headers=GERMAN, environ_base={"REMOTE_ADDR": "192.168.1.5"})
-        assert (elsewhere.status_code, elsewhere.mimetype) == (403, "text/html")
-        assert "nur auf dem Rechner, auf dem der Dienst läuft" in elsewhere.text
-        assert not [name for name, _ in elsewhere.headers if name.startswith("Access-Control-")]
+def test_error_of_a_link_or_form_is_a_page_for_a_browser(client, visitor):
+    visitor.visit("/sign-in")
+    for page, status in (
+        (visitor.visit("/verify"), 400),
+        (visitor.visit("/authorize?provider=nobody"), 400),
+        (visitor.post(f"{SITE}/preferences", {"language": "de"}), 403),
+        (visitor.post(f"{SITE}/verify", {"token": "x", "type": "signup"}), 403),
+    ):
+        assert (page.status, page.headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+        assert 'role="alert"' in page.text
+    assert client.get("/verify").json["error_code"] == "validation_failed"
+    for accept in ("application/json, text/html;q=0.5", "text/html;q=0, */*"):
+        for where in ("/nowhere", "/sign-in/code", "/sign-in?next=a&next=b", "/account"):
+            assert client.get(where, headers={"Accept": accept}).is_json, (accept, where)
+    assert client.get("/user", headers={"Accept": "text/html"}).json["error_code"] == "no_authorization"
 
 
-class TestChangePassword:
-    """The address where password managers look for the form."""
+@cases("path", ["/dev/inbox", "/dev/inbox/nonsense"])
+def test_inbox_that_is_off_or_out_of_reach_is_a_page_for_a_browser(make_app, path):
+    off = make_app().test_client().get(path, headers=GERMAN)
+    assert (off.status_code, "Seite nicht gefunden" in off.text) == (404, True)
+    client = make_app(AUTH_DEV_INBOX="true").test_client()
+    elsewhere = client.get(path, headers=GERMAN, environ_base={"REMOTE_ADDR": "192.168.1.5"})
+    assert (elsewhere.status_code, elsewhere.mimetype) == (403, "text/html")
+    assert "nur auf dem Rechner, auf dem der Dienst läuft" in elsewhere.text
+    assert not [name for name, _ in elsewhere.headers if name.startswith("Access-Control-")]
 
-    def test_it_leads_to_the_form_by_the_sign_in(self, visitor, alice):
-        visitor.visit("/.well-known/change-password")
-        assert "sign-in?next=new-password" in visitor.page.url
-        assert visitor.submit(email=alice.email, password=PASSWORD).url == f"{SITE}/new-password"
 
-    def test_it_leads_a_signed_in_browser_to_the_form_at_once(self, visitor, alice):
-        visitor.signed_in_as(alice)
-        assert "Choose a new password" in words(visitor.visit("/.well-known/change-password"))
+def test_address_for_password_managers_leads_to_the_form_by_the_sign_in(visitor, alice):
+    visitor.visit("/.well-known/change-password")
+    assert "sign-in?next=new-password" in visitor.page.url
+    assert visitor.submit(email=alice.email, password=PASSWORD).url == f"{SITE}/new-password"
+    assert "Choose a new password" in words(visitor.visit("/.well-known/change-password"))
 
-    def test_without_pages_there_is_none(self, make_app):
-        client = make_app(AUTH_PAGES="false").test_client()
-        assert_error(client.get("/.well-known/change-password"), 404, "not_found")
+
+def test_without_pages_there_are_none(make_app):
+    client = make_app(AUTH_PAGES="false").test_client()
+    for url in ("/.well-known/change-password", "/sign-in", "/account", "/new-password"):
+        assert_error(client.get(url, headers=BROWSER), 404, "not_found")

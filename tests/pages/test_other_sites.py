@@ -5,8 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.pages.test_stories import signed_in
-from tests.support.browser import Browser
+from tests.support.browser import Browser, fill
 from tests.support.cast import PASSWORD
 from tests.support.processes import wait_until
 
@@ -14,15 +13,16 @@ pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 
-def open_framed(page: Browser, framed: str, sandbox: str) -> None:
+def open_framed(page: Browser, framed: str) -> None:
     """Open a page without an origin that shows another one in a sandboxed frame."""
+    sandbox = "allow-forms allow-scripts allow-top-navigation"
     frame = f'<iframe sandbox="{sandbox}" srcdoc="{html.escape(framed)}"></iframe>'
     page.open(f"data:text/html,{quote(frame)}")
 
 
-def form(target: str, where: str, **fields: str) -> str:
+def form(target: str, **fields: str) -> str:
     inputs = "".join(f'<input name="{name}" value="{value}">' for name, value in fields.items())
-    return f'<form method="post" action="{target}" target="{where}">{inputs}</form><script>document.forms[0].submit()</script>'
+    return f'<form method="post" action="{target}" target="_top">{inputs}</form><script>document.forms[0].submit()</script>'
 
 
 def test_pages_are_not_shown_in_frames(page, here):
@@ -34,24 +34,15 @@ def test_pages_are_not_shown_in_frames(page, here):
 
 
 def test_form_of_a_sandbox_does_not_sign_in(page, here, alice, database):
-    sign_in = form(f"{here}/sign-in", "_top", email=alice.email, password=PASSWORD)
-    open_framed(page, sign_in, "allow-forms allow-scripts allow-top-navigation")
+    open_framed(page, form(f"{here}/sign-in", email=alice.email, password=PASSWORD))
     page.wait_for("This form was open for too long")
     assert database.count("sessions") == 0
     # It is the form to sign in, without the values of the other site, and works.
     assert page.run("document.querySelector('[name=email]').value") == ""
-    for name, value in (("email", alice.email), ("password", PASSWORD)):
-        page.run(f"document.querySelector('[name={name}]').value = '{value}'")
+    fill(page, email=alice.email, password=PASSWORD)
     page.click("Sign in")
     page.wait_for("Your account")
-
-
-def test_form_of_a_sandbox_does_not_act_for_the_signed_in_user(page, here, alice, database):
-    signed_in(page, here, alice)
-    open_framed(
-        page,
-        form(f"{here}/sign-out", "_top", scope="global"),
-        "allow-forms allow-scripts allow-top-navigation",
-    )
+    # Nor does it act for the user who is signed in.
+    open_framed(page, form(f"{here}/sign-out", scope="global"))
     page.wait_for("Your account")
     assert database.count("sessions", "ended_at IS NULL") == 1

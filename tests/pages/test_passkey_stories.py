@@ -1,7 +1,5 @@
 """Passkeys and security keys in a real browser, with Chromium's own authenticator."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.pages.test_accessibility import AXE, problems
@@ -26,12 +24,6 @@ def passkey(page, here, alice, authenticator) -> None:
     page.forget()
 
 
-def test_email_field_offers_the_passkey(page, here, passkey):
-    page.open(f"{here}/sign-in")
-    # Chromium's authenticator chooses at once what a person would choose below the field.
-    page.wait_for("Your account")
-
-
 def test_button_asks_for_the_passkey_while_the_field_offers_it(page, here, passkey, authenticator):
     page.touch(authenticator, agrees=False)
     page.open(f"{here}/sign-in")
@@ -43,8 +35,18 @@ def test_button_asks_for_the_passkey_while_the_field_offers_it(page, here, passk
     page.wait_for("Your account")
 
 
-def test_removed_passkey_is_refused_and_the_password_still_works(page, here, passkey, authenticator, alice):
+def test_email_field_offers_the_passkey_which_is_refused_once_removed(
+    page, here, passkey, authenticator, alice
+):
     page.open(f"{here}/sign-in")
+    # Chromium's authenticator chooses at once what a person would choose below the field.
+    page.wait_for("Your account")
+    # The device does not create another one.
+    page.click("Add Passkey")
+    page.wait_for("Add a passkey")
+    page.click("Create a passkey")
+    page.wait_for("No passkey was created. Try again, or use another device.")
+    page.click("Back to your account")
     page.wait_for("Your account")
     page.click("Remove Passkey")
     page.wait_for("The passkey is removed.")
@@ -74,45 +76,29 @@ def test_lost_passkey_is_reported_and_only_a_recovery_removes_it(
     assert database.count("factors") == 1
 
 
-def test_device_that_already_has_a_passkey_does_not_create_another(page, here, passkey):
-    page.open(f"{here}/sign-in")
-    page.wait_for("Your account")
-    page.click("Add Passkey")
-    page.wait_for("Add a passkey")
-    page.click("Create a passkey")
-    page.wait_for("No passkey was created. Try again, or use another device.")
-    page.click("Back to your account")
-    page.wait_for("Your account")
-
-
-@pytest.fixture
-def security_key(page, here, site, alice) -> Iterator[str]:
-    """A security key of Alice, her only second factor, which an application has enrolled by the API."""
-    added = page.add_authenticator(is_key=True)
+def test_security_key_is_the_second_step_and_another_one_is_refused_with_an_alternative(
+    page, here, site, alice
+):
+    key = page.add_authenticator(is_key=True)
     security_keys.enrol_in_browser(page, here, alice.sign_in(client=site), "Blue key")
-    yield added
-    page.remove_authenticator(added)
 
+    def sign_in() -> None:
+        page.open(f"{here}/sign-in")
+        fill(page, email=alice.email, password=PASSWORD)
+        page.click("Sign in")
+        page.wait_for("Use your security key.")
 
-def test_security_key_is_the_second_step(page, here, security_key, alice):
-    page.open(f"{here}/sign-in")
-    fill(page, email=alice.email, password=PASSWORD)
-    page.click("Sign in")
-    page.wait_for("Use your security key.")
+    sign_in()
     if AXE.exists():
         page.run(AXE.read_text())
         assert problems(page) == []
     page.click("Blue key")
     page.wait_for("Your account")
-
-
-def test_another_security_key_is_refused_with_an_alternative(page, here, security_key, alice):
-    page.open(f"{here}/sign-in")
-    fill(page, email=alice.email, password=PASSWORD)
-    page.click("Sign in")
-    page.wait_for("Use your security key.")
-    page.clear(security_key)
+    page.forget()
+    sign_in()
+    page.clear(key)
     page.click("Blue key")
     page.wait_for("No security key was used. Try again, or use another way.")
     page.click("Use another account")
     page.wait_for("You are signed out")
+    page.remove_authenticator(key)

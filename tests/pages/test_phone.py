@@ -61,15 +61,6 @@ class TestSignIn:
         assert len(outbox.sent()) == sent + 1
         assert database.count("users") == 1
 
-    def test_tries_by_email_and_phone_of_one_user_count_together(self, make_app, alice, database):
-        settings = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN_FAILURES": "1 per 15 minutes"}
-        visitor = Visitor(make_app(**settings))
-        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
-        visitor.visit("/sign-in")
-        visitor.submit(email=PHONE, password="Wrong-Horse-1")
-        page = visitor.submit(email=TYPED, password=PASSWORD)
-        assert (page.status, "Come back in 15 minutes, or" in page.text) == (429, True)
-
 
 class TestSignUp:
     def test_code_of_the_sms_confirms_the_number_and_signs_in(self, visitor, outbox, database):

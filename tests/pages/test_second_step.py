@@ -15,6 +15,15 @@ from tests.support.links import CHALLENGE, SITE, VERIFIER
 from tests.support.pages import Visitor, words
 from tests.support.user_agent import Page
 
+TARGET = "https://app.example.com/signed-in"
+FOR_TARGET = f"?{urlencode({'redirect_to': TARGET, 'code_challenge': CHALLENGE})}"
+LATER = "UPDATE sessions SET factor_proved_at = now() - interval '16 minutes'"
+
+
+@pytest.fixture
+def app(make_app):
+    return make_app(AUTH_REDIRECT_ALLOW_LIST=TARGET)
+
 
 @pytest.fixture
 def visitor(app) -> Visitor:
@@ -22,7 +31,7 @@ def visitor(app) -> Visitor:
 
 
 @pytest.fixture
-def authenticator_app(alice) -> App:
+def codes(alice) -> App:
     """Alice's authenticator app."""
     return set_up(alice.open_session())[0]
 
@@ -38,30 +47,35 @@ def shown_app(page: Page) -> App:
     return App("", secret.replace(" ", ""))
 
 
+def traded(client, url: str):
+    """Return the session for the code with which the browser has come back to the application."""
+    assert url.startswith(f"{TARGET}?code="), url
+    body = {"auth_code": parse_qs(url.partition("?")[2])["code"][0], "code_verifier": VERIFIER}
+    return session_of(client, client.post("/token?grant_type=pkce", json=body))
+
+
 class TestAuthenticatorApp:
-    def test_password_alone_does_not_open_the_account(self, visitor, authenticator_app):
+    def test_password_alone_opens_nothing_and_the_code_the_account_under_a_new_cookie(self, visitor, codes):
         sign_in(visitor)
-        assert visitor.page.url.startswith(f"{SITE}/second-step")
         for path in ("/account", "/account/data", "/account/email", "/new-password"):
             assert visitor.visit(path).url.startswith(f"{SITE}/second-step?next=")
-
-    def test_code_opens_it_under_a_new_cookie(self, visitor, authenticator_app, database):
-        sign_in(visitor)
         before = visitor.session_cookie
-        assert "That code is wrong." in visitor.press("second-step", code=authenticator_app.wrong_code()).text
-        assert visitor.press("second-step", code=authenticator_app.code()).url == f"{SITE}/account"
-        assert before
-        assert visitor.session_cookie
+        assert "That code is wrong." in visitor.press("second-step", code=codes.wrong_code()).text
+        visitor.visit("/account")
+        form, cookies = visitor.page.forms[0].fields | {"code": codes.code()}, visitor.cookies
+        assert visitor.post(f"{SITE}/second-step", form).url == f"{SITE}/account"
         assert visitor.session_cookie.value != before.value
         assert visitor.visit("/second-step").url == f"{SITE}/account"
+        # The form was sent twice, and the second response comes after the first has renewed the cookie.
+        visitor.cookies = cookies
+        assert "error_code=session_expired" in visitor.post(f"{SITE}/second-step", form).url
+        assert visitor.session_cookie
 
     @pytest.mark.parametrize("path", ["new-password", "account/delete", "account/email", "account/two-step"])
-    def test_change_asks_for_it_again_and_not_for_the_password(
-        self, visitor, authenticator_app, database, path
-    ):
+    def test_change_asks_for_it_again_and_not_for_the_password(self, visitor, codes, database, path):
         sign_in(visitor)
-        visitor.press("second-step", code=authenticator_app.code())
-        database.run("UPDATE sessions SET factor_proved_at = now() - interval '16 minutes'")
+        visitor.press("second-step", code=codes.code())
+        database.run(LATER)
         database.run("UPDATE factors SET last_step = NULL")
         visitor.visit(f"/{path}")
         page = visitor.press(path) if path == "account/two-step" else visitor.page
@@ -69,84 +83,50 @@ class TestAuthenticatorApp:
         assert "Confirm that it" in page.text
         assert "account/confirm" not in page.text
         assert 'type="password"' not in page.text
-        assert "That code is wrong." in visitor.press("second-step", code=authenticator_app.wrong_code()).text
-        assert visitor.press("second-step", code=authenticator_app.code()).url == f"{SITE}/{path}"
-        assert visitor.visit("/second-step").url == f"{SITE}/account"
+        assert "That code is wrong." in visitor.press("second-step", code=codes.wrong_code()).text
+        assert visitor.press("second-step", code=codes.code()).url == f"{SITE}/{path}"
 
-    def test_password_on_the_page_of_proofs_changes_nothing_without_it(
-        self, visitor, authenticator_app, database
-    ):
+    def test_password_on_the_page_of_proofs_changes_nothing_without_it(self, visitor, codes, database):
         sign_in(visitor)
-        visitor.press("second-step", code=authenticator_app.code())
-        database.run("UPDATE sessions SET factor_proved_at = now() - interval '16 minutes'")
+        visitor.press("second-step", code=codes.code())
+        database.run(LATER)
         before = database.everything("users", "factors")
         visitor.send("/account/confirm", current_password=PASSWORD, next="new-password")
         assert "/second-step" in visitor.send("/new-password", password="Another-Horse-1").url
         assert "/second-step" in visitor.send("/account/delete", confirmed="yes").url
         assert database.everything("users", "factors") == before
 
-    def test_application_gets_a_session_as_old_as_it(self, make_app, authenticator_app, client, database):
-        target = "https://app.example.com/signed-in"
-        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
-        sign_in(visitor)
-        visitor.press("second-step", code=authenticator_app.code())
-        database.run("UPDATE sessions SET factor_proved_at = now() - interval '16 minutes'")
-        visitor.visit(f"/sign-in?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}")
-        code = parse_qs(visitor.press("sign-in/continue").url.partition("?")[2])["code"][0]
-        body = {"auth_code": code, "code_verifier": VERIFIER}
-        session = session_of(client, client.post("/token?grant_type=pkce", json=body))
+    @pytest.mark.parametrize("is_known", [False, True], ids=["sign-in", "continue"])
+    def test_application_waits_for_it_and_gets_a_session_of_its_level_and_age(
+        self, visitor, codes, client, database, is_known
+    ):
+        sign_in(visitor, "" if is_known else FOR_TARGET)
+        if is_known:
+            visitor.visit(f"/sign-in{FOR_TARGET}")
+            visitor.press("sign-in/continue")
+        assert "One more step" in visitor.page.text
+        session = traded(client, visitor.press("second-step", code=codes.code()).url)
+        assert session.get("/recovery_codes").status_code == 200
+        database.run(LATER)
+        visitor.visit(f"/sign-in{FOR_TARGET}")
+        session = traded(client, visitor.press("sign-in/continue").url)
         response = session.put("/user", json={"password": "Another-Horse-1"})
         assert (response.status_code, response.json["error_code"]) == (400, "reauthentication_needed")
 
-    def test_form_that_is_sent_twice_does_not_sign_the_browser_out(self, visitor, authenticator_app):
+    def test_link_of_another_site_does_not_open_a_session(self, visitor, codes, database):
         sign_in(visitor)
-        form, cookies = visitor.page.forms[0].fields | {"code": authenticator_app.code()}, visitor.cookies
-        assert visitor.post(f"{SITE}/second-step", form).url == f"{SITE}/account"
-        # The second response may come after the first has renewed the cookie.
-        visitor.cookies = cookies
-        assert "error_code=session_expired" in visitor.post(f"{SITE}/second-step", form).url
-        assert visitor.session_cookie
-
-    def test_application_waits_for_it_and_gets_a_session_of_its_level(
-        self, make_app, authenticator_app, client
-    ):
-        target = "https://app.example.com/signed-in"
-        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
-        sign_in(visitor, f"?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}")
-        assert "code=" not in visitor.page.url.replace("code_challenge=", "")
-        url = visitor.press("second-step", code=authenticator_app.code()).url
-        code = parse_qs(url.partition("?")[2])["code"][0]
-        body = {"auth_code": code, "code_verifier": VERIFIER}
-        tokens = client.post("/token?grant_type=pkce", json=body).json
-        headers = {"Authorization": f"Bearer {tokens['access_token']}"}
-        assert client.get("/recovery_codes", headers=headers).status_code == 200
-
-    def test_application_is_remembered_over_the_second_step(self, make_app, authenticator_app):
-        target = "https://app.example.com/signed-in"
-        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
-        sign_in(visitor)
-        visitor.visit(f"/sign-in?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}")
-        visitor.press("sign-in/continue")
-        assert "One more step" in visitor.page.text
-        assert visitor.press("second-step", code=authenticator_app.code()).url.startswith(f"{target}?code=")
-
-    def test_link_of_another_site_does_not_open_a_session(self, make_app, authenticator_app, database):
-        target = "https://app.example.com/signed-in"
-        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
-        sign_in(visitor)
-        visitor.press("second-step", code=authenticator_app.code())
+        visitor.press("second-step", code=codes.code())
         visitor.be_at("https://evil.example/")
-        page = visitor.click(f"{SITE}/second-step?{urlencode({'redirect_to': target})}")
+        page = visitor.click(f"{SITE}/second-step?{urlencode({'redirect_to': TARGET})}")
         assert page.url.startswith(f"{SITE}/sign-in?redirect_to=")
         assert "Continue as" in page.text
-        assert database.value("SELECT count(*) FROM sessions WHERE opened_by IS NOT NULL") == 0
+        assert database.count("sessions", "opened_by IS NOT NULL") == 0
 
     def test_recovery_code_works_once(self, visitor, alice):
         session = set_up(alice.open_session())[1]
         code = session.post("/recovery_codes", json={}).json["codes"][0]
         sign_in(visitor)
         assert visitor.press("second-step/recovery", recovery_code=code).url == f"{SITE}/account"
-        visitor.visit("/account")
         visitor.press("sign-out")
         sign_in(visitor)
         page = visitor.press("second-step/recovery", recovery_code=code)
@@ -155,9 +135,7 @@ class TestAuthenticatorApp:
 
     def test_user_sets_it_up_and_removes_it(self, visitor, alice, database):
         visitor.signed_in_as(alice).visit("/account/two-step")
-        page = visitor.press("account/two-step")
-        app = shown_app(page)
-        assert "That code is wrong." in visitor.press("verify", code=app.wrong_code()).text
+        app = shown_app(visitor.press("account/two-step"))
         assert "Keep these recovery codes" in visitor.press("verify", code=app.code()).text
         assert len(re.findall(r"<li><code>", visitor.page.text)) == 10
         database.run("UPDATE factors SET verified_at = now() - interval '3 days'")
@@ -166,17 +144,13 @@ class TestAuthenticatorApp:
         assert visitor.press("two-step/remove").url == f"{SITE}/account?done=factor_removed#security"
         assert database.count("factors") == 0
 
-    def test_required_factor_is_set_up_first(self, make_app, alice):
-        visitor = Visitor(make_app(AUTH_MFA_REQUIRED="all"))
+    def test_required_factor_is_set_up_first_and_leads_back_to_the_application(self, make_app, alice):
+        visitor = Visitor(make_app(AUTH_MFA_REQUIRED="all", AUTH_REDIRECT_ALLOW_LIST=TARGET))
         sign_in(visitor)
         page = visitor.visit("/account")
         assert (page.url, "asks for a second step" in page.text) == (f"{SITE}/account/two-step", True)
         assert visitor.press("sign-out").url.endswith("/sign-out")
-
-    def test_required_factor_leads_back_to_the_application(self, make_app, alice):
-        target = "https://app.example.com/signed-in"
-        visitor = Visitor(make_app(AUTH_MFA_REQUIRED="all", AUTH_REDIRECT_ALLOW_LIST=target))
-        sign_in(visitor, f"?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}")
+        sign_in(visitor, FOR_TARGET)
         visitor.press("account/two-step")
         assert "data:" not in visitor.page.headers["Content-Security-Policy"]
         app = shown_app(visitor.page)
@@ -186,7 +160,7 @@ class TestAuthenticatorApp:
         assert onward
         visitor.visit(urljoin(visitor.page.url, html.unescape(onward[1])))
         assert f"Continue as {alice.email}" in words(visitor.page)
-        assert visitor.press("sign-in/continue").url.startswith(f"{target}?code=")
+        assert visitor.press("sign-in/continue").url.startswith(f"{TARGET}?code=")
 
 
 class TestPasskeys:
@@ -208,25 +182,22 @@ class TestPasskeys:
         credential = json.dumps(authenticator.get(visitor.passkey_options))
         assert visitor.press("passkey/verify", credential=credential).url == f"{SITE}/account"
 
-    def test_passkey_is_a_second_step(self, app, authenticator):
-        visitor = Visitor(app)
-        sign_in(visitor)
+    def test_passkey_is_a_second_step_and_is_removed(self, visitor, authenticator, database):
+        visitor.visit("/second-step")
         credential = json.dumps(authenticator.get(visitor.passkey_options))
         assert visitor.press("second-step/passkey", credential=credential).url == f"{SITE}/account"
+        assert "Passkey Added just now" in words(visitor.page)
+        assert visitor.press("passkeys/remove").url.startswith(f"{SITE}/account?done=passkey_removed")
+        assert database.count("factors") == 0
 
     def test_passkey_alone_may_be_skipped_on_the_way_to_the_application_only(
-        self, make_app, authenticator, client
+        self, app, authenticator, client
     ):
-        target = "https://app.example.com/signed-in"
-        query = f"?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}"
-        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
-        sign_in(visitor, query)
+        visitor = Visitor(app)
+        sign_in(visitor, FOR_TARGET)
         assert visitor.page.url.startswith(f"{SITE}/second-step?")
         assert "Not now" in words(visitor.page)
-        url = visitor.press("second-step/skip").url
-        assert url.startswith(f"{target}?code=")
-        body = {"auth_code": parse_qs(url.partition("?")[2])["code"][0], "code_verifier": VERIFIER}
-        session = session_of(client, client.post("/token?grant_type=pkce", json=body))
+        session = traded(client, visitor.press("second-step/skip").url)
         assert (session.claims["aud"], session.claims["aal"]) == ("authenticated", "aal1")
         assert session.delete("/user").json["error_code"] == "insufficient_aal"
         # Our own pages go on asking.
@@ -235,21 +206,16 @@ class TestPasskeys:
             assert page.url.startswith(f"{SITE}/second-step?next=")
             assert "Not now" not in words(page)
         # The next application is continued to after the same question.
-        visitor.visit(f"/sign-in{query}")
+        visitor.visit(f"/sign-in{FOR_TARGET}")
         visitor.press("sign-in/continue")
-        assert visitor.press("second-step/skip").url.startswith(f"{target}?code=")
+        assert visitor.press("second-step/skip").url.startswith(f"{TARGET}?code=")
 
-    @pytest.mark.parametrize("why", ["authenticator app", "AUTH_MFA_REQUIRED"])
-    def test_step_that_is_missing_is_not_skipped(
-        self, make_app, visitor, authenticator, alice, database, why
-    ):
-        target = "https://app.example.com/signed-in"
-        required = "all" if why == "AUTH_MFA_REQUIRED" else "none"
-        changes = {"AUTH_MFA_REQUIRED": required, "AUTH_REDIRECT_ALLOW_LIST": target}
-        lured = Visitor(make_app(**changes))
-        if why == "authenticator app":
+    @pytest.mark.parametrize("required", ["none", "all"])
+    def test_step_that_is_missing_is_not_skipped(self, make_app, authenticator, alice, database, required):
+        lured = Visitor(make_app(AUTH_MFA_REQUIRED=required, AUTH_REDIRECT_ALLOW_LIST=TARGET))
+        if required == "none":
             set_up(passkeys.sign_in(alice.client, authenticator))
-        sign_in(lured, f"?{urlencode({'redirect_to': target})}")
+        sign_in(lured, FOR_TARGET)
         assert "Not now" not in words(lured.page)
         form = next(form for form in lured.page.forms if form.action.endswith("sign-out")).fields
         page = lured.post(f"{SITE}/second-step/skip", form)
@@ -262,30 +228,18 @@ class TestPasskeys:
         visitor.send("/sign-in/passkey")
         wrong = json.dumps(authenticator.get(visitor.passkey_options, origin="https://evil.example"))
         fields = visitor.page.forms[0].fields
-        assert (
-            "That passkey or security key did not work."
-            in visitor.press("passkey/verify", credential=wrong).text
-        )
+        page = visitor.press("passkey/verify", credential=wrong)
+        assert "That passkey or security key did not work." in page.text
         assert visitor.post(f"{SITE}/sign-in/passkey/verify", fields | {"credential": wrong}).status == 400
         visitor.send("/sign-in/passkey")
         assert visitor.press("passkey/verify", credential="{").status == 400
         assert visitor.session_cookie is None
 
-    def test_refused_form_does_not_write_a_challenge(self, app, database):
-        visitor = Visitor(app)
+    def test_refused_form_does_not_write_a_challenge(self, visitor, database):
         visitor.visit("/sign-in")
         for path in ("/sign-in/passkey", "/sign-in/passkey/verify"):
             assert visitor.post(f"{SITE}{path}", {}).status == 403
         assert database.count("factor_challenges") == 0
-
-    def test_user_removes_it(self, visitor, authenticator, database):
-        # The registration does not raise the session.
-        visitor.visit("/second-step")
-        credential = json.dumps(authenticator.get(visitor.passkey_options))
-        visitor.press("second-step/passkey", credential=credential)
-        assert "Passkey Added just now" in words(visitor.page)
-        assert visitor.press("passkeys/remove").url.startswith(f"{SITE}/account?done=passkey_removed")
-        assert database.count("factors") == 0
 
     def test_switched_off_passkeys_are_not_offered(self, make_app):
         visitor = Visitor(make_app(AUTH_PASSKEYS_ENABLED="false"))
@@ -295,19 +249,22 @@ class TestPasskeys:
 
 class TestSecurityKeys:
     @pytest.fixture
-    def key(self, alice) -> Authenticator:
-        """A security key of Alice, her only second factor."""
-        return security_keys.set_up(alice.open_session())[0]
+    def key(self, alice, visitor) -> Authenticator:
+        """A security key of Alice, her only second factor, for which the browser is asked."""
+        key = security_keys.set_up(alice.open_session())[0]
+        sign_in(visitor)
+        return key
 
     def test_key_opens_the_account(self, visitor, key, database):
-        sign_in(visitor)
-        assert visitor.page.url.startswith(f"{SITE}/second-step")
+        wrong = json.dumps(key.get(visitor.passkey_options, origin="https://evil.example"))
+        page = visitor.press("second-step/key", credential=wrong)
+        assert (page.status, page.url) == (400, f"{SITE}/second-step/key")
+        assert visitor.visit("/account").url.startswith(f"{SITE}/second-step")
         credential = json.dumps(key.get(visitor.passkey_options))
         assert visitor.press("second-step/key", credential=credential).url == f"{SITE}/account"
         assert database.count("sessions", "aal = 'aal2' AND ended_at IS NULL") == 2
 
     def test_challenge_is_made_for_the_page_but_not_for_a_head_request(self, app, visitor, key, database):
-        sign_in(visitor)
         before = database.count("factor_challenges")
         headers = {"Cookie": f"latchkey={visitor.session_cookie.value}", "Accept": "text/html"}
         client = app.test_client(use_cookies=False)
@@ -315,10 +272,3 @@ class TestSecurityKeys:
         assert database.count("factor_challenges") == before
         assert client.get("/second-step", headers=headers).status_code == 200
         assert database.count("factor_challenges") == before + 1
-
-    def test_answer_for_another_site_is_refused(self, visitor, key):
-        sign_in(visitor)
-        credential = json.dumps(key.get(visitor.passkey_options, origin="https://evil.example"))
-        page = visitor.press("second-step/key", credential=credential)
-        assert (page.status, page.url) == (400, f"{SITE}/second-step/key")
-        assert visitor.visit("/account").url.startswith(f"{SITE}/second-step")

@@ -141,10 +141,3 @@ class TestForgottenPassword:
         other.visit("/forgot-password")
         other.submit(email="nobody@example.com")
         assert "This code is wrong" in other.submit(email=alice.email, code=code).text
-
-
-class TestSwitchedOff:
-    def test_without_pages_there_are_none(self, make_app):
-        client = make_app(AUTH_PAGES="false").test_client()
-        for url in ("/sign-in", "/account", "/new-password"):
-            assert client.get(url, headers={"Accept": "text/html"}).json["error_code"] == "not_found"
