@@ -43,6 +43,13 @@ def walker(page, here, site, service_role, outbox, database, make_app) -> Chromi
     return ChromiumWalker(page, here, site, service_role, outbox, database, deliver)
 
 
+@pytest.fixture
+def axe() -> str:
+    if not AXE.exists():
+        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/clients")
+    return AXE.read_text()
+
+
 def problems(page: Browser, *except_rules: str) -> list[str]:
     """Return what axe-core, which the page has, finds on it."""
     rules = json.dumps({name: {"enabled": False} for name in except_rules})
@@ -53,11 +60,7 @@ def problems(page: Browser, *except_rules: str) -> list[str]:
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.__name__)
-def test_pages_are_accessible_and_fit_the_screen(walker, page, walk):
-    if not AXE.exists():
-        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/clients")
-
-    axe = AXE.read_text()
+def test_pages_are_accessible_and_fit_the_screen(walker, page, walk, axe):
     pictures = Pictures(page) if "PICTURES" in os.environ else None
 
     def check(name: str) -> None:
@@ -100,10 +103,8 @@ def test_pages_work_in_a_browser_without_javascript(walker, page, walk):
     walk(walker)
 
 
-def test_docs_are_accessible_in_their_viewer(page, here):
+def test_docs_are_accessible_in_their_viewer(page, here, axe):
     """One operation of each section: axe-core takes half a minute for the 24,000 elements of all."""
-    if not AXE.exists():
-        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/clients")
     page.resize(1280, 900)
     page.open(f"{here}/docs")
     page.wait_for("Latchkey is an authentication service")
@@ -119,17 +120,15 @@ def test_docs_are_accessible_in_their_viewer(page, here):
         })()"""
     )
     assert sections > 5
-    page.run(AXE.read_text())
+    page.run(axe)
     # What Redoc's own markup fails.
     assert problems(page, "heading-order", "scrollable-region-focusable", "target-size") == []
 
 
-def test_docs_are_accessible_without_their_viewer(page, here):
-    if not AXE.exists():
-        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/clients")
+def test_docs_are_accessible_without_their_viewer(page, here, axe):
     page.open(f"{here}/docs")
     # axe-core is itself a script: show what browsers without JavaScript do.
     page.run("document.querySelector('main').innerHTML = document.querySelector('noscript').textContent")
     assert "Without JavaScript, read openapi.yaml." in page.text
-    page.run(AXE.read_text())
+    page.run(axe)
     assert problems(page) == []

@@ -1,4 +1,4 @@
-"""The pages of the account: each item, and the proof that sensitive ones require."""
+"""The pages of the account: each item, the proof that sensitive ones require, and what was added recently."""
 
 import json
 
@@ -7,8 +7,12 @@ import pytest
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.cast import PASSWORD
-from tests.support.links import SITE
+from tests.support.factors import set_up
+from tests.support.links import PHONE, SITE
 from tests.support.pages import Visitor
+
+NEW = "new@example.com"
+LATER = "UPDATE sessions SET created_at = created_at - interval '20 minutes'"
 
 
 @pytest.fixture
@@ -18,139 +22,137 @@ def visitor(app, alice) -> Visitor:
 
 
 @pytest.fixture
-def later_visitor(visitor, database) -> Visitor:
-    """The same, twenty minutes later."""
-    database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+def with_phone(visitor, outbox) -> Visitor:
+    """The same, with a phone that was just added."""
+    visitor.visit("/account/phone")
+    visitor.submit(phone=PHONE)
+    assert visitor.submit(code=outbox.last(PHONE).code).url == f"{SITE}/account?done=phone"
     return visitor
 
 
-def test_account_shows_email_password_and_devices(app, alice):
-    page = Visitor(app).signed_in_as(alice).visit("/account")
-    assert page.status == 200
-    assert alice.email in page.text
-    assert "Firefox on Linux" in page.text
-    assert "This device" in page.text
+@pytest.fixture
+def recovering(app, alice, outbox):
+    """Enter the code of a recovery in Alice's browser, and return it."""
+
+    def recovering() -> Visitor:
+        owner = Visitor(app)
+        owner.visit("/forgot-password")
+        owner.submit(email=alice.email)
+        owner.submit(code=outbox.last(alice.email, "recovery").code)
+        return owner
+
+    return recovering
 
 
-def test_account_is_for_signed_in_browsers_only(app):
-    for path in ("/account", "/account/data", "/account/email", "/account/delete", "/new-password"):
-        assert Visitor(app).visit(path).url == f"{SITE}/sign-in?error_code=session_expired"
+class TestItems:
+    def test_account_shows_email_and_devices_and_a_changed_name(self, app, alice):
+        visitor = Visitor(app).signed_in_as(alice)
+        for shown in (alice.email, "Firefox on Linux", "This device"):
+            assert shown in visitor.visit("/account").text
+        visitor.visit("/account/name")
+        page = visitor.submit(name="Alice <Liddell>")
+        assert page.url == f"{SITE}/account?done=name"
+        assert "Alice &lt;Liddell&gt;" in page.text
+        assert "Your name is saved." in page.text
+        assert 'class="success"' not in visitor.visit("/account?done=call-555-0100").text
 
+    def test_account_is_for_signed_in_browsers_only(self, app, client, alice):
+        for path in ("/account", "/account/data", "/account/email", "/account/delete", "/new-password"):
+            assert Visitor(app).visit(path).url == f"{SITE}/sign-in?error_code=session_expired"
+        response = client.get("/account", headers=alice.open_session().authorization)
+        assert_error(response, 401, "session_not_found", "Your session has ended. Please sign in again.")
 
-def test_access_token_does_not_open_the_account(client, alice):
-    response = client.get("/account", headers=alice.open_session().authorization)
-    assert_error(response, 401, "session_not_found", "Your session has ended. Please sign in again.")
+    def test_email_is_changed_by_the_code_and_the_session_stays(self, visitor, outbox, bob, database):
+        visitor.visit("/account/email")
+        assert "This email belongs to another account." in visitor.submit(email=bob.email).text
+        visitor.submit(email=NEW)
+        sent = outbox.last(NEW)
+        assert "This code is wrong" in visitor.submit(code=sent.wrong_code).text
+        assert visitor.submit(code=sent.code).url == f"{SITE}/account?done=email"
+        assert NEW in visitor.page.text
+        assert database.count("users", "email = 'new@example.com'") == 1
 
+    @pytest.mark.parametrize(
+        ("path", "left"), [("email", (None, PHONE)), ("phone", ("alice@example.com", None))]
+    )
+    def test_address_is_removed_after_a_proof(self, with_phone, alice, outbox, database, path, left):
+        laptop = alice.open_session()
+        with_phone.visit(f"/account/{path}")
+        form = with_phone.page
+        database.run(LATER)
+        assert with_phone.press(f"account/{path}/remove").url == f"{SITE}/account/confirm?next=remove"
+        with_phone.submit(current_password=PASSWORD)
+        with_phone.page = form
+        assert with_phone.press(f"account/{path}/remove").url == f"{SITE}/account?done={path}_removed"
+        assert database.one("SELECT email, phone FROM users") == left
+        assert laptop.get("/user").status_code == 401
+        assert path == "phone" or outbox.last(alice.email, "email_changed").token
 
-def test_name_is_saved_and_shown(visitor):
-    visitor.visit("/account/name")
-    page = visitor.submit(name="Alice <Liddell>")
-    assert page.url == f"{SITE}/account?done=name"
-    assert "Alice &lt;Liddell&gt;" in page.text
-    assert "Your name is saved." in page.text
+    def test_last_way_to_sign_in_stays(self, visitor, alice, database):
+        visitor.visit("/account/email")
+        page = visitor.press("account/email/remove")
+        assert "This is your last way to sign in." in page.text
+        assert database.value("SELECT email FROM users") == alice.email
+        assert "account/phone/remove" not in visitor.visit("/account/phone").text
 
-
-def test_unknown_outcome_is_not_shown(visitor):
-    assert 'class="success"' not in visitor.visit("/account?done=call-555-0100").text
-
-
-def test_email_is_changed_by_the_code_and_the_session_stays(visitor, outbox, alice, database):
-    visitor.visit("/account/email")
-    visitor.submit(email="new@example.com")
-    sent = outbox.last("new@example.com")
-    assert "This code is wrong" in visitor.submit(code=sent.wrong_code).text
-    assert visitor.submit(code=sent.code).url == f"{SITE}/account?done=email"
-    assert "new@example.com" in visitor.page.text
-    assert database.value("SELECT email FROM users") == "new@example.com"
-
-
-def test_taken_email_is_refused(visitor, bob):
-    visitor.visit("/account/email")
-    assert "This email belongs to another account." in visitor.submit(email=bob.email).text
-
-
-def test_phone_is_added_by_the_code(visitor, outbox, database):
-    visitor.visit("/account/phone")
-    assert "Enter a phone number" in visitor.submit(phone="12").text
-    visitor.submit(phone="+49 170 1234567")
-    visitor.submit(code=outbox.last("+491701234567").code)
-    assert visitor.page.url == f"{SITE}/account?done=phone"
+    def test_deletion_needs_a_tick_and_is_for_good(self, visitor, database):
+        visitor.visit("/account/delete")
+        assert "Tick the box" in visitor.submit().text
+        assert "Your account is deleted" in visitor.submit(confirmed="yes").text
+        assert database.count("users") == 0
+        assert visitor.session_cookie is None
 
 
 class TestProof:
-    @pytest.mark.parametrize(
-        ("path", "next_page"),
-        [
-            ("/account/email", "email"),
-            ("/account/phone", "phone"),
-            ("/account/delete", "delete"),
-            ("/new-password", "new-password"),
-        ],
-    )
-    def test_sensitive_pages_ask_for_it_and_go_on(self, later_visitor, path, next_page):
-        assert later_visitor.visit(path).url == f"{SITE}/account/confirm?next={next_page}"
-        assert "That is not your password." in later_visitor.submit(current_password="Wrong-Horse-1").text
-        assert later_visitor.submit(current_password=PASSWORD).url == f"{SITE}{path}"
+    @pytest.mark.parametrize("path", ["account/email", "account/phone", "account/delete", "new-password"])
+    def test_sensitive_pages_ask_for_it_and_go_on(self, visitor, database, path):
+        database.run(LATER)
+        confirm = f"{SITE}/account/confirm?next={path.rpartition('/')[2]}"
+        assert visitor.visit(f"/{path}").url == confirm
+        assert "That is not your password." in visitor.submit(current_password="Wrong-Horse-1").text
+        assert visitor.submit(current_password=PASSWORD).url == f"{SITE}/{path}"
 
-    def test_code_is_a_proof_too(self, later_visitor, alice, outbox):
-        later_visitor.visit("/account/email")
-        later_visitor.submit(number=1)
-        sent = outbox.last(alice.email, "reauthentication")
-        assert "This code is wrong" in later_visitor.submit(nonce=sent.wrong_code).text
-        assert later_visitor.submit(nonce=sent.code).url == f"{SITE}/account/email"
-
-    def test_form_that_was_open_for_too_long_asks_for_it(self, visitor, database):
+    def test_code_is_a_proof_too(self, visitor, alice, outbox, database):
+        database.run(LATER)
         visitor.visit("/account/email")
-        database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
-        assert visitor.submit(email="new@example.com").url == f"{SITE}/account/confirm?next=email"
-        assert database.value("SELECT new_email FROM users") is None
+        visitor.submit(number=1)
+        sent = outbox.last(alice.email, "reauthentication")
+        assert "This code is wrong" in visitor.submit(nonce=sent.wrong_code).text
+        assert visitor.submit(nonce=sent.code).url == f"{SITE}/account/email"
 
+    @pytest.mark.parametrize(("age", "minutes"), [("always", 6), ("900", 16)])
     @pytest.mark.parametrize(
         ("path", "fields", "said"),
         [
-            ("email", {"email": "new@example.com"}, "new@example.com"),
+            ("email", {"email": NEW}, NEW),
             ("two-step", {}, "<svg"),
             ("delete", {"confirmed": "yes"}, "Your account is deleted"),
         ],
     )
-    def test_proof_counts_for_five_minutes_where_each_change_asks_for_one(
-        self, make_app, alice, database, path, fields, said
+    def test_form_that_was_open_for_too_long_asks_for_it_and_comes_back_empty(
+        self, make_app, alice, database, path, fields, said, age, minutes
     ):
-        visitor = Visitor(make_app(AUTH_REAUTHENTICATION_AGE="always")).signed_in_as(alice)
+        visitor = Visitor(make_app(AUTH_REAUTHENTICATION_AGE=age)).signed_in_as(alice)
         visitor.visit(f"/account/{path}")
-        database.run("UPDATE sessions SET created_at = created_at - interval '6 minutes'")
+        aged = "UPDATE sessions SET created_at = created_at - make_interval(mins => %(minutes)s)"
+        database.run(aged, minutes=minutes)
         assert visitor.submit(**fields).url == f"{SITE}/account/confirm?next={path}"
         assert visitor.submit(current_password=PASSWORD).url == f"{SITE}/account/{path}"
         assert said not in visitor.page.text
         assert said in visitor.submit(**fields).text
 
-    def test_other_targets_lead_to_the_account(self, visitor):
-        visitor.visit("/account/confirm?next=https://evil.example")
-        assert visitor.submit(current_password=PASSWORD).url == f"{SITE}/account"
-
 
 class TestDevices:
-    def test_another_session_is_ended(self, visitor, alice):
-        laptop = alice.open_session()
-        page = visitor.visit("/account")
-        visitor.submit(
-            number=next(n for n, form in enumerate(page.forms) if form.fields.get("id") == laptop.id)
-        )
-        assert visitor.page.url.startswith(f"{SITE}/account?done=device")
-        assert laptop.get("/user").json["error_code"] == "session_not_found"
-
-    def test_all_other_sessions_are_ended(self, visitor, alice):
-        laptop = alice.open_session()
+    def test_only_sessions_of_the_user_are_ended(self, visitor, alice, bob):
+        laptop, tablet, bobs = alice.open_session(), alice.open_session(), bob.open_session()
         visitor.visit("/account")
+        for session in (laptop, bobs):
+            visitor.send("/account/sessions/end", id=session.id)
+            assert visitor.page.url.startswith(f"{SITE}/account?done=device")
+        assert (laptop.get("/user").status_code, tablet.get("/user").status_code) == (401, 200)
         visitor.send("/account/sessions/end-others")
         assert visitor.page.url.startswith(f"{SITE}/account?done=devices")
-        assert laptop.get("/user").status_code == 401
-
-    def test_session_of_another_user_is_not_ended(self, visitor, bob):
-        session = bob.open_session()
-        visitor.visit("/account")
-        visitor.send("/account/sessions/end", id=session.id)
-        assert session.get("/user").status_code == 200
+        assert (tablet.get("/user").status_code, bobs.get("/user").status_code) == (401, 200)
 
     def test_signing_out_forgets_the_browser(self, visitor):
         visitor.visit("/account")
@@ -159,21 +161,69 @@ class TestDevices:
         assert visitor.visit("/account").url.startswith(f"{SITE}/sign-in")
 
 
-class TestData:
-    def test_download_has_user_and_sessions_without_secrets(self, visitor, alice):
-        page = visitor.visit("/account/data")
-        assert page.headers["Content-Disposition"] == 'attachment; filename="account.json"'
-        data = json.loads(page.text)
-        assert data["user"]["email"] == alice.email
-        assert len(data["sessions"]) == 1
-        assert "password" not in page.text.replace('"method": "password"', "")
+def test_download_has_user_sessions_and_activity_but_no_secrets_or_places_of_administrators(
+    app, alice, client, service_role
+):
+    headers = service_role | {"User-Agent": "Console of the operator"}
+    client.put(f"/admin/users/{alice.id}", json={"user_metadata": {"plan": "gold"}}, headers=headers)
+    alice.try_to_sign_in("Wrong-Horse-1")
+    page = Visitor(app).signed_in_as(alice).visit("/account/data")
+    assert page.headers["Content-Disposition"] == 'attachment; filename="account.json"'
+    data = json.loads(page.text)
+    assert (data["user"]["email"], len(data["sessions"])) == (alice.email, 1)
+    for shown in ('"action": "sign_in_refused"', '"by": "you"', '"by": "administrator"'):
+        assert shown in page.text
+    assert "Console of the operator" not in page.text
+    assert "password" not in page.text.replace('"method": "password"', "")
 
-    def test_deletion_needs_a_tick_and_is_for_good(self, visitor, database):
-        visitor.visit("/account/delete")
-        assert "Tick the box" in visitor.submit().text
-        assert "Your account is deleted" in visitor.submit(confirmed="yes").text
-        assert database.count("users") == 0
-        assert visitor.session_cookie is None
+
+class TestChanges:
+    def test_addition_is_shown_and_removed_with_all_other_sessions_after_a_proof(
+        self, with_phone, alice, database
+    ):
+        thief = alice.open_session()
+        assert "One thing added" in with_phone.visit("/account").text
+        assert PHONE in with_phone.visit("/account/changes").text
+        database.run(LATER)
+        assert with_phone.press("account/changes").url == f"{SITE}/account/confirm?next=changes"
+        assert database.value("SELECT phone FROM users") == PHONE
+        assert with_phone.submit(current_password=PASSWORD).url == f"{SITE}/account/changes"
+        page = with_phone.press("account/changes")
+        assert page.url == f"{SITE}/account/changes?done=removed"
+        assert "all other devices are signed out" in page.text
+        assert database.value("SELECT phone FROM users") is None
+        assert thief.get("/user").status_code == 401
+
+    def test_ids_of_other_users_and_of_older_ways_are_refused(self, visitor, bob, database):
+        assert "Nothing added in the last seven days" in visitor.visit("/account").text
+        assert "Nothing was added" in visitor.visit("/account/changes").text
+        for identity in database.all("SELECT id FROM identities"):
+            assert visitor.send("/account/changes", id=str(identity.id)).status == 400
+        assert visitor.send("/account/changes", id="x").status == 404
+        assert database.count("identities") == 2
+
+    def test_owner_removes_the_new_factor_of_a_thief_by_a_recovery_alone(
+        self, app, alice, recovering, database
+    ):
+        set_up(alice.sign_in(), "Mallory's")
+        owner = Visitor(app).signed_in_as(alice)
+        assert owner.link("Forgot your password?") == f"{SITE}/forgot-password"
+        owner.visit("/account/changes")
+        assert owner.press("account/changes").url.startswith(f"{SITE}/second-step")
+        assert database.count("factors") == 1
+        owner = recovering()
+        assert "Not set up by you?" in owner.page.text
+        assert "Mallory&#39;s" in owner.visit("/account/changes").text
+        owner.press("account/changes")
+        assert database.count("factors") == 0
+        assert owner.visit("/new-password").url == f"{SITE}/new-password"
+
+    def test_older_factor_is_not_offered_for_removal(self, alice, recovering, database):
+        set_up(alice.sign_in(), "Old")
+        database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
+        page = recovering().page
+        assert "One more step" in page.text
+        assert "Not set up by you?" not in page.text
 
 
 class TestForms:
@@ -188,9 +238,7 @@ class TestForms:
         assert visitor.post(f"{SITE}{path}", fields).status in (200, 403)
         assert database.everything() == before
 
-    @pytest.mark.parametrize(
-        ("site", "is_kept"), [("same-site", False), (None, False), ("same-origin", True)]
-    )
+    @cases(("site", "is_kept"), [("same-site", False), (None, False), ("same-origin", True)])
     def test_form_with_a_wrong_token_comes_back_without_the_values_of_other_sites(
         self, app, visitor, site, is_kept
     ):
@@ -200,7 +248,7 @@ class TestForms:
         page = app.test_client(use_cookies=False).post("/account/name", data=form, headers=headers)
         assert (page.status_code, "Mallory" in page.text) == (403, is_kept)
 
-    @pytest.mark.parametrize("path", ["/sign-out", "/account/sessions/end-others", "/account/two-step"])
+    @cases("path", ["/sign-out", "/account/sessions/end-others", "/account/two-step"])
     def test_request_without_a_form_changes_nothing(self, app, visitor, database, path):
         before, cookie = database.everything(), f"latchkey={visitor.session_cookie.value}"
         # As fetch() of a sibling host sends it: the cookie is not Strict, and there is no preflight.

@@ -34,6 +34,9 @@ def test_provider_signs_the_browser_in_without_tokens_in_urls(visitor, acme):
     assert page.url == f"{SITE}/account"
     assert "access_token" not in str(page.trail)
     assert visitor.session_cookie
+    # The last way to sign in stays.
+    form = next(form for form in page.forms if form.action.endswith("account/disconnect"))
+    assert "This is your last way to sign in." in visitor.post(f"{SITE}/account/disconnect", form.fields).text
 
 
 def test_other_site_does_not_sign_the_browser_in_by_a_provider(visitor, acme, alice, database):
@@ -74,10 +77,3 @@ def test_account_is_connected_and_disconnected(visitor, acme, alice):
     linked = next(form for form in page.forms if form.action.endswith("account/disconnect"))
     visitor.post(f"{SITE}/account/disconnect", linked.fields)
     assert visitor.page.url.startswith(f"{SITE}/account?done=disconnected")
-
-
-def test_last_way_to_sign_in_is_kept(visitor, acme):
-    visitor.visit("/sign-in")
-    visitor.click(link_of(visitor, "acme"))
-    form = next(form for form in visitor.page.forms if form.action.endswith("account/disconnect"))
-    assert "This is your last way to sign in." in visitor.post(f"{SITE}/account/disconnect", form.fields).text

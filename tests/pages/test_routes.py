@@ -6,9 +6,6 @@ from auth.web.routes import Level, route_of
 from tests.support.contract import page_routes
 from tests.test_contract import guard_of, is_limited, layers
 
-# The actions of a form; GET changes nothing.
-FORMS = {"post"}
-
 
 def test_guard_of_a_page_fits_its_level(app):
     for _method, path, view in page_routes(app):
@@ -16,24 +13,15 @@ def test_guard_of_a_page_fits_its_level(app):
         assert guard_of(view) == (None if is_public else "signed_in"), path
 
 
-def test_every_form_is_bound_to_the_browser_and_limited(app):
+def test_every_form_is_bound_to_the_browser_before_a_limit_counts_it(app):
     for method, path, view in page_routes(app):
-        if method in FORMS:
-            assert any(name.startswith("own_form.") for _file, name in layers(view)), path
-            assert is_limited(view), path
-
-
-def test_form_is_checked_before_a_limit_counts_it(app):
-    for method, path, view in page_routes(app):
-        if method in FORMS:
-            order = [name.partition(".")[0] for _file, name in layers(view)]
+        assert method in {"get", "post"}, path
+        if method == "post":
             files = [file for file, _name in layers(view)]
+            order = [name.partition(".")[0] for _file, name in layers(view)]
             limit = next(place for place, file in enumerate(files) if "flask_limiter" in file)
             assert order.index("own_form") < limit, path
-
-
-def test_pages_have_no_other_methods(app):
-    assert {method for method, _path, _view in page_routes(app)} <= {"get", "post"}
+            assert is_limited(view), path
 
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-up", "/forgot-password"])

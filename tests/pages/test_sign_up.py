@@ -1,14 +1,22 @@
-"""The pages for signing up and for forgotten passwords, without a browser."""
+"""The pages for signing up, for codes by mail or SMS and for forgotten passwords, without a browser."""
 
 from urllib.parse import urlencode
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.cast import PASSWORD
-from tests.support.links import CHALLENGE, SITE, later, path
+from tests.support.links import CHALLENGE, PHONE, SITE, later, path
 from tests.support.pages import Visitor
 
-DAVE = "dave@example.com"
+DAVE, NEW = "dave@example.com", "Fresh-Horse-2"
+TYPED = "+49 (170) 123-4567"
+# What Dave types, where it is sent, and what the page says.
+CHANNELS = pytest.mark.parametrize(
+    ("typed", "address", "said"),
+    [(DAVE, DAVE, "Check your inbox"), (TYPED, PHONE, "Check your phone")],
+    ids=["email", "phone"],
+)
 
 
 @pytest.fixture
@@ -16,19 +24,35 @@ def visitor(app) -> Visitor:
     return Visitor(app)
 
 
+@pytest.fixture
+def dave(client, service_role) -> None:
+    """A user with a password, an email and a phone."""
+    body = {"email": DAVE, "phone": PHONE, "email_confirm": True, "phone_confirm": True}
+    response = client.post("/admin/users", json=body | {"password": PASSWORD}, headers=service_role)
+    assert response.status_code in (200, 201), response.text
+
+
+def link_of(sent) -> str:
+    return path(sent.kind, sent.token, redirect_to=sent.variables["redirect_to"])
+
+
 class TestSignUp:
-    def test_code_of_the_mail_confirms_the_address_and_signs_in(self, visitor, outbox, database):
+    @CHANNELS
+    def test_code_confirms_the_address_and_signs_in(self, visitor, outbox, database, typed, address, said):
         visitor.visit("/sign-up")
-        assert "Check your inbox" in visitor.submit(email=DAVE, password=PASSWORD).text
-        code = outbox.last(DAVE).code
-        assert visitor.submit(code=f"{code[:3]} {code[3:]}").url == f"{SITE}/account"
-        assert database.value("SELECT email_confirmed_at IS NOT NULL FROM users")
+        assert said in visitor.submit(email=typed, password=PASSWORD).text
+        sent = outbox.last(address, "signup")
+        assert "This code is wrong" in visitor.submit(code=sent.wrong_code).text
+        code = f"{sent.code[:3]} {sent.code[3:]}"
+        assert visitor.submit(code=code).url == f"{SITE}/account"
+        row = database.one("SELECT coalesce(email, phone), email_confirmed_at, phone_confirmed_at FROM users")
+        assert row[0] == address
+        assert any(row[1:])
 
     def test_link_of_the_mail_signs_the_browser_in(self, visitor, outbox):
         visitor.visit("/sign-up")
         visitor.submit(email=DAVE, password=PASSWORD)
-        sent = outbox.last(DAVE)
-        visitor.visit(f"/verify?token={sent.token}&type=signup&redirect_to={sent.variables['redirect_to']}")
+        visitor.visit(link_of(outbox.last(DAVE)))
         assert visitor.submit().url == f"{SITE}/account"
         assert visitor.cookie("latchkey")
 
@@ -38,44 +62,24 @@ class TestSignUp:
         visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST=application))
         visitor.visit(f"/sign-up?{urlencode({'redirect_to': application, 'code_challenge': CHALLENGE})}")
         visitor.submit(email=DAVE, password=PASSWORD)
-        sent = outbox.last(DAVE)
-        page = visitor.visit(path("signup", sent.token, redirect_to=sent.variables["redirect_to"]))
-        assert (
-            f"form-action 'self' {SITE} https://app.example.com;" in page.headers["Content-Security-Policy"]
-        )
+        policy = visitor.visit(link_of(outbox.last(DAVE))).headers["Content-Security-Policy"]
+        assert f"form-action 'self' {SITE} https://app.example.com;" in policy
         assert visitor.submit().url.startswith(f"{application}?code=")
 
-    def test_taken_address_gets_the_same_page(self, visitor, alice):
-        pages = []
-        for email in (alice.email, "anne@example.com"):
-            visitor.visit("/sign-up")
-            pages.append(visitor.submit(email=email, password=PASSWORD))
-        assert pages[0].status == pages[1].status == 200
-        assert pages[0].text.replace(alice.email, "anne@example.com") == pages[1].text
-
-    @pytest.mark.parametrize(
-        ("password", "said"),
+    @cases(
+        ("email", "password", "said"),
         [
-            ("Short-1", "at least 8 characters"),
-            ("lowercase-only", "needs another kind"),
-            ("P@ssw0rd1!", "easy to guess"),
+            (DAVE, "Short-1", "at least 8 characters"),
+            (DAVE, "lowercase-only", "needs another kind"),
+            (DAVE, "P@ssw0rd1!", "easy to guess"),
+            (PHONE, PHONE, 'role="alert"'),
         ],
     )
-    def test_weak_password_is_refused_with_its_reason(self, visitor, password, said, database):
+    def test_weak_password_is_refused_with_its_reason(self, visitor, database, email, password, said):
         visitor.visit("/sign-up")
-        page = visitor.submit(email=DAVE, password=password)
-        assert page.status == 422
-        assert said in page.text
+        page = visitor.submit(email=email, password=password)
+        assert (page.status, said in page.text) == (422, True)
         assert database.count("users") == 0
-
-    def test_wrong_and_expired_codes_explain_how_to_get_another(self, visitor, outbox, database):
-        visitor.visit("/sign-up")
-        visitor.submit(email=DAVE, password=PASSWORD)
-        sent = outbox.last(DAVE)
-        assert "This code is wrong" in visitor.submit(code=sent.wrong_code).text
-        later(database, hours=2)
-        assert "This code is wrong" in visitor.submit(code=sent.code).text
-        assert "Check your inbox" in visitor.submit(number=1).text
 
     def test_disabled_sign_up_says_so(self, make_app):
         visitor = Visitor(make_app(AUTH_DISABLE_SIGNUP="true"))
@@ -88,56 +92,57 @@ class TestSignUp:
         visitor.visit("/sign-up")
         assert visitor.submit(email=DAVE, password=PASSWORD).url == f"{SITE}/account"
 
+    def test_country_without_sms_is_refused_at_the_sign_up_and_as_a_new_number(
+        self, make_app, alice, database
+    ):
+        visitor = Visitor(make_app(AUTH_SMS_COUNTRIES="+1"))
+        visitor.visit("/sign-up")
+        refused = visitor.submit(email=PHONE, password=PASSWORD)
+        new_number = visitor.signed_in_as(alice).send("/account/phone", phone=PHONE)
+        for page in (refused, new_number):
+            assert (page.status, "send an SMS to this country" in page.text) == (400, True)
+        assert database.count("outbox", "channel = 'sms'") == 0
 
-class TestCodeByMail:
-    def test_code_signs_in(self, visitor, alice, outbox):
-        page = visitor.visit("/sign-in")
-        visitor.post(f"{SITE}/sign-in/code", page.forms[0].fields | {"email": alice.email})
-        assert visitor.submit(code=outbox.last(alice.email).code).url == f"{SITE}/account"
 
-    def test_unknown_address_gets_the_same_page_and_no_user(self, visitor, alice, database):
-        texts = []
-        for email in (alice.email, "anne@example.com"):
-            page = visitor.visit("/sign-in")
-            texts.append(visitor.post(f"{SITE}/sign-in/code", page.forms[0].fields | {"email": email}).text)
-        assert texts[0].replace(alice.email, "anne@example.com") == texts[1]
-        assert database.count("users") == 1
+@CHANNELS
+def test_code_signs_in(visitor, dave, outbox, typed, address, said):
+    visitor.visit("/sign-in")
+    assert said in visitor.press("sign-in/code", email=typed).text
+    assert ("d…@example.com" if address == DAVE else "…567") in visitor.page.text
+    sent = outbox.last(address)
+    assert "This code is wrong" in visitor.submit(code=sent.wrong_code).text
+    assert visitor.submit(code=sent.code).url == f"{SITE}/account"
 
 
 class TestForgottenPassword:
-    def test_code_leads_to_a_new_password(self, visitor, alice, outbox):
+    @CHANNELS
+    def test_code_leads_to_a_new_password(
+        self, app, visitor, dave, outbox, client, database, typed, address, said
+    ):
         visitor.visit("/forgot-password")
-        visitor.submit(email=alice.email)
-        visitor.submit(code=outbox.last(alice.email).code)
-        assert visitor.page.url == f"{SITE}/new-password"
-        assert visitor.submit(password="Fresh-Horse-2").url == f"{SITE}/account?done=password"
-        assert alice.try_to_sign_in("Fresh-Horse-2").status_code == 200
+        assert said in visitor.submit(email=typed).text
+        later(database, mins=70)
+        assert "no longer works" in visitor.submit(code=outbox.last(address).code).text
+        visitor.press("forgot-password")
+        code = outbox.last(address).code
+        assert visitor.submit(code=code).url == f"{SITE}/new-password"
+        # It works once.
+        other = Visitor(app)
+        other.visit("/forgot-password")
+        other.submit(email="nobody@example.com")
+        assert "This code is wrong" in other.submit(email=typed, code=code).text
+        assert "This is your current password." in visitor.submit(password=PASSWORD).text
+        assert "too short" in visitor.submit(password="Ab-1").text
+        assert visitor.submit(password=NEW).url == f"{SITE}/account?done=password"
+        body = {"email": DAVE, "password": NEW}
+        assert client.post("/token?grant_type=password", json=body).status_code == 200
 
     def test_link_leads_to_a_new_password(self, visitor, alice, outbox):
         visitor.visit("/forgot-password")
         visitor.submit(email=alice.email)
-        sent = outbox.last(alice.email)
-        visitor.visit(f"/verify?token={sent.token}&type=recovery&redirect_to={sent.variables['redirect_to']}")
+        visitor.visit(link_of(outbox.last(alice.email)))
         assert visitor.submit().url == f"{SITE}/new-password"
         assert "access_token" not in str(visitor.page.trail)
 
     def test_dead_link_leads_to_another_one(self, visitor):
-        assert 'href="forgot-password"' in visitor.visit(f"/verify?token={'x' * 43}&type=recovery").text
-
-    def test_old_and_weak_passwords_are_refused(self, visitor, alice, outbox):
-        visitor.visit("/forgot-password")
-        visitor.submit(email=alice.email)
-        visitor.submit(code=outbox.last(alice.email).code)
-        assert "This is your current password." in visitor.submit(password=PASSWORD).text
-        assert "too short" in visitor.submit(password="Ab-1").text
-
-    def test_used_code_says_so(self, visitor, alice, outbox, app):
-        visitor.visit("/forgot-password")
-        visitor.submit(email=alice.email)
-        page, code = visitor.page, outbox.last(alice.email).code
-        visitor.submit(code=code)
-        visitor.page = page
-        other = Visitor(app)
-        other.visit("/forgot-password")
-        other.submit(email="nobody@example.com")
-        assert "This code is wrong" in other.submit(email=alice.email, code=code).text
+        assert 'href="forgot-password"' in visitor.visit(path("recovery", "x" * 43)).text
