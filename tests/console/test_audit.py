@@ -1,11 +1,14 @@
 """/console/audit: who did what, with filters, in pages of keys."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from html import unescape
+from urllib.parse import urlencode
 
 import pytest
 
 from auth.context import EXTENSION
-from tests.support.audit import act, clear_history, refuse
+from tests.support.audit import act, clear_history
 from tests.support.cases import cases
 from tests.support.plans import analyze, plan_of
 
@@ -19,13 +22,17 @@ def look(operator, database):
     clear_history(database)
 
     def look(**query):
-        page = operator.visit(
-            "/console/audit?" + "&".join(f"{name}={value}" for name, value in query.items())
-        )
+        page = operator.visit(f"/console/audit?{urlencode(query)}")
         assert page.status == 200, page.text
         return page.text.partition("<tbody>")[2].partition("</tbody>")[0] or page.text
 
     return look
+
+
+def following(operator):
+    """Open the next page, or return None."""
+    found = re.search(r'href="([^"]*)" rel="next"', operator.page.text)
+    return operator.click(unescape(found[1])) if found else None
 
 
 def test_empty_log_explains_what_it_will_show(look):
@@ -33,26 +40,42 @@ def test_empty_log_explains_what_it_will_show(look):
 
 
 def test_entry_names_event_user_actor_and_network(look, database, alice, carol):
-    act(
-        database,
-        alice.id,
-        "banned",
-        origin={"actor": "user", "actor_id": carol.id},
-        banned_until="9999-12-31",
-    )
-    text = look()
-    assert "banned permanently" in text
-    assert f'href="../console/users/{alice.id}">alice@example.com</a>' in text
-    assert f'href="../console/users/{carol.id}">carol@example.com</a>' in text
-    assert "198.51.100.7" in text
-    assert 'href="audit?request_id=5631c782-' in text
-
-
-def test_deleted_users_and_other_actors_are_named(look, database):
+    by_carol = {"actor": "user", "actor_id": carol.id}
+    act(database, alice.id, "banned", origin=by_carol, banned_until="9999-12-31")
     act(database, ALICE, "user_deleted", origin=_BY_THE_KEY)
     text = look()
-    assert ">deleted</a>" in text
-    assert "the service role key" in text
+    for shown in (
+        "banned permanently",
+        f'href="../console/users/{alice.id}">alice@example.com</a>',
+        f'href="../console/users/{carol.id}">carol@example.com</a>',
+        "198.51.100.7",
+        'href="audit?request_id=5631c782-',
+        ">deleted</a>",
+        "the service role key",
+    ):
+        assert shown in text
+
+
+def test_filters_combine(look, database, alice, bob, carol):
+    clear_history(database)
+    for person, time in ((alice, "12:00:30"), (bob, "13:00:30")):
+        for name, origin in (("banned", {"actor": "user", "actor_id": carol.id}), ("unbanned", _BY_THE_KEY)):
+            act(database, person.id, name, origin=origin | {"request_id": f"{name} {time[:2]}"})
+        at = "UPDATE audit_log SET at = %(at)s WHERE user_id = %(id)s"
+        database.run(at, id=person.id, at=f"2026-01-02 {time}+00")
+    for filters, count in (
+        ({"user": alice.email, "action": "banned", "by": carol.email}, 1),
+        ({"user": alice.id, "action": "banned", "by": "service_role"}, 0),
+        ({"since": "2026-01-02T12:00", "until": "2026-01-02T12:01"}, 2),
+        ({"since": "2026-01-02T12:01"}, 2),
+        ({"until": "2026-01-02T12:00"}, 0),
+        ({"request_id": "banned 12"}, 1),
+    ):
+        text = look(**filters)
+        assert (filters, text.count("<tr>")) == (filters, count)
+        assert ("No entries match" in text) is (count == 0)
+    assert "No user has the address nobody@example.com" in look(user="nobody@example.com")
+    assert "No user has the address nonsense" in look(by="nonsense")
 
 
 @pytest.mark.parametrize("by", ["CAROL@example.com", "{id}"])
@@ -68,47 +91,13 @@ def test_acts_of_an_administrator_are_found(look, database, alice, bob, carol, b
     assert "unbanned" in look(by="service_role")
 
 
-def test_filters_combine(look, database, alice, bob, carol):
-    for person in (alice, bob):
-        act(database, person.id, "banned", origin={"actor": "user", "actor_id": carol.id})
-        act(database, person.id, "unbanned", origin=_BY_THE_KEY)
-    text = look(user=alice.email, action="banned", by=carol.email)
-    assert text.count("<tr>") == 1
-    assert "alice@example.com" in text
-    assert "No entries match" in look(user=alice.id, action="banned", by="service_role")
-
-
-def test_time_range_is_a_filter(look, database, alice):
-    act(database, alice.id, "banned")
-    database.run("UPDATE audit_log SET at = '2026-01-02 12:00:30+00'")
-    assert "banned" in look(since="2026-01-02T12:00", until="2026-01-02T12:01")
-    assert "No entries match" in look(since="2026-01-02T12:01")
-    assert "No entries match" in look(until="2026-01-02T12:00")
-
-
-def test_request_of_an_entry_is_a_filter(look, database, alice, bob):
-    act(database, alice.id, "banned", origin={"request_id": "one"})
-    act(database, bob.id, "banned", origin={"request_id": "two"})
-    assert "bob@" not in look(request_id="one")
-
-
-def test_unknown_address_is_said(look):
-    assert "No user has the address nobody@example.com" in look(user="nobody@example.com")
-    assert "No user has the address nonsense" in look(by="nonsense")
-
-
 def test_pages_of_keys_show_each_entry_once(look, operator, database, alice):
     act(database, alice.id, *(f"act_{number:03}" for number in range(120)))
     look()
-    found = []
-    while True:
-        found += [number for number in range(120) if f"act {number:03}</td>" in operator.page.text]
-        link = operator.page.text.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0]
-        if 'rel="next"' not in operator.page.text:
-            break
-        operator.click(link.replace("&amp;", "&"))
-    assert sorted(found) == list(range(120))
-    assert len(found) == 120
+    found = re.findall(r"act (\d+)</td>", operator.page.text)
+    while following(operator):
+        found += re.findall(r"act (\d+)</td>", operator.page.text)
+    assert sorted(map(int, found)) == list(range(120))
     assert "First" in operator.page.text
 
 
@@ -121,16 +110,8 @@ def test_filters_that_rarely_meet_are_searched_in_steps(look, operator, database
     look(user=alice.email, action="banned")
     for _ in range(2):
         assert "Searched back to" in operator.page.text
-        assert "unbanned" not in operator.page.text
-        link = operator.page.text.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0]
-        operator.click(link.replace("&amp;", "&"))
+        assert following(operator)
     assert "banned" in operator.page.text.partition("<tbody>")[2]
-
-
-def test_text_of_refusals_is_escaped(look, database, alice):
-    refuse(database, alice.id, "sign_in_refused", "invalid_credentials", origin={"user_agent": '"><b>'})
-    assert "&#34;&gt;&lt;b&gt;" in look()
-    assert "<b>" not in look()
 
 
 @pytest.fixture(scope="class")

@@ -6,7 +6,6 @@ import pytest
 
 from tests.support.cases import cases
 from tests.support.hooks import verified
-from tests.support.links import SITE
 from tests.support.pages import words
 from tests.support.plans import analyze, plan_of
 
@@ -55,9 +54,7 @@ class TestList:
         assert "1 waiting event" in said
         for path in ("/console/webhooks", f"/console/webhooks/{made['id']}"):
             assert "s3cret" not in operator.visit(path).text
-
-    def test_unknown_webhook_is_not_found(self, operator, alice):
-        for id in (alice.id, "nonsense"):
+        for id in (made["id"].upper()[::-1], "nonsense"):
             assert operator.visit(f"/console/webhooks/{id}").status == 404
 
 
@@ -191,22 +188,3 @@ class TestActs:
             database.count("webhooks"),
             database.value("SELECT outcome FROM outbox WHERE channel = 'webhook'"),
         ) == (0, "void")
-
-    def test_without_the_code_for_the_act_nothing_changes(self, armed, codes, hooks, target, database):
-        made = hooks.register(target)
-        before = database.everything("webhooks", "outbox", "audit_log")
-        for name in ("delete", "disable", "new-secret", "change", "test"):
-            armed.visit(f"/console/webhooks/{made['id']}/{name}")
-            page = armed.press(name, factor_code=codes.wrong_code(), event="auth.login", **TICKED)
-            assert (name, page.status) == (name, 422)
-        assert database.everything("webhooks", "outbox", "audit_log") == before
-
-    def test_administrator_without_a_factor_is_told_to_set_one_up(self, operator, hooks, target, database):
-        made = hooks.register(target)
-        database.run("UPDATE sessions SET code_given_at = now()")
-        assert "Set up two-step verification" in operator.visit(f"/console/webhooks/{made['id']}/delete").text
-        assert "Set up two-step verification" in operator.visit("/console/webhooks/new").text
-        operator.visit("/console/webhooks")
-        tokens = [form.fields["form_token"] for form in operator.page.forms if "form_token" in form.fields]
-        operator.post(f"{SITE}/console/webhooks/{made['id']}/delete", {"form_token": tokens[0]})
-        assert database.count("webhooks") == 1

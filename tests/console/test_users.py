@@ -79,6 +79,9 @@ class TestSearch:
             "a" * 2000: [],
             "' OR true --": [],
             "\U0010ffff": [],
+            "@@": [],
+            "@a@b": [],
+            "@example.com@": [],
         }.items():
             assert (text, listed(find(f"?q={quote(text)}"))) == (text, names)
 
@@ -90,11 +93,6 @@ class TestSearch:
         page = find("?q=New@example.com")
         assert listed(page) == []
         assert "x%y_z@example.com</a> has asked to change to New@example.com" in page.text
-
-    def test_search_is_case_insensitive_and_shown_as_text(self, find):
-        page = find(f"?q={quote('<b>ADA')}")
-        assert "&lt;b&gt;ADA" in page.text
-        assert "<b>ADA" not in page.text
 
 
 class TestFilters:
@@ -153,31 +151,25 @@ class TestFilters:
         }.items():
             assert f">{badge}</span>" in find(f"?{query}").text
 
-    def test_last_sign_in_first_lists_users_without_one_last(self, find):
+    def test_last_sign_in_first_lists_users_without_one_last(self, find, database):
         names = [name.partition("@")[0] for name in listed(find("?sort=last_sign_in"))]
         assert names[:5] == ["carol", "was-banned", "Anonymous", "factor", "google"]
         assert set(names[5:]) == {"banned", "unconfirmed"}
-
-    def test_order_follows_the_next_sign_in(self, find, database):
         database.run("UPDATE users SET last_sign_in_at = now() WHERE email = 'banned@example.com'")
         assert listed(find("?sort=last_sign_in"))[0] == "banned@example.com"
 
     def test_unknown_values_of_filters_are_400(self, find):
-        queries = (
-            "status=x",
-            "factor=x",
-            "signed_in=x",
-            "sort=x",
-            "by=x",
-            "after=x",
-            "before=2026~x",
-            # Times in forms that Postgres does not read.
-            "after=2024-01-01T00:00:00~11111111-1111-1111-1111-111111111111",
-            "after=0001-01-01T00:00:00%2B23:59~11111111-1111-1111-1111-111111111111",
-            "q=a&q=b",
-        )
-        for query in queries:
-            assert (query, find(f"?{query}").status) == (query, 400)
+        id = "11111111-1111-1111-1111-111111111111"
+        for query, status in {
+            **dict.fromkeys(("status=x", "factor=x", "signed_in=x", "sort=x", "by=x", "q=a&q=b"), 400),
+            **dict.fromkeys(("after=x", "before=2026~x"), 400),
+            # Times in forms that Postgres does not read, and in odd ones that it does.
+            f"after=2024-01-01T00:00:00~{id}": 400,
+            f"after=0001-01-01T00:00:00%2B23:59~{id}": 400,
+            f"after=2024-01-01T00:00:00%2B23:59~{id}": 200,
+            f"after=2024-W01-1T00:00:00%2B00:00~{id}": 200,
+        }.items():
+            assert (query, find(f"?{query}").status) == (query, status)
 
 
 class TestPages:
@@ -211,18 +203,15 @@ class TestPages:
         insert(database, 3, email="'x' || (4 - number) || '@example.com'")
         assert listed(find("?q=x")) == ["x1@example.com", "x2@example.com", "x3@example.com"]
 
-    def test_place_of_a_deleted_user_still_leads_on(self, find, operator, many, database):
+    def test_place_of_a_deleted_user_leads_on_and_an_emptied_last_page_back(
+        self, find, operator, many, database
+    ):
         first = listed(find())
         database.run("DELETE FROM users WHERE email = %(email)s", email=first[-1])
         assert len(listed(follow(operator, "Next"))) == 3
-
-    def test_last_page_that_has_emptied_leads_back(self, find, operator, many, database):
-        find()
-        follow(operator, "Next")
         database.run("DELETE FROM users WHERE role <> 'admin'")
         assert listed(operator.visit(operator.page.url)) == []
-        assert follow(operator, "First")
-        assert listed(operator.page) == ["carol@example.com"]
+        assert listed(follow(operator, "First")) == ["carol@example.com"]
 
     def test_few_users_are_counted_exactly(self, find, many):
         assert counted(find()) == "7 users"
@@ -339,30 +328,18 @@ def test_page_is_shown_without_a_count_if_counting_takes_too_long(find, database
     assert (counted(page).partition(" whose")[0], len(listed(page))) == ("More than 25 users", 25)
 
 
-@pytest.mark.parametrize(
-    ("query", "names"),
-    [
-        ("provider=email&factor=yes", ["bob"]),
-        ("provider=email&signed_in=day", ["alice", "carol"]),
-        ("provider=email&signed_in=never", ["bob"]),
-        ("factor=yes&signed_in=day", []),
-        ("factor=yes&signed_in=never", ["bob"]),
-        ("provider=email&factor=yes&signed_in=never", ["bob"]),
-        ("factor=no&signed_in=day", ["alice", "carol"]),
-    ],
-)
-def test_filters_of_several_tables_match_users_of_all(find, alice, bob, carol, database, query, names):
+def test_filters_of_several_tables_match_users_of_all(find, alice, bob, carol, database):
     """Alice has signed in, but has no factor; Bob has one, and has never signed in."""
     set_up(bob.open_session())
     database.run("UPDATE users SET last_sign_in_at = CASE WHEN id <> %(id)s THEN now() END", id=bob.id)
-    assert sorted(name.partition("@")[0] for name in listed(find(f"?{query}"))) == names
-
-
-def test_place_at_an_odd_offset_is_read(find):
-    for time in ("2024-01-01T00:00:00%2B23:59", "2024-W01-1T00:00:00%2B00:00"):
-        assert find(f"?after={time}~11111111-1111-1111-1111-111111111111").status == 200
-
-
-@pytest.mark.parametrize("text", ["@@", "@a@b", "@example.com@"])
-def test_search_for_no_possible_address_finds_no_user(find, alice, text):
-    assert listed(find(f"?q={quote(text)}")) == []
+    for query, names in {
+        "provider=email&factor=yes": ["bob"],
+        "provider=email&signed_in=day": ["alice", "carol"],
+        "provider=email&signed_in=never": ["bob"],
+        "factor=yes&signed_in=day": [],
+        "factor=yes&signed_in=never": ["bob"],
+        "provider=email&factor=yes&signed_in=never": ["bob"],
+        "factor=no&signed_in=day": ["alice", "carol"],
+    }.items():
+        found = sorted(name.partition("@")[0] for name in listed(find(f"?{query}")))
+        assert (query, found) == (query, names)
