@@ -55,7 +55,9 @@ class TestList:
     def test_empty_list_explains_what_it_will_show(self, operator):
         assert "Mails and SMS to users will stand here" in operator.visit("/console/messages").text
 
-    def test_failed_mail_shows_why_and_neither_link_nor_code(self, operator, client, alice, deliver, outbox):
+    def test_failed_mail_shows_why_and_neither_link_nor_code(
+        self, operator, client, alice, deliver, outbox, database
+    ):
         ask(client, alice)
         sent = outbox.last(alice.email)
         deliver("550 5.1.1 No such user here")
@@ -64,7 +66,12 @@ class TestList:
         assert f'href="../console/users/{alice.id}">alice@example.com</a>' in rows(page)
         assert "550 5.1.1 No such user here" in rows(page)
         assert (sent.token in page.text, sent.code in rows(page)) == (False, False)
-        assert "Failed (1)" in page.text
+        # What has expired has failed too.
+        for _ in range(2):
+            assert "alice@example.com" in rows(page)
+            assert "Failed (1)" in page.text
+            database.run("UPDATE outbox SET outcome = 'expired'")
+            page = operator.visit("/console/messages?state=failed")
 
     def test_states_and_recipients_are_filters(self, operator, client, alice, bob, deliver):
         ask(client, alice)
