@@ -8,7 +8,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from auth.operations.embedded_postgres import EmbeddedPostgresError
 from sql import Database, schema
 from sql.pool import CHECKOUT_DEADLINE, DEADLINE, SIZE, Pool
 from tests.conftest import SERVICE_ROLE_KEY
-from tests.support.answers import assert_error
+from tests.support.answers import assert_error, unhealthy
 from tests.support.cast import PASSWORD, Session, register, sign_in
 from tests.support.postgres import Postgres
 from tests.support.processes import free_port, wait_until
@@ -108,19 +108,20 @@ def assert_unhealthy(server: ServerClient, seconds: float) -> None:
         return answers if {response.status_code for response, _ in answers} == {503} else []
 
     for response, took in wait_until(each_one_says_so):
-        said = response.json or {}
-        assert (said["status"], said["code"], said["error_code"]) == ("unhealthy", 503, "service_unavailable")
-        assert response.headers["Retry-After"]
+        assert response.json == unhealthy("The database does not respond")
+        assert (response.headers["Retry-After"], response.headers["Cache-Control"]) == ("2", "no-store")
         assert took < seconds
 
 
+def all_are(status: int, act: Callable[[], Response]) -> list[tuple[Response, float]]:
+    """Return eight responses with their seconds, if all have this status."""
+    answers = at_once(8, lambda _: timed(act))
+    return answers if {response.status_code for response, _ in answers} == {status} else []
+
+
 def assert_recovers(server: ServerClient, alice: Session, carol: Session) -> None:
-    wait_until(
-        lambda: {answer.status_code for answer in at_once(8, lambda _: alice.get("/user"))} == {200}, 20
-    )
-    wait_until(
-        lambda: {answer.status_code for answer in at_once(8, lambda _: server.get("/health"))} == {200}, 20
-    )
+    for act in (lambda: alice.get("/user"), lambda: server.get("/health")):
+        wait_until(partial(all_are, 200, act), 20)
     assert carol.get("/admin/users").status_code == 200
     assert sign_in(server, "alice@example.com").status_code == 200
 
@@ -132,43 +133,56 @@ def _as_it_was(postgres, server, alice, carol) -> Iterator[None]:
     assert_recovers(server, alice, carol)
 
 
-def test_frozen_postgres_is_503_until_it_resumes(postgres, server, alice, carol):
+@contextmanager
+def frozen(postgres: Postgres) -> Iterator[None]:
+    postgres.freeze()
+    try:
+        yield
+    finally:
+        postgres.thaw()
+
+
+@contextmanager
+def stopped(postgres: Postgres) -> Iterator[None]:
+    postgres.stop()
+    try:
+        yield
+    finally:
+        postgres.start()
+
+
+@contextmanager
+def locked(
+    postgres: Postgres, statement: str = "LOCK TABLE users IN ACCESS EXCLUSIVE MODE"
+) -> Iterator[None]:
+    with closing(psycopg2.connect(postgres.url)) as holder, holder.cursor() as cursor:
+        cursor.execute(statement)
+        yield
+
+
+@contextmanager
+def exhausted(postgres: Postgres) -> Iterator[None]:
+    with ExitStack() as stack:
+        for connection in postgres.take_all():
+            stack.enter_context(closing(connection))
+        yield
+
+
+@pytest.mark.parametrize(("fault", "soon"), [(frozen, SOON), (stopped, 0), (locked, SOON), (exhausted, SOON)])
+def test_outage_is_503_until_it_ends(postgres, server, alice, carol, fault, soon):
     # Requests that queue for a connection must not restart their wait for the database.
     asked = [*requests_of_each_kind(server, alice, carol), *[lambda: alice.get("/user")] * 40]
     at_once(16, lambda _: alice.get("/user"))
-    postgres.signal(signal.SIGSTOP)
-    try:
-        assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), SOON + SLACK)
+    with fault(postgres):
+        assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), soon + SLACK)
         # The old connections are gone by now, so these requests need new ones.
-        paths = [
-            "/user",
-            "/health",
-            "/user",
-            "/health",
-            "/settings",
-            "/.well-known/jwks.json",
-            "/openapi.yaml",
-            "/",
-        ]
+        paths = ["/user", "/user", "/settings", "/.well-known/jwks.json", "/openapi.yaml", "/"]
         answers = at_once(len(paths), lambda number: timed(lambda: alice.get(paths[number])))
-        assert [response.status_code for response, _ in answers] == [503, 503, 503, 503, 200, 200, 200, 200]
-        assert all(took < SOON + SLACK for _, took in answers)
-        assert all(took < SLACK for _, took in answers[4:])
-        assert (answers[1][0].json or {})["status"] == "unhealthy"
-    finally:
-        postgres.signal(signal.SIGCONT)
-    assert_recovers(server, alice, carol)
-
-
-def test_stopped_postgres_is_503_until_it_starts(postgres, server, alice, carol):
-    asked = requests_of_each_kind(server, alice, carol)
-    postgres.stop()
-    try:
-        assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), SLACK)
-        assert_unhealthy(server, SLACK)
-        assert server.get("/settings").status_code == 200
-    finally:
-        postgres.start()
+        assert [response.status_code for response, _ in answers] == [503, 503, 200, 200, 200, 200]
+        assert all(took < soon + SLACK for _, took in answers)
+        assert all(took < SLACK for _, took in answers[2:])
+        if fault is not locked:
+            assert_unhealthy(server, soon + SLACK)
     assert_recovers(server, alice, carol)
 
 
@@ -182,76 +196,38 @@ def test_service_recovers_from_a_crash_of_postgres(postgres, server, alice, caro
     assert_recovers(server, alice, carol)
 
 
-def test_locked_table_is_503_until_it_is_released(postgres, server, alice, carol):
-    holder = psycopg2.connect(postgres.url)
-    with holder.cursor() as cursor:
-        cursor.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
-    asked = requests_of_each_kind(server, alice, carol)
-    try:
-        assert_unavailable(at_once(len(asked), lambda number: timed(asked[number])), SOON + SLACK)
-    finally:
-        holder.rollback()
-        holder.close()
-    assert_recovers(server, alice, carol)
+def test_connections_that_died_while_idle_are_not_used(postgres, alice):
+    at_once(16, lambda _: alice.get("/user"))
+    ours = "FROM pg_stat_activity WHERE application_name = 'latchkey'"
+    postgres.run(f"SELECT count(pg_terminate_backend(pid)) {ours}")
+    wait_until(lambda: postgres.run(f"SELECT count(*) {ours} AND backend_type = 'client backend'")[0] <= 1)
+    assert {response.status_code for response in at_once(16, lambda _: alice.get("/user"))} == {200}
 
 
 def test_locked_row_affects_only_its_user(postgres, server, alice, carol):
-    holder = psycopg2.connect(postgres.url)
-    with holder.cursor() as cursor:
-        cursor.execute("SELECT FROM users WHERE email = 'alice@example.com' FOR UPDATE")
-    try:
-        answers = at_once(
-            4,
-            lambda number: timed(
-                [
-                    lambda: alice.put("/user", json={"data": {"x": 1}}),
-                    lambda: sign_in(server, "alice@example.com"),
-                    lambda: carol.put("/user", json={"data": {"x": 1}}),
-                    lambda: alice.get("/user"),
-                ][number]
-            ),
-        )
-    finally:
-        holder.rollback()
-        holder.close()
+    asked = [
+        lambda: alice.put("/user", json={"data": {"x": 1}}),
+        lambda: sign_in(server, "alice@example.com"),
+        lambda: carol.put("/user", json={"data": {"x": 1}}),
+        lambda: alice.get("/user"),
+    ]
+    with locked(postgres, "SELECT FROM users WHERE email = 'alice@example.com' FOR UPDATE"):
+        answers = at_once(4, lambda number: timed(asked[number]))
     assert [response.status_code for response, _ in answers] == [503, 503, 200, 200]
     assert_unavailable(answers[:2], SOON + SLACK)
     assert all(took < SLACK for _, took in answers[2:])
 
 
-def test_exhausted_connections_are_503_until_they_are_freed(postgres, server, alice, carol):
-    taken = postgres.take_all()
-    try:
-        answers = at_once(8, lambda _: timed(lambda: alice.get("/user")))
-        assert_unavailable(answers, SOON + SLACK)
-    finally:
-        for connection in taken:
-            connection.close()
-    assert_recovers(server, alice, carol)
-
-
-def all_are_refused(alice: Session) -> list[tuple[Response, float]]:
-    answers = at_once(8, lambda _: timed(lambda: alice.put("/user", json={"data": {"x": 1}})))
-    return answers if {response.status_code for response, _ in answers} == {503} else []
-
-
 def test_read_only_postgres_refuses_writes_and_serves_reads(postgres, server, alice, carol):
+    write = partial(alice.put, "/user", json={"data": {"x": 1}})
     postgres.run("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
     try:
         # Each process of Postgres reads the setting when it can.
-        assert_unavailable(wait_until(partial(all_are_refused, alice)), SOON + SLACK)
+        assert_unavailable(wait_until(partial(all_are, 503, write)), SOON + SLACK)
         assert alice.get("/user").status_code == 200
     finally:
         postgres.run("ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
-    wait_until(
-        lambda: (
-            {
-                answer.status_code
-                for answer in at_once(8, lambda _: alice.put("/user", json={"data": {"x": 2}}))
-            }
-            == {200}
-        )
-    )
+    wait_until(partial(all_are, 200, write))
 
 
 def test_service_stays_within_its_number_of_connections(postgres, server, alice):

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.faults.clients import ADMIN
-from tests.faults.test_restarts import reload, restart
+from tests.faults.test_under_load import reload, restart
 from tests.support.cast import PASSWORD, register
 from tests.support.processes import PATIENT_GUNICORN, wait_until
 from tests.support.reverse_proxies import Caddy, Nginx, ReverseProxy
