@@ -85,7 +85,7 @@ class TestObstacles:
     ):
         database.run(f"UPDATE users SET {change}")
         lines = explain(alice.email, on=make_app(**settings) if settings else app)
-        assert [CLEAR] == lines[:1] if obstacle is None else obstacles(lines) == [obstacle]
+        assert lines[:1] == [CLEAR] if obstacle is None else obstacles(lines) == [obstacle]
 
     def test_message_that_did_not_arrive_is_an_obstacle(self, explain, alice, client, database):
         client.post("/recover", json={"email": alice.email})

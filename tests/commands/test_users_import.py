@@ -10,6 +10,7 @@ from tests.support.cast import PASSWORD, sign_in
 from tests.support.commands import run_command
 
 WEAK = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
+DAVE, GOOGLE = "dave@example.com", {"provider": "google", "subject": "12"}
 SUMMARY = "Users {}: {}. Unchanged, because they exist: {}. Rows refused: {}.\n"
 
 
@@ -35,60 +36,54 @@ class TestCreation:
         assert sign_in(client, "dave@example.com", "weak").status_code == 200
         assert_error(sign_in(client, "dave@example.com", "Weak"), 401, "invalid_credentials")
 
-    def test_creation_is_audited_and_sends_nothing(self, import_users, database):
-        import_users({"email": "dave@example.com"})
-        row = database.one("SELECT action, actor, details FROM audit_log")
-        assert row == (
-            "user_created",
-            "command",
-            {"by": "administrator", "is_imported": True, "role": "authenticated"},
-        )
-        assert database.count("outbox") == 0
-
-    def test_id_and_times_are_taken_over(self, import_users, service_role, client):
-        row = {
-            "id": "11111111-2222-4333-8444-555555555555",
-            "email": "Dave@Example.com",
-            "email_confirmed_at": "2020-01-02T03:04:05+02:00",
-            "created_at": "2019-01-02T03:04:05Z",
-            "last_sign_in_at": "2021-01-02T03:04:05Z",
-            "banned_until": "2999-01-02T03:04:05Z",
-            "user_metadata": {"name": "Dave", "empty": None},
+    def test_creation_is_audited_sends_nothing_and_takes_over_id_and_times(
+        self, import_users, service_role, client, database
+    ):
+        times = {
+            "email_confirmed_at": "2020-01-02T01:04:05.000000Z",
+            "created_at": "2019-01-02T03:04:05.000000Z",
+            "last_sign_in_at": "2021-01-02T03:04:05.000000Z",
+            "banned_until": "2999-01-02T03:04:05.000000Z",
         }
-        import_users(row)
+        row = {"id": "11111111-2222-4333-8444-555555555555", "email": "Dave@Example.com"} | times
+        row["email_confirmed_at"] = "2020-01-02T03:04:05+02:00"
+        import_users(row | {"user_metadata": {"name": "Dave", "empty": None}})
         user = client.get(f"/admin/users/{row['id']}", headers=service_role).json
-        assert user["email"] == "dave@example.com"
-        assert user["email_confirmed_at"] == "2020-01-02T01:04:05.000000Z"
-        assert user["created_at"] == "2019-01-02T03:04:05.000000Z"
-        assert user["last_sign_in_at"] == "2021-01-02T03:04:05.000000Z"
-        assert user["banned_until"] == "2999-01-02T03:04:05.000000Z"
-        assert user["user_metadata"] == {"name": "Dave"}
+        expected = times | {"email": "dave@example.com", "user_metadata": {"name": "Dave"}}
+        assert {name: user[name] for name in expected} == expected
         assert [each["provider"] for each in user["identities"]] == ["email"]
+        details = {"by": "administrator", "is_imported": True, "role": "authenticated"}
+        act = database.one("SELECT action, actor, details FROM audit_log")
+        assert act == ("user_created", "command", details)
+        assert database.count("outbox") == 0
 
     def test_many_batches_are_imported(self, import_users, database):
         rows = [{"email": f"user{number}@example.com"} for number in range(1201)]
         assert import_users(*rows).output == SUMMARY.format("created", "1,201", 0, 0)
         assert database.count("users") == database.count("identities") == 1201
 
+    def test_administrator_is_imported_when_allowed(self, import_users, client):
+        row = {"email": "dave@example.com", "email_verified": True, "password_hash": WEAK, "role": "admin"}
+        assert import_users(row, options=["--allow-admins"]).exit_code == 0
+        response = client.post("/login-admin", json={"email": "dave@example.com", "password": "weak"})
+        assert response.status_code == 200
 
-class TestAddresses:
-    @pytest.mark.parametrize(
-        ("options", "row", "expected"),
-        [
-            ([], {}, (False, False)),
-            ([], {"email_verified": True}, (True, False)),
-            ([], {"email_verified": False}, (False, False)),
-            (["--trust-addresses"], {}, (True, True)),
-            (["--trust-addresses"], {"email_verified": True}, (True, True)),
-            (["--trust-addresses"], {"email_verified": False}, (False, False)),
-            (["--trust-addresses"], {"email_verified": True, "email_proved": False}, (True, False)),
-        ],
-    )
-    def test_address_is_proved_only_when_trusted_and_verified(
-        self, import_users, database, options, row, expected
-    ):
-        import_users({"email": "dave@example.com"} | row, options=options)
-        assert database.one("SELECT email_confirmed_at IS NOT NULL, email_proved FROM users") == expected
+
+@pytest.mark.parametrize(
+    ("options", "row", "expected"),
+    [
+        ([], {}, (False, False)),
+        ([], {"email_verified": True}, (True, False)),
+        ([], {"email_verified": False}, (False, False)),
+        (["--trust-addresses"], {}, (True, True)),
+        (["--trust-addresses"], {"email_verified": True}, (True, True)),
+        (["--trust-addresses"], {"email_verified": False}, (False, False)),
+        (["--trust-addresses"], {"email_verified": True, "email_proved": False}, (True, False)),
+    ],
+)
+def test_address_is_proved_only_when_trusted_and_verified(import_users, database, options, row, expected):
+    import_users({"email": "dave@example.com"} | row, options=options)
+    assert database.one("SELECT email_confirmed_at IS NOT NULL, email_proved FROM users") == expected
 
 
 class TestExistingUsers:
@@ -104,53 +99,38 @@ class TestExistingUsers:
         assert (result.exit_code, result.output) == (0, SUMMARY.format("created", 0, 3, 0))
         assert database.everything() == before
 
+    @pytest.fixture
+    def linked(self, alice, database):
+        """Alice, with an identity of Google."""
+        database.run(
+            "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', '12', '{\"sub\": \"12\"}')",
+            id=alice.id,
+        )
+        return alice
+
     @pytest.mark.parametrize("member", ["email", "id", "identities"])
     def test_user_with_the_same_email_id_or_identity_is_unchanged(
-        self, import_users, alice, database, member
+        self, import_users, linked, database, member
     ):
-        database.run(
-            "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', '12', '{\"sub\": \"12\"}')",
-            id=alice.id,
-        )
         before = database.everything()
-        row = {
-            "email": {"email": alice.email},
-            "id": {"id": alice.id, "email": "dave@example.com"},
-            "identities": {
-                "email": "dave@example.com",
-                "identities": [{"provider": "google", "subject": "12"}],
-            },
-        }[member]
-        result = import_users(row | {"password_hash": WEAK, "user_metadata": {"name": "Mallory"}})
-        assert result.output == SUMMARY.format("created", 0, 1, 0)
+        row = {"email": DAVE, "password_hash": WEAK, "user_metadata": {"name": "Mallory"}}
+        row |= {member: {"email": linked.email, "id": linked.id, "identities": [GOOGLE]}[member]}
+        assert import_users(row).output == SUMMARY.format("created", 0, 1, 0)
         assert database.everything() == before
-        assert alice.try_to_sign_in(PASSWORD).status_code == 200
+        assert linked.try_to_sign_in(PASSWORD).status_code == 200
 
-    def test_user_who_signs_up_during_the_import_is_unchanged(
-        self, import_users, alice, database, monkeypatch
+    @pytest.mark.parametrize("member", ["email", "identities"])
+    def test_user_who_signs_up_or_links_an_identity_during_the_import_is_unchanged(
+        self, import_users, linked, database, monkeypatch, member
     ):
         monkeypatch.setattr("auth.transfer.importing.records.keys", lambda _row: iter([]))
-        before = database.everything()
-        result = import_users({"email": alice.email, "password_hash": WEAK}, {"email": "dave@example.com"})
-        assert result.output == SUMMARY.format("created", 1, 1, 0)
-        database.run("DELETE FROM users WHERE email = 'dave@example.com'")
-        assert database.everything("users", "identities") == {
-            table: before[table] for table in ("users", "identities")
-        }
-
-    def test_identity_that_is_linked_during_the_import_stays(
-        self, import_users, alice, database, monkeypatch
-    ):
-        monkeypatch.setattr("auth.transfer.importing.records.keys", lambda _row: iter([]))
-        database.run(
-            "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', '12', '{\"sub\": \"12\"}')",
-            id=alice.id,
-        )
+        before = database.everything("users", "identities")
         rows = [{"email": f"user{number}@example.com"} for number in range(5)]
-        taken = {"email": "dave@example.com", "identities": [{"provider": "google", "subject": "12"}]}
-        result = import_users(*rows[:2], taken, *rows[2:])
-        assert result.output == SUMMARY.format("created", 5, 1, 0)
-        assert database.value("SELECT user_id FROM identities WHERE provider = 'google'") == alice.id
+        taken = {"email": DAVE, "password_hash": WEAK}
+        taken |= {member: {"email": linked.email, "identities": [GOOGLE]}[member]}
+        assert import_users(*rows[:2], taken, *rows[2:]).output == SUMMARY.format("created", 5, 1, 0)
+        database.run("DELETE FROM users WHERE email LIKE 'user%%'")
+        assert database.everything("users", "identities") == before
 
 
 class TestRefusals:
@@ -226,12 +206,13 @@ class TestRefusals:
         )
         result = run_command(app, "users", "import", str(path))
         assert result.exit_code == 3
-        lines = result.output.splitlines()
-        assert lines[0] == "line 3: refused: email_verified: must be true or false"
-        assert lines[1] == "line 4: refused: user_metadata: must be JSON"
-        assert lines[2] == "line 5: refused: has more columns than the header"
-        assert lines[3].startswith("line 6: h")
-        assert lines[4:] == [SUMMARY.format("created", 1, 0, 4).strip()]
+        *lines, not_text, summary = result.output.splitlines()
+        assert lines == [
+            "line 3: refused: email_verified: must be true or false",
+            "line 4: refused: user_metadata: must be JSON",
+            "line 5: refused: has more columns than the header",
+        ]
+        assert (not_text[:9], summary) == ("line 6: h", SUMMARY.format("created", 1, 0, 4).strip())
 
     def test_empty_file_creates_nobody(self, import_users):
         result = import_users()
@@ -258,28 +239,15 @@ class TestRefusals:
         assert result.stderr.count("\n") == 1
 
 
-class TestAdministrators:
-    def test_administrator_is_imported_when_allowed(self, import_users, client):
-        row = {"email": "dave@example.com", "email_verified": True, "password_hash": WEAK, "role": "admin"}
-        assert import_users(row, options=["--allow-admins"]).exit_code == 0
-        response = client.post("/login-admin", json={"email": "dave@example.com", "password": "weak"})
-        assert response.status_code == 200
-
-
-class TestDryRun:
-    def test_dry_run_reports_each_row_and_changes_nothing(self, import_users, alice, database):
-        before = database.everything()
-        rows = [{"email": "dave@example.com"}, {"email": alice.email}, {"email": "erin"}]
-        result = import_users(*rows, options=["--dry-run"])
-        assert result.exit_code == 3
-        assert result.output.splitlines()[:2] == [
-            "line 1: dave@example.com: created",
-            f"line 2: {alice.email}: exists: a user with this id, email, phone, identity or credential exists",
-        ]
-        assert result.output.splitlines()[2].startswith("line 3: erin: refused: email: must be")
-        assert result.output.endswith(SUMMARY.format("that would be created", 1, 1, 1))
-        assert database.everything() == before
-
-    def test_control_characters_are_not_printed(self, import_users):
-        result = import_users({"email": "\x1b[2Jdave@example.com"}, options=["--dry-run"])
-        assert "\x1b" not in result.output
+def test_dry_run_reports_each_row_and_changes_nothing(import_users, alice, database):
+    before = database.everything()
+    rows = [{"email": DAVE}, {"email": alice.email}, {"email": "erin"}, {"email": f"\x1b[2J{DAVE}"}]
+    result = import_users(*rows, options=["--dry-run"])
+    created, exists, refused, *_ = result.output.splitlines()
+    reason = "a user with this id, email, phone, identity or credential exists"
+    assert (result.exit_code, created) == (3, f"line 1: {DAVE}: created")
+    assert exists == f"line 2: {alice.email}: exists: {reason}"
+    assert refused.startswith("line 3: erin: refused: email: must be")
+    assert result.output.endswith(SUMMARY.format("that would be created", 1, 1, 2))
+    assert "\x1b" not in result.output  # a control character
+    assert database.everything() == before
