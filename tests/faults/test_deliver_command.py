@@ -6,23 +6,17 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import httpx
 import pytest
 
 from auth.delivery.attempts import LEASE
-from tests.support.cast import PASSWORD
 from tests.support.commands import run_command
 from tests.support.outbox import Outbox
-from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, Service, free_port, wait_until
+from tests.support.processes import CHECKOUT, free_port, wait_until
 from tests.support.smtp_server import BadMailServer, Certificate, MailServer
 
 pytestmark = pytest.mark.selection
-
-# Seconds: half of what a mail server may take for a reply, and more than a busy machine needs.
-PATIENCE = 5
 
 
 @pytest.fixture
@@ -56,33 +50,19 @@ class Command:
         return self._output.read_text()
 
 
-def sign_up(service: Service, email: str) -> httpx.Response:
-    body = {"email": email, "password": PASSWORD}
-    return httpx.post(f"http://127.0.0.1:{service.port}/signup", json=body, timeout=20)
-
-
 @pytest.fixture
 def command(environment):
     return lambda *arguments, **changes: Command(environment, *arguments, **changes)
 
 
 class TestDeliverCommand:
-    def test_deliver_sends_messages_until_sigterm_and_ignores_auth_deliver(self, outbox, command):
-        id = outbox.write()
-        changes = {"AUTH_DELIVER": "false"}
-        with MailServer() as server, command("deliver", AUTH_SMTP_URL=server.url(), **changes) as running:
-            wait_until(lambda: outbox.outcome(id) == "sent")
-            later = outbox.write()
-            wait_until(lambda: outbox.outcome(later) == "sent")
-            running.process.send_signal(signal.SIGTERM)
-            assert running.process.wait(30) == 0
-            assert json.loads(running.text().splitlines()[-1])["event"] == "delivery_stopped"
-            assert len(server.mails) == 2
-
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_deliver_finishes_the_message_in_flight(self, outbox, command, number):
+    def test_deliver_finishes_the_message_in_flight_and_ignores_auth_deliver(self, outbox, command, number):
         id = outbox.write()
-        with BadMailServer("END", "wait") as server, command("deliver", AUTH_SMTP_URL=server.url) as running:
+        with (
+            BadMailServer("END", "wait") as server,
+            command("deliver", AUTH_SMTP_URL=server.url, AUTH_DELIVER="false") as running,
+        ):
             assert server.reached.wait(30)
             another = outbox.write()
             running.process.send_signal(number)
@@ -91,6 +71,7 @@ class TestDeliverCommand:
                 running.process.wait(0.5)
             server.released.set()
             assert running.process.wait(30) == 0
+            assert json.loads(running.text().splitlines()[-1])["event"] == "delivery_stopped"
             assert outbox.outcome(id) == "sent"
             assert outbox.outcome(another) is None or len(server.taken) == 2
 
@@ -121,10 +102,11 @@ class TestDeliverCommand:
                 " Set it to a provider, or to none.",
             ]
 
-    @pytest.mark.parametrize("setting", ["AUTH_PHONE_ENABLED", "AUTH_SMS_PROVIDER"])
-    def test_deliver_does_not_warn_about_sms_when_phones_are_disabled(self, command, setting):
-        changes = {setting: "none" if setting == "AUTH_SMS_PROVIDER" else "false"}
-        with command("deliver", AUTH_BASE_URL="https://auth.example.com", **changes) as running:
+    @pytest.mark.parametrize(
+        ("setting", "value"), [("AUTH_PHONE_ENABLED", "false"), ("AUTH_SMS_PROVIDER", "none")]
+    )
+    def test_deliver_does_not_warn_about_sms_when_phones_are_disabled(self, command, setting, value):
+        with command("deliver", AUTH_BASE_URL="https://auth.example.com", **{setting: value}) as running:
             wait_until(lambda: "Delivering." in running.text())
             assert "AUTH_SMS_PROVIDER" not in running.text()
 
@@ -163,29 +145,28 @@ class TestMailTestCommand:
     def test_mail_test_fails_when_the_mail_is_refused(self, mail_test):
         with MailServer() as server:
             server.replies["RCPT"] = "550 5.1.1 No such user"
-            assert mail_test("alice@example.com", AUTH_SMTP_URL=server.url()) == (
-                1,
-                "Error: Not sent to alice@example.com: RCPT TO 550 5.1.1 No such user\n",
-            )
+            line = "Error: Not sent to alice@example.com: RCPT TO 550 5.1.1 No such user\n"
+            assert mail_test("alice@example.com", AUTH_SMTP_URL=server.url()) == (1, line)
 
-    def test_mail_test_prints_no_password_when_it_cannot_connect(self, mail_test):
-        assert mail_test(
-            "alice@example.com", AUTH_SMTP_URL=f"smtp://latchkey:s3cret@127.0.0.1:{free_port()}"
-        ) == (
-            1,
-            "Error: Not sent to alice@example.com: can't connect to the mail server: connection refused\n",
-        )
-
-    def test_mail_test_fails_without_a_mail_server(self, mail_test):
-        assert mail_test("alice@example.com", AUTH_BASE_URL="https://auth.example.com") == (
-            1,
-            "Error: AUTH_SMTP_URL is not set: there is no mail server.\n",
-        )
+    @pytest.mark.parametrize(
+        ("changes", "reason"),
+        [
+            (
+                {"AUTH_SMTP_URL": f"smtp://latchkey:s3cret@127.0.0.1:{free_port()}"},
+                "Not sent to alice@example.com: can't connect to the mail server: connection refused",
+            ),
+            (
+                {"AUTH_BASE_URL": "https://auth.example.com"},
+                "AUTH_SMTP_URL is not set: there is no mail server.",
+            ),
+        ],
+    )
+    def test_mail_test_fails_without_a_mail_server_and_prints_no_password(self, mail_test, changes, reason):
+        assert mail_test("alice@example.com", **changes) == (1, f"Error: {reason}\n")
 
     def test_mail_test_refuses_an_invalid_address(self, mail_test):
         status, output = mail_test("alice")
-        assert status == 2
-        assert "must be an email address" in output
+        assert (status, "must be an email address" in output) == (2, True)
 
     @pytest.mark.parametrize(("trusts", "status"), [(False, 1), (True, 0)])
     def test_mail_test_trusts_the_certificates_of_ssl_cert_file(self, command, tmp_path, trusts, status):
@@ -198,45 +179,15 @@ class TestMailTestCommand:
                 assert running.process.wait(30) == status
 
 
-class TestTheService:
-    """gunicorn with its delivery process."""
+def test_service_warns_about_channels_without_sender(serve):
+    with serve(AUTH_BASE_URL="https://auth.example.com", AUTH_DELIVER="true") as (service, _):
+        for setting in ("AUTH_SMTP_URL", "AUTH_SMS_PROVIDER"):
+            assert service.text().count(f"{setting} is not set") == 1
 
-    @pytest.fixture
-    def service(self, environment, tmp_path, database):
-        def start(**changes: str) -> Service:
-            changes |= {
-                "DATABASE_URL": environment["DATABASE_URL"],
-                "AUTH_BCRYPT_COST": "4",
-                "AUTH_RATE_LIMITS_ENABLED": "false",
-            }
-            return Service(tmp_path / "var", command=PATIENT_GUNICORN, user=None, **changes)
 
-        return start
-
-    @pytest.mark.parametrize(
-        ("stage", "behaviour"), [("GREETING", "close"), ("GREETING", "hang"), ("END", "drip")]
-    )
-    def test_broken_mail_server_does_not_slow_requests(self, service, outbox, stage, behaviour):
-        with BadMailServer(stage, behaviour) as server, service(AUTH_SMTP_URL=server.url) as running:
-            for number in range(20):
-                began = time.monotonic()
-                assert sign_up(running, f"user{number}@example.com").status_code == 201
-                assert time.monotonic() - began < PATIENCE
-            assert server.reached.wait(30)
-            server.recover()
-            wait_until(lambda: outbox.end_pauses() or set(outbox.outcomes().values()) == {"sent"})
-            assert set(server.taken) == {f"user{number}@example.com" for number in range(20)}
-
-    def test_service_warns_about_channels_without_sender(self, service):
-        with service(AUTH_BASE_URL="https://auth.example.com") as running:
-            assert running.text().count("AUTH_SMTP_URL is not set") == 1
-            assert running.text().count("AUTH_SMS_PROVIDER is not set") == 1
-
-    def test_commands_other_than_deliver_send_no_message(self, outbox, command):
-        id = outbox.write()
-        with command(
-            "mail-test", "alice@example.com", AUTH_SMTP_URL="console", AUTH_DELIVER="true"
-        ) as running:
-            assert running.process.wait(30) == 0
-        assert outbox.row(id).attempts == 0
-        assert len(re.findall("^To: ", running.text(), re.MULTILINE)) == 1
+def test_commands_other_than_deliver_send_no_message(outbox, command):
+    id = outbox.write()
+    with command("mail-test", "alice@example.com", AUTH_SMTP_URL="console", AUTH_DELIVER="true") as running:
+        assert running.process.wait(30) == 0
+    assert outbox.row(id).attempts == 0
+    assert len(re.findall("^To: ", running.text(), re.MULTILINE)) == 1

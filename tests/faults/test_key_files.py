@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from auth.keys import fingerprints
 from auth.settings import kept_secrets
 from auth.tokens import signing_keys
 from tests.conftest import secret
@@ -35,12 +36,18 @@ OTHERS: dict[str, Any] = {"AUTH_SECRET_KEY": secret("other"), "AUTH_SERVICE_ROLE
 OTHERS |= {"AUTH_JWT_SECRET": secret("other")}
 
 
+@pytest.fixture
+def settings(world) -> dict[str, Any]:
+    """The settings of a service with its own state directory."""
+    return {"AUTH_ANONYMOUS_ENABLED": "true", "DATABASE_URL": world.postgres.url}
+
+
 @pytest.fixture(params=["embedded", "DATABASE_URL"])
-def settings(request) -> dict[str, Any]:
-    """The settings of a service with its own state directory, for both kinds of database."""
-    is_embedded = request.param == "embedded"
-    place = {} if is_embedded else {"DATABASE_URL": request.getfixturevalue("world").postgres.url}
-    return {"AUTH_ANONYMOUS_ENABLED": "true", **place}
+def either(request) -> dict[str, Any]:
+    """The settings for each kind of database."""
+    return (
+        {} if request.param == "embedded" else {"DATABASE_URL": request.getfixturevalue("world").postgres.url}
+    )
 
 
 @contextmanager
@@ -67,20 +74,41 @@ def replace_file(path: Path, text: str) -> None:
     os.replace(draft, path)
 
 
-def replace_workers(service: Service) -> None:
-    """Kill the workers, and wait for those that the master starts in their place."""
+@contextmanager
+def new_workers(service: Service) -> Iterator[set[int]]:
+    """Yield the workers, and wait for those that the master starts in their place."""
     old = both_workers_of(service)
-    for pid in old:
-        os.kill(pid, signal.SIGKILL)
+    yield old
     wait_until(lambda: old.isdisjoint(workers_of(service)))
     both_workers_of(service)
+
+
+def replace_workers(service: Service) -> None:
+    with new_workers(service) as old:
+        for pid in old:
+            os.kill(pid, signal.SIGKILL)
 
 
 def reload(service: Service) -> None:
-    old = both_workers_of(service)
-    service.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: old.isdisjoint(workers_of(service)))
-    both_workers_of(service)
+    with new_workers(service):
+        service.process.send_signal(signal.SIGHUP)
+
+
+def kept(directory: Path) -> dict[str, str]:
+    return {name: (directory / name).read_text() for name in NAMES}
+
+
+def put_back(directory: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        if (directory / name).is_dir():
+            (directory / name).rmdir()
+        replace_file(directory / name, text)
+
+
+def with_foreign_jwk(directory: Path) -> tuple[list[Any], str]:
+    """Return the JWKs of a key file after a new one, and the id of that."""
+    (new,) = json.loads(FOREIGN["jwt_keys.json"])["keys"]
+    return [new, *json.loads((directory / "jwt_keys.json").read_text())["keys"]], new["kid"]
 
 
 def refuses_to_reload(service: Service, line: str, names: str) -> bool:
@@ -122,17 +150,15 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
 class TestReload:
     def test_unusable_key_file_keeps_the_workers_and_is_named(self, new_state_dir, settings):
         with running(new_state_dir, **settings) as (service, session):
+            before = kept(new_state_dir)
             for name in NAMES:
                 for fault, (cause, text) in FAULTS.items():
                     path = new_state_dir / name
-                    before = path.read_text()
                     cause(path)
                     subject = SETTINGS[name] if fault in ("foreign", "missing") else path
                     assert refuses_to_reload(service, f"{subject}: {text.format(path=path)}", str(path))
                     assert (session.get("/user").status_code, session.refresh().status_code) == (200, 200)
-                    if path.is_dir():
-                        path.rmdir()
-                    replace_file(path, before)
+                    put_back(new_state_dir, before)
             reload(service)
             assert (session.get("/user").status_code, session.refresh().status_code) == (200, 200)
 
@@ -140,29 +166,25 @@ class TestReload:
         with running(new_state_dir, **settings) as (service, session):
             (old,) = published_keys(service)
             path, key = new_state_dir / "jwt_keys.json", new_state_dir / "secret_key"
-            (new_jwk,) = json.loads(FOREIGN["jwt_keys.json"])["keys"]
-            jwks = [new_jwk, *json.loads(path.read_text())["keys"]]
+            jwks, new = with_foreign_jwk(new_state_dir)
             replace_file(path, json.dumps({"keys": jwks}))
             replace_file(key, f"{FOREIGN['secret_key']},{key.read_text().strip()}")
             reload(service)
-            assert published_keys(service) == [new_jwk["kid"], old]
+            assert published_keys(service) == [new, old]
             session = session.refreshed()
             replace_file(path, json.dumps({"keys": jwks[:1]}))
             replace_file(key, FOREIGN["secret_key"])
             reload(service)
-            assert published_keys(service) == [new_jwk["kid"]]
+            assert published_keys(service) == [new]
             assert (session.get("/user").status_code, session.refresh().status_code) == (200, 200)
 
-    def test_foreign_keys_keep_the_workers_while_postgres_is_down(self, new_state_dir, world):
-        settings = {"DATABASE_URL": world.postgres.url, "AUTH_ANONYMOUS_ENABLED": "true"}
+    def test_foreign_keys_keep_the_workers_while_postgres_is_down(self, new_state_dir, world, settings):
         with running(new_state_dir, **settings) as (service, session):
-            before = {name: (new_state_dir / name).read_text() for name in NAMES}
-            for name in NAMES:
-                replace_file(new_state_dir / name, FOREIGN[name])
+            before = kept(new_state_dir)
+            put_back(new_state_dir, FOREIGN)
             world.postgres.stop()
             assert refuses_to_reload(service, "DATABASE_URL: can't use the database: ", "")
-            for name, text in before.items():
-                replace_file(new_state_dir / name, text)
+            put_back(new_state_dir, before)
             world.postgres.start()
             wait_until(lambda: session.refresh().status_code == 200)
             reload(service)
@@ -173,88 +195,85 @@ class TestReplacedProcesses:
         self, new_state_dir, settings
     ):
         with running(new_state_dir, **settings) as (service, session):
-            kids = published_keys(service)
+            kids, before = published_keys(service), kept(new_state_dir)
             for cause, _ in (FAULTS["foreign"], FAULTS["missing"]):
-                before = {name: (new_state_dir / name).read_text() for name in NAMES}
                 for name in NAMES:
                     cause(new_state_dir / name)
                 replace_workers(service)
                 assert published_keys(service) == kids
                 assert (session.get("/user").status_code, session.refresh().status_code) == (200, 200)
-                for name, text in before.items():
-                    if (new_state_dir / name).is_dir():
-                        (new_state_dir / name).rmdir()
-                    replace_file(new_state_dir / name, text)
+                put_back(new_state_dir, before)
 
     def test_replaced_worker_knows_a_rotated_key(self, new_state_dir, settings):
         with running(new_state_dir, **settings) as (service, _):
             (old,) = published_keys(service)
-            path = new_state_dir / "jwt_keys.json"
-            (new_jwk,) = json.loads(FOREIGN["jwt_keys.json"])["keys"]
-            jwks = [new_jwk, *json.loads(path.read_text())["keys"]]
-            for kids, some in (([new_jwk["kid"], old], jwks), ([new_jwk["kid"]], jwks[:1])):
-                replace_file(path, json.dumps({"keys": some}))
+            jwks, new = with_foreign_jwk(new_state_dir)
+            for kids, some in (([new, old], jwks), ([new], jwks[:1])):
+                replace_file(new_state_dir / "jwt_keys.json", json.dumps({"keys": some}))
                 wait_until(partial(publishes, service, kids))
                 replace_workers(service)
                 assert publishes(service, kids)
 
     def test_delivery_process_does_not_run_with_foreign_keys(self, new_state_dir, settings):
         with running(new_state_dir, **settings) as (service, _):
-            before = (new_state_dir / "secret_key").read_text()
+            before = kept(new_state_dir)
             replace_file(new_state_dir / "secret_key", FOREIGN["secret_key"])
             (pid,) = wait_until(service.delivery_processes)
             os.kill(pid, signal.SIGKILL)
             line = "AUTH_SECRET_KEY: Is not what this database was last used with"
             wait_until(lambda: any(text.startswith(line) for text in service.said()))
-            replace_file(new_state_dir / "secret_key", before)
+            put_back(new_state_dir, before)
             wait_until(lambda: service.said()[-1] == "delivery_started")
 
 
 class TestStart:
-    def test_lost_key_is_not_made_anew_for_a_database_that_knows_it(self, new_state_dir, settings):
-        with Service(new_state_dir, **settings):
+    def test_lost_key_is_not_made_anew_unless_the_operator_says_so(self, new_state_dir, either):
+        with Service(new_state_dir, **either):
             pass
+        own, keys = either | {"AUTH_STATE_DIR": str(new_state_dir)}, kept(new_state_dir)
         for name in NAMES:
             path = new_state_dir / name
-            kept = path.read_text()
             path.unlink()
             before = everything_in(new_state_dir)
-            status, text = Service(new_state_dir, **settings).refuses_to_start()
+            status, text = Service(new_state_dir, **either).refuses_to_start()
             assert (status, text.count("\n")) == (1, 1)
             assert text.startswith(f"{SETTINGS[name]}: {path} is missing. Restore it from a backup")
             for arguments in (["deliver"], ["create-admin", "carol@example.com"], ["keys", "accept"]):
-                done = run_with_settings(settings | {"AUTH_STATE_DIR": str(new_state_dir)}, *arguments)
+                done = run_with_settings(own, *arguments)
                 assert (done.exit_code, f"{new_state_dir} has no {name}" in done.output) == (1, True)
             assert everything_in(new_state_dir) == before
-            path.write_text(kept)
+            put_back(new_state_dir, {name: keys[name]})
             path.chmod(0o600)
-        with Service(new_state_dir, **settings):
-            pass
-
-    def test_operator_has_keys_made_for_those_that_are_lost_for_good(self, new_state_dir, settings):
-        with Service(new_state_dir, **settings):
-            pass
-        kept = (new_state_dir / "service_role_key").read_text()
         for name in ("secret_key", "jwt_keys.json"):
             (new_state_dir / name).unlink()
-        done = run_with_settings(settings | {"AUTH_STATE_DIR": str(new_state_dir)}, "keys", "accept", "--new")
+        done = run_with_settings(own, "keys", "accept", "--new")
         assert (done.exit_code, done.output) == (0, "The keys are accepted. Start the service.\n")
-        with running(new_state_dir, **settings) as (_, session):
+        with running(new_state_dir, AUTH_ANONYMOUS_ENABLED="true", **either) as (_, session):
             assert session.refresh().status_code == 200
-        assert (new_state_dir / "service_role_key").read_text() == kept
+        new = kept(new_state_dir)
+        assert [name for name in NAMES if new[name] == keys[name]] == ["service_role_key"]
 
-    def test_second_start_by_mistake_changes_nothing(self, new_state_dir, settings):
+    def test_command_with_another_key_does_not_run(self, environment, parts, database):
+        fingerprints.keep(parts.db, parts.settings)
+        for arguments in (["deliver"], ["explain", "alice@example.com"]):
+            done = run_with_settings(environment | {"AUTH_SECRET_KEY": secret("other")}, *arguments)
+            assert (done.exit_code, done.stdout) == (1, "")
+            assert done.stderr.startswith(
+                "Error: AUTH_SECRET_KEY: Is not what this database was last used with"
+            )
+
+    def test_second_start_by_mistake_changes_nothing(self, new_state_dir, either):
         """The first service has its keys in the environment; the second would make some, and a database."""
         new_state_dir.mkdir()
-        with Service(new_state_dir, **settings, **OTHERS) as first:
+        with Service(new_state_dir, **either, **OTHERS) as first:
             before = everything_in(new_state_dir)
             line = (
                 f"{new_state_dir} is in use by a running service; set AUTH_STATE_DIR to another directory\n"
             )
             assert Service(new_state_dir).refuses_to_start() == (2, line)
             assert everything_in(new_state_dir) == before
-            assert (new_state_dir / "postgres").exists() is ("DATABASE_URL" not in settings)
-            changed = settings | {"AUTH_STATE_DIR": str(new_state_dir)}
+            assert (new_state_dir / "postgres").exists() is ("DATABASE_URL" not in either)
+            changed = either | {"AUTH_STATE_DIR": str(new_state_dir)}
             done = run_with_settings(changed, "keys", "accept", "--new")
             line = f"{new_state_dir} is in use by a running service. Stop the service on all nodes first."
             assert (done.exit_code, line in done.output) == (1, True)

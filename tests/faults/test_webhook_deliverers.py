@@ -20,7 +20,7 @@ from auth.senders.events import EventSender
 from tests.faults.test_deliver_command import Command
 from tests.support.commands import run_command
 from tests.support.deliverers import RunningDeliverer
-from tests.support.hooks import events_at, verified
+from tests.support.hooks import verified
 from tests.support.http_target import HttpTarget
 from tests.support.processes import free_port, wait_until
 
@@ -90,19 +90,6 @@ class TestSlowWebhooks:
             hooks.emit()
             wait_until(functools.partial(has_got, good, number + 1))
             assert time.monotonic() - began < TIMEOUT
-
-    def test_good_webhook_gets_all_events_while_others_die(self, hooks, targets, deliver):
-        good = targets()
-        hooks.register(good)
-        for _ in range(6):
-            hooks.register(targets("hang"))
-        deliver()
-        began = time.monotonic()
-        for _ in range(20):
-            hooks.emit()
-        wait_until(lambda: len(good.requests) == 20, 20)
-        # At worst one more of the six is found out per second. All their events in a row would take 30 s.
-        assert time.monotonic() - began < 7 * TIMEOUT
 
     def test_slow_webhook_is_not_starved_by_dead_ones(self, hooks, targets, deliver, database):
         slow = SlowTarget()
@@ -200,55 +187,19 @@ class SlowTarget(HttpTarget):
         out.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
-class TestKilledProcess:
-    def test_killed_process_loses_no_event(self, hooks, targets, command, database):
-        target = targets("hang")
-        made = hooks.register(target)
-        for _ in range(3):
-            hooks.emit()
-        with command("deliver") as running:
-            assert target.reached.wait(30)
-            running.process.kill()
-            running.process.wait()
-        assert database.count("outbox", "outcome IS NULL") == 3
-        before = {posted.headers["webhook-id"] for posted in target.requests}
-        target.behaviour = ""
-        hooks.let_time_pass(LEASE)
-        with command("deliver"):
-            wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 3)
-        after = [posted for posted in target.requests if verified(posted, made["secret"])]
-        assert {posted.headers["webhook-id"] for posted in after} >= before
-        assert len({posted.headers["webhook-id"] for posted in after}) == 3
-
-    def test_killed_process_does_not_block_a_failing_webhook(self, hooks, targets, command, database):
-        target = targets("hang")
-        hooks.register(target)
-        hooks.emit()
-        database.run("UPDATE webhooks SET failing_since = now()")
-        with command("deliver") as running:
-            assert target.reached.wait(30)
-            running.process.kill()
-            running.process.wait()
-        target.behaviour = ""
-        hooks.let_time_pass(LEASE)
-        with command("deliver"):
-            wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 1)
-
-
-class TestTheService:
-    def test_service_sends_events(self, serve, hooks, targets, service_role):
-        target = targets()
-        made = hooks.register(target)
-        with serve(AUTH_DELIVER="true") as (service, _):
-            answer = httpx.post(
-                f"http://127.0.0.1:{service.port}/admin/webhooks/{made['id']}/test",
-                json={"event": "auth.logout"},
-                headers=service_role,
-                timeout=20,
-            )
-            assert answer.status_code == 200
-            wait_until(lambda: events_at(target) == ["auth.logout"])
-            assert verified(target.requests[0], made["secret"])
+def test_killed_process_does_not_block_a_failing_webhook(hooks, targets, command, database):
+    target = targets("hang")
+    hooks.register(target)
+    hooks.emit()
+    database.run("UPDATE webhooks SET failing_since = now()")
+    with command("deliver") as running:
+        assert target.reached.wait(30)
+        running.process.kill()
+        running.process.wait()
+    target.behaviour = ""
+    hooks.let_time_pass(LEASE)
+    with command("deliver"):
+        wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 1)
 
 
 class TestListening:
@@ -283,14 +234,8 @@ class TestListening:
         with command("webhooks", "listen", "--secret", "whsec_" + "c2VjcmV0" * 4) as running:
             wait_until(lambda: f"signed with whsec_{'c2VjcmV0' * 4}" in running.text())
             url = hooks.ask("get").json["data"][0]["url"]
-            for headers in (
-                {},
-                {
-                    "webhook-id": "msg_1",
-                    "webhook-timestamp": str(int(time.time())),
-                    "webhook-signature": "nonsense",
-                },
-            ):
+            signed = {"webhook-id": "msg_1", "webhook-timestamp": str(int(time.time()))}
+            for headers in ({}, signed | {"webhook-signature": "nonsense"}):
                 answer = httpx.post(url, json={"event": "user.created"}, headers=headers, timeout=20)
                 assert answer.status_code == 401
             assert len(running.text().splitlines()) == 1
@@ -303,10 +248,8 @@ class TestListening:
             hooks.emit("auth.login")
             line = wait_until(lambda: running.text().partition("\n")[2])
         printed = json.loads(line)
-        assert (printed["event"]["event"], printed["response"]) == (
-            "auth.login",
-            "no answer: connection refused",
-        )
+        assert printed["event"]["event"] == "auth.login"
+        assert printed["response"] == "no answer: connection refused"
 
     @pytest.mark.parametrize(
         ("arguments", "changes", "message"),
@@ -314,18 +257,14 @@ class TestListening:
             (
                 ["--forward", "ftp://127.0.0.1"],
                 {},
-                "Invalid value for '--forward': must be an http or https URL without user and fragment",
+                "'--forward': must be an http or https URL without user and",
             ),
             (
                 ["--secret", "whsec_short"],
                 {},
-                "Invalid value for '--secret': must be whsec_ and 24 to 64 random bytes in base64",
+                "'--secret': must be whsec_ and 24 to 64 random bytes in base64",
             ),
-            (
-                [],
-                {"AUTH_WEBHOOK_PRIVATE_NETWORKS": "false"},
-                "AUTH_WEBHOOK_PRIVATE_NETWORKS is false: the service would not post to this machine.",
-            ),
+            ([], {"AUTH_WEBHOOK_PRIVATE_NETWORKS": "false"}, "the service would not post to this machine."),
         ],
     )
     def test_listen_refuses_invalid_options(self, make_app, database, arguments, changes, message):
