@@ -8,8 +8,6 @@ from bench import compare
 from bench.__main__ import REPORTS, Part, measure
 from bench.figures import Pace
 
-pytestmark = pytest.mark.selection
-
 PARTS: dict[str, Part] = {
     **{part.__module__: part for parts in REPORTS.values() for part in parts},
     "bench.compare": partial(compare.measure, revision="."),

@@ -2,13 +2,10 @@
 
 import uuid
 
-import pytest
-
 from tests.faults import invariants
 from tests.support.processes import PATIENT_GUNICORN, wait_until
 from tests.support.rows import Rows
 
-pytestmark = pytest.mark.selection
 # A change to the rows behind the service's back, and the violation that must be reported.
 SABOTAGE = {
     "a user is lost": ("DELETE FROM users WHERE id = (SELECT id FROM users LIMIT 1)", "and should be"),

@@ -7,11 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.processes import PATIENT_GUNICORN, Service, children_of, wait_until
 
-pytestmark = pytest.mark.selection
 MIB = 2**20
 # The memory that a worker may gain: bounded caches fill up to it, a leak exceeds it.
 MORE_MEMORY = 24 * MIB
@@ -32,8 +29,8 @@ def sample(service: Service, world: Any) -> dict[str, float]:
     }
 
 
-def test_mixed_load_leaks_no_resources(world, note, scale):
-    warm_up, seconds = scale(120, 4), scale(1800, 8)
+def test_mixed_load_leaks_no_resources(world, note):
+    warm_up, seconds = 120, 1800
     samples = defaultdict(list)
     with world.service(PATIENT_GUNICORN) as service:
         workers = wait_until(
