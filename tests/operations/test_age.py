@@ -52,18 +52,13 @@ def test_each_of_several_recipients_decrypts(tmp_path):
     assert decrypt(encrypted, IDENTITY) == decrypt(encrypted, OTHER_IDENTITY) == b"secret"
 
 
-@cases("length", [*range(0, 300, 37), CHUNK, -CHUNK - 16, -1])
-def test_truncated_file_is_refused(encrypted, length):
-    with pytest.raises(age.CannotDecrypt):
-        decrypt(encrypted[:length])
-
-
-@cases("at", [0, 30, 60, 100, 250, CHUNK, -1])
-def test_changed_byte_is_noticed(encrypted, at):
+@cases("at", [*range(0, 300, 37), CHUNK, -CHUNK - 16, -1])
+def test_truncated_or_changed_file_is_refused(encrypted, at):
     changed = bytearray(encrypted)
     changed[at] ^= 1
-    with pytest.raises(age.CannotDecrypt):
-        decrypt(changed)
+    for content in (encrypted[:at], changed):
+        with pytest.raises(age.CannotDecrypt):
+            decrypt(content)
 
 
 @cases(
