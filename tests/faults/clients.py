@@ -17,6 +17,7 @@ from tests.support.server import at_once
 ADMIN = {"apikey": SERVICE_ROLE_KEY}
 # The number of threads that compete for a single-use secret.
 RIVALS = 3
+_REFRESH = "/token?grant_type=refresh_token"
 _LINK = re.compile(r"^https?://\S+[?&]token=([\w-]+)", re.MULTILINE)
 
 
@@ -40,20 +41,13 @@ class Client:
         person = self._history.person(f"{self._name}-{self._lives}@example.com")
         with contextlib.suppress(Unanswered):
             self._random.choice([self._sign_up, self._be_made])(person)
-            acts = [
-                self._look,
-                self._change,
-                self._log_in,
-                self._refresh,
-                self._follow_link,
-                self._change_password,
-                self._log_out,
-            ]
+            acts = [self._look, self._change, self._log_in, self._refresh, self._follow_link]
+            acts += [self._change_password, self._log_out]
             for _ in range(self._random.randint(2, 12)):
                 if person.state.confirmed:
                     self._random.choice(acts)(person)
             if person.state.confirmed:
-                self._random.choice([self._stay, self._be_banned, self._leave, self._log_out])(person)
+                self._random.choice([self._look, self._be_banned, self._leave, self._log_out])(person)
             return True
         return False
 
@@ -63,8 +57,7 @@ class Client:
         number = self._number()
         made = State(exists=True, number=number, password=PASSWORD).with_mail("signup")
         body = {"email": person.email, "password": PASSWORD, "data": {"n": number}}
-        answer = self._change_by(person, made, "POST", "/signup", 201, json=body)
-        person.id = answer.json["id"]
+        person.id = self._change_by(person, made, "POST", "/signup", expected=201, json=body).json["id"]
         # A late mail leaves the user unconfirmed, but must still arrive.
         text = self._post.wait_for(person.email, 2)
         if text and (match := _LINK.search(text)):
@@ -73,60 +66,40 @@ class Client:
     def _be_made(self, person: Person) -> None:
         number = self._number()
         made = State(exists=True, confirmed=True, number=number, password=PASSWORD)
-        body = {
-            "email": person.email,
-            "password": PASSWORD,
-            "email_confirm": True,
-            "user_metadata": {"n": number},
-        }
-        person.id = self._change_by(person, made, "POST", "/admin/users", json=body, headers=ADMIN).json["id"]
+        body = {"email": person.email, "password": PASSWORD, "email_confirm": True}
+        body |= {"user_metadata": {"n": number}}
+        person.id = self._change_by(person, made, "POST", "/admin/users", json=body).json["id"]
 
     def _look(self, person: Person) -> None:
         for held in person.live():
-            answer = self._ask("GET", "/user", headers=held.session.authorization)
-            if _is_answer(answer) and (answer.status_code, (answer.json or {}).get("user_metadata")) != (
-                200,
-                {"n": person.state.number},
-            ):
+            answer = self._ask("GET", "/user", by=held)
+            seen = _is_answer(answer) and (answer.status_code, (answer.json or {}).get("user_metadata"))
+            if seen and seen != (200, {"n": person.state.number}):
                 self._violate(person, f"should see {person.state}", answer)
 
     def _change(self, person: Person) -> None:
         for held in self._one_of(person.live()):
             number = self._number()
-            changed = person.state.but(number=number)
-            self._change_by(
-                person,
-                changed,
-                "PUT",
-                "/user",
-                json={"data": {"n": number}},
-                headers=held.session.authorization,
-            )
+            after = person.state.but(number=number)
+            self._change_by(person, after, "PUT", "/user", by=held, json={"data": {"n": number}})
 
     def _change_password(self, person: Person) -> None:
         for held in self._one_of(person.live()):
             password = f"Another-Horse-{self._number()}"
-            changed = (
-                person.state.without_sessions(but=held.id)
-                .with_mail("password_changed")
-                .but(password=password)
-            )
-            body = {"password": password}
-            self._change_by(person, changed, "PUT", "/user", json=body, headers=held.session.authorization)
+            after = person.state.without_sessions(but=held.id).with_mail("password_changed")
+            after = after.but(password=password)
+            self._change_by(person, after, "PUT", "/user", by=held, json={"password": password})
             self._check_dead(person)
 
     def _log_in(self, person: Person) -> None:
         body = {"email": person.email, "password": person.state.password}
-        answer = self._change_by(
-            person, person.state.but(untold=1), "POST", "/token?grant_type=password", json=body
-        )
-        self._hold(person, answer)
+        after = person.state.but(untold=1)
+        self._hold(person, self._change_by(person, after, "POST", "/token?grant_type=password", json=body))
 
     def _refresh(self, person: Person) -> None:
         """Refresh in two tabs at once: each answer has the same token."""
         for held in self._one_of(person.live()):
-            body = {"refresh_token": held.session.refresh_token}
-            answers = self._rush("/token?grant_type=refresh_token", body, 2)
+            answers = self._rush(_REFRESH, {"refresh_token": held.session.refresh_token}, 2)
             good = [answer for answer in answers if answer is not None and answer.status_code == 200]
             self._judge(person, answers, good, person.state.refreshed(held.id), "refresh")
             if len({answer.json["refresh_token"] for answer in good}) != 1:
@@ -136,9 +109,7 @@ class Client:
             person.state = person.state.refreshed(held.id)
 
     def _follow_link(self, person: Person) -> None:
-        answer = self._ask(
-            "POST", "/admin/generate_link", json={"type": "magiclink", "email": person.email}, headers=ADMIN
-        )
+        answer = self._ask("POST", "/admin/generate_link", json={"type": "magiclink", "email": person.email})
         if _is_answer(answer) and answer.status_code == 200:
             self._spend(person, "magiclink", answer.json["hashed_token"], person.state)
         elif _is_answer(answer):
@@ -155,47 +126,21 @@ class Client:
 
     def _log_out(self, person: Person) -> None:
         for held in self._one_of(person.live()):
-            if self._random.random() < 0.5:
-                self._change_by(
-                    person,
-                    person.state.without_sessions(),
-                    "POST",
-                    "/logout",
-                    headers=held.session.authorization,
-                )
-            else:
-                self._change_by(
-                    person,
-                    person.state.without_sessions(),
-                    "POST",
-                    f"/admin/users/{person.id}/logout",
-                    headers=ADMIN,
-                )
+            own: tuple[str, Held | None] = ("/logout", held)
+            path, by = self._random.choice([own, (f"/admin/users/{person.id}/logout", None)])
+            self._change_by(person, person.state.without_sessions(), "POST", path, by=by)
             self._check_dead(person)
 
     def _be_banned(self, person: Person) -> None:
-        banned = person.state.without_sessions().but(banned=True)
-        self._change_by(
-            person,
-            banned,
-            "PUT",
-            f"/admin/users/{person.id}",
-            json={"ban_duration": "permanent"},
-            headers=ADMIN,
-        )
+        after, body = person.state.without_sessions().but(banned=True), {"ban_duration": "permanent"}
+        self._change_by(person, after, "PUT", f"/admin/users/{person.id}", json=body)
         self._check_dead(person)
 
     def _leave(self, person: Person) -> None:
-        gone = State(mails=person.state.mails)
         for held in self._one_of(person.live()) or [None]:
-            if held is None:
-                self._change_by(person, gone, "DELETE", f"/admin/users/{person.id}", headers=ADMIN)
-            else:
-                self._change_by(person, gone, "DELETE", "/user", headers=held.session.authorization)
+            path = "/user" if held else f"/admin/users/{person.id}"
+            self._change_by(person, State(mails=person.state.mails), "DELETE", path, by=held)
             self._check_dead(person)
-
-    def _stay(self, person: Person) -> None:
-        self._look(person)
 
     # Recording.
 
@@ -226,23 +171,18 @@ class Client:
     def _check_dead(self, person: Person) -> None:
         """Check that, right after the answer, no worker accepts a revoked token."""
         for held in person.dead():
-            answers = [
-                self._ask("GET", "/user", headers=held.session.authorization),
-                self._ask(
-                    "POST",
-                    "/token?grant_type=refresh_token",
-                    json={"refresh_token": held.session.refresh_token},
-                ),
-            ]
-            for answer in answers:
+            body = {"refresh_token": held.session.refresh_token}
+            for answer in (self._ask("GET", "/user", by=held), self._ask("POST", _REFRESH, json=body)):
                 if answer is not None and answer.status_code == 200:
                     self._violate(person, "is still signed in", answer)
 
     def _rush(self, path: str, body: dict[str, str], count: int) -> list[Any]:
         return at_once(count, lambda _: self._ask("POST", path, json=body))
 
-    def _ask(self, method: str, path: str, **options: Any) -> Any:
-        return self._history.ask(method, path, **options)
+    def _ask(self, method: str, path: str, by: Held | None = None, **options: Any) -> Any:
+        """Request as a session, or as an administrator where the path is for administrators."""
+        headers = by.session.authorization if by else ADMIN if path.startswith("/admin/") else {}
+        return self._history.ask(method, path, headers=headers, **options)
 
     def _one_of(self, held: list[Held]) -> list[Any]:
         return [self._random.choice(held)] if held else []

@@ -6,14 +6,14 @@ from typing import Any
 
 from auth.web import forms
 from tests.faults.clients import ADMIN
-from tests.faults.conversations import Ask, Stage
+from tests.faults.conversations import CAROL, Ask, Prepare, Stage
 from tests.support.cast import register
 from tests.support.factors import App, set_up
 
 
 def _operator(stage: Stage) -> tuple[App, Callable[..., Any]]:
     """Return the authenticator app of an administrator, and what submits forms in their browser."""
-    operator = register(stage.client, ADMIN, "carol@example.com", "admin").sign_in()
+    operator = register(stage.client, ADMIN, CAROL, "admin").sign_in()
     stage.rows.run("UPDATE sessions SET code_given_at = now() WHERE id = %(id)s", id=operator.id)
     codes, session = set_up(operator)
     cookie = secrets.token_urlsafe(32)
@@ -43,15 +43,11 @@ def _remove_factor(stage: Stage) -> Ask:
 
 def _redeliver(stage: Stage) -> Ask:
     _, submit = _operator(stage)
-    body = {"url": "http://127.0.0.1:9/events"}
-    webhook = stage.client.post("/admin/webhooks", json=body, headers=ADMIN).json["id"]
-    path = f"webhooks/{webhook}"
-    event = stage.client.post(f"/admin/{path}/test", json={}, headers=ADMIN).json["id"]
-    stage.rows.run("UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE channel = 'webhook'")
-    return lambda: submit(f"{path}/deliveries/{event}/redeliver")
+    path = stage.delivery().removeprefix("/admin/")
+    return lambda: submit(f"{path}/redeliver")
 
 
-REQUESTS: dict[str, Callable[[Stage], Ask]] = {
+REQUESTS: dict[str, Prepare] = {
     "console, ban": _ban,
     "console, remove a factor": _remove_factor,
     "console, send an event again": _redeliver,

@@ -11,38 +11,21 @@ import httpx
 
 from tests.faults.clients import ADMIN
 from tests.support import links
-from tests.support.cast import (
-    PASSWORD,
-    Person,
-    Session,
-    refresh,
-    register,
-    sign_in,
-    sign_up_anonymously,
-)
+from tests.support.cast import PASSWORD, Person, Session, refresh, register, sign_in, sign_up_anonymously
 from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
 from tests.support.rows import Rows
 
 Ask = Callable[[], Any]
-ALICE, NEW = "alice@example.com", "new@example.com"
+Prepare = Callable[["Stage"], Ask]
+ALICE, NEW, CAROL = "alice@example.com", "new@example.com", "carol@example.com"
+HOOK = {"url": "http://127.0.0.1:9/events"}
 _ACTION = re.compile(r'action="([^"]*)"')
 _INPUT = re.compile(r'name="(\w+)" value="([^"]*)"')
 # Operations that use no database, or ask it once a second at most; and callbacks of built-in providers, which
 # share the view of the own callbacks.
-WITHOUT = {
-    "callback",
-    "callback_by_form",
-    "health",
-    "welcome",
-    "get_settings",
-    "docs",
-    "openapi",
-    "jwks",
-    "oauth_metadata",
-    "sso",
-    "static",
-}
+WITHOUT = {"callback", "callback_by_form", "health", "welcome", "get_settings", "docs", "openapi", "jwks"}
+WITHOUT |= {"oauth_metadata", "sso", "static"}
 
 
 @dataclass
@@ -55,11 +38,8 @@ class Stage:
     google: FakeProvider
     apple: Apple
 
-    def alice(self, **changes: str) -> Person:
-        person = register(self.client, ADMIN, ALICE)
-        if changes:
-            self.client.put(f"/admin/users/{person.id}", json=changes, headers=ADMIN)
-        return person
+    def alice(self) -> Person:
+        return register(self.client, ADMIN, ALICE)
 
     def session(self) -> Session:
         return self.alice().sign_in()
@@ -67,19 +47,26 @@ class Stage:
     def visitor(self) -> Session:
         return sign_up_anonymously(self.client)
 
-    def message(self, type: str) -> Any:
-        return links.send(type, self.client, ADMIN, self.outbox)
-
-    def code(self) -> str:
-        """Return the authorization code of a link with a code_challenge."""
+    def link(self) -> str:
+        """Return the token of a link with a code_challenge."""
         self.alice()
         self.client.post("/magiclink", json={"email": ALICE, **WITH_CHALLENGE})
-        return links.query(links.follow(self.client, "magiclink", self.outbox.last(ALICE).token))["code"]
+        return self.outbox.last(ALICE).token
 
     def flow(self) -> str:
         """Return the query of the page that links an identity."""
         url = self.session().get("/user/identities/authorize?provider=google").json["url"]
         return urlsplit(url).query
+
+    def webhook(self) -> str:
+        return f"/admin/webhooks/{self.client.post('/admin/webhooks', json=HOOK, headers=ADMIN).json['id']}"
+
+    def delivery(self) -> str:
+        """Return the path of an event that was sent."""
+        path = self.webhook()
+        event = self.client.post(f"{path}/test", json={}, headers=ADMIN).json["id"]
+        self.rows.run("UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE channel = 'webhook'")
+        return f"{path}/deliveries/{event}"
 
 
 def back_from(client: Any, provider: FakeProvider) -> tuple[str, dict[str, str], dict[str, str]]:
@@ -92,50 +79,54 @@ def back_from(client: Any, provider: FakeProvider) -> tuple[str, dict[str, str],
     return sent.path, back, {"Cookie": begun.headers["Set-Cookie"].partition(";")[0]}
 
 
-def _admin(path: str, method: str = "post", **body: Any) -> Callable[[Stage], Ask]:
-    """Request something about Alice as an administrator."""
-
-    def prepare(stage: Stage) -> Ask:
-        known = stage.alice()
-        how: dict[str, Any] = {"json": body} if body else {}
-        return lambda: getattr(stage.client, method)(path.format(id=known.id), headers=ADMIN, **how)
-
-    return prepare
+def _nobody(method: str, path: str, **body: Any) -> Prepare:
+    """Send a request without credentials to an empty database."""
+    how: dict[str, Any] = {"json": body} if body else {}
+    return lambda stage: lambda: stage.client.open(path, method, **how)
 
 
-def _caller(act: Callable[[Session], Any]) -> Callable[[Stage], Ask]:
-    """Request something as Alice."""
-
-    def prepare(stage: Stage) -> Ask:
-        session = stage.session()
-        return lambda: act(session)
-
-    return prepare
-
-
-def _public(path: str, **body: Any) -> Callable[[Stage], Ask]:
+def _public(method: str, path: str, **body: Any) -> Prepare:
     """Send a request without credentials while Alice exists."""
 
     def prepare(stage: Stage) -> Ask:
         stage.alice()
-        return lambda: stage.client.post(path, json=body)
+        return _nobody(method, path, **body)(stage)
 
     return prepare
 
 
-def _new(path: str, **body: Any) -> Callable[[Stage], Ask]:
-    """Send a request without credentials to an empty database."""
-    return lambda stage: lambda: stage.client.post(path, json=body)
-
-
-def _visitor(act: Callable[[Session], Any]) -> Callable[[Stage], Ask]:
-    """Request something as an anonymous user."""
+def _admin(method: str, path: str, find: Callable[[Stage], str] = lambda stage: "", **body: Any) -> Prepare:
+    """Request something as an administrator: about Alice, or below a path that is made."""
 
     def prepare(stage: Stage) -> Ask:
-        session = stage.visitor()
-        return lambda: act(session)
+        how: dict[str, Any] = {"json": body} if body else {}
+        target = find(stage) + path.format(id=stage.alice().id)
+        return lambda: stage.client.open(target, method, headers=ADMIN, **how)
 
     return prepare
+
+
+def by_caller(
+    method: str, path: str, who: Callable[[Stage], Session] = Stage.session, **body: Any
+) -> Prepare:
+    """Request something as Alice, or as another caller."""
+
+    def prepare(stage: Stage) -> Ask:
+        how: dict[str, Any] = {"json": body} if body else {}
+        session = who(stage)
+        return lambda: getattr(session, method.lower())(path, **how)
+
+    return prepare
+
+
+def _refresh(stage: Stage) -> Ask:
+    session = stage.session()
+    return lambda: refresh(session.client, session.refresh_token)
+
+
+def _introspect(stage: Stage) -> Ask:
+    token = stage.session().access_token
+    return lambda: stage.client.post("/introspect", json={"token": token}, headers=ADMIN)
 
 
 def _first_email(stage: Stage) -> Ask:
@@ -151,52 +142,44 @@ def _first_identity(stage: Stage) -> Ask:
 
 
 def _login_admin(stage: Stage) -> Ask:
-    register(stage.client, ADMIN, "carol@example.com", "admin")
-    return lambda: stage.client.post(
-        "/login-admin", json={"email": "carol@example.com", "password": PASSWORD}
-    )
+    register(stage.client, ADMIN, CAROL, "admin")
+    return _nobody("POST", "/login-admin", email=CAROL, password=PASSWORD)(stage)
 
 
 def _exchange(stage: Stage) -> Ask:
-    code = stage.code()
-    return lambda: stage.client.post(
-        "/token?grant_type=pkce", json={"auth_code": code, "code_verifier": VERIFIER}
-    )
+    code = links.query(links.follow(stage.client, "magiclink", stage.link()))["code"]
+    return _nobody("POST", "/token?grant_type=pkce", auth_code=code, code_verifier=VERIFIER)(stage)
 
 
 def _id_token(stage: Stage) -> Ask:
     token = stage.google.id_token()
-    return lambda: stage.client.post(
-        "/token?grant_type=id_token", json={"provider": "google", "id_token": token}
-    )
+    return _nobody("POST", "/token?grant_type=id_token", provider="google", id_token=token)(stage)
 
 
-def _verify_by_code(type: str) -> Callable[[Stage], Ask]:
+def _by_code(type: str) -> Prepare:
     def prepare(stage: Stage) -> Ask:
-        sent = stage.message(type)
+        sent = links.send(type, stage.client, ADMIN, stage.outbox)
         return lambda: links.type_in(stage.client, type, sent.to, sent.code)
 
     return prepare
 
 
-def _verify_by_link(type: str, how: Callable) -> Callable[[Stage], Ask]:
+def _by_link(type: str, how: Callable = links.hand_in) -> Prepare:
     def prepare(stage: Stage) -> Ask:
-        sent = stage.message(type)
+        sent = links.send(type, stage.client, ADMIN, stage.outbox)
         return lambda: how(stage.client, type, sent.token)
 
     return prepare
 
 
 def _follow_for_code(stage: Stage) -> Ask:
-    stage.alice()
-    stage.client.post("/magiclink", json={"email": ALICE, **WITH_CHALLENGE})
-    token = stage.outbox.last(ALICE).token
+    token = stage.link()
     return lambda: links.follow(stage.client, "magiclink", token)
 
 
 def _resend(stage: Stage) -> Ask:
-    stage.message("signup")
-    return lambda: stage.client.post("/resend", json={"type": "signup", "email": "dave@example.com"})
+    links.send("signup", stage.client, ADMIN, stage.outbox)
+    return _nobody("POST", "/resend", type="signup", email="dave@example.com")(stage)
 
 
 def _end_session(stage: Stage) -> Ask:
@@ -207,8 +190,7 @@ def _end_session(stage: Stage) -> Ask:
 
 def _unlink(stage: Stage) -> Ask:
     alice = stage.alice()
-    path, back, cookie = back_from(stage.client, stage.google)
-    stage.client.get(f"{path}?{urlencode(back)}", headers=cookie)
+    _callback(stage)()
     session = alice.sign_in()
     google = next(identity for identity in session.user["identities"] if identity["provider"] == "google")
     return lambda: session.delete(f"/user/identities/{google['id']}")
@@ -235,109 +217,76 @@ def _callback_by_form(stage: Stage) -> Ask:
     return lambda: stage.client.post(path, data=back, headers=cookie)
 
 
-def _webhook(act: Callable[[Any, str], Any]) -> Callable[[Stage], Ask]:
-    """Request something about an existing webhook."""
-
-    def prepare(stage: Stage) -> Ask:
-        body = {"url": "http://127.0.0.1:9/events"}
-        id = stage.client.post("/admin/webhooks", json=body, headers=ADMIN).json["id"]
-        return lambda: act(stage.client, f"/admin/webhooks/{id}")
-
-    return prepare
-
-
-def _redeliver(stage: Stage) -> Ask:
-    id = stage.client.post("/admin/webhooks", json={"url": "http://127.0.0.1:9/events"}, headers=ADMIN).json[
-        "id"
-    ]
-    event = stage.client.post(f"/admin/webhooks/{id}/test", json={}, headers=ADMIN).json["id"]
-    stage.rows.run("UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE channel = 'webhook'")
-    return lambda: stage.client.post(f"/admin/webhooks/{id}/deliveries/{event}/redeliver", headers=ADMIN)
-
-
 # By the operationId of openapi.yaml and a variant.
-REQUESTS: dict[str, Callable[[Stage], Ask]] = {
-    "signup": _new("/signup", email=NEW, password=PASSWORD),
-    "signup, address taken": _public("/signup", email=ALICE, password=PASSWORD),
-    "signup, anonymous": _new("/signup", data={}),
-    "token, password": _public("/token?grant_type=password", email=ALICE, password=PASSWORD),
-    "token, refresh_token": _caller(lambda session: refresh(session.client, session.refresh_token)),
+REQUESTS: dict[str, Prepare] = {
+    "signup": _nobody("POST", "/signup", email=NEW, password=PASSWORD),
+    "signup, address taken": _public("POST", "/signup", email=ALICE, password=PASSWORD),
+    "signup, anonymous": _nobody("POST", "/signup", data={}),
+    "token, password": _public("POST", "/token?grant_type=password", email=ALICE, password=PASSWORD),
+    "token, refresh_token": _refresh,
     "token, pkce": _exchange,
     "token, id_token": _id_token,
     "token, link_identity of an anonymous user": _first_identity,
     "login_admin": _login_admin,
-    "magiclink": _public("/magiclink", email=ALICE),
-    "magiclink, new user": _new("/magiclink", email=NEW),
-    "otp": _new("/otp", phone=PHONE),
-    "recover": _public("/recover", email=ALICE),
+    "magiclink": _public("POST", "/magiclink", email=ALICE),
+    "magiclink, new user": _nobody("POST", "/magiclink", email=NEW),
+    "otp": _nobody("POST", "/otp", phone=PHONE),
+    "recover": _public("POST", "/recover", email=ALICE),
     "resend": _resend,
-    "verify, signup": _verify_by_link("signup", links.hand_in),
-    "verify, invite": _verify_by_link("invite", links.hand_in),
-    "verify, magiclink": _verify_by_link("magiclink", links.hand_in),
-    "verify, recovery": _verify_by_link("recovery", links.hand_in),
-    "verify, email_change": _verify_by_link("email_change", links.hand_in),
+    **{
+        f"verify, {type}": _by_link(type)
+        for type in ("signup", "invite", "magiclink", "recovery", "email_change")
+    },
     "verify, email_change of an anonymous user": _first_email,
-    "verify, sms by code": _verify_by_code("sms"),
-    "verify, phone_change by code": _verify_by_code("phone_change"),
-    "verify, email by code": _verify_by_code("email"),
-    "verify, form": _verify_by_link("magiclink", links.press),
-    "verify_link": _verify_by_link("magiclink", links.follow),
+    **{f"verify, {type} by code": _by_code(type) for type in ("sms", "phone_change", "email")},
+    "verify, form": _by_link("magiclink", links.press),
+    "verify_link": _by_link("magiclink", links.follow),
     "verify_link, for a code": _follow_for_code,
-    "authorize": lambda stage: lambda: stage.client.get("/authorize?provider=google"),
+    "authorize": _nobody("GET", "/authorize?provider=google"),
     "own_callback": _callback,
     "own_callback_by_form": _callback_by_form,
-    "authorize_identity": _caller(lambda session: session.get("/user/identities/authorize?provider=google")),
+    "authorize_identity": by_caller("GET", "/user/identities/authorize?provider=google"),
     "linking_page": _linking_page,
     "begin_linking": _begin_linking,
     "delete_identity": _unlink,
-    "get_user": _caller(lambda session: session.get("/user")),
-    "update_user, data": _caller(lambda session: session.put("/user", json={"data": {"n": 1}})),
-    "update_user, password": _caller(
-        lambda session: session.put("/user", json={"password": "Another-Horse-1"})
-    ),
-    "update_user, email": _caller(lambda session: session.put("/user", json={"email": NEW})),
-    "update_user, email of an anonymous user": _visitor(
-        lambda session: session.put("/user", json={"email": NEW})
-    ),
-    "update_user, phone": _caller(lambda session: session.put("/user", json={"phone": PHONE})),
-    "reauthenticate": _caller(lambda session: session.get("/reauthenticate")),
-    "get_recent_changes": _caller(lambda session: session.get("/user/recent_changes")),
-    "confirm_reauthentication": _caller(
-        lambda session: session.post("/reauthenticate", json={"current_password": PASSWORD})
-    ),
-    "delete_user": _caller(lambda session: session.delete("/user")),
-    "logout": _caller(lambda session: session.post("/logout")),
-    "list_sessions": _caller(lambda session: session.get("/sessions")),
+    "get_user": by_caller("GET", "/user"),
+    "update_user, data": by_caller("PUT", "/user", data={"n": 1}),
+    "update_user, password": by_caller("PUT", "/user", password="Another-Horse-1"),
+    "update_user, email": by_caller("PUT", "/user", email=NEW),
+    "update_user, email of an anonymous user": by_caller("PUT", "/user", Stage.visitor, email=NEW),
+    "update_user, phone": by_caller("PUT", "/user", phone=PHONE),
+    "reauthenticate": by_caller("GET", "/reauthenticate"),
+    "get_recent_changes": by_caller("GET", "/user/recent_changes"),
+    "confirm_reauthentication": by_caller("POST", "/reauthenticate", current_password=PASSWORD),
+    "delete_user": by_caller("DELETE", "/user"),
+    "logout": by_caller("POST", "/logout"),
+    "list_sessions": by_caller("GET", "/sessions"),
     "delete_session": _end_session,
-    "introspect": _caller(
-        lambda session: session.client.post(
-            "/introspect", json={"token": session.access_token}, headers=ADMIN
-        )
+    "introspect": _introspect,
+    "list_users": _admin("GET", "/admin/users"),
+    "create_user": _admin("POST", "/admin/users", email=NEW, password=PASSWORD),
+    "get_any_user": _admin("GET", "/admin/users/{id}"),
+    "update_any_user, ban": _admin("PUT", "/admin/users/{id}", ban_duration="24h"),
+    "update_any_user, password": _admin("PUT", "/admin/users/{id}", password="Another-Horse-1"),
+    "delete_any_user": _admin("DELETE", "/admin/users/{id}"),
+    "logout_any_user": _admin("POST", "/admin/users/{id}/logout"),
+    "generate_link, signup": _admin(
+        "POST", "/admin/generate_link", type="signup", email=NEW, password=PASSWORD
     ),
-    "list_users": _admin("/admin/users", "get"),
-    "create_user": _admin("/admin/users", email=NEW, password=PASSWORD),
-    "get_any_user": _admin("/admin/users/{id}", "get"),
-    "update_any_user, ban": _admin("/admin/users/{id}", "put", ban_duration="24h"),
-    "update_any_user, password": _admin("/admin/users/{id}", "put", password="Another-Horse-1"),
-    "delete_any_user": _admin("/admin/users/{id}", "delete"),
-    "logout_any_user": _admin("/admin/users/{id}/logout"),
-    "generate_link, signup": _admin("/admin/generate_link", type="signup", email=NEW, password=PASSWORD),
-    "generate_link, recovery": _admin("/admin/generate_link", type="recovery", email=ALICE),
-    "invite": _admin("/admin/invite", email=NEW),
-    "invite_by_short_path": _admin("/invite", email=NEW),
-    "list_recent_changes": _admin("/admin/users/{id}/recent_changes", "get"),
-    "get_timeline": _admin("/admin/users/{id}/timeline", "get"),
-    "list_audit": _admin("/admin/audit", "get"),
-    "create_webhook": _admin("/admin/webhooks", url="http://127.0.0.1:9/events"),
-    "list_webhooks": _admin("/admin/webhooks", "get"),
-    "get_webhook": _webhook(lambda client, path: client.get(path, headers=ADMIN)),
-    "update_webhook": _webhook(lambda client, path: client.put(path, json={"disabled": True}, headers=ADMIN)),
-    "delete_webhook": _webhook(lambda client, path: client.delete(path, headers=ADMIN)),
-    "list_deliveries": _webhook(lambda client, path: client.get(f"{path}/deliveries", headers=ADMIN)),
-    "redeliver_event": _redeliver,
-    "test_webhook": _webhook(lambda client, path: client.post(f"{path}/test", json={}, headers=ADMIN)),
-    "list_dev_inbox": lambda stage: lambda: stage.client.get("/dev/inbox"),
-    "get_dev_inbox_message": lambda stage: (
-        lambda: stage.client.get("/dev/inbox/00000000-0000-4000-8000-000000000000")
-    ),
+    "generate_link, recovery": _admin("POST", "/admin/generate_link", type="recovery", email=ALICE),
+    "invite": _admin("POST", "/admin/invite", email=NEW),
+    "invite_by_short_path": _admin("POST", "/invite", email=NEW),
+    "list_recent_changes": _admin("GET", "/admin/users/{id}/recent_changes"),
+    "get_timeline": _admin("GET", "/admin/users/{id}/timeline"),
+    "list_audit": _admin("GET", "/admin/audit"),
+    "create_webhook": _admin("POST", "/admin/webhooks", url=HOOK["url"]),
+    "list_webhooks": _admin("GET", "/admin/webhooks"),
+    "get_webhook": _admin("GET", "", Stage.webhook),
+    "update_webhook": _admin("PUT", "", Stage.webhook, disabled=True),
+    "delete_webhook": _admin("DELETE", "", Stage.webhook),
+    "list_deliveries": _admin("GET", "/deliveries", Stage.webhook),
+    "redeliver_event": _admin("POST", "/redeliver", Stage.delivery),
+    "test_webhook": _admin("POST", "/test", Stage.webhook, event="user.created"),
+    "list_dev_inbox": _nobody("GET", "/dev/inbox"),
+    "get_dev_inbox_message": _nobody("GET", "/dev/inbox/00000000-0000-4000-8000-000000000000"),
 }

@@ -5,10 +5,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.faults.clients import ADMIN
-from tests.faults.conversations import Ask, Stage
+from tests.faults.conversations import Ask, Prepare, Stage, by_caller
 from tests.support.authenticator import Authenticator
 from tests.support.cast import Session
-from tests.support.factors import App, challenge, enrol, raised
+from tests.support.factors import challenge, enrol, raised
 from tests.support.passkeys import assertion, register_response, sign_in
 
 
@@ -43,99 +43,73 @@ def _prove(stage: Stage) -> Ask:
     return lambda: session.post("/reauthenticate", json=body)
 
 
-def _passkey(act: Callable[[Session, str], Any]) -> Callable[[Stage], Ask]:
+def _passkey(act: Callable[[Session, str], Any]) -> Prepare:
+    """Request something about a passkey, by its id."""
+
     def prepare(stage: Stage) -> Ask:
         _, session = _with_passkey(stage)
-        path = f"/passkeys/{session.get('/passkeys').json[0]['id']}"
-        return lambda: act(session, path)
+        id = session.get("/passkeys").json[0]["id"]
+        return lambda: act(session, id)
 
     return prepare
 
 
-def _any_passkey(act: Callable[[Any, str, str], Any]) -> Callable[[Stage], Ask]:
-    def prepare(stage: Stage) -> Ask:
-        _, session = _with_passkey(stage)
-        path, id = f"/admin/users/{session.user['id']}/passkeys", session.get("/passkeys").json[0]["id"]
-        return lambda: act(stage.client, path, id)
-
-    return prepare
-
-
-def _app(act: Callable[[Session, Any], Any]) -> Callable[[Stage], Ask]:
+def _app(act: Callable[[Session, Any, dict[str, str]], Any]) -> Prepare:
     """Request something about an authenticator app that is not verified yet."""
 
     def prepare(stage: Stage) -> Ask:
         session = stage.session()
         app = enrol(session)
-        challenge_id = challenge(session, app)
-        body = {"challenge_id": challenge_id, "code": app.code()}
-        return lambda: act(session, (app, body))
+        body = {"challenge_id": challenge(session, app), "code": app.code()}
+        return lambda: act(session, app, body)
 
     return prepare
 
 
-def _set_up(stage: Stage) -> tuple[App, Session]:
-    session = stage.session()
-    app = enrol(session)
-    return app, raised(session, app)
-
-
-def _raised(act: Callable[[Session, Any], Any]) -> Callable[[Stage], Ask]:
+def _raised(act: Callable[[Session, Any], Any]) -> Prepare:
     """Request something at `aal2`, with an authenticator app."""
 
     def prepare(stage: Stage) -> Ask:
-        app, session = _set_up(stage)
+        app = enrol(session := stage.session())
+        session = raised(session, app)
         return lambda: act(session, app)
 
     return prepare
 
 
 def _recovery_code(stage: Stage) -> Ask:
-    _, session = _set_up(stage)
+    session = stage.session()
+    session = raised(session, enrol(session))
     code = session.post("/recovery_codes").json["codes"][0]
     return lambda: session.post("/recovery_codes/verify", json={"code": code})
 
 
-def _any_factor(act: Callable[[Any, str, str], Any]) -> Callable[[Stage], Ask]:
-    def prepare(stage: Stage) -> Ask:
-        app, session = _set_up(stage)
-        path = f"/admin/users/{session.user['id']}/factors"
-        return lambda: act(stage.client, path, app.id)
-
-    return prepare
+def _any(session: Session, method: str, path: str) -> Any:
+    """Request something about a user as an administrator."""
+    return session.client.open(f"/admin/users/{session.user['id']}/{path}", method, headers=ADMIN)
 
 
-def _caller(act: Callable[[Session], Any]) -> Callable[[Stage], Ask]:
-    def prepare(stage: Stage) -> Ask:
-        session = stage.session()
-        return lambda: act(session)
-
-    return prepare
-
-
-REQUESTS: dict[str, Callable[[Stage], Ask]] = {
-    "begin_passkey_registration": _caller(
-        lambda session: session.post("/passkeys/registration/options", json={})
-    ),
+REQUESTS: dict[str, Prepare] = {
+    "begin_passkey_registration": by_caller("POST", "/passkeys/registration/options", friendly_name="Laptop"),
     "finish_passkey_registration": _registration,
     "begin_passkey_sign_in": lambda stage: (
         lambda: stage.client.post("/passkeys/authentication/options", json={})
     ),
     "finish_passkey_sign_in": _sign_in,
     "confirm_reauthentication, passkey": _prove,
-    "list_passkeys": _passkey(lambda session, _path: session.get("/passkeys")),
-    "rename_passkey": _passkey(lambda session, path: session.patch(path, json={"friendly_name": "Laptop"})),
-    "delete_passkey": _passkey(lambda session, path: session.delete(path)),
-    "list_any_passkeys": _any_passkey(lambda client, path, _id: client.get(path, headers=ADMIN)),
-    "delete_any_passkey": _any_passkey(lambda client, path, id: client.delete(f"{path}/{id}", headers=ADMIN)),
-    "enrol_factor": _caller(lambda session: session.post("/factors", json={"factor_type": "totp"})),
-    "challenge_factor": _app(lambda session, known: session.post(f"/factors/{known[0].id}/challenge")),
-    "verify_factor": _app(
-        lambda session, known: session.post(f"/factors/{known[0].id}/verify", json=known[1])
+    "list_passkeys": _passkey(lambda session, _id: session.get("/passkeys")),
+    "rename_passkey": _passkey(
+        lambda session, id: session.patch(f"/passkeys/{id}", json={"friendly_name": "Laptop"})
     ),
+    "delete_passkey": _passkey(lambda session, id: session.delete(f"/passkeys/{id}")),
+    "list_any_passkeys": _passkey(lambda session, _id: _any(session, "GET", "passkeys")),
+    "delete_any_passkey": _passkey(lambda session, id: _any(session, "DELETE", f"passkeys/{id}")),
+    "enrol_factor": by_caller("POST", "/factors", factor_type="totp"),
+    "challenge_factor": _app(lambda session, app, _body: session.post(f"/factors/{app.id}/challenge")),
+    "verify_factor": _app(lambda session, app, body: session.post(f"/factors/{app.id}/verify", json=body)),
     "delete_factor": _raised(lambda session, app: session.delete(f"/factors/{app.id}")),
-    "list_any_factors": _any_factor(lambda client, path, _id: client.get(path, headers=ADMIN)),
-    "delete_any_factor": _any_factor(lambda client, path, id: client.delete(f"{path}/{id}", headers=ADMIN)),
+    "list_any_factors": _raised(lambda session, _app: _any(session, "GET", "factors")),
+    "delete_any_factor": _raised(lambda session, app: _any(session, "DELETE", f"factors/{app.id}")),
     "create_recovery_codes": _raised(lambda session, _app: session.post("/recovery_codes")),
     "get_recovery_codes": _raised(lambda session, _app: session.get("/recovery_codes")),
     "verify_recovery_code": _recovery_code,

@@ -36,14 +36,10 @@ class Replica(Postgres):
             str(find_programs() / "pg_basebackup"),
             "-D",
             str(directory / "postgres"),
-            "-R",
-            "-X",
-            "stream",
-            "-c",
-            "fast",
             "-d",
             primary.url,
         ]
+        backup += ["-R", "-X", "stream", "-c", "fast"]
         subprocess.run(backup, check=True, capture_output=True)
         # The backup includes the lock of the primary's socket, which is in its directory.
         (directory / "postgres" / ".s.PGSQL.5432.lock").unlink(missing_ok=True)

@@ -21,7 +21,7 @@ OPERATIONS = conversations.REQUESTS | factor_conversations.REQUESTS
 REQUESTS = OPERATIONS | console_conversations.REQUESTS
 # Rows that even a failed request may change: counters, the flow of a callback, and the challenge of a passkey.
 USED_UP = {"request_counts", "failure_counts", "oauth_flows", "factor_challenges"}
-LIMITS = (
+LIMITS: tuple[str, ...] = (
     "SIGNUP",
     "LOGIN",
     "RECOVER",
@@ -30,10 +30,8 @@ LIMITS = (
     "VERIFY",
     "REFRESH",
     "LOGOUT",
-    "USER_CHANGES",
-    "ADDRESS_CHANGES",
-    "CONSOLE",
 )
+LIMITS += ("USER_CHANGES", "ADDRESS_CHANGES", "CONSOLE")
 SEEN: Counter[str] = Counter()
 
 
@@ -56,18 +54,12 @@ def providers() -> Iterator[tuple[FakeProvider, Apple]]:
 @pytest.fixture(scope="module")
 def served(serve, conversation, providers) -> Iterator[Any]:
     """One worker that uses one connection for consecutive requests; limits are counted but never reached."""
-    limits = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in LIMITS} | {
-        "AUTH_RATE_LIMITS_ENABLED": "true"
-    }
+    limits = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in LIMITS}
+    limits["AUTH_RATE_LIMITS_ENABLED"] = "true"
     settings = {name: value for provider in providers for name, value in provider.settings().items()}
-    changes = {
-        "DATABASE_URL": conversation.url,
-        "AUTH_WORKERS": "1",
-        "AUTH_ANONYMOUS_ENABLED": "true",
-        "AUTH_DEV_INBOX": "true",
-        "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL": "true",
-    }
-    with serve(PATIENT_GUNICORN, **changes, **limits, **settings) as (_, client):
+    settings |= {"DATABASE_URL": conversation.url, "AUTH_WORKERS": "1", "AUTH_ANONYMOUS_ENABLED": "true"}
+    settings |= {"AUTH_DEV_INBOX": "true", "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL": "true"}
+    with serve(PATIENT_GUNICORN, **limits, **settings) as (_, client):
         yield client
 
 
@@ -102,14 +94,8 @@ def rows_of(everything: dict[str, list[Any]]) -> Counter[tuple[str, str]]:
 def effect(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> Counter[str]:
     """Return the number of added and removed rows of each table; a changed row counts as both."""
     old, new = rows_of(before), rows_of(after)
-    come, gone = (
-        Counter(table for table, _ in (new - old).elements()),
-        Counter(table for table, _ in (old - new).elements()),
-    )
-    return Counter(
-        {f"+{table}": many for table, many in come.items()}
-        | {f"-{table}": many for table, many in gone.items()}
-    )
+    added = Counter(f"+{table}" for table, _ in (new - old).elements())
+    return added + Counter(f"-{table}" for table, _ in (old - new).elements())
 
 
 def attempt(
@@ -141,6 +127,14 @@ def test_every_operation_has_a_request():
     assert {name.partition(",")[0] for name in OPERATIONS} | WITHOUT == operations
 
 
+def assert_all_or_nothing(stage, conversation, name, cut_at, whole, done, *, connects=False):
+    answer, left = attempt(stage, name, cut_at, conversation, connects=connects)
+    SEEN.update(["cuts", str(answer.status_code), "done" if left and left == done else "not done"])
+    where = f"{name}, cut at message {cut_at} of {whole.messages}: {left}, whole {done}"
+    # A request that got no answer from Postgres must be 503.
+    assert (answer.status_code, left in (Counter(), done)) == (503, True), where
+
+
 @pytest.mark.parametrize("name", REQUESTS)
 def test_connection_cut_at_any_message_leaves_all_or_nothing(stage, conversation, scale, name):
     whole, done = attempt(stage, name, 0, conversation, connects=False)
@@ -149,16 +143,9 @@ def test_connection_cut_at_any_message_leaves_all_or_nothing(stage, conversation
     assert "error=" not in whole.headers.get("Location", "")
     assert whole.messages > 0
     # The selection skips messages, different ones for each operation.
-    step = scale(1, 4)
-    for cut_at in range(1 + len(name) % step, whole.messages + 1, step):
-        answer, left = attempt(stage, name, cut_at, conversation, connects=False)
-        where = (
-            f"{name}, cut at message {cut_at} of {whole.messages}: {answer.status_code} {left}, whole {done}"
-        )
-        SEEN.update(["cuts", str(answer.status_code), "done" if left and left == done else "not done"])
-        assert left in (Counter(), done), where
-        # A request that got no answer from Postgres must be 503.
-        assert answer.status_code == 503, where
+    step = scale(1, 6)
+    for cut_at in range(1 + len(name) % min(step, whole.messages), whole.messages + 1, step):
+        assert_all_or_nothing(stage, conversation, name, cut_at, whole, done)
 
 
 def test_connection_cut_while_connecting_leaves_all_or_nothing(stage, conversation, scale):
@@ -166,7 +153,4 @@ def test_connection_cut_while_connecting_leaves_all_or_nothing(stage, conversati
     whole, done = attempt(stage, name, 0, conversation, connects=True)
     assert whole.status_code == 200
     for cut_at in range(1, whole.messages + 1, scale(1, 10)):
-        answer, left = attempt(stage, name, cut_at, conversation, connects=True)
-        SEEN.update(["cuts", str(answer.status_code), "done" if left and left == done else "not done"])
-        assert left in (Counter(), done)
-        assert answer.status_code == 503
+        assert_all_or_nothing(stage, conversation, name, cut_at, whole, done, connects=True)

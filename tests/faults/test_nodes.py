@@ -10,7 +10,7 @@ import pytest
 from tests.faults.clients import ADMIN
 from tests.faults.neighbours import PgBouncer, Replica, url_of_both
 from tests.faults.world import serves_again
-from tests.support.cast import PASSWORD, register, session_of, sign_in
+from tests.support.cast import PASSWORD, refresh, register, session_of, sign_in
 from tests.support.processes import PATIENT_GUNICORN, wait_until
 from tests.support.server import ServerClient, at_once
 
@@ -34,12 +34,7 @@ def test_two_nodes_can_start_concurrently_on_an_empty_database(world, note, scal
         person = register(one, ADMIN, ALICE)
         session = session_of(two, sign_in(two, ALICE))
         assert session.on(one).get("/user").json["id"] == person.id
-        assert (
-            one.post(
-                "/token?grant_type=refresh_token", json={"refresh_token": session.refresh_token}
-            ).status_code
-            == 200
-        )
+        assert refresh(one, session.refresh_token).status_code == 200
         for client, node in ((one, nodes[0]), (two, nodes[1])):
             client.close()
             node.__exit__(None, None, None)

@@ -36,9 +36,9 @@ class Operator:
 
     def __init__(self, world, url):
         self._directory = world.state_dir
-        own = {"HOME": "/", "AUTH_STATE_DIR": str(world.state_dir), "DATABASE_URL": world.postgres.url}
-        own |= {"AUTH_SERVICE_ROLE_KEY": ADMIN["apikey"], "AUTH_BASE_URL": url, "AUTH_SITE_URL": url}
-        self._environment = {"PATH": os.environ["PATH"], **own}
+        own = {"PATH": os.environ["PATH"], "HOME": "/", "AUTH_STATE_DIR": str(world.state_dir)}
+        own |= {"DATABASE_URL": world.postgres.url, "AUTH_SERVICE_ROLE_KEY": ADMIN["apikey"]}
+        self._environment = own | {"AUTH_BASE_URL": url, "AUTH_SITE_URL": url}
 
     def run(self, *arguments, status=0):
         command = [sys.executable, "-m", "auth.commands", *arguments]
@@ -52,24 +52,17 @@ class Operator:
         rows = [json.loads(line) for line in self.run("keys", "list", "--json").splitlines()]
         return [row for row in rows if row["kind"] == kind]
 
-    def checks(self, *names):
-        """Return the doctor's results for these checks; others may fail here."""
-        rows = [json.loads(line) for line in self.run("doctor", "--json", status=3).splitlines()]
-        return {row["check"]: row["status"] for row in rows if row["check"] in names}
-
     def let_time_pass(self, seconds):
         """Make the keys older, and wait until the processes have reread them."""
         for name in ("secret_key", "jwt_keys.json"):
             path = self._directory / name
-            text = re.sub(TIME, lambda at: older(at[0], seconds), path.read_text())
+            text = re.sub(
+                TIME, lambda at: keys.format_time(keys.parse_time(at[0]) - seconds), path.read_text()
+            )
             draft = path.with_name(f"{name}.draft")
             draft.write_text(text)
             os.replace(draft, path)
         time.sleep(KNOWN)
-
-
-def older(at, seconds):
-    return keys.format_time(keys.parse_time(at) - seconds)
 
 
 class Holders:
@@ -174,18 +167,14 @@ def test_keys_are_rotated_under_load(world, note):
                 "UPDATE sessions SET refreshed_at = refreshed_at - interval '10 minutes' WHERE id = %(id)s",
                 id=holders.alice.id,
             )
-            said = operator.run("explain", address("alice"))
-            assert "need an old secret key until they are refreshed" in said
             holders.use_everything(rows)
             assert kid_of(holders.alice) == new
             assert verified(holders.alice, cached_keys)["sub"] == holders.alice.user["id"]
             wait_until(serves_again(history))
 
             used = operator.keys("secret")[1]
-            assert "sessions" in operator.run("keys", "remove", used["id"], status=3)
-            assert "recovery codes" in used["needed_by"][-1]
-            assert "access tokens" in operator.run("keys", "remove", old, status=3)
-            assert operator.checks("keys", "key-age") == {"keys": "ok", "key-age": "ok"}
+            operator.run("keys", "remove", used["id"], status=3)
+            operator.run("keys", "remove", old, status=3)
         world.check(history)
 
         operator.let_time_pass(2 * 3600)

@@ -42,30 +42,12 @@ def run(server: ServerClient, directory: Path, name: str, *options: str) -> tupl
         CONFIGURATION.format(hooks=Path(__file__).parents[1] / "support" / "schemathesis_hooks.py")
     )
     seconds = os.environ.get("SCHEMATHESIS_SECONDS")
-    how_long = (
-        ["--max-time", seconds, "--generation-database", "none"]
-        if seconds
-        else ["--generation-deterministic", "--max-examples", "2"]
-    )
-    program = Path(sys.executable).with_name("st")
-    command = [
-        str(program),
-        "--config-file",
-        str(configuration),
-        "run",
-        str(OPENAPI),
-        "--url",
-        f"http://127.0.0.1:{server.port}",
-    ]
-    command += [
-        "--checks",
-        ",".join(CHECKS),
-        "--continue-on-failure",
-        "--no-shrink",
-        "--no-color",
-        *how_long,
-        *options,
-    ]
+    how_long = ["--generation-deterministic", "--max-examples", "2"]
+    if seconds:
+        how_long = ["--max-time", seconds, "--generation-database", "none"]
+    command = [str(Path(sys.executable).with_name("st")), "--config-file", str(configuration)]
+    command += ["run", str(OPENAPI), "--url", f"http://127.0.0.1:{server.port}", "--checks", ",".join(CHECKS)]
+    command += ["--continue-on-failure", "--no-shrink", "--no-color", *how_long, *options]
     done = subprocess.run(
         command,
         cwd=place,
