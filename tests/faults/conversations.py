@@ -95,12 +95,12 @@ def _public(method: str, path: str, **body: Any) -> Prepare:
     return prepare
 
 
-def _admin(method: str, path: str, find: Callable[[Stage], str] = lambda stage: "", **body: Any) -> Prepare:
+def _admin(method: str, path: str, below: Callable[[Stage], str] | None = None, **body: Any) -> Prepare:
     """Request something as an administrator: about Alice, or below a path that is made."""
 
     def prepare(stage: Stage) -> Ask:
         how: dict[str, Any] = {"json": body} if body else {}
-        target = find(stage) + path.format(id=stage.alice().id)
+        target = below(stage) + path if below else path.format(id=stage.alice().id)
         return lambda: stage.client.open(target, method, headers=ADMIN, **how)
 
     return prepare

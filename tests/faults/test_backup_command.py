@@ -32,26 +32,28 @@ pytestmark = [
 RECIPIENT, IDENTITY = age.new_identity()
 SETTINGS: dict[str, Any] = {"AUTH_DELIVER": "false", "AUTH_WORKERS": "1", "AUTH_BCRYPT_COST": "4"}
 DATABASES = "SELECT string_agg(datname, ',' ORDER BY datname) FROM pg_database"
+OTHER = "another key that only this environment has"
 SECRETS = ("secret_key", "service_role_key", "jwt_keys.json")
 
 
-def latchkey(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a separate process."""
-    return subprocess.run(
+def start(*arguments: object, **environment: str) -> subprocess.Popen[str]:
+    """Start a command line in a separate process."""
+    own = {"PATH": os.environ["PATH"], "HOME": "/", "AUTH_BACKUP_RECIPIENTS": RECIPIENT, **SETTINGS}
+    return subprocess.Popen(
         [sys.executable, "-m", "auth.commands", *map(str, arguments)],
         cwd=CHECKOUT,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": "/",
-            "AUTH_BACKUP_RECIPIENTS": RECIPIENT,
-            **SETTINGS,
-            **environment,
-        },
-        capture_output=True,
-        text=True,
+        env=own | environment,
         stdin=subprocess.DEVNULL,
-        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
+
+
+def latchkey(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    process = start(*arguments, **environment)
+    stdout, stderr = process.communicate(timeout=300)
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
 def restore(file: Path, state_dir: Path, *options: str, key: str = IDENTITY, **environment: str) -> Any:
@@ -70,7 +72,7 @@ def key_of(directory: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serving(directory: Path, **changes: str) -> Iterator[ServerClient]:
+def serving(directory: Path, **changes: Any) -> Iterator[ServerClient]:
     with (
         Service(directory, **{**SETTINGS, **changes}) as service,
         closing(ServerClient(service.port)) as client,
@@ -121,15 +123,12 @@ def origin(place) -> SimpleNamespace:
     )
 
 
-def test_backup_is_rehearsed_past_a_proxy_and_reports_what_it_contains(origin):
+def test_backup_is_rehearsed_past_a_proxy_and_shows_what_it_contains_but_no_secrets(origin):
     assert (origin.done.returncode, origin.done.stderr) == (0, "")
     told = json.loads(origin.done.stdout)
     assert re.fullmatch(r"latchkey-\d{8}T\d{6}Z\.age", origin.file.name)
     assert told["bytes"] == origin.file.stat().st_size
     assert (told["tables"]["users"], told["tables"]["sessions"]) == (1, 1)
-
-
-def test_neither_the_backup_nor_the_output_shows_secrets(origin):
     assert stat.S_IMODE(origin.file.stat().st_mode) == 0o600
     shown = origin.file.read_bytes() + origin.done.stdout.encode()
     for secret in [*secrets_of(origin.state_dir).values(), "alice@example.com", "CREATE TABLE"]:
@@ -141,47 +140,30 @@ def test_restore_is_refused_while_the_service_runs(origin):
     assert "is in use by a running service" in origin.refused.stderr
 
 
-@pytest.fixture(scope="module")
-def restored(origin, place) -> Iterator[SimpleNamespace]:
-    """A service on another port, with the restored backup."""
+def test_restore_elsewhere_brings_users_and_secrets_and_ends_sessions_links_and_messages(origin, place):
     state_dir = place / "elsewhere"
     done = restore(origin.file, state_dir)
     assert (done.returncode, done.stderr) == (0, "")
+    assert secrets_of(state_dir) == secrets_of(origin.state_dir)
+    kept = state_dir / "restored.env"
+    assert f"{kept} has the settings of the service" in done.stdout
+    assert "AUTH_JWT_AUDIENCE='it\\'s'" in kept.read_text().splitlines()
+    assert {stat.S_IMODE((state_dir / name).stat().st_mode) for name in (*SECRETS, kept.name)} == {0o600}
     with serving(state_dir, AUTH_JWT_AUDIENCE="it's") as client:
-        yield SimpleNamespace(state_dir=state_dir, client=client, text=done.stdout)
-
-
-class TestRestoreElsewhere:
-    def test_user_signs_in(self, restored):
-        assert sign_in(restored.client, "alice@example.com").status_code == 200
-
-    def test_secrets_are_those_of_the_backup(self, restored, origin):
-        assert secrets_of(restored.state_dir) == secrets_of(origin.state_dir)
-        assert {stat.S_IMODE((restored.state_dir / name).stat().st_mode) for name in SECRETS} == {0o600}
-
-    def test_settings_of_the_environment_are_kept_in_a_file(self, restored):
-        path = restored.state_dir / "restored.env"
-        assert f"{path} has the settings of the service" in restored.text
-        assert "AUTH_JWT_AUDIENCE='it\\'s'" in path.read_text().splitlines()
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-    def test_sessions_have_ended(self, restored, origin):
-        session: Session = origin.session.on(restored.client)
+        assert sign_in(client, "alice@example.com").status_code == 200
+        session: Session = origin.session.on(client)
         assert session.get("/user").status_code == 401
-        assert refresh(restored.client, session.refresh_token).status_code == 400
-
-    def test_links_are_void_and_waiting_messages_are_not_sent(self, restored, origin):
+        assert refresh(client, session.refresh_token).status_code == 400
         body = {"type": "magiclink", "token_hash": origin.link}
-        assert restored.client.post("/verify", json=body).status_code == 403
-        for number, query in (
+        assert client.post("/verify", json=body).status_code == 403
+        for expected, query in (
             (0, "SELECT count(*) FROM one_time_tokens"),
             (0, "SELECT count(*) FROM outbox WHERE outcome IS NULL"),
             (1, "SELECT count(*) FROM outbox WHERE outcome = 'void'"),
+            # The empty database from before is gone.
+            ("postgres,template0,template1", DATABASES),
         ):
-            assert value(restored.state_dir, query) == number
-
-    def test_empty_database_before_it_is_removed(self, restored):
-        assert value(restored.state_dir, DATABASES) == "postgres,template0,template1"
+            assert value(state_dir, query) == expected
 
 
 def test_restore_can_keep_sessions_and_waiting_messages(origin, place):
@@ -255,11 +237,12 @@ class TestUnusableFile:
         file, identity = place / "cut.age", place / "identity"
         file.write_bytes(origin.file.read_bytes()[:-1])
         identity.write_text(IDENTITY)
-        done = latchkey("backup", "verify", file, "--identity", identity)
-        assert (done.returncode, "it is truncated" in done.stderr) == (3, True)
-        done = latchkey("backup", "verify", origin.file, "--identity", identity)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "is good (users: 1, " in done.stdout
+        cut, whole = (
+            latchkey("backup", "verify", each, "--identity", identity) for each in (file, origin.file)
+        )
+        assert (cut.returncode, "it is truncated" in cut.stderr) == (3, True)
+        assert (whole.returncode, whole.stderr) == (0, "")
+        assert "is good (users: 1, " in whole.stdout
 
     def test_lost_rows_are_noticed_and_leave_no_database(self, origin, place):
         plaintext = b"".join(archive.read(origin.file, IDENTITY, lambda _: None))
@@ -284,8 +267,7 @@ def encrypted(plaintext: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", ["AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY"])
 def test_environment_without_the_key_of_the_backup_is_refused(origin, place, name):
-    other = "another key that only this environment has"
-    done = restore(origin.file, place / "conflicting", **{name: other})
+    done = restore(origin.file, place / "conflicting", **{name: OTHER})
     assert done.returncode == 1
     assert f"{name} is set, and lacks a key of the backup" in done.stderr
     assert not (place / "conflicting" / "postgres").exists()
@@ -317,9 +299,9 @@ class TestFiles:
         [
             ({"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}, 1, "DATABASE_URL: can't use the"),
             (
-                {"AUTH_SERVICE_ROLE_KEY": "another key that only this environment has"},
+                {"AUTH_SERVICE_ROLE_KEY": OTHER},
                 1,
-                "AUTH_SERVICE_ROLE_KEY: Is not what this database was last used with",
+                "AUTH_SERVICE_ROLE_KEY: Is not what this database was last",
             ),
             ({"AUTH_BACKUP_RECIPIENTS": ""}, 2, "AUTH_BACKUP_RECIPIENTS is not set"),
             (
@@ -352,7 +334,5 @@ class TestFiles:
 
     def test_backup_into_a_missing_directory_is_an_error(self, environment, tmp_path):
         done = latchkey("backup", tmp_path / "missing" / "file", **environment)
-        assert (done.returncode, done.stderr) == (
-            1,
-            f"Error: {tmp_path}/missing: No such file or directory.\n",
-        )
+        line = f"Error: {tmp_path}/missing: No such file or directory.\n"
+        assert (done.returncode, done.stderr) == (1, line)

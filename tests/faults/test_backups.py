@@ -1,12 +1,9 @@
 """Backups are taken while clients write, everything is destroyed, and restores are killed."""
 
 import json
-import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -19,19 +16,13 @@ from typing import Any
 
 import pytest
 
-from auth.backups import age
+from tests.faults.test_backup_command import key_of, latchkey, restore, serving, start
 from tests.support.cast import PASSWORD, Session, refresh, register, session_of, sign_in
-from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, Service, processes_of, wait_until
+from tests.support.processes import PATIENT_GUNICORN, processes_of, wait_until
 from tests.support.rows import Rows
 from tests.support.server import ServerClient
 
-RECIPIENT, IDENTITY = age.new_identity()
 CHANCE = random.Random(11)
-SETTINGS: dict[str, Any] = {
-    "AUTH_DELIVER": "false",
-    "AUTH_BCRYPT_COST": "4",
-    "AUTH_RATE_LIMITS_ENABLED": "false",
-}
 WRITERS = 4
 _HALF_DONE = """
 SELECT u.email
@@ -50,53 +41,26 @@ def place() -> Iterator[Path]:
         yield Path(directory).resolve()
 
 
-def start(state_dir: Path, command: str, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "auth.commands", command, *map(str, arguments)],
-        cwd=CHECKOUT,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": "/",
-            "AUTH_STATE_DIR": str(state_dir),
-            "AUTH_BACKUP_RECIPIENTS": RECIPIENT,
-            **SETTINGS,
-        },
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def run(process: subprocess.Popen[str]) -> str:
-    text, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, text
-    return text
-
-
 def back_up(state_dir: Path, *options: str) -> Path:
-    text = run(start(state_dir, "backup", state_dir.with_name("latchkey.age"), "--json", *options))
-    return Path(json.loads(text)["file"])
+    file = state_dir.with_name("latchkey.age")
+    done = latchkey("backup", file, "--json", *options, AUTH_STATE_DIR=str(state_dir))
+    assert done.returncode == 0, done.stderr
+    return Path(json.loads(done.stdout)["file"])
 
 
-def start_restore(file: Path, state_dir: Path) -> subprocess.Popen[str]:
-    identity = file.with_name("identity")
-    identity.write_text(IDENTITY)
-    return start(state_dir, "restore", file, "--identity", identity)
+def restore_whole(file: Path, state_dir: Path) -> None:
+    done = restore(file, state_dir)
+    assert done.returncode == 0, done.stderr
 
 
 @contextmanager
-def serving(state_dir: Path) -> Iterator[tuple[ServerClient, Rows]]:
+def served(state_dir: Path) -> Iterator[tuple[ServerClient, Rows]]:
+    settings: dict[str, Any] = {"AUTH_WORKERS": "2", "AUTH_RATE_LIMITS_ENABLED": "false"}
     with (
-        Service(state_dir, command=PATIENT_GUNICORN, **SETTINGS) as service,
-        closing(ServerClient(service.port)) as client,
+        serving(state_dir, command=PATIENT_GUNICORN, **settings) as client,
         closing(Rows(f"postgresql://postgres@/postgres?host={state_dir}/postgres")) as rows,
     ):
         yield client, rows
-
-
-def key_of(state_dir: Path) -> dict[str, str]:
-    return {"apikey": (state_dir / "service_role_key").read_text().strip()}
 
 
 class Writers:
@@ -131,17 +95,17 @@ class Writers:
 
 @pytest.mark.selection
 def test_backup_under_writes_has_every_acknowledged_row_and_no_half_transaction(place, note, scale):
-    times = scale(5, 2)
+    times = scale(5, 1)
     for number in range(times):
         origin, restored = place / f"a{number}", place / f"b{number}"
-        with serving(origin) as (client, _), Writers(client, key_of(origin)) as writers:
+        with served(origin) as (client, _), Writers(client, key_of(origin)) as writers:
             began = time.monotonic()
             file = back_up(origin)
             ended, total = time.monotonic(), len(writers.acknowledged)
             wait_until(lambda writers=writers, total=total: len(writers.acknowledged) > total + 5)  # type: ignore[misc]
         shutil.rmtree(origin)
-        run(start_restore(file, restored))
-        with serving(restored) as (client, rows):
+        restore_whole(file, restored)
+        with served(restored) as (client, rows):
             found = {row.email for row in rows.all("SELECT email FROM users")}
             before = {email for email, at in writers.acknowledged.items() if at < began}
             assert before - found == set()
@@ -159,27 +123,29 @@ def test_backup_under_writes_has_every_acknowledged_row_and_no_half_transaction(
 
 @pytest.mark.selection
 def test_killed_restore_leaves_the_old_state_or_the_whole_new_one(place, note, scale):
-    times = scale(30, 4)
+    times = scale(30, 2)
     target = place / "target"
-    with serving(place / "origin") as (client, _):
+    with served(place / "origin") as (client, _):
         register(client, key_of(place / "origin"), "restored@example.com")
         file = back_up(place / "origin", "--no-rehearsal")
-    with serving(target) as (client, _):
+    with served(target) as (client, _):
         session = register(client, key_of(target), "old@example.com").sign_in()
     began = time.monotonic()
     shutil.copytree(target, place / "copy")
-    run(start_restore(file, place / "copy"))
+    restore_whole(file, place / "copy")
     duration = time.monotonic() - began
     seen = {"old": 0, "new": 0}
     while seen["new"] == 0 and sum(seen.values()) < times:
-        process = start_restore(file, target)
+        process = start(
+            "restore", file, "--identity", target.with_name("identity"), AUTH_STATE_DIR=str(target)
+        )
         time.sleep(CHANCE.uniform(0.3, duration))
         process.send_signal(signal.SIGKILL)
         process.communicate()
         wait_until(lambda: not processes_of(target), 60)
         state, session = state_of(target, session)
         seen[state] += 1
-    run(start_restore(file, target))
+    restore_whole(file, target)
     assert state_of(target, session)[0] == "new"
     note(
         "a restore killed -9",
@@ -190,7 +156,7 @@ def test_killed_restore_leaves_the_old_state_or_the_whole_new_one(place, note, s
 
 def state_of(state_dir: Path, session: Session) -> tuple[str, Session]:
     """Start the service; return which of the two states it has, which must be whole, and the refreshed session."""
-    with serving(state_dir) as (client, rows):
+    with served(state_dir) as (client, rows):
         (user,) = rows.all("SELECT email FROM users")
         assert sign_in(client, user.email).status_code == 200
         response = refresh(client, session.refresh_token)

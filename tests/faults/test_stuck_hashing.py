@@ -18,7 +18,7 @@ from tests.support.processes import wait_until
 from tests.support.server import until_served
 from tests.support.wire import HOST, connect
 
-pytestmark = pytest.mark.selection
+IN_CI = pytest.mark.selection
 
 HANGING_GUNICORN = [sys.executable, "-m", "gunicorn", "wsgi:app", "--config", "tests/support/hanging.conf.py"]
 UNHEALTHY = unhealthy("Password hashing hangs; this process is being replaced")
@@ -50,7 +50,12 @@ def repeated(*acts: Callable[[], Any]) -> Iterator[list[list[Any]]]:
 
 # A loop is endless once it has had four seconds of CPU time, which takes a while on busy cores.
 @pytest.mark.parametrize(
-    ("hang", "seconds", "count"), [("Deadlock", NOTICED, 1), ("Polling", NOTICED, 2), ("Loop", 90, 2)]
+    ("hang", "seconds", "count"),
+    [
+        pytest.param("Deadlock", NOTICED, 1, marks=IN_CI),
+        ("Polling", NOTICED, 2),
+        pytest.param("Loop", 90, 2, marks=IN_CI),
+    ],
 )
 def test_worker_with_a_hanging_hash_is_replaced_while_others_are_served(
     serve, alice, bob, carol, hang, seconds, count
