@@ -9,8 +9,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import psycopg2
@@ -20,6 +21,7 @@ import pytest
 from auth.backups import age, archive
 from auth.context import EXTENSION
 from auth.keys import fingerprints
+from tests.support import oldest_release
 from tests.support.cast import Session, refresh, register, session_of, sign_in
 from tests.support.processes import CHECKOUT, Service
 from tests.support.server import ServerClient
@@ -194,9 +196,11 @@ def test_restore_over_a_service_keeps_its_database_under_another_name(origin, pl
 
 
 def test_backup_of_release_0_2_0_is_restored_with_its_passphrase(origin, place):
-    file = place / "old.age"
-    plaintext = b"".join(archive.read(origin.file, IDENTITY, lambda _: None))
-    file.write_bytes(pyrage.passphrase.encrypt(plaintext, "a passphrase"))
+    file, release = place / "old.age", oldest_release.unpack(place / "release")
+    old_age: Any = ModuleType("old_age")
+    SourceFileLoader("old_age", str(release / "auth/operations/age.py")).exec_module(old_age)
+    plaintext = archive.read(origin.file, IDENTITY, lambda _: None)
+    file.write_bytes(b"".join(old_age.encrypt(plaintext, "a passphrase")))
     assert restore(file, place / "old", key="a passphrase\n").returncode == 0
     assert secrets_of(place / "old") == secrets_of(origin.state_dir)
 

@@ -1,4 +1,5 @@
-"""The oldest release that an upgrade starts from: its SQL, read from the history of the checkout."""
+"""The oldest release that an upgrade starts from: its SQL and its encryption of backups, read from the history
+of the checkout."""
 
 import io
 import subprocess
@@ -12,7 +13,7 @@ from tests.support.processes import CHECKOUT
 
 
 def unpack(directory: Path) -> Path:
-    """Write the release's schema, functions, migrations and statements below a directory, and return it.
+    """Write the release's schema, functions, migrations, statements and `age.py` below a directory; return it.
 
     Skips the test without that commit: in an archive or a shallow clone.
     """
@@ -25,6 +26,7 @@ def unpack(directory: Path) -> Path:
         schema.OLDEST_COMMIT,
         "schema.sql",
         "sql",
+        "auth/operations/age.py",
     ]
     try:
         done = subprocess.run(command, capture_output=True, check=True)
