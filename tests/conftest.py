@@ -1,4 +1,4 @@
-"""Fixtures of all tests: a real Postgres, the application, a real server, a mailbox, and the cast.
+"""Fixtures of all tests: a real Postgres, the application, a real server, a mailbox, and users.
 
 Alice and Bob are users, Carol is an administrator, Mallory is a user and an attacker. Each has a confirmed
 email address and the password `PASSWORD`, and is signed in by tests only.
@@ -25,13 +25,13 @@ from flask import Flask
 gc.disable()
 # Modules with fixtures and hooks for all tests.
 pytest_plugins = [
-    "tests.support.hosts",
+    "tests.support.services",
     "tests.support.log_watch",
 ]
 # Before they are imported, so that their assertions are rewritten like those of the tests.
 pytest.register_assert_rewrite(
     "tests.support.answers",
-    "tests.support.cast",
+    "tests.support.users",
     "tests.support.contract",
     "tests.support.inbox",
     "tests.support.links",
@@ -48,16 +48,16 @@ from auth.settings.constants import statement_constants
 from auth.web import edge
 from sql import pool, schema
 from tests.support import log_watch, oldest_release
-from tests.support.cast import Person, register
 from tests.support.contract import CheckedClient
 from tests.support.hooks import Hooks
 from tests.support.http_target import HttpTarget
 from tests.support.inbox import Mailbox
 from tests.support.links import Outbox
-from tests.support.patience import PATIENCE
 from tests.support.processes import PATIENT_GUNICORN, Service
-from tests.support.rows import Rows
 from tests.support.server import ServerClient
+from tests.support.tables import Rows
+from tests.support.timeouts import PATIENCE
+from tests.support.users import Person, register
 
 BASE_URL = "http://localhost:8000"
 _numbers = itertools.count()

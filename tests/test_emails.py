@@ -7,7 +7,7 @@ import pytest
 from auth.addresses import InvalidAddress, canonical_email, canonical_phone
 from tests.support.answers import assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, sign_in
+from tests.support.users import PASSWORD, sign_in
 
 
 @cases(

@@ -10,11 +10,11 @@ import pytest
 from tests.support import factors
 from tests.support.answers import A_TIMESTAMP, assert_error
 from tests.support.authenticator import ES256, Key, encode
-from tests.support.cast import PASSWORD, Person, session_of
 from tests.support.factors import enrol, has_no_mail_proof, prove_mail_elsewhere, raised, set_up
 from tests.support.links import OTHER_PHONE, VERIFIER, WITH_CHALLENGE, follow, hand_in, press, type_in
 from tests.support.passkeys import register, sign_in
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, Person, session_of
 
 LOW = (403, "insufficient_aal")
 NEW = "Another-Horse-1"

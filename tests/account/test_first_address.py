@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error
-from tests.support.cast import Session, session_of, sign_up_anonymously
 from tests.support.factors import set_up
 from tests.support.links import OTHER_PHONE, PHONE, Outbox, press, type_in
 from tests.support.oauth import SITE
@@ -18,6 +17,7 @@ from tests.support.pages import Visitor
 from tests.support.passkeys import assertion, register
 from tests.support.passkeys import sign_in as sign_in_by_passkey
 from tests.support.server import at_once
+from tests.support.users import Session, session_of, sign_up_anonymously
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 MALLORY = "mallory@evil.example"

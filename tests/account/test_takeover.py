@@ -8,7 +8,6 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, register, session_of, sign_in
 from tests.support.links import (
     BROWSER,
     EXPIRED,
@@ -23,6 +22,7 @@ from tests.support.links import (
 )
 from tests.support.oauth import SITE, identities_of, link
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, register, session_of, sign_in
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 MALLORY = "mallory@evil.example"

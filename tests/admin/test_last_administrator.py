@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.answers import assert_error
-from tests.support.cast import register
 from tests.support.pages import Visitor
 from tests.support.server import at_once
+from tests.support.users import register
 
 ADMINISTRATORS = "SELECT count(*) FROM users WHERE role = 'admin'"
 

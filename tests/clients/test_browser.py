@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.support.browser import Browser
-from tests.support.cast import PASSWORD
 from tests.support.fake_provider import FakeProvider
 from tests.support.local_server import Handler, LocalServer
 from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_until
-from tests.support.rows import Rows
+from tests.support.tables import Rows
+from tests.support.users import PASSWORD
 
 HERE = Path(__file__).parent
 EXAMPLE = CHECKOUT / "examples" / "browser"

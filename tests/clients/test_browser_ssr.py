@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.support.browser import Browser
-from tests.support.cast import PASSWORD
 from tests.support.links import path
 from tests.support.local_server import Handler, LocalServer
+from tests.support.users import PASSWORD
 
 HERE = Path(__file__).parent
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -13,10 +13,10 @@ from supabase import ClientOptions
 from supabase_auth.errors import AuthWeakPasswordError
 
 from tests.conftest import SERVICE_ROLE_KEY
-from tests.support.cast import PASSWORD
 from tests.support.links import PHONE, SITE, press
 from tests.support.python_clients import HTTPX, refused
 from tests.support.server import at_once, served
+from tests.support.users import PASSWORD
 
 DIGITS = PHONE.removeprefix("+")
 DAVE = {"email": "dave@example.com", "password": PASSWORD}

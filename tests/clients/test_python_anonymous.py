@@ -7,13 +7,13 @@ import pytest
 
 from auth.context import EXTENSION
 from tests.conftest import new_app
-from tests.support.cast import PASSWORD
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import PHONE
 from tests.support.processes import free_port
 from tests.support.python_clients import refused
 from tests.support.server import ServerClient, served
 from tests.support.user_agent import UserAgent
+from tests.support.users import PASSWORD
 
 EMAIL = "dave@example.com"
 DIGITS = PHONE.removeprefix("+")

@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, token_response, user
-from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.commands import run_command, run_with_settings
 from tests.support.factors import set_up
 from tests.support.processes import CHECKOUT
+from tests.support.users import PASSWORD, session_of, sign_in
 
 CAROL = "carol@example.com"
 CONSOLE = "Sign in to the console: http://localhost:8000/console\n"

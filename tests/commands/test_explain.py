@@ -8,11 +8,11 @@ import pytest
 from auth.delivery.deliverer import Deliverer
 from tests.support.answers import assert_error
 from tests.support.audit import REQUEST_ID, SOMEWHERE, act, clear_history, refuse
-from tests.support.cast import PASSWORD, Session, session_of, sign_in
 from tests.support.commands import run_command, run_with_settings
 from tests.support.factors import set_up, verify
 from tests.support.links import PHONE, follow
 from tests.support.smtp_server import MailServer, sender
+from tests.support.users import PASSWORD, Session, session_of, sign_in
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 FROM = ", from 198.51.100.7 (Firefox on Linux)"

@@ -12,9 +12,9 @@ from auth.keys import fingerprints
 from auth.tokens import keys, signing_keys
 from auth.tokens.keys import format_time
 from tests.conftest import new_app, secret
-from tests.support.cast import Session, register, session_of, sign_in
 from tests.support.commands import run_command
 from tests.support.factors import set_up
+from tests.support.users import Session, register, session_of, sign_in
 
 A_DAY, AN_HOUR = 86_400, 3600
 OTHER = secret("other")

@@ -12,8 +12,8 @@ from auth.commands.common import failures
 from auth.files import replacing
 from auth.transfer import exporting
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, sign_in
 from tests.support.commands import run_command
+from tests.support.users import PASSWORD, sign_in
 
 
 @pytest.fixture

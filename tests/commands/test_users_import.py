@@ -6,8 +6,8 @@ import bcrypt
 import pytest
 
 from tests.support.answers import assert_error
-from tests.support.cast import PASSWORD, sign_in
 from tests.support.commands import run_command
+from tests.support.users import PASSWORD, sign_in
 
 WEAK = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
 DAVE, GOOGLE = "dave@example.com", {"provider": "google", "subject": "12"}

@@ -1,9 +1,9 @@
 import pytest
 
 from tests.support.browser import Browser, fill
-from tests.support.cast import PASSWORD
 from tests.support.factors import set_up
 from tests.support.pages import Visitor
+from tests.support.users import PASSWORD
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from urllib.parse import quote, urljoin
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.authenticator import Authenticator
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.factors import App, set_up
 from tests.support.links import SITE, follow
 from tests.support.pages import Visitor
 from tests.support.server import at_once
+from tests.support.users import PASSWORD
 
 PUBLIC_URL = "https://auth.example.com"
 

@@ -10,7 +10,7 @@ import pytest
 from auth.context import EXTENSION
 from tests.support.audit import act, clear_history
 from tests.support.cases import cases
-from tests.support.plans import analyze, plan_of
+from tests.support.query_plans import analyze, plan_of
 
 ALICE = "11111111-1111-1111-1111-111111111111"
 _BY_THE_KEY = {"actor": "service_role"}

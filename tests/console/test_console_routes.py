@@ -9,11 +9,11 @@ import pytest
 
 from auth.web import forms
 from tests.support.authenticator import Authenticator
-from tests.support.cast import Session
 from tests.support.contract import console_routes
 from tests.support.factors import App, set_up
 from tests.support.pages import Visitor
 from tests.support.passkeys import register as register_passkey
+from tests.support.users import Session
 from tests.test_contract import guard_of, layers
 
 PUBLIC_URL = "https://auth.example.com"

@@ -9,9 +9,9 @@ from tests.pages.test_accessibility import AXE, SCREENS, problems
 from tests.pages.test_stories import signed_in_with_new_passkey
 from tests.support import security_keys
 from tests.support.browser import Browser, fill
-from tests.support.cast import PASSWORD, Session
 from tests.support.factors import App, set_up
 from tests.support.hooks import verified
+from tests.support.users import PASSWORD, Session
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -7,7 +7,7 @@ import pytest
 from tests.support.cases import cases
 from tests.support.hooks import verified
 from tests.support.pages import words
-from tests.support.plans import analyze, plan_of
+from tests.support.query_plans import analyze, plan_of
 
 ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
 TICKED = {event.replace(".", "_"): "yes" for event in ALL}

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.console.test_console_routes import FIELDS, TABLES
-from tests.support.cast import PASSWORD
 from tests.support.contract import console_routes
+from tests.support.users import PASSWORD
 
 # What an act needs to have an effect.
 NEEDS = {

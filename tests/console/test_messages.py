@@ -6,11 +6,11 @@ import pytest
 
 from auth.delivery.deliverer import Deliverer
 from tests.support.answers import assert_ok
-from tests.support.cast import PASSWORD
 from tests.support.links import ON_ITS_WAY, VERIFIER, WITH_CHALLENGE, assert_signs_in, follow, query
 from tests.support.pages import Visitor
-from tests.support.plans import analyze, plan_of
+from tests.support.query_plans import analyze, plan_of
 from tests.support.smtp_server import MailServer, sender
+from tests.support.users import PASSWORD
 
 GERMAN = {"Accept-Language": "de"}
 

@@ -8,7 +8,7 @@ import pytest
 from auth.console import overview
 from auth.delivery import janitor
 from auth.web.routes import Refusal
-from tests.support.plans import analyze, plan_of
+from tests.support.query_plans import analyze, plan_of
 
 FAILED = "INSERT INTO outbox (id, channel, kind, outcome, finished_at) SELECT gen_random_uuid(), 'email', 'signup', %(outcome)s, now() - %(age)s::interval"
 

@@ -10,7 +10,7 @@ import pytest
 from auth.text.labels import quoted
 from tests.support.audit import act
 from tests.support.browser import Browser
-from tests.support.cast import register
+from tests.support.users import register
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -7,12 +7,12 @@ import pytest
 from auth.console.user_acts import USER_ACTS
 from tests.support.audit import clear_history
 from tests.support.cases import cases
-from tests.support.cast import register
 from tests.support.factors import set_up
 from tests.support.links import PHONE, assert_signs_in
 from tests.support.pages import Visitor, words
 from tests.support.passkeys import register as register_passkey
 from tests.support.server import at_once
+from tests.support.users import register
 
 CAROL = ("user", "carol@example.com")
 PROMOTION = "UPDATE users SET role = 'admin' WHERE id = %s"

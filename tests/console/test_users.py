@@ -10,10 +10,10 @@ import psycopg2
 import pytest
 
 from auth.console import user_search
-from tests.support.cast import register
 from tests.support.factors import set_up
 from tests.support.pages import Visitor
-from tests.support.plans import analyze, plan_of
+from tests.support.query_plans import analyze, plan_of
+from tests.support.users import register
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from auth.delivery.attempts import FIRST_PAUSE, LEASE, LONGEST_PAUSE
 from auth.delivery.deliverer import Deliverer
 from auth.senders.sender import Refused, TryLater
 from auth.settings.constants import GIVE_UP
-from tests.support.cast import PASSWORD
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
 from tests.support.server import at_once
 from tests.support.smtp_server import MailServer, sender
+from tests.support.users import PASSWORD
 
 DAY = 86_400
 DAVE = {"email": "dave@example.com", "password": PASSWORD}

@@ -8,8 +8,8 @@ import pytest
 from tests.support import passkeys
 from tests.support.answers import A_TIMESTAMP, A_UUID
 from tests.support.authenticator import Authenticator
-from tests.support.cast import PASSWORD, refresh, register
 from tests.support.contract import routes
+from tests.support.effects import EFFECTS, Scenario, effect
 from tests.support.factors import challenge, enrol, set_up
 from tests.support.links import (
     CHALLENGE,
@@ -23,7 +23,7 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.links import query as query_of
-from tests.support.stories import STORIES, World, story
+from tests.support.users import PASSWORD, refresh, register
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
@@ -34,78 +34,81 @@ WITHOUT_EVENTS = {("post", "/introspect"), ("post", "/link-identity"), ("post", 
 
 
 @pytest.fixture
-def world(service, service_role, outbox, database, google) -> World:
+def scenario(service, service_role, outbox, database, google) -> Scenario:
     google.person = {"sub": "alice-at-google", "email": ALICE, "email_verified": True}
-    return World(service, service.client, service_role, outbox, database, google)
+    return Scenario(service, service.client, service_role, outbox, database, google)
 
 
 # The headers of a caller, and the ids of what it has.
 Caller = tuple[dict[str, str], dict[str, str]]
 
 
-def by_anyone(world: World) -> Caller:
+def by_anyone(scenario: Scenario) -> Caller:
     return {}, {}
 
 
-def by_alice(world: World) -> Caller:
+def by_alice(scenario: Scenario) -> Caller:
     ids = {
-        "session_id": world.session().id,
-        "identity_id": world.database.one("SELECT id FROM identities").id,
+        "session_id": scenario.session().id,
+        "identity_id": scenario.database.one("SELECT id FROM identities").id,
     }
-    return world.session().authorization, ids
+    return scenario.session().authorization, ids
 
 
-def by_alice_after_two_days(world: World) -> Caller:
-    headers, ids = by_alice(world)
-    world.database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
+def by_alice_after_two_days(scenario: Scenario) -> Caller:
+    headers, ids = by_alice(scenario)
+    scenario.database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
     return headers, ids
 
 
-def by_alice_with_an_app(world: World) -> Caller:
-    app, session = set_up(world.session())
+def by_alice_with_an_app(scenario: Scenario) -> Caller:
+    app, session = set_up(scenario.session())
     return session.authorization, {"factor_id": app.id}
 
 
-def by_alice_with_a_passkey(world: World) -> Caller:
-    authenticator, passkey = passkeys.register(world.session())
-    return passkeys.sign_in(world.client, authenticator).authorization, {"passkey_id": passkey["id"]}
+def by_alice_with_a_passkey(scenario: Scenario) -> Caller:
+    authenticator, passkey = passkeys.register(scenario.session())
+    return passkeys.sign_in(scenario.client, authenticator).authorization, {"passkey_id": passkey["id"]}
 
 
-def by_alice_with_google(world: World) -> Caller:
-    assert world.alice.id
-    coming_back(world)()
-    google = world.database.value("SELECT id FROM identities WHERE provider = 'google'")
-    return world.session().authorization, {"identity_id": google}
+def by_alice_with_google(scenario: Scenario) -> Caller:
+    assert scenario.alice.id
+    coming_back(scenario)()
+    google = scenario.database.value("SELECT id FROM identities WHERE provider = 'google'")
+    return scenario.session().authorization, {"identity_id": google}
 
 
-def by_the_service_role(world: World) -> Caller:
-    return world.service_role, {}
+def by_the_service_role(scenario: Scenario) -> Caller:
+    return scenario.service_role, {}
 
 
-def by_the_service_role_about_an_app(world: World) -> Caller:
-    return world.service_role, by_alice_with_an_app(world)[1]
+def by_the_service_role_about_an_app(scenario: Scenario) -> Caller:
+    return scenario.service_role, by_alice_with_an_app(scenario)[1]
 
 
-def by_the_service_role_about_a_passkey(world: World) -> Caller:
-    return world.service_role, by_alice_with_a_passkey(world)[1]
+def by_the_service_role_about_a_passkey(scenario: Scenario) -> Caller:
+    return scenario.service_role, by_alice_with_a_passkey(scenario)[1]
 
 
-def by_the_service_role_to_nobody(world: World) -> Caller:
-    return world.service_role, {"user_id": "00000000-0000-0000-0000-000000000000"}
+def by_the_service_role_to_nobody(scenario: Scenario) -> Caller:
+    return scenario.service_role, {"user_id": "00000000-0000-0000-0000-000000000000"}
 
 
-def requests(caller: Callable[[World], Caller], *rows: tuple[str, Any, str, str]) -> None:
+def requests(caller: Callable[[Scenario], Caller], *rows: tuple[str, Any, str, str]) -> None:
     """Register stories of requests by a caller: route, body, events and acts of each."""
 
     def tell(route: str, body: Any, events: str, acts: str) -> None:
-        @story(route.partition("?")[0], events, acts)
-        def send(world: World) -> Callable[[], Any]:
-            known = {"user_id": world.alice.id, "webhook_id": world.database.value("SELECT id FROM webhooks")}
-            headers, ids = caller(world)
+        @effect(route.partition("?")[0], events, acts)
+        def send(scenario: Scenario) -> Callable[[], Any]:
+            known = {
+                "user_id": scenario.alice.id,
+                "webhook_id": scenario.database.value("SELECT id FROM webhooks"),
+            }
+            headers, ids = caller(scenario)
             for email, role in ((BOB, None), (CAROL, "admin")):
-                register(world.client, world.service_role, email, role)
+                register(scenario.client, scenario.service_role, email, role)
             method, path = route.format_map(known | ids).split()
-            return lambda: world.client.open(path, method=method.upper(), json=body, headers=headers)
+            return lambda: scenario.client.open(path, method=method.upper(), json=body, headers=headers)
 
         send.__name__ = f"{caller.__name__}: {route}"
 
@@ -215,10 +218,10 @@ def messages(route: str, use: Callable[[Any, Any], Any], *rows: tuple[str, str, 
     """Register stories of links and codes: kind of the message, events and acts of each."""
 
     def tell(kind: str, events: str, acts: str) -> None:
-        @story(route, events, acts)
-        def send(world: World) -> Callable[[], Any]:
-            sent = world.sent(kind)
-            return lambda: use(world.client, sent)
+        @effect(route, events, acts)
+        def send(scenario: Scenario) -> Callable[[], Any]:
+            sent = scenario.sent(kind)
+            return lambda: use(scenario.client, sent)
 
         send.__name__ = f"{route} of {kind}"
 
@@ -256,235 +259,237 @@ messages(
 
 
 def told_twice(route: str, events: str, acts: str, repeated: str) -> Callable[[Any], Any]:
-    """Register a story, and one in which its request is sent again, with no events but these acts."""
+    """Register a effect, and one in which its request is sent again, with no events but these acts."""
 
-    def tell(prepare: Callable[[World], Callable[[], Any]]) -> Callable[[World], Callable[[], Any]]:
-        @story(route, "", repeated)
-        def again(world: World) -> Callable[[], Any]:
-            act = prepare(world)
+    def tell(prepare: Callable[[Scenario], Callable[[], Any]]) -> Callable[[Scenario], Callable[[], Any]]:
+        @effect(route, "", repeated)
+        def again(scenario: Scenario) -> Callable[[], Any]:
+            act = prepare(scenario)
             act()
-            world.database.run("DELETE FROM failure_counts")
+            scenario.database.run("DELETE FROM failure_counts")
             return act
 
         again.__name__ = f"{prepare.__name__}_again"
-        return story(route, events, acts)(prepare)
+        return effect(route, events, acts)(prepare)
 
     return tell
 
 
 @told_twice("post /signup", "user.created", "user_created", "message_requested")
-def signing_up_with_a_challenge(world: World) -> Callable[[], Any]:
+def signing_up_with_a_challenge(scenario: Scenario) -> Callable[[], Any]:
     body = {"email": DAVE, "password": PASSWORD, **WITH_CHALLENGE}
-    return lambda: world.client.post("/signup", json=body)
+    return lambda: scenario.client.post("/signup", json=body)
 
 
 @told_twice("post /token", "", "", "")
-def refreshing(world: World) -> Callable[[], Any]:
-    return world.session().refresh
+def refreshing(scenario: Scenario) -> Callable[[], Any]:
+    return scenario.session().refresh
 
 
 @told_twice("post /token", "auth.login", "signed_in", "authorization_code_reused")
-def exchanging_a_code(world: World) -> Callable[[], Any]:
-    world.client.post("/magiclink", json={"email": world.alice.email, **WITH_CHALLENGE})
-    code = query_of(follow(world.client, "magiclink", world.outbox.last(kind="magiclink").token))["code"]
+def exchanging_a_code(scenario: Scenario) -> Callable[[], Any]:
+    scenario.client.post("/magiclink", json={"email": scenario.alice.email, **WITH_CHALLENGE})
+    code = query_of(follow(scenario.client, "magiclink", scenario.outbox.last(kind="magiclink").token))[
+        "code"
+    ]
     body = {"auth_code": code, "code_verifier": VERIFIER}
-    return lambda: world.client.post("/token?grant_type=pkce", json=body)
+    return lambda: scenario.client.post("/token?grant_type=pkce", json=body)
 
 
 @told_twice("post /admin/invite", "user.created", "user_created invited", "invited")
-def inviting(world: World) -> Callable[[], Any]:
-    return lambda: world.administer("POST", "/admin/invite", {"email": DAVE})
+def inviting(scenario: Scenario) -> Callable[[], Any]:
+    return lambda: scenario.administer("POST", "/admin/invite", {"email": DAVE})
 
 
 @told_twice("get /verify", "auth.login", "signed_in", "")
-def following_a_magic_link(world: World) -> Callable[[], Any]:
-    token = world.sent("magiclink").token
-    return lambda: follow(world.client, "magiclink", token)
+def following_a_magic_link(scenario: Scenario) -> Callable[[], Any]:
+    token = scenario.sent("magiclink").token
+    return lambda: follow(scenario.client, "magiclink", token)
 
 
 @told_twice("post /logout", "auth.logout", "signed_out", "")
-def logging_out(world: World) -> Callable[[], Any]:
-    session = world.session()
+def logging_out(scenario: Scenario) -> Callable[[], Any]:
+    session = scenario.session()
     return lambda: session.post("/logout")
 
 
 @told_twice("get /callback", "user.created auth.login", "user_created signed_in", "")
-def signing_in_with_a_provider_as_a_new_user(world: World) -> Callable[[], Any]:
-    return coming_back(world)
+def signing_in_with_a_provider_as_a_new_user(scenario: Scenario) -> Callable[[], Any]:
+    return coming_back(scenario)
 
 
-@story("post /resend", "", "message_requested")
-def requesting_another_link_of_a_sign_up(world: World) -> Callable[[], Any]:
-    signing_up_with_a_challenge(world)()
-    return lambda: world.client.post("/resend", json={"type": "signup", "email": DAVE})
+@effect("post /resend", "", "message_requested")
+def requesting_another_link_of_a_sign_up(scenario: Scenario) -> Callable[[], Any]:
+    signing_up_with_a_challenge(scenario)()
+    return lambda: scenario.client.post("/resend", json={"type": "signup", "email": DAVE})
 
 
-@story("get /verify", "user.updated", "email_confirmed")
-def following_a_link_for_a_code(world: World) -> Callable[[], Any]:
-    signing_up_with_a_challenge(world)()
-    token = world.outbox.last(DAVE, "signup").token
-    return lambda: follow(world.client, "signup", token)
+@effect("get /verify", "user.updated", "email_confirmed")
+def following_a_link_for_a_code(scenario: Scenario) -> Callable[[], Any]:
+    signing_up_with_a_challenge(scenario)()
+    token = scenario.outbox.last(DAVE, "signup").token
+    return lambda: follow(scenario.client, "signup", token)
 
 
-@story("put /admin/webhooks/{webhook_id}", "", "webhook_enabled")
-def enabling_a_webhook(world: World) -> Callable[[], Any]:
-    path = f"/admin/webhooks/{world.database.value('SELECT id FROM webhooks')}"
-    world.administer("PUT", path, {"disabled": True})
-    return lambda: world.administer("PUT", path, {"disabled": False})
+@effect("put /admin/webhooks/{webhook_id}", "", "webhook_enabled")
+def enabling_a_webhook(scenario: Scenario) -> Callable[[], Any]:
+    path = f"/admin/webhooks/{scenario.database.value('SELECT id FROM webhooks')}"
+    scenario.administer("PUT", path, {"disabled": True})
+    return lambda: scenario.administer("PUT", path, {"disabled": False})
 
 
-@story("post /token", "", "refresh_token_repeated")
-def refreshing_twice_from_elsewhere(world: World) -> Callable[[], Any]:
-    session = world.session()
+@effect("post /token", "", "refresh_token_repeated")
+def refreshing_twice_from_elsewhere(scenario: Scenario) -> Callable[[], Any]:
+    session = scenario.session()
     session.refresh()
-    return lambda: world.client.post(
+    return lambda: scenario.client.post(
         "/token?grant_type=refresh_token",
         json={"refresh_token": session.refresh_token},
         environ_overrides={"REMOTE_ADDR": "192.0.2.66"},
     )
 
 
-@story("post /token", "", "refresh_token_reused")
-def using_a_stolen_refresh_token(world: World) -> Callable[[], Any]:
-    session = world.session()
-    refresh(world.client, session.refreshed().refresh_token)
+@effect("post /token", "", "refresh_token_reused")
+def using_a_stolen_refresh_token(scenario: Scenario) -> Callable[[], Any]:
+    session = scenario.session()
+    refresh(scenario.client, session.refreshed().refresh_token)
     return session.refresh
 
 
-@story("post /reauthenticate", "", "reauthenticated")
-def reauthenticating_with_a_code(world: World) -> Callable[[], Any]:
-    session = world.session()
+@effect("post /reauthenticate", "", "reauthenticated")
+def reauthenticating_with_a_code(scenario: Scenario) -> Callable[[], Any]:
+    session = scenario.session()
     session.get("/reauthenticate")
-    nonce = world.outbox.last("alice@example.com", "reauthentication").code
+    nonce = scenario.outbox.last("alice@example.com", "reauthentication").code
     return lambda: session.post("/reauthenticate", json={"nonce": nonce})
 
 
-@story("get /verify", "user.updated", "change_undone")
-def following_the_undo_link(world: World) -> Callable[[], Any]:
-    hand_in(world.client, "email_change", world.sent("email_change").token)
-    token = world.outbox.last("erin@example.com", "email_changed").token
-    return lambda: follow(world.client, "undo", token)
+@effect("get /verify", "user.updated", "change_undone")
+def following_the_undo_link(scenario: Scenario) -> Callable[[], Any]:
+    hand_in(scenario.client, "email_change", scenario.sent("email_change").token)
+    token = scenario.outbox.last("erin@example.com", "email_changed").token
+    return lambda: follow(scenario.client, "undo", token)
 
 
-@story("post /verify", "user.updated auth.login", "password_changed signed_in")
-def recovering_with_a_password_chosen_by_an_administrator(world: World) -> Callable[[], Any]:
-    body = {"type": "recovery", "email": world.alice.email, "password": NEW_PASSWORD}
-    token = world.administer("POST", "/admin/generate_link", body).json["hashed_token"]
-    return lambda: hand_in(world.client, "recovery", token)
+@effect("post /verify", "user.updated auth.login", "password_changed signed_in")
+def recovering_with_a_password_chosen_by_an_administrator(scenario: Scenario) -> Callable[[], Any]:
+    body = {"type": "recovery", "email": scenario.alice.email, "password": NEW_PASSWORD}
+    token = scenario.administer("POST", "/admin/generate_link", body).json["hashed_token"]
+    return lambda: hand_in(scenario.client, "recovery", token)
 
 
-@story("put /user", "user.updated", "reauthenticated password_changed")
-def changing_the_password_with_a_code(world: World) -> Callable[[], Any]:
-    session = world.session()
-    world.database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
+@effect("put /user", "user.updated", "reauthenticated password_changed")
+def changing_the_password_with_a_code(scenario: Scenario) -> Callable[[], Any]:
+    session = scenario.session()
+    scenario.database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
     session.get("/reauthenticate")
-    nonce = world.outbox.last("alice@example.com", "reauthentication").code
+    nonce = scenario.outbox.last("alice@example.com", "reauthentication").code
     return lambda: session.put("/user", json={"password": NEW_PASSWORD, "nonce": nonce})
 
 
-@story("delete /sessions/{session_id}", "", "")
-def ending_a_session_of_another_user(world: World) -> Callable[[], Any]:
-    session = world.session()
-    other = register(world.client, world.service_role, "bob@example.com").sign_in()
+@effect("delete /sessions/{session_id}", "", "")
+def ending_a_session_of_another_user(scenario: Scenario) -> Callable[[], Any]:
+    session = scenario.session()
+    other = register(scenario.client, scenario.service_role, "bob@example.com").sign_in()
     return lambda: session.delete(f"/sessions/{other.id}")
 
 
-@story("put /admin/users/{user_id}", "user.updated", "unbanned")
-def lifting_a_ban(world: World) -> Callable[[], Any]:
-    world.change_alice(ban_duration="permanent")()
-    return world.change_alice(ban_duration=None)
+@effect("put /admin/users/{user_id}", "user.updated", "unbanned")
+def lifting_a_ban(scenario: Scenario) -> Callable[[], Any]:
+    scenario.change_alice(ban_duration="permanent")()
+    return scenario.change_alice(ban_duration=None)
 
 
-@story(
+@effect(
     "post /admin/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", "auth.login", "event_redelivered"
 )
-def redelivering_an_event(world: World) -> Callable[[], Any]:
-    world.session()
-    delivery = world.database.value(
+def redelivering_an_event(scenario: Scenario) -> Callable[[], Any]:
+    scenario.session()
+    delivery = scenario.database.value(
         "UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE kind = 'auth.login' RETURNING id"
     )
-    webhook = world.database.value("SELECT id FROM webhooks")
-    return lambda: world.administer("POST", f"/admin/webhooks/{webhook}/deliveries/{delivery}/redeliver")
+    webhook = scenario.database.value("SELECT id FROM webhooks")
+    return lambda: scenario.administer("POST", f"/admin/webhooks/{webhook}/deliveries/{delivery}/redeliver")
 
 
-def coming_back(world: World, **query: str) -> Callable[[], Any]:
+def coming_back(scenario: Scenario, **query: str) -> Callable[[], Any]:
     """Return the visit of a browser that a provider redirects back."""
-    browser = world.service.browser()
-    url = world.service.return_url(browser, "google", **query)
+    browser = scenario.service.browser()
+    url = scenario.service.return_url(browser, "google", **query)
     return lambda: browser.visit(url)
 
 
-@story("get /callback", "auth.login", "signed_in")
-def signing_in_with_a_provider(world: World) -> Callable[[], Any]:
-    coming_back(world)()
-    return coming_back(world)
+@effect("get /callback", "auth.login", "signed_in")
+def signing_in_with_a_provider(scenario: Scenario) -> Callable[[], Any]:
+    coming_back(scenario)()
+    return coming_back(scenario)
 
 
-@story("get /callback", "user.updated auth.login", "identity_linked signed_in")
-def signing_in_with_a_provider_that_knows_the_address(world: World) -> Callable[[], Any]:
-    assert world.alice.id
-    return coming_back(world)
+@effect("get /callback", "user.updated auth.login", "identity_linked signed_in")
+def signing_in_with_a_provider_that_knows_the_address(scenario: Scenario) -> Callable[[], Any]:
+    assert scenario.alice.id
+    return coming_back(scenario)
 
 
-@story("get /callback", "user.updated auth.login", "email_confirmed identity_linked signed_in")
-def signing_in_with_a_provider_that_proves_the_address(world: World) -> Callable[[], Any]:
-    world.client.post("/signup", json={"email": "alice@example.com", "password": PASSWORD})
-    return coming_back(world)
+@effect("get /callback", "user.updated auth.login", "email_confirmed identity_linked signed_in")
+def signing_in_with_a_provider_that_proves_the_address(scenario: Scenario) -> Callable[[], Any]:
+    scenario.client.post("/signup", json={"email": "alice@example.com", "password": PASSWORD})
+    return coming_back(scenario)
 
 
-@story("get /callback", "user.created", "user_created")
-def signing_in_with_a_provider_for_a_code(world: World) -> Callable[[], Any]:
-    return coming_back(world, code_challenge=CHALLENGE, code_challenge_method="s256")
+@effect("get /callback", "user.created", "user_created")
+def signing_in_with_a_provider_for_a_code(scenario: Scenario) -> Callable[[], Any]:
+    return coming_back(scenario, code_challenge=CHALLENGE, code_challenge_method="s256")
 
 
-@story("get /callback", "", "")
-def signing_in_with_a_provider_as_a_banned_user(world: World) -> Callable[[], Any]:
-    world.change_alice(ban_duration="1h")()
-    return coming_back(world)
+@effect("get /callback", "", "")
+def signing_in_with_a_provider_as_a_banned_user(scenario: Scenario) -> Callable[[], Any]:
+    scenario.change_alice(ban_duration="1h")()
+    return coming_back(scenario)
 
 
-@story("post /factors/{factor_id}/verify", "user.updated", "factor_added")
-def verifying_a_factor_for_the_first_time(world: World) -> Callable[[], Any]:
-    session = world.session()
+@effect("post /factors/{factor_id}/verify", "user.updated", "factor_added")
+def verifying_a_factor_for_the_first_time(scenario: Scenario) -> Callable[[], Any]:
+    session = scenario.session()
     app = enrol(session)
     body = {"challenge_id": challenge(session, app), "code": app.code()}
     return lambda: session.post(f"/factors/{app.id}/verify", json=body)
 
 
-@story("post /factors/{factor_id}/verify", "", "factor_verified")
-def verifying_a_factor_again(world: World) -> Callable[[], Any]:
-    app, session = set_up(world.session())
+@effect("post /factors/{factor_id}/verify", "", "factor_verified")
+def verifying_a_factor_again(scenario: Scenario) -> Callable[[], Any]:
+    app, session = set_up(scenario.session())
     body = {"challenge_id": challenge(session, app), "code": app.code()}
     return lambda: session.post(f"/factors/{app.id}/verify", json=body)
 
 
-@story("post /recovery_codes/verify", "", "recovery_code_used")
-def using_a_recovery_code(world: World) -> Callable[[], Any]:
-    _, session = set_up(world.session())
+@effect("post /recovery_codes/verify", "", "recovery_code_used")
+def using_a_recovery_code(scenario: Scenario) -> Callable[[], Any]:
+    _, session = set_up(scenario.session())
     code = session.post("/recovery_codes", json={}).json["codes"][0]
     return lambda: session.post("/recovery_codes/verify", json={"code": code})
 
 
-@story("post /passkeys/registration/verify", "user.updated", "passkey_added")
-def registering_a_passkey(world: World) -> Callable[[], Any]:
-    session = world.session()
+@effect("post /passkeys/registration/verify", "user.updated", "passkey_added")
+def registering_a_passkey(scenario: Scenario) -> Callable[[], Any]:
+    session = scenario.session()
     return lambda: passkeys.register_response(session, Authenticator())
 
 
-@story("post /passkeys/authentication/verify", "auth.login", "signed_in")
-def signing_in_by_a_passkey(world: World) -> Callable[[], Any]:
-    authenticator, _ = passkeys.register(world.session())
-    return lambda: passkeys.sign_in_response(world.client, authenticator)
+@effect("post /passkeys/authentication/verify", "auth.login", "signed_in")
+def signing_in_by_a_passkey(scenario: Scenario) -> Callable[[], Any]:
+    authenticator, _ = passkeys.register(scenario.session())
+    return lambda: passkeys.sign_in_response(scenario.client, authenticator)
 
 
-@pytest.mark.parametrize("story", STORIES, ids=str)
-def test_request_writes_exactly_these_events_and_acts(story, world):
-    act = story.prepare(world)
-    world.forget()
+@pytest.mark.parametrize("effect", EFFECTS, ids=str)
+def test_request_writes_exactly_these_events_and_acts(effect, scenario):
+    act = effect.prepare(scenario)
+    scenario.forget()
 
     act()
 
-    assert (world.events(), world.acts()) == (story.events, story.acts)
+    assert (scenario.events(), scenario.acts()) == (effect.events, effect.acts)
 
 
 def test_every_changing_route_has_a_story(app):
@@ -494,15 +499,15 @@ def test_every_changing_route_has_a_story(app):
         if method != "get" and not path.endswith("/callback")
     }
 
-    assert changing - {story.route for story in STORIES} == WITHOUT_EVENTS
+    assert changing - {effect.route for effect in EFFECTS} == WITHOUT_EVENTS
 
 
-def test_event_is_written_once_per_webhook_with_one_id(world, database):
-    alice = world.alice
+def test_event_is_written_once_per_webhook_with_one_id(scenario, database):
+    alice = scenario.alice
     database.run(
         "INSERT INTO webhooks (id, url, events, secret) VALUES (gen_random_uuid(), 'https://other.example.com/', '{auth.login}', '')"
     )
-    world.forget()
+    scenario.forget()
     alice.sign_in()
 
     rows = database.all("SELECT kind, recipient, variables, user_id FROM outbox WHERE channel = 'webhook'")
@@ -514,9 +519,9 @@ def test_event_is_written_once_per_webhook_with_one_id(world, database):
         assert row.variables["event_id"] == rows[0].variables["event_id"]
 
 
-def test_rollback_leaves_neither_an_event_nor_an_act(world, database):
-    session = world.session()
-    world.forget()
+def test_rollback_leaves_neither_an_event_nor_an_act(scenario, database):
+    session = scenario.session()
+    scenario.forget()
     # The notice is written last.
     database.run("ALTER TABLE outbox ADD CONSTRAINT no_notices CHECK (kind <> 'password_changed') NOT VALID")
     try:
@@ -524,5 +529,5 @@ def test_rollback_leaves_neither_an_event_nor_an_act(world, database):
     finally:
         database.run("ALTER TABLE outbox DROP CONSTRAINT no_notices")
 
-    assert (world.events(), world.acts()) == ([], [])
-    assert world.alice.try_to_sign_in().status_code == 200
+    assert (scenario.events(), scenario.acts()) == ([], [])
+    assert scenario.alice.try_to_sign_in().status_code == 200

@@ -8,11 +8,11 @@ import pytest
 
 from auth.delivery import janitor
 from auth.delivery.deliverer import Deliverer
-from tests.support.cast import PASSWORD
 from tests.support.deliverers import RunningDeliverer
 from tests.support.links import OTHER_PHONE, PHONE, assert_signs_in
-from tests.support.plans import STATEMENTS, analyze, plan_of
 from tests.support.processes import wait_until
+from tests.support.query_plans import STATEMENTS, analyze, plan_of
+from tests.support.users import PASSWORD
 
 DAY = 86_400
 MANY = 20_000

@@ -7,9 +7,9 @@ its owner from a link.
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
-from tests.support.cast import PASSWORD, session_of
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, assert_signs_in, later, type_in
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, session_of
 
 NETWORK, ELSEWHERE, THIRD = (
     {"REMOTE_ADDR": address} for address in ("198.51.100.1", "203.0.113.1", "192.0.2.1")

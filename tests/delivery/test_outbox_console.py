@@ -7,9 +7,9 @@ import pytest
 from auth.delivery.deliverer import Deliverer
 from auth.senders.sender import ConsoleSender
 from tests.conftest import secret
-from tests.support.cast import PASSWORD
 from tests.support.deliverers import deliver_due
 from tests.support.inbox import Mailbox
+from tests.support.users import PASSWORD
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 

@@ -16,11 +16,11 @@ from auth.senders.sender import Refused, TryLater
 from auth.settings.constants import GIVE_UP
 from tests.conftest import secret
 from tests.support.answers import A_TIMESTAMP
-from tests.support.cast import register
 from tests.support.deliverers import deliver_due
 from tests.support.hooks import ALICE, DAY, Hooks, events_at, verified
 from tests.support.http_target import HttpTarget
 from tests.support.processes import free_port
+from tests.support.users import register
 
 OLD, NEW = secret("old"), secret("new")
 

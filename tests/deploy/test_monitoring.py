@@ -10,10 +10,10 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import SERVICE_ROLE_KEY
-from tests.support.cast import PASSWORD
 from tests.support.metered import Metered
 from tests.support.processes import CHECKOUT, wait_until
 from tests.support.programs import find_program
+from tests.support.users import PASSWORD
 
 ALERTS = CHECKOUT / "deploy" / "prometheus" / "alerts.yml"
 DASHBOARD = json.loads((CHECKOUT / "deploy" / "grafana-dashboard.json").read_text())

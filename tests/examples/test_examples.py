@@ -18,11 +18,11 @@ from joserfc import jwk
 
 from auth.context import EXTENSION
 from tests.conftest import SERVICE_ROLE_KEY, new_app
-from tests.support.cast import Session, register, session_of, sign_in
 from tests.support.factors import raised, set_up
 from tests.support.forwarder import Forwarder
 from tests.support.processes import CHECKOUT, free_port, wait_until
 from tests.support.server import ServerClient, served
+from tests.support.users import Session, register, session_of, sign_in
 
 EXAMPLES = CHECKOUT / "examples"
 NODE = shutil.which("node")

@@ -11,8 +11,8 @@ from typing import Any
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.faults.history import Held, History, Person, State, Unanswered
 from tests.faults.mail import Post
-from tests.support.cast import PASSWORD, session_of
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, session_of
 
 ADMIN = {"apikey": SERVICE_ROLE_KEY}
 # The number of threads that compete for a single-use secret.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auth.operations.embedded_postgres import EmbeddedPostgresError
-from tests.faults.world import World
+from tests.faults.deployment import Deployment
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ def scale(request: Any) -> Callable[[int, int], int]:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def deployment() -> Iterator[Deployment]:
     if not Path("/proc/self/task").exists():
         pytest.skip("NO FAULT IS TESTED: this looks for processes in /proc, which only Linux has")
     try:
-        with World() as made:
+        with Deployment() as made:
             yield made
     except EmbeddedPostgresError as error:
         pytest.skip(f"NO FAULT IS TESTED: {error}")

@@ -7,8 +7,8 @@ from typing import Any
 from auth.web import forms
 from tests.faults.clients import ADMIN
 from tests.faults.conversations import CAROL, Ask, Prepare, Stage
-from tests.support.cast import register
 from tests.support.factors import App, set_up
+from tests.support.users import register
 
 
 def _operator(stage: Stage) -> tuple[App, Callable[..., Any]]:

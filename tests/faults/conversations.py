@@ -11,10 +11,10 @@ import httpx
 
 from tests.faults.clients import ADMIN
 from tests.support import links
-from tests.support.cast import PASSWORD, Person, Session, refresh, register, sign_in, sign_up_anonymously
 from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
-from tests.support.rows import Rows
+from tests.support.tables import Rows
+from tests.support.users import PASSWORD, Person, Session, refresh, register, sign_in, sign_up_anonymously
 
 Ask = Callable[[], Any]
 Prepare = Callable[["Stage"], Ask]

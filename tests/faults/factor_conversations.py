@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 from tests.faults.clients import ADMIN
 from tests.faults.conversations import Ask, Prepare, Stage, by_caller
 from tests.support.authenticator import Authenticator
-from tests.support.cast import Session
 from tests.support.factors import challenge, enrol, raised
 from tests.support.passkeys import assertion, register_response, sign_in
+from tests.support.users import Session
 
 
 def _authenticator(stage: Stage) -> Authenticator:

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import httpx
 
-from tests.support.cast import Session
 from tests.support.server import ServerClient
+from tests.support.users import Session
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 from tests.faults.history import History, Person, State
 from tests.faults.mail import Post
-from tests.support.cast import refresh, sign_in
 from tests.support.processes import wait_until
-from tests.support.rows import Rows
+from tests.support.tables import Rows
+from tests.support.users import refresh, sign_in
 
 # The number of persons that are also checked over HTTP; the rows of all are checked.
 ASKED = 150

@@ -5,7 +5,7 @@ import threading
 from typing import Any, Self
 
 from tests.support.smtp_server import MailServer
-from tests.support.ways import Way
+from tests.support.tcp_proxy import TcpProxy
 
 _ID = re.compile(r"<([0-9a-f-]{36})@")
 
@@ -21,12 +21,12 @@ class Post:
 
     def __enter__(self) -> Self:
         self._server.__enter__()
-        self.way = Way(("127.0.0.1", self._server.port))
+        self.way = TcpProxy(("127.0.0.1", self._server.port))
         self.url = f"smtp://127.0.0.1:{self.way.port}"
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.way.end()
+        self.way.close()
         self._server.__exit__()
 
     def restore(self) -> None:

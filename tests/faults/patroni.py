@@ -107,7 +107,7 @@ class Node:
 
 
 class Cluster:
-    """A primary and a synchronous replica, inside the context. It stands in for the Postgres of a world."""
+    """A primary and a synchronous replica, inside the context. It stands in for the Postgres of a deployment."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(mode=0o755)

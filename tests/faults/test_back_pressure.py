@@ -18,14 +18,14 @@ from structlog.testing import capture_logs
 from auth.context import EXTENSION
 from auth.views.token import GRANTS
 from auth.web.edge import PREFIX
-from tests.support import wire
+from tests.support import raw_http
 from tests.support.answers import assert_error
-from tests.support.cast import PASSWORD, sign_in
 from tests.support.contract import routes
-from tests.support.crowd import crowd
+from tests.support.full_queue import full_queue
 from tests.support.processes import Service, UnfinishedRequest, children_of
+from tests.support.raw_http import HOST
 from tests.support.server import ServerClient, at_once
-from tests.support.wire import HOST
+from tests.support.users import PASSWORD, sign_in
 
 pytestmark = pytest.mark.selection
 
@@ -67,7 +67,7 @@ def status(connection: HTTPConnection, method: str, path: str, body: str | None 
 def test_full_queue_refuses_before_anything_is_counted(path, body, make_app):
     app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
     parts = app.extensions[EXTENSION]
-    with crowd(parts.passwords):
+    with full_queue(parts.passwords):
         before = parts.db.statements_run
         response = app.test_client().post(path, json=body)
         assert_error(response, 503, "service_unavailable", QUEUE_IS_FULL)
@@ -80,7 +80,7 @@ def test_full_queue_refuses_only_sign_ins_and_sign_ups(make_app):
     app = make_app()
     client = app.test_client()
     refused = []
-    with crowd(app.extensions[EXTENSION].passwords):
+    with full_queue(app.extensions[EXTENSION].passwords):
         for method, path, _ in routes(app):
             for query in [f"?grant_type={grant}" for grant in GRANTS] if path == "/token" else [""]:
                 target = re.sub(r"{\w+}", str(UUID(int=1)), path) + query
@@ -92,7 +92,7 @@ def test_full_queue_refuses_only_sign_ins_and_sign_ups(make_app):
 
 def test_full_queue_is_logged_at_most_once_a_second(make_app):
     app = make_app()
-    with crowd(app.extensions[EXTENSION].passwords), capture_logs() as logs:
+    with full_queue(app.extensions[EXTENSION].passwords), capture_logs() as logs:
         began = time.monotonic()
         for _ in range(40):
             assert sign_in(app.test_client(), "alice@example.com").status_code == 503
@@ -114,18 +114,20 @@ class TestTheService:
         assert {response.headers["Retry-After"] for response in responses if response.status == 503} == {"2"}
 
     def test_queued_sign_in_is_checked_when_its_client_half_closes_the_connection(self, slow_service):
-        with wire.connect(
+        with raw_http.connect(
             slow_service.port,
             POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(LOG_IN) + LOG_IN.encode(),
         ) as connection:
             connection.shutdown(socket.SHUT_WR)
-            assert [reply.status for reply in wire.read(connection)] == [401]
+            assert [reply.status for reply in raw_http.read(connection)] == [401]
 
     @pytest.mark.parametrize("announced", [b"Transfer-Encoding: chunked", b"Content-Length: 70000"])
     def test_slow_bodies_do_not_fill_the_queue(self, slow_service, announced):
         with ExitStack() as stack, connect(slow_service) as connection:
             for _ in range(300):
-                stack.enter_context(wire.connect(slow_service.port, POST + announced + b"\r\n\r\n" + b" "))
+                stack.enter_context(
+                    raw_http.connect(slow_service.port, POST + announced + b"\r\n\r\n" + b" ")
+                )
             time.sleep(0.3)  # until they have arrived
             assert status(connection, "POST", "/login-admin", LOG_IN) == 401
 

@@ -22,9 +22,9 @@ from auth.backups import age, archive
 from auth.context import EXTENSION
 from auth.keys import fingerprints
 from tests.support import oldest_release
-from tests.support.cast import Session, refresh, register, session_of, sign_in
 from tests.support.processes import CHECKOUT, Service
 from tests.support.server import ServerClient
+from tests.support.users import Session, refresh, register, session_of, sign_in
 
 pytestmark = [
     pytest.mark.selection,

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from tests.faults.test_backup_command import key_of, latchkey, restore, serving, start
-from tests.support.cast import PASSWORD, Session, refresh, register, session_of, sign_in
 from tests.support.processes import PATIENT_GUNICORN, processes_of, wait_until
-from tests.support.rows import Rows
 from tests.support.server import ServerClient
+from tests.support.tables import Rows
+from tests.support.users import PASSWORD, Session, refresh, register, session_of, sign_in
 
 CHANCE = random.Random(11)
 WRITERS = 4

@@ -4,7 +4,7 @@ import uuid
 
 from tests.faults import invariants
 from tests.support.processes import PATIENT_GUNICORN, wait_until
-from tests.support.rows import Rows
+from tests.support.tables import Rows
 
 # A change to the rows behind the service's back, and the violation that must be reported.
 SABOTAGE = {
@@ -44,9 +44,9 @@ SABOTAGE = {
 }
 
 
-def test_checker_finds_every_kind_of_damage(world):
-    with world.service(PATIENT_GUNICORN) as service:
-        rows = Rows(world.postgres.url)
+def test_checker_finds_every_kind_of_damage(deployment):
+    with deployment.service(PATIENT_GUNICORN) as service:
+        rows = Rows(deployment.postgres.url)
 
         def there_is_enough() -> bool:
             """Return whether each kind of row exists, and will after the three active users end their sessions."""
@@ -57,14 +57,14 @@ def test_checker_finds_every_kind_of_damage(world):
             )
             return history.answered() > 300 and refreshed > 3 and banned > 0
 
-        with world.load(service, clients_count=3) as history:
+        with deployment.load(service, clients_count=3) as history:
             wait_until(there_is_enough, 240)
         wait_until(lambda: rows.count("outbox", "outcome IS NULL") == 0, 30)
         rows.run("CREATE SCHEMA kept")
         tables = ("users", "identities", "sessions", "outbox")
         for table in tables:
             rows.run(f"CREATE TABLE kept.{table} AS SELECT * FROM public.{table}")
-        invariants.check(history, world.post, rows)
+        invariants.check(history, deployment.post, rows)
         missed = []
         for name, (statement, said) in SABOTAGE.items():
             # The last check refreshed and ended sessions: restore the rows.
@@ -73,7 +73,7 @@ def test_checker_finds_every_kind_of_damage(world):
                 rows.run(f"INSERT INTO public.{table} SELECT * FROM kept.{table}")
             assert rows.run(statement) > 0, name
             try:
-                invariants.check(history, world.post, rows)
+                invariants.check(history, deployment.post, rows)
             except AssertionError as error:
                 if said not in str(error):
                     missed.append(f"{name}: {error}")
@@ -84,8 +84,8 @@ def test_checker_finds_every_kind_of_damage(world):
     assert not missed, "\n".join(missed)
 
 
-def test_checker_finds_a_secret_that_works_twice(world):
-    with world.service(PATIENT_GUNICORN) as service, world.load(service) as history:
+def test_checker_finds_a_secret_that_works_twice(deployment):
+    with deployment.service(PATIENT_GUNICORN) as service, deployment.load(service) as history:
         token = str(uuid.uuid4())
         history.note_spent(token, 1)
         history.note_spent(token, 1)

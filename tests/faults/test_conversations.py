@@ -11,7 +11,7 @@ import pytest
 from tests.faults import console_conversations, conversations, factor_conversations
 from tests.faults.clients import ADMIN
 from tests.faults.conversations import WITHOUT, Stage
-from tests.faults.ways import Conversation
+from tests.faults.message_proxy import Conversation
 from tests.support.contract import description
 from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.processes import PATIENT_GUNICORN
@@ -39,7 +39,7 @@ SEEN: Counter[str] = Counter()
 def conversation(database_url) -> Iterator[Conversation]:
     made = Conversation(database_url)
     yield made
-    made.end()
+    made.close()
 
 
 @pytest.fixture(scope="module")

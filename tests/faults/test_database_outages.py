@@ -23,10 +23,10 @@ from sql import Database, schema
 from sql.pool import CHECKOUT_DEADLINE, DEADLINE, SIZE, Pool
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import assert_error, unhealthy
-from tests.support.cast import PASSWORD, Session, register, sign_in
 from tests.support.postgres import Postgres
 from tests.support.processes import free_port, wait_until
 from tests.support.server import ServerClient, at_once
+from tests.support.users import PASSWORD, Session, register, sign_in
 
 pytestmark = pytest.mark.selection
 # The seconds within which a request must get a response, and the slack for a noisy machine.

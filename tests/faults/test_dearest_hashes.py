@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.passwords.test_simultaneous_log_ins import dearest, give
-from tests.support.cast import sign_in
 from tests.support.server import ServerClient, at_once, until_served
+from tests.support.users import sign_in
 
 pytestmark = pytest.mark.selection
 

@@ -15,10 +15,10 @@ import pytest
 
 from auth.operations.delivery_process import DeliveryProcess
 from auth.settings.state import METRICS_SLOT
-from tests.support.cast import PASSWORD
 from tests.support.outbox import Outbox
 from tests.support.processes import CHECKOUT, Service, children_of, is_running, wait_until
 from tests.support.smtp_server import BadMailServer, MailServer
+from tests.support.users import PASSWORD
 
 pytestmark = [
     pytest.mark.selection,

@@ -12,12 +12,12 @@ import pytest
 
 from tests.faults import invariants
 from tests.faults.clients import ADMIN
+from tests.faults.deployment import serves_again
 from tests.faults.test_under_load import serving
-from tests.faults.world import serves_again
 from tests.support.http_target import HttpTarget
 from tests.support.processes import wait_until
-from tests.support.rows import Rows
 from tests.support.server import ServerClient
+from tests.support.tables import Rows
 
 pytestmark = pytest.mark.selection
 CHANCE = random.Random(5)
@@ -91,24 +91,24 @@ def wrong_events(rows: Rows, target: HttpTarget) -> list[str]:
     return wrong
 
 
-def test_faulty_webhook_and_killed_processes_lose_no_event(world, note, scale):
+def test_faulty_webhook_and_killed_processes_lose_no_event(deployment, note, scale):
     faults: list[tuple[str, int]] = [("hang", 200), ("drip", 200), ("close", 200), ("", 500), ("", 302)]
     kills = scale(30, 2)
-    with HttpTarget() as target, world.service() as service:
+    with HttpTarget() as target, deployment.service() as service:
         client: Any = ServerClient(service.port)
         assert (
             client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN).status_code
             == 200
         )
         client.close()
-        rows = Rows(world.postgres.url)
+        rows = Rows(deployment.postgres.url)
 
         def wait_until_reached(seconds: float) -> None:
             target.reached.clear()
             rows.run("UPDATE webhooks SET retry_at = NULL")
             target.reached.wait(seconds)
 
-        with world.load(service) as history:
+        with deployment.load(service) as history:
             for target.behaviour, target.status in faults:
                 wait_until_reached(scale(20, 2))
                 wait_until(serves_again(history))
@@ -121,7 +121,7 @@ def test_faulty_webhook_and_killed_processes_lose_no_event(world, note, scale):
                 os.kill(delivery, signal.SIGKILL)
                 os.kill(worker, signal.SIGKILL)
                 wait_until(serves_again(history), 30)
-        world.check(history)
+        deployment.check(history)
         # The check itself has signed in some users.
         invariants.deliver_all(rows)
         wrong = wrong_events(rows, target)

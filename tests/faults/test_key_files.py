@@ -17,11 +17,11 @@ from auth.settings import kept_secrets
 from auth.tokens import signing_keys
 from tests.conftest import secret
 from tests.faults.test_run import both_workers_of, workers_of
-from tests.support.cast import Session, sign_up_anonymously
 from tests.support.commands import run_with_settings
 from tests.support.processes import Service, wait_until
-from tests.support.rows import Rows
 from tests.support.server import ServerClient, at_once
+from tests.support.tables import Rows
+from tests.support.users import Session, sign_up_anonymously
 
 pytestmark = [
     pytest.mark.selection,
@@ -37,16 +37,18 @@ OTHERS |= {"AUTH_JWT_SECRET": secret("other")}
 
 
 @pytest.fixture
-def settings(world) -> dict[str, Any]:
+def settings(deployment) -> dict[str, Any]:
     """The settings of a service with its own state directory."""
-    return {"AUTH_ANONYMOUS_ENABLED": "true", "DATABASE_URL": world.postgres.url}
+    return {"AUTH_ANONYMOUS_ENABLED": "true", "DATABASE_URL": deployment.postgres.url}
 
 
 @pytest.fixture(params=["embedded", "DATABASE_URL"])
 def either(request) -> dict[str, Any]:
     """The settings for each kind of database."""
     return (
-        {} if request.param == "embedded" else {"DATABASE_URL": request.getfixturevalue("world").postgres.url}
+        {}
+        if request.param == "embedded"
+        else {"DATABASE_URL": request.getfixturevalue("deployment").postgres.url}
     )
 
 
@@ -178,14 +180,14 @@ class TestReload:
             assert published_keys(service) == [new]
             assert (session.get("/user").status_code, session.refresh().status_code) == (200, 200)
 
-    def test_foreign_keys_keep_the_workers_while_postgres_is_down(self, new_state_dir, world, settings):
+    def test_foreign_keys_keep_the_workers_while_postgres_is_down(self, new_state_dir, deployment, settings):
         with running(new_state_dir, **settings) as (service, session):
             before = kept(new_state_dir)
             put_back(new_state_dir, FOREIGN)
-            world.postgres.stop()
+            deployment.postgres.stop()
             assert refuses_to_reload(service, "DATABASE_URL: can't use the database: ", "")
             put_back(new_state_dir, before)
-            world.postgres.start()
+            deployment.postgres.start()
             wait_until(lambda: session.refresh().status_code == 200)
             reload(service)
 
@@ -280,22 +282,22 @@ class TestStart:
             assert everything_in(new_state_dir) == before
             assert first.get("/health")[0] == 200
 
-    def test_database_of_another_deployment_is_not_migrated(self, new_state_dir, world):
-        url: dict[str, Any] = {"DATABASE_URL": world.postgres.url}
+    def test_database_of_another_deployment_is_not_migrated(self, new_state_dir, deployment):
+        url: dict[str, Any] = {"DATABASE_URL": deployment.postgres.url}
         with Service(new_state_dir, **url):
             pass
-        rows = Rows(world.postgres.url)
+        rows = Rows(deployment.postgres.url)
         rows.outdate_functions()
         status, text = Service(new_state_dir, **url, **OTHERS).refuses_to_start()
         assert (status, [line.split(":")[0] for line in text.splitlines()]) == (1, list(SETTINGS.values()))
         assert rows.value("SELECT functions_digest FROM schema_version") == "another"
         rows.close()
 
-    def test_one_of_several_new_nodes_makes_keys_and_the_others_nothing(self, world):
-        nodes = [world.state_dir.parent / f"node{number}" / "var" for number in range(3)]
+    def test_one_of_several_new_nodes_makes_keys_and_the_others_nothing(self, deployment):
+        nodes = [deployment.state_dir.parent / f"node{number}" / "var" for number in range(3)]
         for node in nodes:
             node.parent.mkdir()
-        services = [Service(node, DATABASE_URL=world.postgres.url) for node in nodes]
+        services = [Service(node, DATABASE_URL=deployment.postgres.url) for node in nodes]
 
         def start(number: int) -> str:
             try:
@@ -316,8 +318,8 @@ class TestStart:
             for service in services:
                 service.__exit__()
 
-    def test_nodes_that_share_a_state_directory_start_together(self, world):
-        services = [Service(world.state_dir, DATABASE_URL=world.postgres.url) for _ in range(2)]
+    def test_nodes_that_share_a_state_directory_start_together(self, deployment):
+        services = [Service(deployment.state_dir, DATABASE_URL=deployment.postgres.url) for _ in range(2)]
         try:
             at_once(2, lambda number: services[number].__enter__())
             assert published_keys(services[0]) == published_keys(services[1])

@@ -14,11 +14,11 @@ MIB = 2**20
 MORE_MEMORY = 24 * MIB
 
 
-def sample(service: Service, world: Any) -> dict[str, float]:
+def sample(service: Service, deployment: Any) -> dict[str, float]:
     """Return the resources in use: for workers, the maximum over all of them."""
     workers = [Path(f"/proc/{pid}") for pid in children_of(service.process.pid)]
     pages = [int((worker / "statm").read_text().split()[1]) for worker in workers]
-    (connections,) = world.postgres.run(
+    (connections,) = deployment.postgres.run(
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'latchkey'"
     )
     return {
@@ -29,23 +29,23 @@ def sample(service: Service, world: Any) -> dict[str, float]:
     }
 
 
-def test_mixed_load_leaks_no_resources(world, note):
+def test_mixed_load_leaks_no_resources(deployment, note):
     warm_up, seconds = 120, 1800
     samples = defaultdict(list)
-    with world.service(PATIENT_GUNICORN) as service:
+    with deployment.service(PATIENT_GUNICORN) as service:
         workers = wait_until(
             lambda: pids if len(pids := set(children_of(service.process.pid))) == 3 else set()
         )
-        with world.load(service) as history:
+        with deployment.load(service) as history:
             begins, ends = time.monotonic() + warm_up, time.monotonic() + warm_up + seconds
             due = begins
             while due < ends:
                 wait_until(lambda moment=due: time.monotonic() > moment, 300)  # type: ignore[misc]
-                for name, value in sample(service, world).items():
+                for name, value in sample(service, deployment).items():
                     samples[name].append(value)
                 due += seconds / 50
         assert set(children_of(service.process.pid)) == workers
-        world.check(history)
+        deployment.check(history)
     first = {name: statistics.median(values[:10]) for name, values in samples.items()}
     last = {name: statistics.median(values[-10:]) for name, values in samples.items()}
     unit = {"memory": MIB}

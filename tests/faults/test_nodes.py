@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.faults.clients import ADMIN
-from tests.faults.neighbours import PgBouncer, Replica, url_of_both
-from tests.faults.world import serves_again
-from tests.support.cast import PASSWORD, refresh, register, session_of, sign_in
+from tests.faults.dependencies import PgBouncer, Replica, url_of_both
+from tests.faults.deployment import serves_again
 from tests.support.processes import PATIENT_GUNICORN, wait_until
 from tests.support.server import ServerClient, at_once
+from tests.support.users import PASSWORD, refresh, register, session_of, sign_in
 
 # The promised seconds for each response and for the recovery, and the slack for two busy cores.
 PROMISED = 5
@@ -21,14 +21,14 @@ ALICE = "alice@example.com"
 
 
 @pytest.mark.selection
-def test_two_nodes_can_start_concurrently_on_an_empty_database(world, note, scale):
+def test_two_nodes_can_start_concurrently_on_an_empty_database(deployment, note, scale):
     times = scale(10, 1)
     for number in range(times):
-        world.postgres.run(f"CREATE DATABASE empty_{number}")
-        url = world.postgres.url.replace("/postgres?", f"/empty_{number}?")
+        deployment.postgres.run(f"CREATE DATABASE empty_{number}")
+        url = deployment.postgres.url.replace("/postgres?", f"/empty_{number}?")
         # The state directory is new too, so both nodes generate the secrets at the same moment.
-        world.state_dir = world.state_dir.parent / f"var-{number}"
-        nodes = [world.service(DATABASE_URL=url) for _ in range(2)]
+        deployment.state_dir = deployment.state_dir.parent / f"var-{number}"
+        nodes = [deployment.service(DATABASE_URL=url) for _ in range(2)]
         services = at_once(2, partial(_enter, nodes))
         one, two = (ServerClient(service.port) for service in services)
         person = register(one, ADMIN, ALICE)
@@ -46,11 +46,11 @@ def _enter(contexts: list[Any], number: int) -> Any:
 
 
 @pytest.mark.parametrize("how", ["killed", pytest.param("hung", marks=pytest.mark.selection)])
-def test_service_follows_the_promotion_of_a_replica(world, note, how):
-    primary = world.postgres
-    replica = Replica(primary, world.state_dir.parent / "replica")
-    with world.service(DATABASE_URL=url_of_both(primary, replica)) as service:
-        with world.load(service) as history:
+def test_service_follows_the_promotion_of_a_replica(deployment, note, how):
+    primary = deployment.postgres
+    replica = Replica(primary, deployment.state_dir.parent / "replica")
+    with deployment.service(DATABASE_URL=url_of_both(primary, replica)) as service:
+        with deployment.load(service) as history:
             history.may_lose_counters = True
             began = time.monotonic()
             primary.freeze()
@@ -63,33 +63,33 @@ def test_service_follows_the_promotion_of_a_replica(world, note, how):
         # Data that only the lost primary holds must not come back.
         primary.thaw()
         primary.kill()
-        world.postgres = replica
-        world.check(history)
+        deployment.postgres = replica
+        deployment.check(history)
     primary.stop()
     assert history.slowest[0] < PROMISED + SLACK, history.slowest
     note(f"a primary {how}, its replica promoted", 1, f"served again after {took:.1f} s; {history.summary()}")
 
 
 @pytest.mark.selection
-def test_service_recovers_from_restarts_of_pgbouncer(world, note, scale):
+def test_service_recovers_from_restarts_of_pgbouncer(deployment, note, scale):
     times = scale(10, 2)
     with (
-        PgBouncer(world) as bouncer,
-        world.service(DATABASE_URL=bouncer.url, AUTH_DB_PREPARE="false") as service,
+        PgBouncer(deployment) as bouncer,
+        deployment.service(DATABASE_URL=bouncer.url, AUTH_DB_PREPARE="false") as service,
     ):
-        with world.load(service) as history:
+        with deployment.load(service) as history:
             for _ in range(times):
                 wait_until(serves_again(history))
                 bouncer.kill()
                 bouncer.start()
                 wait_until(serves_again(history))
-        world.check(history)
+        deployment.check(history)
     assert history.slowest[0] < PROMISED + SLACK, history.slowest
     note("PgBouncer, by transaction, killed -9", times, history.summary())
 
 
 @pytest.mark.selection
-def test_nodes_with_wrong_clocks_agree_on_times(world, note):
+def test_nodes_with_wrong_clocks_agree_on_times(deployment, note):
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     if not found:
         pytest.skip(
@@ -103,26 +103,28 @@ def test_nodes_with_wrong_clocks_agree_on_times(world, note):
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
     with (
-        world.service(PATIENT_GUNICORN, FAKETIME="+600s", **other) as ahead,
-        world.service(PATIENT_GUNICORN, FAKETIME="-600s", **other) as behind,
+        deployment.service(PATIENT_GUNICORN, FAKETIME="+600s", **other) as ahead,
+        deployment.service(PATIENT_GUNICORN, FAKETIME="-600s", **other) as behind,
     ):
         for service, seconds in ((ahead, 600), (behind, -600)):
             client = ServerClient(service.port)
             told = client.get("/health").json["timestamp"]
-            off = world.postgres.run(f"SELECT extract(epoch FROM timestamptz '{told}' - now())::float")[0]
+            off = deployment.postgres.run(f"SELECT extract(epoch FROM timestamptz '{told}' - now())::float")[
+                0
+            ]
             assert abs(off - seconds) < 60, "the clock is not wrong: nothing is shown"
             client.close()
-        with world.load(ahead, behind) as history:
+        with deployment.load(ahead, behind) as history:
             wait_until(lambda: history.answered() > 200, 120)
             for service in (ahead, behind):
                 client = ServerClient(service.port)
                 register(client, ADMIN, f"{service.port}@example.org")
                 claims = session_of(client, sign_in(client, f"{service.port}@example.org", PASSWORD)).claims
-                now = world.postgres.run("SELECT extract(epoch FROM now())::float")[0]
+                now = deployment.postgres.run("SELECT extract(epoch FROM now())::float")[0]
                 assert abs(claims["iat"] - now) < 30
                 assert claims["exp"] == claims["iat"] + 3600
                 client.close()
-        world.check(history)
+        deployment.check(history)
     assert history.failed() == 0
     note(
         "node clocks 10 minutes ahead and behind",

@@ -9,16 +9,16 @@ from auth.delivery.deliverer import Deliverer
 from auth.senders.sender import Message
 from auth.senders.smtp import SmtpSender
 from auth.settings.values.targets import smtp_server
+from tests.faults.deployment import serves_again
 from tests.faults.invariants import deliver_all, doubled
 from tests.faults.mail import Post
-from tests.faults.world import serves_again
 from tests.support.deliverers import RunningDeliverer
 from tests.support.http_target import HttpTarget
 from tests.support.outbox import Outbox
 from tests.support.processes import PATIENT_GUNICORN, free_port, wait_until
-from tests.support.rows import Rows
 from tests.support.server import ServerClient
 from tests.support.smtp_server import MAIL_FROM, BadMailServer
+from tests.support.tables import Rows
 
 pytestmark = pytest.mark.selection
 # The promised seconds for each response, and the slack for a busy machine.
@@ -27,7 +27,7 @@ SLACK = 3
 CHANCE = random.Random(11)
 
 
-def test_faulty_mail_server_neither_loses_mail_nor_delays_requests(world, note, scale):
+def test_faulty_mail_server_neither_loses_mail_nor_delays_requests(deployment, note, scale):
     faults = [
         ("GREETING", "hang"),
         ("GREETING", "drip"),
@@ -37,34 +37,34 @@ def test_faulty_mail_server_neither_loses_mail_nor_delays_requests(world, note, 
     ]
     faults = [*faults, ("DATA", "drip")][:: scale(1, 2)]
     seconds = scale(15, 2)
-    with world.service(PATIENT_GUNICORN) as service:
-        with world.load(service) as history:
-            world.post.way.lead_to(("127.0.0.1", free_port()))
+    with deployment.service(PATIENT_GUNICORN) as service:
+        with deployment.load(service) as history:
+            deployment.post.way.lead_to(("127.0.0.1", free_port()))
             for stage, behaviour in faults:
                 with BadMailServer(stage, behaviour) as bad:
-                    world.post.way.lead_to(("127.0.0.1", bad.port))
+                    deployment.post.way.lead_to(("127.0.0.1", bad.port))
                     bad.reached.wait(seconds)
                     wait_until(serves_again(history))
-            world.post.restore()
+            deployment.post.restore()
             wait_until(serves_again(history))
-        world.check(history)
+        deployment.check(history)
     assert history.failed() == 0
     assert history.slowest[0] < PROMISED + SLACK, history.slowest
     note(
         "SMTP down, slow, dripping, lying",
         len(faults) + 1,
-        f"{len(world.post.by_id())} mails came, {doubled(world.post)} of them twice; {history.summary()}",
+        f"{len(deployment.post.by_id())} mails came, {doubled(deployment.post)} of them twice; {history.summary()}",
     )
 
 
-def test_faulty_sms_endpoint_neither_loses_messages_nor_delays_requests(world, note):
+def test_faulty_sms_endpoint_neither_loses_messages_nor_delays_requests(deployment, note):
     faults = [(behaviour, 200) for behaviour in ("hang", "drip", "drip body", "close")]
     faults += [("", status) for status in (500, 302, 429)]
     with HttpTarget() as target:
         changes = {"AUTH_SMS_PROVIDER": "webhook", "AUTH_SMS_WEBHOOK_URL": target.url}
         changes["AUTH_SMS_WEBHOOK_SECRET"] = "whsec_" + "A" * 44
-        with world.service(**changes) as service:
-            client, rows = ServerClient(service.port), Rows(world.postgres.url)
+        with deployment.service(**changes) as service:
+            client, rows = ServerClient(service.port), Rows(deployment.postgres.url)
             slowest = 0.0
             for number, (behaviour, status) in enumerate(faults):
                 target.behaviour, target.status = behaviour, status

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.cast import sign_in
 from tests.support.processes import Service, wait_until
 from tests.support.server import ServerClient, at_once, until_served
+from tests.support.users import sign_in
 
 pytestmark = pytest.mark.selection
 WRONG = "Wrong-Horse-1"

@@ -9,10 +9,10 @@ import pytest
 
 from tests.faults.clients import ADMIN
 from tests.faults.test_under_load import reload, restart
-from tests.support.cast import PASSWORD, register
 from tests.support.processes import PATIENT_GUNICORN, wait_until
 from tests.support.reverse_proxies import Caddy, Nginx, ReverseProxy
 from tests.support.server import ServerClient
+from tests.support.users import PASSWORD, register
 
 
 class Load:
@@ -68,10 +68,10 @@ class Load:
 @pytest.mark.parametrize(
     ("kind", "renew", "instances"), [(Nginx, restart, 2), (Nginx, reload, 1), (Caddy, reload, 1)]
 )
-def test_restart_behind_a_proxy_fails_no_request(world, note, scale, tmp_path, kind, renew, instances):
+def test_restart_behind_a_proxy_fails_no_request(deployment, note, scale, tmp_path, kind, renew, instances):
     times = scale(6, 2)
     settings = {"AUTH_TRUSTED_PROXIES": "1", "AUTH_RATE_LIMITS_ENABLED": "false"}
-    services = [world.service(PATIENT_GUNICORN, **settings) for _ in range(instances)]
+    services = [deployment.service(PATIENT_GUNICORN, **settings) for _ in range(instances)]
     running = [service.__enter__() for service in services]
     try:
         direct = ServerClient(running[0].port)

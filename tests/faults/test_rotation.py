@@ -14,14 +14,14 @@ from standardwebhooks.webhooks import Webhook
 from auth.keys import key_ring
 from auth.tokens import keys
 from tests.faults.clients import ADMIN
-from tests.faults.world import serves_again
-from tests.support.cast import PASSWORD, refresh, register, session_of, sign_in
+from tests.faults.deployment import serves_again
 from tests.support.factors import raised, set_up
 from tests.support.http_target import HttpTarget
 from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_until
-from tests.support.rows import Rows
 from tests.support.server import ServerClient
+from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
+from tests.support.users import PASSWORD, refresh, register, session_of, sign_in
 
 A_DAY = 86_400
 # Seconds after which all processes have read the files again, even on a busy machine.
@@ -34,10 +34,10 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 class Operator:
     """Runs `latchkey` in separate processes, and moves the time of the keys."""
 
-    def __init__(self, world, url):
-        self._directory = world.state_dir
-        own = {"PATH": os.environ["PATH"], "HOME": "/", "AUTH_STATE_DIR": str(world.state_dir)}
-        own |= {"DATABASE_URL": world.postgres.url, "AUTH_SERVICE_ROLE_KEY": ADMIN["apikey"]}
+    def __init__(self, deployment, url):
+        self._directory = deployment.state_dir
+        own = {"PATH": os.environ["PATH"], "HOME": "/", "AUTH_STATE_DIR": str(deployment.state_dir)}
+        own |= {"DATABASE_URL": deployment.postgres.url, "AUTH_SERVICE_ROLE_KEY": ADMIN["apikey"]}
         self._environment = own | {"AUTH_BASE_URL": url, "AUTH_SITE_URL": url}
 
     def run(self, *arguments, status=0):
@@ -68,8 +68,8 @@ class Operator:
 class Holders:
     """People who hold tokens, codes and messages of the first keys."""
 
-    def __init__(self, world, client, base_url):
-        self.world, self.client, self.base_url = world, client, base_url
+    def __init__(self, deployment, client, base_url):
+        self.deployment, self.client, self.base_url = deployment, client, base_url
         for name in ("alice", "bob", "erin", "dave", "frank"):
             register(client, ADMIN, address(name))
         self.cached_keys = self.published()
@@ -82,7 +82,7 @@ class Holders:
         for name in ("bob", "erin"):
             client.post("/magiclink", json={"email": address(name)})
         self.code, self.link = self.mailed("bob", CODE), self.mailed("erin", LINK)
-        world.post.way.lead_to(("127.0.0.1", free_port()))
+        deployment.post.way.lead_to(("127.0.0.1", free_port()))
         client.post("/magiclink", json={"email": address("dave")})
 
     def published(self):
@@ -92,7 +92,7 @@ class Holders:
         return session_of(self.client, sign_in(self.client, address(name)))
 
     def mailed(self, name, pattern):
-        (found, *_) = re.findall(pattern, self.world.post.wait_for(address(name), 30))
+        (found, *_) = re.findall(pattern, self.deployment.post.wait_for(address(name), 30))
         return found
 
     def use_everything(self, rows):
@@ -102,7 +102,7 @@ class Holders:
         self.alice = session_of(self.client, refresh(self.client, self.alice.refresh_token))
         self.verify(email=address("bob"), token=self.code)
         self.verify(token_hash=self.link)
-        self.world.post.restore()
+        self.deployment.post.restore()
         rows.run("UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL")
         self.verify(token_hash=self.mailed("dave", LINK))
         assert raised(self.signed_in("frank"), self.app).claims["aal"] == "aal2"
@@ -142,16 +142,16 @@ def verified(session, published):
 
 
 @pytest.mark.selection
-def test_keys_are_rotated_under_load(world, note):
+def test_keys_are_rotated_under_load(deployment, note):
     port = free_port()
     base_url = f"http://127.0.0.1:{port}"
     public = {"PORT": str(port), "AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
-    with HttpTarget() as target, world.service(PATIENT_GUNICORN, **public) as service:
-        client, rows = ServerClient(port), Rows(world.postgres.url)
-        operator = Operator(world, base_url)
+    with HttpTarget() as target, deployment.service(PATIENT_GUNICORN, **public) as service:
+        client, rows = ServerClient(port), Rows(deployment.postgres.url)
+        operator = Operator(deployment, base_url)
         hook = client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN).json
-        with world.load(service, clients_count=3) as history:
-            holders = Holders(world, client, base_url)
+        with deployment.load(service, clients_count=3) as history:
+            holders = Holders(deployment, client, base_url)
             for kind in ("secret", "signing"):
                 operator.run("keys", "rotate", kind)
             time.sleep(KNOWN)
@@ -175,7 +175,7 @@ def test_keys_are_rotated_under_load(world, note):
             used = operator.keys("secret")[1]
             operator.run("keys", "remove", used["id"], status=3)
             operator.run("keys", "remove", old, status=3)
-        world.check(history)
+        deployment.check(history)
 
         operator.let_time_pass(2 * 3600)
         bob = holders.signed_in("bob")

@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from tests.support.processes import Service, wait_until
-from tests.support.wire import HOST, connect, read
+from tests.support.raw_http import HOST, connect, read
 
 pytestmark = pytest.mark.selection
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from auth.operations import start_checks
-from tests.faults.neighbours import PgBouncer
+from tests.faults.dependencies import PgBouncer
 from tests.support.processes import Service, free_port
 
 pytestmark = pytest.mark.selection
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.selection
 def bouncer(database_url, state_dir, database):
     if "host=%2F" not in database_url:
         pytest.skip("NOTHING IS TESTED BEHIND PGBOUNCER: TEST_DATABASE_URL has no socket")
-    world: Any = SimpleNamespace(postgres=SimpleNamespace(url=database_url), state_dir=state_dir)
-    with PgBouncer(world) as bouncer:
+    deployment: Any = SimpleNamespace(postgres=SimpleNamespace(url=database_url), state_dir=state_dir)
+    with PgBouncer(deployment) as bouncer:
         yield bouncer
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.support.answers import unhealthy
-from tests.support.cast import sign_in
 from tests.support.metered import Metered
 from tests.support.processes import wait_until
+from tests.support.raw_http import HOST, connect
 from tests.support.server import until_served
-from tests.support.wire import HOST, connect
+from tests.support.users import sign_in
 
 IN_CI = pytest.mark.selection
 

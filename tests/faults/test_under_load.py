@@ -18,8 +18,8 @@ from typing import Any
 import psycopg2
 import pytest
 
+from tests.faults.deployment import Deployment, serves_again
 from tests.faults.history import History
-from tests.faults.world import World, serves_again
 from tests.support.processes import (
     PATIENT_GUNICORN,
     Service,
@@ -45,30 +45,34 @@ class Fault:
     whole run, and in the selection, which 0 times keeps it out of. `None` seconds: the requests may fail meanwhile.
     """
 
-    begin: Callable[[World, Service], Any]
-    end: Callable[[World, Service, Any], Any]
+    begin: Callable[[Deployment, Service], Any]
+    end: Callable[[Deployment, Service, Any], Any]
     times: tuple[int, int]
     seconds: tuple[int, int] | None
     crashes: bool = False
 
 
 def _stopped(number: int, times: tuple[int, int]) -> Fault:
-    def begin(world: World, _service: Service) -> None:
-        world.postgres.end(number)
+    def begin(deployment: Deployment, _service: Service) -> None:
+        deployment.postgres.end(number)
 
     return Fault(
-        begin, lambda world, *_: world.postgres.start(), times, (2, 2), crashes=number != signal.SIGINT
+        begin,
+        lambda deployment, *_: deployment.postgres.start(),
+        times,
+        (2, 2),
+        crashes=number != signal.SIGINT,
     )
 
 
-def _lock(world: World, _service: Service) -> Any:
-    holder = psycopg2.connect(world.postgres.url)
+def _lock(deployment: Deployment, _service: Service) -> Any:
+    holder = psycopg2.connect(deployment.postgres.url)
     with holder.cursor() as cursor:
         cursor.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
     return holder
 
 
-def _close_all(_world: World, _service: Service, taken: list[Any]) -> None:
+def _close_all(_world: Deployment, _service: Service, taken: list[Any]) -> None:
     for connection in taken:
         connection.close()
 
@@ -88,20 +92,20 @@ def _sleep_for_a_moment() -> None:
     time.sleep(CHANCE.uniform(0, 0.3))
 
 
-def _kill_a_worker(_world: World, service: Service) -> int:
+def _kill_a_worker(_world: Deployment, service: Service) -> int:
     victim = CHANCE.choice(serving(service))
     _sleep_for_a_moment()
     os.kill(victim, signal.SIGKILL)
     return victim
 
 
-def _wait_for_its_end(_world: World, service: Service, victim: int) -> None:
+def _wait_for_its_end(_world: Deployment, service: Service, victim: int) -> None:
     wait_until(lambda: victim not in children_of(service.process.pid))
 
 
-def _kill_the_service(world: World, service: Service) -> None:
+def _kill_the_service(deployment: Deployment, service: Service) -> None:
     _sleep_for_a_moment()
-    for pid in processes_of(world.state_dir):
+    for pid in processes_of(deployment.state_dir):
         send(pid, signal.SIGKILL)  # the death of the master ends the others
     service.process.wait()
 
@@ -111,10 +115,15 @@ FAULTS = {
     "Postgres stopped, immediate": _stopped(signal.SIGQUIT, (10, 0)),
     "Postgres stopped, killed": _stopped(signal.SIGKILL, (10, 1)),
     "Postgres paused": Fault(
-        lambda world, _: world.postgres.freeze(), lambda world, *_: world.postgres.thaw(), (1, 1), (30, 5)
+        lambda deployment, _: deployment.postgres.freeze(),
+        lambda deployment, *_: deployment.postgres.thaw(),
+        (1, 1),
+        (30, 5),
     ),
     "a table locked": Fault(_lock, lambda _world, _service, holder: holder.close(), (1, 1), (10, 3)),
-    "all connections taken": Fault(lambda world, _: world.postgres.take_all(), _close_all, (10, 1), (3, 3)),
+    "all connections taken": Fault(
+        lambda deployment, _: deployment.postgres.take_all(), _close_all, (10, 1), (3, 3)
+    ),
     "a worker killed -9": Fault(_kill_a_worker, _wait_for_its_end, (200, 6), None),
     "the whole service killed -9": Fault(
         _kill_the_service, lambda _world, service, _: service.start_again(), (20, 2), None
@@ -126,21 +135,21 @@ FAULTS = {
     ("name", "fault"),
     [pytest.param(*each, marks=IN_CI if each[1].times[1] else (), id=each[0]) for each in FAULTS.items()],
 )
-def test_service_recovers_and_loses_no_answered_change(world, note, scale, name, fault):
+def test_service_recovers_and_loses_no_answered_change(deployment, note, scale, name, fault):
     times, recoveries = scale(*fault.times), []
-    with world.service() as service:
-        with world.load(service) as history:
+    with deployment.service() as service:
+        with deployment.load(service) as history:
             history.may_lose_counters = fault.crashes
             watch = Watch(history)
             for _ in range(times):
-                begun = fault.begin(world, service)
+                begun = fault.begin(deployment, service)
                 try:
                     if fault.seconds:
                         watch.look(scale(*fault.seconds))
                 finally:
-                    fault.end(world, service, begun)
+                    fault.end(deployment, service, begun)
                 recoveries.append(watch.until_served())
-        world.check(history)
+        deployment.check(history)
     note(name, times, f"back after {max(recoveries):.1f} s at most; {watch.slowest}; {history.summary()}")
     if fault.seconds:
         assert history.slowest[0] < PROMISED + SLACK, history.slowest
@@ -186,12 +195,12 @@ def small_disk() -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", directory], check=True)
 
 
-def serves_or_starts(world: World, serves: Callable[[], bool]) -> bool:
+def serves_or_starts(deployment: Deployment, serves: Callable[[], bool]) -> bool:
     """Return whether requests are served; start a Postgres that has ended, as an operator does."""
     # A Postgres that has no room may end only once it has room again.
-    if world.postgres.has_ended():
-        world.postgres.stop()
-        world.postgres.start()
+    if deployment.postgres.has_ended():
+        deployment.postgres.stop()
+        deployment.postgres.start()
     return serves()
 
 
@@ -199,8 +208,11 @@ def serves_or_starts(world: World, serves: Callable[[], bool]) -> bool:
 @pytest.mark.root
 def test_service_recovers_from_a_full_disk(small_disk, note, scale):
     times, ballast = scale(5, 1), small_disk / "ballast"
-    with World(small_disk, max_wal_size="48MB", min_wal_size="32MB") as world, world.service() as service:
-        with world.load(service) as history:
+    with (
+        Deployment(small_disk, max_wal_size="48MB", min_wal_size="32MB") as deployment,
+        deployment.service() as service,
+    ):
+        with deployment.load(service) as history:
             history.may_lose_counters = True  # without room for its log Postgres crashes
             for _ in range(times):
                 refused = history.statuses[503]
@@ -209,8 +221,8 @@ def test_service_recovers_from_a_full_disk(small_disk, note, scale):
                         file.write(b"0" * 4096)
                 wait_until(lambda before=refused: history.statuses[503] > before + 20, 60)  # type: ignore[misc]
                 ballast.unlink()
-                wait_until(functools.partial(serves_or_starts, world, serves_again(history)), 60)
-        world.check(history)
+                wait_until(functools.partial(serves_or_starts, deployment, serves_again(history)), 60)
+        deployment.check(history)
     note("the disk of Postgres full", times, history.summary())
 
 
@@ -248,14 +260,14 @@ def restart(service: Service) -> None:
         pytest.param(restart, 2, marks=IN_CI),
     ],
 )
-def test_restart_by_generations_or_instances_fails_no_request(world, note, scale, renew, instances):
+def test_restart_by_generations_or_instances_fails_no_request(deployment, note, scale, renew, instances):
     times = scale(10, 2)
     with contextlib.ExitStack() as stack:
-        services = [stack.enter_context(world.service(PATIENT_GUNICORN)) for _ in range(instances)]
-        with world.load(*services) as history:
+        services = [stack.enter_context(deployment.service(PATIENT_GUNICORN)) for _ in range(instances)]
+        with deployment.load(*services) as history:
             for number in range(times):
                 renew(services[number % instances])
                 wait_until(serves_again(history))
-        world.check(history)
+        deployment.check(history)
     note(f"{renew.__name__} of {instances}", times, history.summary())
     assert history.failed() == 0, history.summary()

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.support.processes import UnfinishedRequest, children_of, wait_until
-from tests.support.wire import HOST, connect
+from tests.support.raw_http import HOST, connect
 
 pytestmark = pytest.mark.selection
 

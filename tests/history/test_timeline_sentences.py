@@ -4,7 +4,7 @@ import pytest
 
 from auth.text.labels import names
 from auth.web import audit
-from tests.support.audit import act, clear_history, refuse, story
+from tests.support.audit import act, clear_history, refuse, timeline_texts
 from tests.support.cases import cases
 from tests.test_contract import CONTRACT
 
@@ -169,19 +169,21 @@ class TestSentences:
     def test_act_has_a_sentence(self, tell, database, alice, action, details, sentence):
         clear_history(database)
         act(database, alice.id, action, origin={"actor": "user", "actor_id": alice.id}, **details)
-        assert story(tell(alice.id)) == [sentence + FROM]
+        assert timeline_texts(tell(alice.id)) == [sentence + FROM]
 
     @cases(("action", "reason", "details", "why"), REFUSALS)
     def test_refusal_has_a_sentence(self, tell, database, alice, action, reason, details, why):
         clear_history(database)
         refuse(database, alice.id, action, reason, **details)
-        assert story(tell(alice.id)) == [f"{REFUSED[action]} refused: {why}{FROM}"]
+        assert timeline_texts(tell(alice.id)) == [f"{REFUSED[action]} refused: {why}{FROM}"]
 
     def test_sentence_of_a_refusal_contains_its_count(self, tell, database, alice):
         clear_history(database)
         refuse(database, alice.id, "sign_in_refused", "invalid_credentials")
         database.run("UPDATE audit_log SET count = 40")
-        assert story(tell(alice.id)) == ["sign-in refused: wrong password (40 times in a minute)" + FROM]
+        assert timeline_texts(tell(alice.id)) == [
+            "sign-in refused: wrong password (40 times in a minute)" + FROM
+        ]
 
     @cases(
         ("origin", "sentence"),
@@ -202,7 +204,7 @@ class TestSentences:
     def test_sentence_names_actor_and_network(self, tell, database, alice, origin, sentence):
         clear_history(database)
         act(database, alice.id, "banned", origin=origin)
-        assert story(tell(alice.id)) == [sentence]
+        assert timeline_texts(tell(alice.id)) == [sentence]
 
     def test_every_known_action_is_tested(self):
         assert {action for action, _, _ in ACTS} >= names("acts")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.factors import has_no_mail_proof, prove_mail_elsewhere, set_up
 from tests.support.links import OTHER_PHONE, PHONE, assert_dead, fragment, hand_in, press, type_in
 from tests.support.oauth import Service, external
+from tests.support.users import PASSWORD, session_of, sign_in
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 DAVE = "dave@example.com"

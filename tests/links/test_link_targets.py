@@ -4,10 +4,10 @@ import pytest
 
 from tests.pages.test_second_step import shown_app
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, sign_in
 from tests.support.factors import set_up
 from tests.support.links import CHALLENGE, SITE, fragment, own_form, path, query, tokens_for, type_in
 from tests.support.pages import Visitor, words
+from tests.support.users import PASSWORD, sign_in
 
 APPLICATION = "https://app.example.com/start"
 ALLOWED = "https://app.example.com/choose?x=1"

@@ -19,7 +19,7 @@ from auth.settings.values.checks import redirect_pattern
 from auth.tokens import one_time, signing_keys
 from sql import pool, schema
 from tests.conftest import secret
-from tests.faults.neighbours import PgBouncer
+from tests.faults.dependencies import PgBouncer
 from tests.support.commands import run_command, run_with_settings
 from tests.support.contract import OPENAPI
 from tests.support.dns_server import DnsServer

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import log_watch
-from tests.support.cast import PASSWORD
 from tests.support.commands import run_with_settings
 from tests.support.processes import CHECKOUT, Service, wait_until
 from tests.support.server import ServerClient
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.root
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.answers import A_SENTENCE, A_UUID
 from tests.support.cases import cases
 from tests.support.processes import Service, wait_until
-from tests.support.wire import Reply, connect, exchange, read
+from tests.support.raw_http import Reply, connect, exchange, read
 
 TEXT = "Secret-Of-This-Test-1"
 SECRET = TEXT.encode()

@@ -14,9 +14,9 @@ import pytest
 
 from tests.support.browser import Browser
 from tests.support.deliverers import deliver_due
+from tests.support.page_clients import ChromiumPageClient
+from tests.support.page_tour import SETTINGS, TOUR, google
 from tests.support.pictures import Pictures
-from tests.support.walkers import ChromiumWalker
-from tests.support.walks import SETTINGS, WALKS, google
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -38,9 +38,9 @@ def settings() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def walker(page, here, site, service_role, outbox, database, make_app) -> ChromiumWalker:
+def page_client(page, here, site, service_role, outbox, database, make_app) -> ChromiumPageClient:
     deliver = partial(deliver_due, make_app(**SETTINGS).extensions["latchkey"])
-    return ChromiumWalker(page, here, site, service_role, outbox, database, deliver)
+    return ChromiumPageClient(page, here, site, service_role, outbox, database, deliver)
 
 
 @pytest.fixture
@@ -59,8 +59,8 @@ def problems(page: Browser, *except_rules: str) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.__name__)
-def test_pages_are_accessible_and_fit_the_screen(walker, page, walk, axe):
+@pytest.mark.parametrize("part", TOUR, ids=lambda part: part.__name__)
+def test_pages_are_accessible_and_fit_the_screen(page_client, page, part, axe):
     pictures = Pictures(page) if "PICTURES" in os.environ else None
 
     def check(name: str) -> None:
@@ -72,8 +72,8 @@ def test_pages_are_accessible_and_fit_the_screen(walker, page, walk, axe):
             assert problems(page) == [], (name, width)
             assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
 
-    walker.check = check
-    walk(walker)
+    page_client.check = check
+    part(page_client)
     if pictures:
         pictures.save()
 
@@ -97,10 +97,10 @@ def test_choices_of_language_and_theme_cover_and_move_nothing(page, here):
             assert page.run(height) == before
 
 
-@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.__name__)
-def test_pages_work_in_a_browser_without_javascript(walker, page, walk):
+@pytest.mark.parametrize("part", TOUR, ids=lambda part: part.__name__)
+def test_pages_work_in_a_browser_without_javascript(page_client, page, part):
     page.without_script()
-    walk(walker)
+    part(page_client)
 
 
 def test_docs_are_accessible_in_their_viewer(page, here, axe):

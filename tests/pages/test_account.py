@@ -6,10 +6,10 @@ import pytest
 
 from tests.support.answers import assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.factors import set_up
 from tests.support.links import PHONE, SITE
 from tests.support.pages import Visitor
+from tests.support.users import PASSWORD
 
 NEW = "new@example.com"
 LATER = "UPDATE sessions SET created_at = created_at - interval '20 minutes'"

@@ -8,9 +8,9 @@ from flask import request
 
 from auth.web.application import FORM
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.links import OTHER_PHONE, PHONE, SITE, path
 from tests.support.pages import Visitor
+from tests.support.users import PASSWORD
 
 NOBODY = "anne@example.com"
 BROWSER = {"Accept": "text/html"}

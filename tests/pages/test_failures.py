@@ -5,11 +5,11 @@ import json
 import pytest
 
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.factors import set_up
 from tests.support.forwarder import Forwarder
 from tests.support.links import PHONE, SITE, path
 from tests.support.pages import Visitor
+from tests.support.users import PASSWORD
 
 AWAY = "answer at the moment. Try again shortly."
 DAVE = "dave@example.com"

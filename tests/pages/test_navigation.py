@@ -4,9 +4,9 @@ import pytest
 
 from tests.support.answers import assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.links import SITE
 from tests.support.pages import Visitor, words
+from tests.support.users import PASSWORD
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 GERMAN = BROWSER | {"Accept-Language": "de"}

@@ -6,8 +6,8 @@ from urllib.parse import quote
 import pytest
 
 from tests.support.browser import Browser, fill
-from tests.support.cast import PASSWORD
 from tests.support.processes import wait_until
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -6,7 +6,7 @@ from tests.pages.test_accessibility import AXE, problems
 from tests.pages.test_stories import signed_in, signed_in_with_new_passkey
 from tests.support import security_keys
 from tests.support.browser import fill
-from tests.support.cast import PASSWORD
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -8,10 +8,10 @@ import pytest
 from tests.pages.test_stories import traded
 from tests.support import oidc_provider
 from tests.support.browser import Browser, fill
+from tests.support.failures import FAILING_SETTINGS
 from tests.support.links import CHALLENGE
 from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.support.processes import free_port
-from tests.support.trouble import TROUBLED
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -27,7 +27,7 @@ def settings(host: str, forwarder, tmp_path_factory) -> Iterator[dict[str, str]]
     port = free_port()
     redirect_uri = f"http://{host}:{port}/providers/django/callback"
     with OidcProvider(tmp_path_factory.mktemp("provider"), redirect_uri) as provider:
-        yield TROUBLED | {
+        yield FAILING_SETTINGS | {
             "DATABASE_URL": forwarder.database_url,
             "PORT": str(port),
             "AUTH_BASE_URL": f"http://{host}:{port}",
@@ -83,11 +83,11 @@ def test_refusal_at_the_provider_and_a_ban_lead_back_to_the_page(page, here, dat
             page.wait_for("Continue with django")
 
 
-def test_sign_in_that_is_late_limited_or_without_a_database_is_tried_again(page, here, database, trouble):
+def test_sign_in_that_is_late_limited_or_without_a_database_is_tried_again(page, here, database, failures):
     page.open(f"{here}/sign-in")
-    trouble.without_database(lambda: page.click("Continue with django"), "Try again", "Username")
+    failures.without_database(lambda: page.click("Continue with django"), "Try again", "Username")
     page.open(f"{here}/sign-in")
-    trouble.over_limit(lambda: page.click("Continue with django"), "Try again", "Username")
+    failures.over_limit(lambda: page.click("Continue with django"), "Try again", "Username")
     database.run("UPDATE oauth_flows SET expires_at = now()")
     at_provider(page, "Authorize")
     page.wait_for("took too long or began in another browser. Please try again.")

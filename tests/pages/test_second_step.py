@@ -9,11 +9,11 @@ import pytest
 
 from tests.support import passkeys, security_keys
 from tests.support.authenticator import Authenticator
-from tests.support.cast import PASSWORD, session_of
 from tests.support.factors import App, set_up
 from tests.support.links import CHALLENGE, SITE, VERIFIER
 from tests.support.pages import Visitor, words
 from tests.support.user_agent import Page
+from tests.support.users import PASSWORD, session_of
 
 TARGET = "https://app.example.com/signed-in"
 FOR_TARGET = f"?{urlencode({'redirect_to': TARGET, 'code_challenge': CHALLENGE})}"

@@ -6,9 +6,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.links import CHALLENGE, PHONE, SITE, VERIFIER, later, press
 from tests.support.pages import Visitor
+from tests.support.users import PASSWORD
 
 APPLICATION = "https://app.example.com/signed-in"
 WITH_APPLICATION = urlencode({"redirect_to": APPLICATION, "code_challenge": CHALLENGE})

@@ -5,9 +5,9 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.links import CHALLENGE, PHONE, SITE, later, path
 from tests.support.pages import Visitor
+from tests.support.users import PASSWORD
 
 DAVE, NEW = "dave@example.com", "Fresh-Horse-2"
 TYPED = "+49 (170) 123-4567"

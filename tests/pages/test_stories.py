@@ -6,10 +6,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from tests.support.browser import Browser, fill
-from tests.support.cast import PASSWORD
 from tests.support.factors import App, set_up
 from tests.support.http_target import HttpTarget
 from tests.support.links import CHALLENGE, VERIFIER
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -9,7 +9,6 @@ import pytest
 from auth.web.forms import SESSION
 from tests.support import factors
 from tests.support.answers import assert_ok
-from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.links import (
     BROWSER,
     CHALLENGE,
@@ -24,6 +23,7 @@ from tests.support.links import (
 )
 from tests.support.pages import Visitor, words
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, session_of, sign_in
 
 DAVE, NOBODY, NEW = "dave@example.com", "nobody@example.com", "new@example.com"
 APP, NATIVE = "https://app.example.com/in", "myapp://callback"

@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from auth.pages.page import LANGUAGES
-from tests.support.cast import PASSWORD
 from tests.support.contract import page_routes
 from tests.support.deliverers import deliver_due
 from tests.support.fake_provider import FakeProvider
+from tests.support.page_clients import HttpPageClient
+from tests.support.page_tour import NEW, SETTINGS, TOUR, google
 from tests.support.user_agent import Page
-from tests.support.walkers import HttpWalker
-from tests.support.walks import NEW, SETTINGS, WALKS, google
+from tests.support.users import PASSWORD
 
 CLIENTS = Path(__file__).parents[1] / "clients"
 # The script sends the responses of an authenticator, and asks whether a link is used; a download and a
@@ -39,19 +39,19 @@ def provider() -> Iterator[FakeProvider]:
 
 
 @pytest.fixture
-def walker(make_app, service_role, outbox, database, provider) -> HttpWalker:
+def page_client(make_app, service_role, outbox, database, provider) -> HttpPageClient:
     app = make_app(
         AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**", **SETTINGS, **provider.settings("google")
     )
     deliver = partial(deliver_due, app.extensions["latchkey"])
-    return HttpWalker(app, app.test_client(), service_role, outbox, database, deliver)
+    return HttpPageClient(app, app.test_client(), service_role, outbox, database, deliver)
 
 
-def walk_all(walker: HttpWalker, database) -> None:
-    for walk in WALKS:
+def tour_all(page_client: HttpPageClient, database) -> None:
+    for part in TOUR:
         database.empty()
-        walker.forget()
-        walk(walker)
+        page_client.forget()
+        part(page_client)
 
 
 def check_headers(name: str, page: Page) -> None:
@@ -65,27 +65,27 @@ def check_headers(name: str, page: Page) -> None:
     assert PASSWORD not in page.text, name
 
 
-def test_every_form_works_without_javascript(walker, database, app):
-    walker.check = lambda name: check_headers(name, walker.visitor.page)
-    walk_all(walker, database)
+def test_every_form_works_without_javascript(page_client, database, app):
+    page_client.check = lambda name: check_headers(name, page_client.visitor.page)
+    tour_all(page_client, database)
     secrets = (PASSWORD, NEW, "form_token", "access_token=")
-    assert not [url for _, url, _ in walker.visitor.requests if any(secret in url for secret in secrets)]
-    walked = {(method.lower(), urlsplit(url).path) for method, url, _headers in walker.visitor.requests}
+    assert not [url for _, url, _ in page_client.visitor.requests if any(secret in url for secret in secrets)]
+    visited = {(method.lower(), urlsplit(url).path) for method, url, _headers in page_client.visitor.requests}
     routes = {(method, path) for method, path, _view in page_routes(app) if not path.startswith("/brand")}
-    assert routes - walked - APART == set()
+    assert routes - visited - APART == set()
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_html_is_valid(walker, database, language):
+def test_html_is_valid(page_client, database, language):
     if not (CLIENTS / "node_modules" / "html-validate").is_dir():
         pytest.skip("NOT TESTED: the HTML of the pages. It needs Node.js and npm: make test-browser")
     pages: dict[str, str] = {}
-    walker.check = lambda name: pages.update({name: walker.visitor.page.text})
-    walker.speak(language)
-    walk_all(walker, database)
-    walker.visit("/docs")
-    walker.check("docs")
+    page_client.check = lambda name: pages.update({name: page_client.visitor.page.text})
+    page_client.speak(language)
+    tour_all(page_client, database)
+    page_client.visit("/docs")
+    page_client.check("docs")
     node = shutil.which("node")
     assert node
     found = subprocess.run(

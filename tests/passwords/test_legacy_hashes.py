@@ -12,7 +12,7 @@ from auth.passwords import legacy, notations
 from auth.passwords.legacy import UnusableHash, encode
 from tests.support.answers import assert_error
 from tests.support.cases import cases
-from tests.support.cast import sign_in
+from tests.support.users import sign_in
 
 FIREBASE = {
     "base64_signer_key": "jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==",

@@ -10,7 +10,7 @@ from auth.context import EXTENSION
 from auth.passwords import hashing
 from tests.support.answers import A_SENTENCE, Like, assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, sign_in
+from tests.support.users import PASSWORD, sign_in
 
 
 def register(client, password, email="dave@example.com"):

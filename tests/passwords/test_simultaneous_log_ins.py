@@ -4,8 +4,8 @@ import pytest
 
 from tests.passwords.test_legacy_hashes import VECTORS
 from tests.support.answers import assert_error
-from tests.support.cast import PASSWORD, sign_in
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, sign_in
 
 S, D = "a" * 22, "a" * 43
 

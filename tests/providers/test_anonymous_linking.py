@@ -3,10 +3,10 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, ANYTHING, assert_error
-from tests.support.cast import register, session_of, sign_up_anonymously
 from tests.support.links import follow
 from tests.support.oauth import assert_failed, begin_linking, fragment, identities_of, link
 from tests.support.server import at_once
+from tests.support.users import register, session_of, sign_up_anonymously
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 ADDRESS = "dave@gmail.example"

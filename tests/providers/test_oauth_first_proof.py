@@ -7,9 +7,9 @@ and Paverd, 2022). After that, Mallory must have no password, session, identity,
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error, identity
-from tests.support.cast import PASSWORD, Session, session_of, sign_in
 from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, assert_dead, hand_in, type_in
 from tests.support.oauth import assert_failed, begin_linking, external, fragment, link, query
+from tests.support.users import PASSWORD, Session, session_of, sign_in
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 EMAIL, MALLORY = "alice@example.com", "mallory@evil.example"

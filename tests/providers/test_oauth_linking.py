@@ -6,11 +6,11 @@ import pytest
 
 from tests.support.answers import ANYTHING, assert_error, identity
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, sign_in
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import WITH_CHALLENGE, hand_in
 from tests.support.oauth import FAILED, assert_failed, external, fragment, identities_of, link, new_user
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, sign_in
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 ALICE, DAVE = "alice@example.com", "dave@example.com"

@@ -7,13 +7,13 @@ import pytest
 
 from tests.support import oidc_provider
 from tests.support.answers import ANYTHING, Like, assert_error, assert_ok, token_response
-from tests.support.cast import Session
 from tests.support.links import VERIFIER, WITH_CHALLENGE
 from tests.support.oauth import FAILED, STALE, assert_failed, external, fragment, new_user, query, single
 from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.support.processes import free_port
 from tests.support.server import ServerClient
 from tests.support.user_agent import Page, UserAgent, origin_of
+from tests.support.users import Session
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 A_SECRET = Like("256 random bits", r"[\w-]{43}")

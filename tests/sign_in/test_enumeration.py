@@ -6,10 +6,10 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, Outbox, follow, hand_in, type_in
 from tests.support.processes import free_port
 from tests.support.smtp_server import BadMailServer, MailServer
+from tests.support.users import PASSWORD, session_of, sign_in
 
 NOBODY, NOBODYS_PHONE = "nobody@example.com", "+15550100"
 # Each endpoint that takes any address: path, the rest of the body, and the member with the address.

@@ -8,13 +8,13 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, Session
 from tests.support.factors import challenge, raised, set_up, verify
-from tests.support.hosts import ELSEWHERE, HOME, OFFICE
 from tests.support.links import counted, follow, hand_in, press, type_in
 from tests.support.pages import Visitor
 from tests.support.passkeys import register, sign_in
 from tests.support.server import at_once, served
+from tests.support.services import ELSEWHERE, HOME, OFFICE
+from tests.support.users import PASSWORD, Session
 
 WRONG = (422, "mfa_verification_failed")
 REFUSED = (429, "over_request_rate_limit")

@@ -6,11 +6,11 @@ import pytest
 
 from auth.context import EXTENSION
 from tests.support.answers import A_SENTENCE, assert_error
-from tests.support.cast import PASSWORD, register, session_of, sign_in
-from tests.support.crowd import crowd
-from tests.support.hosts import ELSEWHERE, HOME, OFFICE, at
+from tests.support.full_queue import full_queue
 from tests.support.links import OTHER_PHONE, PHONE
 from tests.support.server import at_once
+from tests.support.services import ELSEWHERE, HOME, OFFICE, at
+from tests.support.users import PASSWORD, register, session_of, sign_in
 
 WRONG = "Wrong-Horse-1"
 TOO_MANY = "Too many failed sign-ins; try again later, or sign in by a link"
@@ -368,7 +368,7 @@ class TestHashingQueue:
     def test_attempt_refused_by_the_queue_is_not_counted(self, limited, alice, database):
         client = limited()
         passwords = client.application.extensions[EXTENSION].passwords
-        with crowd(passwords):
+        with full_queue(passwords):
             for _ in range(12):
                 assert_error(log_in(client, alice.email, WRONG), 503, "service_unavailable")
         assert database.count("failure_counts") == 0

@@ -10,8 +10,8 @@ import psycopg2
 import pytest
 
 from sql.pool import Pool, connect
-from tests.support.patience import SERVICE_TIMEOUTS
 from tests.support.processes import free_port, wait_until
+from tests.support.timeouts import SERVICE_TIMEOUTS
 
 
 def test_connection_has_timeouts(database_url, monkeypatch):

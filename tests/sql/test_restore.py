@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from auth.operations.embedded_postgres import find_programs
-from tests.support.cast import PASSWORD
+from tests.support.users import PASSWORD
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from sql import load_statements, schema
 from tests.conftest import new_app, new_databases
 from tests.support import catalog, oldest_release
 from tests.support.cases import cases
-from tests.support.cast import refresh, session_of, sign_in
 from tests.support.server import at_once
+from tests.support.users import refresh, session_of, sign_in
 
 NEW = ["schema.sql", "functions"]
 # The code of 0.2.0 made the password's hash and, with this secret, the refresh token.

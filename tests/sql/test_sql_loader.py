@@ -10,9 +10,9 @@ import pytest
 from sql import Database, InvalidStatement, load_statements
 from tests.support.answers import assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, session_of, sign_in
-from tests.support.patience import SERVICE_TIMEOUTS
 from tests.support.server import at_once
+from tests.support.timeouts import SERVICE_TIMEOUTS
+from tests.support.users import PASSWORD, session_of, sign_in
 
 GOOD = """-- name: add(left integer, right integer)
 -- Adds two numbers.

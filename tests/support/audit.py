@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.support.rows import Rows
+from tests.support.tables import Rows
 
 REQUEST_ID = "5631c782-5e87-49f5-b25f-0385bb245b58"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -46,7 +46,7 @@ def clear_history(database: Rows) -> None:
     database.run("DELETE FROM audit_log")
 
 
-def story(response: Any) -> list[str]:
+def timeline_texts(response: Any) -> list[str]:
     """Return the sentences of a timeline, oldest first."""
     assert response.status_code == 200, response.text
     return [item["text"] for item in reversed(response.json["data"])]

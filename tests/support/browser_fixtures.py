@@ -8,12 +8,12 @@ import pytest
 
 from tests.support import browser
 from tests.support.browser import Browser, BrowserError
+from tests.support.failures import Failures
 from tests.support.forwarder import Forwarder
 from tests.support.inbox import Post
 from tests.support.processes import PATIENT_GUNICORN, Service, free_port
 from tests.support.server import ServerClient
 from tests.support.smtp_server import MailServer
-from tests.support.trouble import Trouble
 
 
 @contextmanager
@@ -162,5 +162,5 @@ def authenticator(page) -> Iterator[str]:
 
 
 @pytest.fixture
-def trouble(page, here, database, forwarder) -> Trouble:
-    return Trouble(page, here, database, forwarder)
+def failures(page, here, database, forwarder) -> Failures:
+    return Failures(page, here, database, forwarder)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyotp
 
-from tests.support.cast import Session, session_of
+from tests.support.users import Session, session_of
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlencode
 
 from auth.web.forms import token_of
 from tests.support.answers import A_SENTENCE, A_UUID, token_response
-from tests.support.cast import PASSWORD, Session, register, session_of
-from tests.support.rows import Rows
+from tests.support.tables import Rows
+from tests.support.users import PASSWORD, Session, register, session_of
 
 SITE = "http://localhost:8000"
 PHONE = "+491701234567"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-# Passwords of the cast, the service role key, access tokens, hashes, signed webhooks, refresh tokens and
+# Passwords of the users, the service role key, access tokens, hashes, signed webhooks, refresh tokens and
 # tokens of links.
 SECRET = re.compile(
     r"(?:Correct|Wrong|Another|New)-Horse|the-service-role-key-of-these-tests|\beyJ[\w-]{10,}\.[\w-]{10,}|\$2[aby]\$\d\d\$|whsec_"

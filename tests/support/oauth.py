@@ -6,9 +6,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from auth.context import EXTENSION
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, identity, token_response, user
-from tests.support.cast import Session
 from tests.support.fake_provider import Apple, Azure, FakeProvider, GitHub, Twitter
 from tests.support.user_agent import Page, UserAgent
+from tests.support.users import Session
 
 SITE = "http://localhost:8000"
 # An application on another site than the service; the allow list has all of its paths but the root.

@@ -9,9 +9,9 @@ from urllib.parse import urljoin
 from auth.context import EXTENSION
 from auth.tokens import one_time
 from auth.web.forms import SESSION
-from tests.support.cast import PASSWORD
 from tests.support.links import SITE
 from tests.support.user_agent import Cookie, Page, UserAgent, origin_of
+from tests.support.users import PASSWORD
 
 
 def words(page: Page) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.support.authenticator import Authenticator
-from tests.support.cast import Session, session_of
+from tests.support.users import Session, session_of
 
 
 def register_response(session: Any, authenticator: Authenticator, **changes: Any) -> Any:

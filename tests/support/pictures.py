@@ -12,7 +12,7 @@ _VIEWS = ((1280, 720, False, 640), (320, 640, False, 200), (1280, 720, True, 640
 
 
 class Pictures:
-    """Takes pictures of the pages that docs/pages.md shows, named after the state of a walk."""
+    """Takes pictures of the pages that docs/pages.md shows, named after the state in the tour."""
 
     def __init__(self, page: Browser) -> None:
         self._page = page

@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.answers import A_UUID, assert_ok
 from tests.support.authenticator import Authenticator
 from tests.support.browser import Browser
-from tests.support.cast import Session, session_of
+from tests.support.users import Session, session_of
 
 SITE = {"rpId": "localhost", "rpOrigins": ["http://localhost:8000"]}
 

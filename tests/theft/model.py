@@ -12,10 +12,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from tests.support.cast import Session, session_of, sign_in
-from tests.support.hosts import ELSEWHERE, HOME, OFFICE
 from tests.support.links import SITE, type_in
-from tests.theft.people import Device, Person, World
+from tests.support.services import ELSEWHERE, HOME, OFFICE
+from tests.support.users import Session, session_of, sign_in
+from tests.theft.actors import Actor, Device, Environment
 
 # Of a longer run, Hypothesis makes most examples by changing earlier ones: 50 would begin in 16 ways, not 40.
 EXAMPLES = 10
@@ -38,11 +38,11 @@ NOTICES = {
     *("email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
     *("factor_added", "factor_removed", "passkey_added", "passkey_removed"),
 }
-Act = Callable[[Person, Session], Any]
+Act = Callable[[Actor, Session], Any]
 
 
-def _remove_factors(person: Person, session: Session) -> None:
-    for id in person.world.state().factors:
+def _remove_factors(person: Actor, session: Session) -> None:
+    for id in person.environment.state().factors:
         if id not in person.factor_ids:
             person.remove_factor(session, id)
 
@@ -51,7 +51,7 @@ def _remove_factors(person: Person, session: Session) -> None:
 ACTS: dict[str, Act] = {
     "remove recent changes": lambda thief, session: thief.remove_recent(session, set(thief.factor_ids)),
     "remove factors": _remove_factors,
-    "change the password": Person.change_password,
+    "change the password": Actor.change_password,
     "change the email": lambda thief, session: thief.change_address(session, "email", THIEFS_EMAIL),
     "begin to change the email": lambda thief, session: thief.change_address(
         session, "email", THIEFS_EMAIL, confirms=False
@@ -59,12 +59,12 @@ ACTS: dict[str, Act] = {
     "change the phone": lambda thief, session: thief.change_address(session, "phone", THIEFS_PHONE),
     "remove the email": lambda thief, session: thief.remove_address(session, "email"),
     "remove the phone": lambda thief, session: thief.remove_address(session, "phone"),
-    "enrol an app": Person.enrol_app,
-    "enrol a key": Person.enrol_key,
-    "register a passkey": Person.register_passkey,
-    "make recovery codes": Person.make_codes,
+    "enrol an app": Actor.enrol_app,
+    "enrol a key": Actor.enrol_key,
+    "register a passkey": Actor.register_passkey,
+    "make recovery codes": Actor.make_codes,
     "link an identity": lambda thief, session: thief.link(session, "acme"),
-    "unlink identities": Person.unlink,
+    "unlink identities": Actor.unlink,
     "sign out": lambda thief, session: session.post("/logout?scope=others"),
 }
 
@@ -78,16 +78,16 @@ MOVES = [
 
 
 class Theft(RuleBasedStateMachine):
-    """One user, its owner and a thief. A subclass has the `world`."""
+    """One user, its owner and a thief. A subclass sets `environment`."""
 
-    world: World
+    environment: Environment
 
     def __init__(self) -> None:
         super().__init__()
-        self.world.rows.empty()
-        client = self.world.app.test_client()
-        self.owner = Person(self.world, Device(client, HOME), subjects={"google": "owner"})
-        self.thief = Person(self.world, Device(client, ELSEWHERE), subjects={"acme": "thief"})
+        self.environment.rows.empty()
+        client = self.environment.app.test_client()
+        self.owner = Actor(self.environment, Device(client, HOME), subjects={"google": "owner"})
+        self.thief = Actor(self.environment, Device(client, ELSEWHERE), subjects={"acme": "thief"})
         self.thief.emails, self.thief.phones = [THIEFS_EMAIL], [THIEFS_PHONE]
         self.stolen: list[Session] = []
         # Undo links about the thief's changes, and how many days ago the first of those was.
@@ -141,7 +141,7 @@ class Theft(RuleBasedStateMachine):
         self.thief.device.network = HOME if "network" in self.knows else ELSEWHERE
 
     def _sign_up(self, kind: str, has_phone: bool, is_admin: bool) -> None:
-        owner, device, key = self.owner, self.owner.device, self.world.service_role
+        owner, device, key = self.owner, self.owner.device, self.environment.service_role
         if kind in ("email", "phone"):
             owner.password = "Correct-Horse-1"
             owner.emails += [EMAIL] if kind == "email" else []
@@ -153,19 +153,19 @@ class Theft(RuleBasedStateMachine):
             response = sign_in(device, EMAIL, owner.password or "")
         elif kind == "phone":
             device.post("/signup", json={"phone": PHONE, "password": owner.password})
-            response = type_in(device, "sms", PHONE, self.world.outbox.last(PHONE).code)
+            response = type_in(device, "sms", PHONE, self.environment.outbox.last(PHONE).code)
         elif kind == "provider":
             response = owner.hand_in_id_token(device, "google")
         else:
             response = device.post("/signup", json={})
         session = session_of(device, response, response.status_code)
-        self.world.user_id = session.user["id"]
+        self.environment.user_id = session.user["id"]
         owner.sessions.append(session)
         if kind == "passkey":
             owner.register_passkey(session)
         if is_admin:
             change = {"json": {"role": "admin"}, "headers": key}
-            assert device.put(f"/admin/users/{self.world.user_id}", **change).status_code == 200
+            assert device.put(f"/admin/users/{self.environment.user_id}", **change).status_code == 200
 
     # The owner.
 
@@ -210,7 +210,7 @@ class Theft(RuleBasedStateMachine):
             owner.change_address(session, act, address)
 
     def time_passes(self, hours: float) -> None:
-        self.world.pass_time(hours=hours)
+        self.environment.pass_time(hours=hours)
         if self.days_since_change is not None:
             self.days_since_change += hours / 24
         if hours > 1:
@@ -250,7 +250,7 @@ class Theft(RuleBasedStateMachine):
 
     def is_protected(self) -> bool:
         """Whether a factor of the owner keeps out what the thief knows."""
-        state = self.world.state()
+        state = self.environment.state()
         if not state.factors or not set(self.owner.factor_ids).issuperset(state.factors):
             return False
         # It is a factor, also in a stolen session.
@@ -259,9 +259,11 @@ class Theft(RuleBasedStateMachine):
         if any(session.claims["aal"] == "aal2" for session in self.thief.sessions):
             return False
         links = "user_id = %(id)s AND purpose = 'undo' AND spent_at IS NULL AND expires_at > now()"
-        rows = self.world.rows.all(f"SELECT target FROM one_time_tokens WHERE {links}", id=self.world.user_id)
+        rows = self.environment.rows.all(
+            f"SELECT target FROM one_time_tokens WHERE {links}", id=self.environment.user_id
+        )
         if self._reads({state.email, state.phone, *(row.target for row in rows)}):
-            return bool(self.world.old_factors().intersection(self.owner.factor_ids))
+            return bool(self.environment.old_factors().intersection(self.owner.factor_ids))
         return True
 
     def _reads(self, addresses: set[str]) -> bool:
@@ -271,16 +273,18 @@ class Theft(RuleBasedStateMachine):
     def watched(self, what: str) -> Iterator[None]:
         """Assert that an act of the thief changes nothing that a factor protects, and keep the alarms."""
         self.acts += 1
-        is_protected, before = self.is_protected(), self.world.state()
-        old, known = self.world.old_factors(), len(self.world.outbox.sent())
+        is_protected, before = self.is_protected(), self.environment.state()
+        old, known = self.environment.old_factors(), len(self.environment.outbox.sent())
         yield
-        after = self.world.state()
+        after = self.environment.state()
         assert not is_protected or after == before, f"the thief can {what}"
         if after != before or self.thief.pending:
             if self.days_since_change is None:
                 self.days_since_change, self.old_then = 0, old.intersection(self.owner.factor_ids)
-                self.emails_then = [each for each in self.owner.emails if not self.world.is_recent(each)]
-            for sent in self.world.outbox.sent()[known:]:
+                self.emails_then = [
+                    each for each in self.owner.emails if not self.environment.is_recent(each)
+                ]
+            for sent in self.environment.outbox.sent()[known:]:
                 if (
                     sent.kind in NOTICES
                     and sent.token
@@ -321,7 +325,7 @@ class Theft(RuleBasedStateMachine):
         """Confirm addresses, and undo what messages to the thief offer to undo."""
         with self.watched("confirm an address"):
             self.thief.confirm_changes()
-        for sent in self.world.outbox.sent():
+        for sent in self.environment.outbox.sent():
             if sent.kind in NOTICES and sent.token and self._reads({sent.to}):
                 with self.watched(f"undo: {sent.kind}"):
                     self.thief.undo(sent.token)
@@ -334,7 +338,7 @@ class Theft(RuleBasedStateMachine):
         # One from before the thief's first change: nothing tells owners of later ones from the thief.
         emails = self.owner.emails if self.days_since_change is None else self.emails_then
         has_mailbox = bool(emails) and not self._reads(set(emails))
-        kept = self.world.old_factors().intersection(self.owner.factor_ids)
+        kept = self.environment.old_factors().intersection(self.owner.factor_ids)
         removed = self.old_then and self.owner.emails
         return bool((has_mailbox and in_time) or (kept and self.owner.ways()) or (removed and in_time))
 
@@ -370,12 +374,12 @@ class Theft(RuleBasedStateMachine):
         session = owner.step_up(session) or session
         owner.remove_recent(session, {*owner.factor_ids, *owner.emails, *owner.phones, "google"})
         self._remove_older(session)
-        if self.world.state().email or self.world.state().phone:
+        if self.environment.state().email or self.environment.state().phone:
             owner.change_password(session)
         if session.post("/logout?scope=others").status_code != 200:
             return False
         owner.make_codes(session)
-        state = self.world.state()
+        state = self.environment.state()
         return (
             session.get("/user").status_code == 200
             and set(owner.factor_ids).issuperset(state.factors)
@@ -389,7 +393,7 @@ class Theft(RuleBasedStateMachine):
         _remove_factors(owner, session)
         owner.unlink(session, but=("email", "phone", "google"))
         for kind, own in (("email", owner.emails), ("phone", owner.phones)):
-            if getattr(self.world.state(), kind) not in [None, *own]:
+            if getattr(self.environment.state(), kind) not in [None, *own]:
                 owner.remove_address(session, kind)
 
     def _use_up_tries(self) -> None:
@@ -401,15 +405,15 @@ class Theft(RuleBasedStateMachine):
                 break
 
     def _assert_thief_keeps_nothing(self) -> None:
-        thief, before = self.thief, self.world.state()
+        thief, before = self.thief, self.environment.state()
         for session in [*thief.sessions, *self.stolen]:
             assert session.get("/user").status_code != 200, "a session of the thief is alive"
             assert session.refresh().status_code != 200, "a refresh token of the thief is good"
         thief.confirm_changes()
-        for sent in self.world.outbox.sent():
+        for sent in self.environment.outbox.sent():
             if sent.to in (THIEFS_EMAIL, THIEFS_PHONE) and sent.token:
                 thief.undo(sent.token)
-        assert self.world.state() == before, "a link or code of the thief is good"
+        assert self.environment.state() == before, "a link or code of the thief is good"
         for way in thief.ways():
             entered = thief.enter(way)
             assert not entered or not thief.step_up(entered), f"the thief passes the second step, by {way}"

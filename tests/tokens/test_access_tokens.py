@@ -15,7 +15,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from tests.conftest import BASE_URL
 from tests.support.answers import A_UUID, ANYTHING, assert_error
 from tests.support.cases import cases
-from tests.support.cast import Session
+from tests.support.users import Session
 
 HS_SECRET = "a shared secret of at least 32 bytes"
 

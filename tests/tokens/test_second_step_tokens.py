@@ -15,11 +15,11 @@ from auth.web.routes import Level, route_of
 from tests.conftest import secret
 from tests.support import passkeys, security_keys
 from tests.support.answers import assert_error, assert_ok
-from tests.support.cast import PASSWORD, Session, session_of, sign_up_anonymously
 from tests.support.contract import routes
 from tests.support.factors import challenge, enrol, raised, set_up, verify
 from tests.support.links import VERIFIER, WITH_CHALLENGE, follow, fragment, hand_in, query, type_in
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, Session, session_of, sign_up_anonymously
 from tests.test_contract import guard_of
 from tests.tokens.test_access_tokens import encode, hmac_signed
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.answers import assert_error
-from tests.support.cast import PASSWORD, sign_in
 from tests.support.commands import run_command
 from tests.support.processes import CHECKOUT
 from tests.support.programs import find_program
+from tests.support.users import PASSWORD, sign_in
 
 FILES = Path(__file__).parent / "files"
 FOREVER = "9999-12-31T23:59:59.000000Z"

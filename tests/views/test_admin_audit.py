@@ -7,7 +7,7 @@ import pytest
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
 from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse
 from tests.support.cases import cases
-from tests.support.plans import analyze, plan_of
+from tests.support.query_plans import analyze, plan_of
 from tests.views.test_admin_list_users import links, pagination
 
 ALICE, BOB = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"

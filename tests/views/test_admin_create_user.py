@@ -9,9 +9,9 @@ import pytest
 from tests.conftest import SERVICE_ROLE_KEY, secret
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, register, sign_in
 from tests.support.links import PHONE
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, register, sign_in
 
 A_HASH = "$2b$04$cJT8I5oWykZphhb.aipKbemJLtvE7k5268teGFGeLRwagkPL5cp0q"
 DAVE = {"email": "dave@example.com"}

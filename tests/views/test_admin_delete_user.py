@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.answers import assert_error, assert_ok
-from tests.support.cast import PASSWORD
 from tests.support.server import at_once
+from tests.support.users import PASSWORD
 
 GONE = (404, "user_not_found", "User not found")
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, register, session_of, sign_in
 from tests.support.links import OTHER_PHONE, PHONE, hand_in, type_in
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, register, session_of, sign_in
 
 NEW = "Another-Horse-1"
 FOR_EVER = "9999-12-31T23:59:59.000000Z"

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, session_of, sign_up_anonymously
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, session_of, sign_up_anonymously
 
 
 @pytest.fixture

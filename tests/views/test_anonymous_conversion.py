@@ -7,7 +7,6 @@ import pytest
 from tests.support import passkeys
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, user
 from tests.support.authenticator import Authenticator
-from tests.support.cast import PASSWORD, register, sign_in, sign_up_anonymously
 from tests.support.links import (
     OTHER_PHONE,
     PHONE,
@@ -21,6 +20,7 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, register, sign_in, sign_up_anonymously
 
 EMAIL = "dave@example.com"
 CONFIRMED = {"message": A_SENTENCE, "type": "email_change"}

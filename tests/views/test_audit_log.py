@@ -14,11 +14,11 @@ from sql import schema
 from tests.support.answers import A_UUID, assert_error
 from tests.support.audit import FIREFOX, clear_history
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, Person, refresh, sign_in
-from tests.support.hosts import HOME, at
 from tests.support.links import follow, send, type_in
-from tests.support.rows import Rows
 from tests.support.server import at_once
+from tests.support.services import HOME, at
+from tests.support.tables import Rows
+from tests.support.users import PASSWORD, Person, refresh, sign_in
 
 RECORDERS = ("audit.record", "_record", "_store", "_tell")
 WRONG_PASSWORD = "Wrong-Horse-1"

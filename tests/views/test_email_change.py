@@ -4,7 +4,6 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.links import (
     BROWSER,
     CHALLENGE,
@@ -21,6 +20,7 @@ from tests.support.links import (
     query,
     type_in,
 )
+from tests.support.users import PASSWORD, session_of, sign_in
 
 NEW = "new@example.com"
 TAKEN = EXPIRED | {

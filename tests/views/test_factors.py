@@ -7,9 +7,9 @@ import pyotp
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
-from tests.support.cast import PASSWORD, session_of
 from tests.support.factors import App, challenge, enrol, raised, set_up, verify
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, session_of
 
 WRONG = (422, "mfa_verification_failed")
 EXPIRED = (422, "mfa_challenge_expired")

@@ -6,7 +6,6 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, Like, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.links import (
     EXPIRED,
     PHONE,
@@ -20,6 +19,7 @@ from tests.support.links import (
     tokens_for,
     type_in,
 )
+from tests.support.users import PASSWORD, session_of, sign_in
 
 PATH = "/admin/generate_link"
 NEW = "Another-Horse-1"

@@ -10,11 +10,11 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, ANYTHING, assert_error, token_response
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, session_of
 from tests.support.factors import raised, set_up
 from tests.support.fake_provider import Answer
 from tests.support.oauth import new_user
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, session_of
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 PATH = "/token?grant_type=id_token"

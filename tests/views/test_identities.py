@@ -9,7 +9,6 @@ import pytest
 from tests.conftest import secret
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok, identity
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.factors import set_up
 from tests.support.fake_provider import Answer
 from tests.support.links import CHALLENGE, hand_in
@@ -26,6 +25,7 @@ from tests.support.oauth import (
 )
 from tests.support.server import at_once
 from tests.support.user_agent import UserAgent
+from tests.support.users import PASSWORD
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 ALICES: dict[str, Any] = {

@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
+from tests.support.users import PASSWORD
 
 INACTIVE = {"active": False}
 INVALID = (400, "validation_failed")

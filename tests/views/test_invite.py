@@ -4,9 +4,9 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, sign_in
 from tests.support.links import PHONE, assert_dead, assert_signed_in, assert_signs_in, hand_in, later, type_in
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, sign_in
 
 DAVE = "dave@example.com"
 DAYS = 86_400

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.support.answers import assert_error
-from tests.support.cast import PASSWORD, Session, session_of, sign_in
 from tests.support.links import (
     BY_LINK,
     EXPIRED,
@@ -22,6 +21,7 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, Session, session_of, sign_in
 
 NEW = "new@example.com"
 DAVE = "dave@example.com"
@@ -39,7 +39,7 @@ def succeeded(response):
     return response.status_code == 200
 
 
-def crowd(type):
+def full_queue(type):
     """Fifty requests for the types that most users meet, and fewer for the others, which share their code."""
     return 50 if type in ("magiclink", "sms") else 20
 
@@ -61,7 +61,7 @@ class TestRequestsAtOnce:
         message = ask(type)
         before = database.count("sessions")
         ways = (follow, press, hand_in)
-        answers = at_once(crowd(type), lambda number: ways[number % 3](server, type, message.token))
+        answers = at_once(full_queue(type), lambda number: ways[number % 3](server, type, message.token))
         assert wins(answers) == 1
         signs_in = type != "email_change" or 200 in [answer.status_code for answer in answers]
         assert database.count("sessions") == before + signs_in
@@ -71,7 +71,7 @@ class TestRequestsAtOnce:
     def test_code_succeeds_once(self, server, ask, database, type):
         message = ask(type)
         before = database.count("sessions")
-        answers = at_once(crowd(type), lambda _: type_in(server, type, message.to, message.code))
+        answers = at_once(full_queue(type), lambda _: type_in(server, type, message.to, message.code))
         assert wins(answers) == 1
         assert database.count("sessions") == before + 1
 
@@ -105,8 +105,8 @@ class TestConcurrentGuesses:
     def test_code_allows_five_of_fifty_concurrent_guesses(self, server, ask, database, type):
         message = ask(type)
         guesses = [f"{number:06}" for number in range(60) if f"{number:06}" != message.code]
-        answers = at_once(crowd(type), lambda number: type_in(server, type, message.to, guesses[number]))
-        assert [answer.status_code for answer in answers] == [403] * crowd(type)
+        answers = at_once(full_queue(type), lambda number: type_in(server, type, message.to, guesses[number]))
+        assert [answer.status_code for answer in answers] == [403] * full_queue(type)
         assert database.value("SELECT tries FROM one_time_tokens") == 5
         assert_error(type_in(server, type, message.to, message.code), 403, "otp_expired")
         assert succeeded(follow(server, type, message.token))

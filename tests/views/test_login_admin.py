@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, token_response, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, register, session_of, sign_in
+from tests.support.users import PASSWORD, register, session_of, sign_in
 
 WRONG = "Wrong-Horse-1"
 

@@ -9,7 +9,6 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, sign_in
 from tests.support.links import (
     BROWSER,
     ON_ITS_WAY,
@@ -24,6 +23,7 @@ from tests.support.links import (
     press,
     type_in,
 )
+from tests.support.users import PASSWORD, sign_in
 
 DAVE = "dave@example.com"
 NOTHING_EXPIRED = ("users", "identities", "one_time_tokens", "outbox", "sessions", "failure_counts")

@@ -4,7 +4,6 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.links import (
     ON_ITS_WAY,
     OTHER_PHONE,
@@ -14,6 +13,7 @@ from tests.support.links import (
     later,
     type_in,
 )
+from tests.support.users import PASSWORD
 
 DAVE = "dave@example.com"
 

@@ -11,8 +11,8 @@ from auth.pages import page as pages
 from auth.text.catalogues import built_in
 from tests.support.answers import Like, assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send
+from tests.support.users import PASSWORD
 
 DEAD = path("signup", "x" * 43)
 DAVE = {"email": "dave@example.com", "password": PASSWORD}

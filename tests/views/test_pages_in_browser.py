@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.links import path
 from tests.support.processes import wait_until
+from tests.support.users import PASSWORD
 from tests.test_contract import OPERATIONS
 
 pytestmark = pytest.mark.browser

@@ -12,13 +12,13 @@ from tests.support.answers import (
     assert_ok,
     token_response,
 )
-from tests.support.audit import story
+from tests.support.audit import timeline_texts
 from tests.support.authenticator import ES256, ES384, Authenticator, Key, encode
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, session_of, sign_up_anonymously
 from tests.support.links import Outbox, hand_in, press
 from tests.support.passkeys import assertion, register, register_response, sign_in, sign_in_response
 from tests.support.server import at_once
+from tests.support.users import PASSWORD, session_of, sign_up_anonymously
 
 FAILED = (400, "webauthn_verification_failed")
 UNKNOWN = (400, "webauthn_challenge_not_found")
@@ -251,7 +251,7 @@ class TestSignIn:
             assert_error(response, *FAILED, details=fallen)
         assert sign_in(client, authenticator, counter=8)
         timeline = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role)
-        sentences = " ".join(story(timeline))
+        sentences = " ".join(timeline_texts(timeline))
         assert "passkey refused, whose counter has fallen as that of a copy would: Passkey" in sentences
         assert "signed in by a passkey" in sentences
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.support.cast import PASSWORD, register, session_of
 from tests.support.links import OTHER_PHONE, PHONE, assert_signed_in, hand_in, type_in
+from tests.support.users import PASSWORD, register, session_of
 
 THIRD_PHONE = "+491705555555"
 

@@ -9,10 +9,10 @@ import pytest
 from tests.support import links
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response, user
 from tests.support.cases import cases
-from tests.support.cast import Person, session_of
 from tests.support.links import CHALLENGE, VERIFIER, WITH_CHALLENGE, follow, hand_in, later, type_in
 from tests.support.oauth import APPLICATION, fragment, new_user, query
 from tests.support.server import at_once
+from tests.support.users import Person, session_of
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 PATH = "/token?grant_type=pkce"

@@ -4,7 +4,6 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, sign_in
 from tests.support.links import (
     BROWSER,
     CHALLENGE,
@@ -22,6 +21,7 @@ from tests.support.links import (
     query,
     tokens_for,
 )
+from tests.support.users import PASSWORD, sign_in
 
 APP = "https://app.example.com/in"
 DAVE = {"email": "dave@example.com", "password": PASSWORD}

@@ -5,10 +5,10 @@ import pytest
 from tests.support import passkeys
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, session_of
-from tests.support.crowd import crowd
 from tests.support.factors import raised, set_up
+from tests.support.full_queue import full_queue
 from tests.support.links import ON_ITS_WAY, OTHER_PHONE, PHONE, counted, hand_in, later, type_in
+from tests.support.users import PASSWORD, session_of
 
 NEW = "Another-Horse-1"
 NEEDED = (400, "reauthentication_needed")
@@ -140,7 +140,7 @@ class TestNonce:
     def test_request_refused_by_the_hashing_queue_does_not_spend_the_nonce(
         self, session, nonce, parts, alice
     ):
-        with crowd(parts.passwords):
+        with full_queue(parts.passwords):
             assert_error(change(session, nonce=nonce), 503, "service_unavailable")
         assert alice.try_to_sign_in().status_code == 200
         assert change(session, nonce=nonce).status_code == 200

@@ -1,8 +1,8 @@
 """POST /recover: what a link for a lost password allows. test_magiclink.py tests the request and the link."""
 
 from tests.support.answers import assert_error
-from tests.support.cast import PASSWORD, Session
 from tests.support.links import SITE, assert_signs_in, fragment, path
+from tests.support.users import PASSWORD, Session
 
 NEW = "Another-Horse-1"
 

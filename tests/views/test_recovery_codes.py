@@ -5,9 +5,9 @@ import re
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
-from tests.support.cast import session_of
 from tests.support.factors import raised, set_up
 from tests.support.server import at_once
+from tests.support.users import session_of
 
 LOW = (403, "insufficient_aal")
 WRONG = (422, "mfa_verification_failed")

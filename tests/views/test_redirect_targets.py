@@ -11,8 +11,8 @@ from flask.testing import FlaskClient
 from tests.conftest import BASE_URL
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.links import BROWSER, CHALLENGE, Outbox, follow, fragment, path, press, query
+from tests.support.users import PASSWORD
 
 SITE = "https://app.example.com/start"
 ALLOWED = [

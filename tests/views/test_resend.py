@@ -6,7 +6,6 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, session_of, sign_in
 from tests.support.links import (
     ON_ITS_WAY,
     OTHER_PHONE,
@@ -18,6 +17,7 @@ from tests.support.links import (
     hand_in,
     type_in,
 )
+from tests.support.users import PASSWORD, session_of, sign_in
 
 DAVE = "dave@example.com"
 NEW = "new@example.com"

@@ -5,10 +5,10 @@ import pytest
 from tests.support.answers import A_SENTENCE, A_UUID, ANYTHING, assert_error, assert_ok
 from tests.support.authenticator import ES256, Authenticator, Key
 from tests.support.cases import cases
-from tests.support.cast import session_of
 from tests.support.passkeys import assertion, register, sign_in, sign_in_response
 from tests.support.security_keys import SITE, answer, enrol, set_up, verify
 from tests.support.server import at_once
+from tests.support.users import session_of
 
 FAILED = (400, "webauthn_verification_failed")
 UNKNOWN = (400, "webauthn_challenge_not_found")

@@ -15,7 +15,6 @@ from tests.support.answers import (
     user,
 )
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, session_of
 from tests.support.links import (
     EXPIRED,
     ON_ITS_WAY,
@@ -30,6 +29,7 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.server import at_once, until_served
+from tests.support.users import PASSWORD, session_of
 
 NEW = "Another-Horse-1"
 ROWS = ("users", "identities", "sessions", "one_time_tokens")

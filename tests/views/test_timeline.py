@@ -8,12 +8,12 @@ import pytest
 from auth.delivery.deliverer import Deliverer
 from auth.text.labels import names
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok
-from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse, story
+from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse, timeline_texts
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.links import PHONE, follow
-from tests.support.plans import analyze, plan_of
+from tests.support.query_plans import analyze, plan_of
 from tests.support.smtp_server import BadMailServer, MailServer, sender
+from tests.support.users import PASSWORD
 
 NO_ID = "00000000-0000-0000-0000-000000000000"
 # The origin that `act` and `refuse` record.
@@ -51,17 +51,17 @@ class TestSessions:
         clear_history(database)
         database.run("UPDATE sessions SET ip = '198.51.100.7', user_agent = %(firefox)s", firefox=FIREFOX)
         began = "session began, by password" + FROM
-        assert story(tell(alice.id)) == [began]
+        assert timeline_texts(tell(alice.id)) == [began]
         session.post("/logout")
         clear_history(database)
-        assert story(tell(alice.id)) == [began, "session ended: signed out"]
+        assert timeline_texts(tell(alice.id)) == [began, "session ended: signed out"]
 
     def test_sessions_that_ended_together_are_one_item(self, tell, database, alice, client, service_role):
         for _ in range(3):
             alice.sign_in()
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
         clear_history(database)
-        assert story(tell(alice.id))[-1] == "3 sessions ended: banned"
+        assert timeline_texts(tell(alice.id))[-1] == "3 sessions ended: banned"
 
     @cases("reason", ENDS)
     def test_every_end_reason_has_a_sentence(self, tell, database, alice, reason):
@@ -70,7 +70,7 @@ class TestSessions:
         end = "UPDATE sessions SET ended_at = now() + interval '1 second', end_reason = %(reason)s"
         database.run(end, reason=reason)
         clear_history(database)
-        assert story(tell(alice.id))[-1] == Like("a sentence", r"session ended: [\w ]+[^_]*")
+        assert timeline_texts(tell(alice.id))[-1] == Like("a sentence", r"session ended: [\w ]+[^_]*")
 
     def test_end_reasons_are_those_of_the_schema(self, database):
         definition = database.value(
@@ -89,7 +89,7 @@ class TestSessions:
         act(database, alice.id, "refresh_token_reused")
         for column, action in (("created_at", "signed_in"), ("ended_at", "refresh_token_reused")):
             database.run(f"UPDATE audit_log SET at = {column} FROM sessions WHERE action = '{action}'")
-        assert story(tell(alice.id)) == [
+        assert timeline_texts(tell(alice.id)) == [
             "signed in by password" + FROM,
             "session ended: refresh token used again after rotation" + FROM,
         ]
@@ -100,7 +100,10 @@ class TestSessions:
         database.run(f"UPDATE sessions SET {ages}")
         clear_history(database)
         response = tell(alice.id)
-        assert story(response) == [Like("the beginning", "session began, by password.*"), "session expired"]
+        assert timeline_texts(response) == [
+            Like("the beginning", "session began, by password.*"),
+            "session expired",
+        ]
         when = database.value("SELECT iso_8601(refreshed_at + interval '30 days') FROM sessions")
         assert response.json["data"][0]["at"] == when
 
@@ -122,11 +125,11 @@ class TestMessages:
     def test_queued_and_sent_mail_is_an_item_with_the_reply_of_the_server(
         self, tell, alice, recover, deliver
     ):
-        assert story(tell(alice.id)) == [MAIL + "waits to be sent"]
+        assert timeline_texts(tell(alice.id)) == [MAIL + "waits to be sent"]
         with MailServer() as server:
             deliver(server.url())
         response = tell(alice.id)
-        assert story(response) == [MAIL + "accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1"]
+        assert timeline_texts(response) == [MAIL + "accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1"]
         details = {"id": A_UUID, "channel": "email", "recipient": alice.email, "outcome": "sent"}
         details |= {"attempts": 1, "last_error": None, "response": "127.0.0.1: 250 2.0.0 Ok: queued as 1"}
         details |= {"written_at": A_TIMESTAMP, "next_attempt_at": None}
@@ -138,7 +141,7 @@ class TestMessages:
         until = r"waits, after one try, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: "
         with BadMailServer("GREETING", "close") as server:
             deliver(f"smtp://127.0.0.1:{server.port}")
-        assert story(tell(alice.id)) == [Like("the reason", re.escape(MAIL) + until + ".+")]
+        assert timeline_texts(tell(alice.id)) == [Like("the reason", re.escape(MAIL) + until + ".+")]
         for reply, sentence in (
             ("451 4.7.1 Greylisted", until + "RCPT TO 451 4.7.1 Greylisted"),
             ("550 5.1.1 No such user", "failed after one try: RCPT TO 550 5.1.1 No such user"),
@@ -147,7 +150,7 @@ class TestMessages:
             with MailServer() as server:
                 server.replies["RCPT"] = reply
                 deliver(server.url())
-            assert story(tell(alice.id)) == [Like("the reason", re.escape(MAIL) + sentence)]
+            assert timeline_texts(tell(alice.id)) == [Like("the reason", re.escape(MAIL) + sentence)]
 
     def test_mail_with_a_void_link_was_not_sent(
         self, tell, alice, recover, deliver, database, outbox, client
@@ -158,25 +161,25 @@ class TestMessages:
             deliver(server.url())
             assert server.mails == []
         reason = "its link or code was used or voided before"
-        assert MAIL + f"was not sent: {reason}" in story(tell(alice.id))
+        assert MAIL + f"was not sent: {reason}" in timeline_texts(tell(alice.id))
 
     def test_expired_mail_has_its_last_error(self, tell, alice, recover, database):
         expired = "outcome = 'expired', finished_at = now(), secret = NULL, last_error = 'connection refused'"
         database.run(f"UPDATE outbox SET {expired}")
-        assert story(tell(alice.id)) == [MAIL + "was not sent before it expired: connection refused"]
+        assert timeline_texts(tell(alice.id)) == [MAIL + "was not sent before it expired: connection refused"]
 
     def test_sms_is_an_item_and_a_row_without_a_message_is_not(self, tell, alice, database, client):
         client.post("/recover", json={"email": "nobody@example.com"})
         clear_history(database)
         database.run("UPDATE outbox SET user_id = %(id)s", id=alice.id)
-        assert (database.count("outbox"), story(tell(alice.id))) == (1, [])
+        assert (database.count("outbox"), timeline_texts(tell(alice.id))) == (1, [])
         database.run(
             "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, response)"
             " VALUES (gen_random_uuid(), %(id)s, 'sms', 'sms', '+491701234567', 'sent', now(), 2, '201 SM42 queued')",
             id=alice.id,
         )
         sentence = "SMS (sign-in code) to +491701234567 accepted: 201 SM42 queued, after 2 tries"
-        assert story(tell(alice.id)) == [sentence]
+        assert timeline_texts(tell(alice.id)) == [sentence]
 
     def test_secrets_are_not_shown(self, tell, alice, outbox, client, deliver):
         client.post("/recover", json={"email": alice.email})
@@ -203,17 +206,17 @@ class TestEvents:
 
     def test_event_has_the_origin_of_its_webhook(self, tell, database, alice, webhook):
         event = "event (sign-in) to https://app.example.com "
-        assert story(tell(alice.id)) == [event + "waits to be sent"]
+        assert timeline_texts(tell(alice.id)) == [event + "waits to be sent"]
         sent = "outcome = 'sent', finished_at = now(), attempts = 1, response = '204 No Content'"
         database.run(f"UPDATE outbox SET {sent}")
-        assert story(tell(alice.id)) == [event + "accepted: 204 No Content"]
+        assert timeline_texts(tell(alice.id)) == [event + "accepted: 204 No Content"]
 
     def test_event_of_a_deleted_webhook_has_its_id(self, tell, database, alice, webhook):
         database.run("DELETE FROM webhooks")
         event = f"event (sign-in) to {webhook} "
-        assert story(tell(alice.id)) == [event + "waits to be sent"]
+        assert timeline_texts(tell(alice.id)) == [event + "waits to be sent"]
         database.run("UPDATE outbox SET outcome = 'void', finished_at = now()")
-        assert story(tell(alice.id)) == [event + "was not sent: the webhook was deleted"]
+        assert timeline_texts(tell(alice.id)) == [event + "was not sent: the webhook was deleted"]
 
 
 class TestLimits:
@@ -326,8 +329,8 @@ class TestList:
         acts = ("signed_in", "email_confirmed", "user_created")
         act(database, alice.id, *acts, origin={"actor": "user", "actor_id": alice.id})
         expected = ["user created" + FROM, "email confirmed" + FROM, "signed in" + FROM]
-        assert story(tell(alice.id)) == expected
-        pages = [story(tell(alice.id, f"?per_page=1&page={page}")) for page in (3, 2, 1)]
+        assert timeline_texts(tell(alice.id)) == expected
+        pages = [timeline_texts(tell(alice.id, f"?per_page=1&page={page}")) for page in (3, 2, 1)]
         assert pages == [[sentence] for sentence in expected]
 
     def test_list_is_paged(self, tell, client, service_role, database, alice):
@@ -352,13 +355,13 @@ class TestList:
         clear_history(database)
         act(database, alice.id, "banned")
         act(database, bob.id, "unbanned")
-        assert story(carol.sign_in().get(f"/admin/users/{alice.id}/timeline")) == ["banned" + FROM]
+        assert timeline_texts(carol.sign_in().get(f"/admin/users/{alice.id}/timeline")) == ["banned" + FROM]
 
     def test_deleted_user_has_a_timeline(self, tell, client, service_role, alice, database):
         alice.sign_in()
         act(database, alice.id, "user_deleted")
         client.delete(f"/admin/users/{alice.id}", headers=service_role)
-        assert "user deleted" + FROM in story(tell(alice.id))
+        assert "user deleted" + FROM in timeline_texts(tell(alice.id))
         assert tell(alice.id).json["limits"] == []
 
     def test_unknown_user_is_404_and_invalid_page_400(self, tell, alice):

@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, token_response, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, refresh, session_of, sign_in
 from tests.support.links import PHONE
 from tests.support.server import at_once, until_served
+from tests.support.users import PASSWORD, refresh, session_of, sign_in
 
 WRONG = "Wrong-Horse-1"
 NEW = "Another-Horse-1"

@@ -8,8 +8,8 @@ import pytest
 import sql
 from tests.support.answers import A_REFRESH_TOKEN, A_TIMESTAMP, assert_error, assert_ok, token_response, user
 from tests.support.cases import cases
-from tests.support.cast import refresh
 from tests.support.server import at_once
+from tests.support.users import refresh
 
 UNKNOWN = (400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found")
 STOLEN = (400, "refresh_token_already_used", "Invalid Refresh Token: Already Used")

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, session_of, sign_in
+from tests.support.users import PASSWORD, session_of, sign_in
 
 MALFORMED = {
     "msg": "invalid JWT: unable to parse or verify signature: it is malformed",

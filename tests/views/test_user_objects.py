@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from sql import schema
-from tests.support.rows import Rows
+from tests.support.tables import Rows
 
 IDENTITY = "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', 'alice', '{\"sub\": \"alice\"}')"
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, Like, assert_error, assert_ok, user
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, sign_in
 from tests.support.links import PHONE
 from tests.support.server import at_once, until_served
+from tests.support.users import PASSWORD, sign_in
 
 NEW = "Another-Horse-1"
 WRONG = "Wrong-Horse-1"

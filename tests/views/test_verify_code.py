@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response, user
 from tests.support.cases import cases
-from tests.support.cast import session_of
 from tests.support.links import (
     BY_CODE,
     BY_LINK,
@@ -25,6 +24,7 @@ from tests.support.links import (
     send,
     type_in,
 )
+from tests.support.users import session_of
 
 EFFECTS = ("users", "identities", "sessions", "outbox", "authorization_codes", "known_networks")
 ERIN = "erin@example.com"

@@ -17,7 +17,6 @@ from tests.support.answers import (
     user,
 )
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, Session, session_of, sign_in
 from tests.support.links import (
     BROWSER,
     BY_LINK,
@@ -36,6 +35,7 @@ from tests.support.links import (
     send,
     tokens_for,
 )
+from tests.support.users import PASSWORD, Session, session_of, sign_in
 
 EFFECTS = (
     *("users", "identities", "sessions", "outbox"),

@@ -14,8 +14,8 @@ from auth.context import EXTENSION
 from tests.conftest import SERVICE_ROLE_KEY, new_app
 from tests.support.answers import ANYTHING, assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, Session, register, session_of, sign_in
 from tests.support.server import ServerClient, at_once
+from tests.support.users import PASSWORD, Session, register, session_of, sign_in
 from tests.test_contract import OPERATIONS, SCHEMES, STATIC
 
 NO_ID = "00000000-0000-0000-0000-000000000000"

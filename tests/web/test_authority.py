@@ -15,10 +15,10 @@ from auth.context import EXTENSION
 from auth.tokens import one_time
 from auth.web.forms import SESSION
 from tests.conftest import new_app
-from tests.support.cast import Session, register
 from tests.support.contract import OPENAPI
 from tests.support.links import PHONE
 from tests.support.pages import Visitor
+from tests.support.users import Session, register
 
 ANSWERS = ("allowed", "insufficient_aal", "reauthentication_needed")
 SESSIONS = ("password", "link or provider", "application", "recovery", "older provider")
@@ -91,7 +91,7 @@ def answer(situation: Situation, act: str) -> str:
     return only
 
 
-class World:
+class Subject:
     """A user of a month ago, with old and recent credentials, and the session of a situation."""
 
     numbers = itertools.count()
@@ -206,11 +206,11 @@ class World:
 
 
 def by_body(method: str, path: str, body: dict[str, Any]) -> Any:
-    def ask(world: World) -> str:
+    def ask(subject: Subject) -> str:
         def filled(text: str) -> str:
-            return re.sub(r"<(.+?)>", lambda match: world.ids[match[1]], text)
+            return re.sub(r"<(.+?)>", lambda match: subject.ids[match[1]], text)
 
-        response = getattr(world.session, method)(
+        response = getattr(subject.session, method)(
             filled(path), **({"json": json.loads(filled(json.dumps(body)))})
         )
         if response.status_code == 200:
@@ -222,11 +222,11 @@ def by_body(method: str, path: str, body: dict[str, Any]) -> Any:
 
 
 def by_page(path: str, name: str | None = None) -> Any:
-    def ask(world: World) -> str:
-        world.visitor.visit("/account/changes")
-        fields = {"id": world.ids[name]} if name else {}
+    def ask(subject: Subject) -> str:
+        subject.visitor.visit("/account/changes")
+        fields = {"id": subject.ids[name]} if name else {}
         # Where the form leads, before the page there leads on.
-        first = [*world.visitor.send(path, **fields).trail, ""][1]
+        first = [*subject.visitor.send(path, **fields).trail, ""][1]
         if "/second-step" in first:
             return "insufficient_aal"
         return "reauthentication_needed" if "/confirm" in first else "allowed"
@@ -280,13 +280,13 @@ def default_app(environment) -> Iterator[Any]:
 
 
 @pytest.fixture
-def world(client, service_role, database):
-    return lambda situation: World(client, service_role, database, situation)
+def subject(client, service_role, database):
+    return lambda situation: Subject(client, service_role, database, situation)
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=str)
-def test_function_answers_as_the_table(world, database, situation):
-    user = world(situation)
+def test_function_answers_as_the_table(subject, database, situation):
+    user = subject(situation)
     wanted = [(name, *act) for name, acts in ACTS.items() for act in acts]
     answers = database.all(
         """SELECT wanted.act ->> 0 AS name, wanted.act AS act,
@@ -318,13 +318,13 @@ ASKED = [
 
 
 @pytest.mark.parametrize("situation", ASKED, ids=str)
-def test_each_path_answers_as_the_table(world, database, situation):
-    refused = world(situation)
+def test_each_path_answers_as_the_table(subject, database, situation):
+    refused = subject(situation)
     before = refused.credentials()
     for act, needed, ask in PATHS:
         expected = answer(situation, act)
         if needed is None or needed in refused.ids:
-            asked = refused if expected != "allowed" else world(situation)
+            asked = refused if expected != "allowed" else subject(situation)
             assert (act, needed, ask(asked)) == (act, needed, expected)
             database.run("DELETE FROM users WHERE id <> %(id)s", id=refused.id)
             database.run("DELETE FROM request_counts")
@@ -343,8 +343,8 @@ def test_every_row_of_the_table_is_about_something():
 
 
 @pytest.mark.parametrize("session", ["recovery", "older provider"])
-def test_token_from_before_the_second_step_of_a_recovery_removes_nothing(world, database, session):
-    user = world(Situation(session, "aal1", "fresh", "recent"))
+def test_token_from_before_the_second_step_of_a_recovery_removes_nothing(subject, database, session):
+    user = subject(Situation(session, "aal1", "fresh", "recent"))
     database.run("UPDATE sessions SET aal = 'aal2'")
     for act, needed, ask in PATHS:
         # A browser on the pages has no token from before.
@@ -354,8 +354,8 @@ def test_token_from_before_the_second_step_of_a_recovery_removes_nothing(world, 
 
 
 @pytest.mark.parametrize("session", ["recovery", "older provider"])
-def test_what_was_added_in_the_recovery_itself_stays(world, database, session):
-    user = world(Situation(session, "aal1", "fresh", "recent"))
+def test_what_was_added_in_the_recovery_itself_stays(subject, database, session):
+    user = subject(Situation(session, "aal1", "fresh", "recent"))
     database.run("UPDATE factors SET verified_at = now() - interval '30 seconds'")
     assert by_body("delete", "/factors/<app>", {})(user) == "insufficient_aal"
 

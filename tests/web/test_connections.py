@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.processes import Service
-from tests.support.wire import HOST, connect
+from tests.support.raw_http import HOST, connect
 
 HEAD = b"HEAD /health HTTP/1.1\r\n" + HOST
 GET = b"GET /health HTTP/1.1\r\n" + HOST

@@ -19,9 +19,9 @@ from tests.support.answers import (
     user,
 )
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, register
 from tests.support.contract import resolved
 from tests.support.links import PHONE, SITE
+from tests.support.users import PASSWORD, register
 from tests.test_contract import OPERATIONS, SCHEMES, guard_of, views
 
 DIALECT = {"X-Supabase-Api-Version": "2024-01-01"}

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.answers import ANYTHING, assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.links import PHONE
+from tests.support.users import PASSWORD
 
 DAVE = {"email": "dave@example.com", "password": PASSWORD}
 INVALID_JWT = "invalid JWT: unable to parse or verify signature"

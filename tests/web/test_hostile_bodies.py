@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, ANYTHING, assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
 from tests.support.links import SITE
+from tests.support.users import PASSWORD
 
 # Fields with another type than text.
 TYPES: dict[str, type] = dict.fromkeys(("data", "user_metadata", "app_metadata"), dict)

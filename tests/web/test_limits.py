@@ -10,9 +10,9 @@ from auth.settings import SettingsError
 from tests.conftest import new_app
 from tests.support.answers import assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, refresh, register, session_of, sign_in
-from tests.support.hosts import ELSEWHERE, HOME, OFFICE, at
 from tests.support.server import at_once
+from tests.support.services import ELSEWHERE, HOME, OFFICE, at
+from tests.support.users import PASSWORD, refresh, register, session_of, sign_in
 
 WRONG = "Wrong-Horse-1"
 NO_ID = "00000000-0000-0000-0000-000000000000"

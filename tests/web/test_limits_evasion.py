@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.answers import assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD, register, sign_in
-from tests.support.hosts import HOME, OFFICE, at
 from tests.support.server import at_once, until_served
+from tests.support.services import HOME, OFFICE, at
+from tests.support.users import PASSWORD, register, sign_in
 
 WRONG = "Wrong-Horse-1"
 LOG_IN = "/token?grant_type=password"

@@ -6,8 +6,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
-from tests.support.hosts import HOME, OFFICE, at
+from tests.support.services import HOME, OFFICE, at
+from tests.support.users import PASSWORD
 
 PROXY = "10.0.0.1"
 FORWARDING = (

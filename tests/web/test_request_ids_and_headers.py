@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.answers import A_UUID, assert_error
 from tests.support.cases import cases
-from tests.support.cast import PASSWORD
+from tests.support.users import PASSWORD
 
 SECURITY = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 

@@ -13,10 +13,10 @@ import pytest
 from auth.context import EXTENSION
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error
-from tests.support.cast import PASSWORD, refresh, session_of, sign_in
-from tests.support.hosts import HOME, at
 from tests.support.processes import wait_until
-from tests.support.wire import HOST, exchange
+from tests.support.raw_http import HOST, exchange
+from tests.support.services import HOME, at
+from tests.support.users import PASSWORD, refresh, session_of, sign_in
 
 WRONG = "Wrong-Horse-1"
 NEW = "Another-Horse-1"

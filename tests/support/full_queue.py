@@ -7,7 +7,7 @@ from auth.passwords.hashing import Passwords
 
 
 @contextmanager
-def crowd(passwords: Passwords) -> Iterator[None]:
+def full_queue(passwords: Passwords) -> Iterator[None]:
     """Take all places of the hashing queue inside the context."""
     taken = 0
     while passwords._queue.acquire(blocking=False):

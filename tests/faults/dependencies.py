@@ -10,7 +10,7 @@ from typing import Self
 from psycopg2.extensions import parse_dsn
 
 from auth.operations.embedded_postgres import EmbeddedPostgres, find_programs
-from tests.faults.world import World
+from tests.faults.deployment import Deployment
 from tests.support.postgres import Postgres
 from tests.support.processes import free_port, wait_until
 from tests.support.programs import find_program
@@ -28,7 +28,7 @@ class _Standby(EmbeddedPostgres):
 
 
 class Replica(Postgres):
-    """Follows the Postgres of a world synchronously: an acknowledged commit was written by both."""
+    """Follows the Postgres of a deployment synchronously: an acknowledged commit was written by both."""
 
     def __init__(self, primary: Postgres, directory: Path) -> None:
         directory.mkdir()
@@ -61,14 +61,14 @@ def url_of_both(one: Postgres, two: Postgres) -> str:
 
 
 class PgBouncer:
-    """PgBouncer with transaction pooling in front of a world's Postgres, inside the context."""
+    """PgBouncer with transaction pooling in front of a deployment's Postgres, inside the context."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, deployment: Deployment) -> None:
         program = find_program("pgbouncer", "pgbouncer", "NOTHING IS TESTED BEHIND PGBOUNCER")
-        socket_dir = Path(parse_dsn(world.postgres.url)["host"])
+        socket_dir = Path(parse_dsn(deployment.postgres.url)["host"])
         self._port = port = free_port()
         self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"
-        self._file = world.state_dir.parent / "pgbouncer.ini"
+        self._file = deployment.state_dir.parent / "pgbouncer.ini"
         self._file.write_text(
             f"[databases]\n* = host={socket_dir} port=5432 user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
             "auth_type = any\npool_mode = transaction\ndefault_pool_size = 10\nmax_client_conn = 200\nunix_socket_dir =\n"

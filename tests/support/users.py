@@ -1,4 +1,4 @@
-"""The cast: people with users, and their sessions."""
+"""Users of the tests, and their sessions."""
 
 import base64
 import json

@@ -10,13 +10,13 @@ from urllib.parse import urljoin
 
 from tests.support import factors, passkeys, security_keys
 from tests.support.authenticator import Authenticator, decode
-from tests.support.cast import Session, session_of, sign_in
 from tests.support.factors import App
 from tests.support.links import BROWSER, SITE, Outbox, hand_in, press, type_in
 from tests.support.oauth import Fakes
-from tests.support.rows import Rows
 from tests.support.server import Methods
+from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
+from tests.support.users import Session, session_of, sign_in
 
 # The columns that hold the times of a user, by table. Their rows move when time passes.
 _TIMES = {
@@ -51,7 +51,7 @@ SELECT u.email, u.phone, u.password_hash,
 """
 
 
-class World:
+class Environment:
     """The service, its messages and its clock, and the user that the two of them want."""
 
     def __init__(
@@ -118,10 +118,10 @@ def _form(browser: UserAgent, **fields: str) -> dict[str, str]:
 
 
 @dataclass
-class Person:
+class Actor:
     """What one of them has. Each method does what it says as far as the service permits."""
 
-    world: World
+    environment: Environment
     device: Device
     password: str | None = None
     emails: list[str] = field(default_factory=list)  # Of these the person reads the mail,
@@ -143,7 +143,7 @@ class Person:
 
     def ways(self) -> list[str]:
         """Return the ways by which the person could sign in."""
-        state = self.world.state()
+        state = self.environment.state()
         linked = [name for name, subject in self.subjects.items() if f"{name} {subject}" in state.identities]
         ways = {
             "password": self.password and (state.email or state.phone),
@@ -161,13 +161,13 @@ class Person:
         if response is None or response.status_code != 200 or "access_token" not in response.json:
             return None
         session = session_of(self.device, response)
-        if session.user["id"] != self.world.user_id:
+        if session.user["id"] != self.environment.user_id:
             return None
         self.sessions.append(session)
         return session
 
     def _by_password(self) -> Any:
-        known = self.world.state()
+        known = self.environment.state()
         if not self.password or not (known.email or known.phone):
             return None
         if known.email:
@@ -176,41 +176,43 @@ class Person:
         return self.device.post("/token?grant_type=password", json=body)
 
     def _by_magiclink(self, path: str = "/magiclink", kind: str = "magiclink") -> Any:
-        email = self.world.state().email
+        email = self.environment.state().email
         if email not in self.emails:
             return None
         self.device.post(
             path, json={"email": email, "create_user": False} if kind == "magiclink" else {"email": email}
         )
-        sent = self.world.outbox.sent(email, kind)
+        sent = self.environment.outbox.sent(email, kind)
         return hand_in(self.device, kind, sent[-1].token) if sent else None
 
     def _by_recovery(self) -> Any:
         return self._by_magiclink("/recover", "recovery")
 
     def _by_sms(self) -> Any:
-        phone = self.world.state().phone
+        phone = self.environment.state().phone
         if phone not in self.phones:
             return None
         self.device.post("/otp", json={"phone": phone, "create_user": False})
-        sent = self.world.outbox.sent(phone, "sms")
+        sent = self.environment.outbox.sent(phone, "sms")
         return type_in(self.device, "sms", phone, sent[-1].code) if sent else None
 
     def _by_provider(self) -> Any:
         for provider in self.subjects:
-            if f"{provider} {self.subjects[provider]}" in self.world.state().identities:
+            if f"{provider} {self.subjects[provider]}" in self.environment.state().identities:
                 return self.hand_in_id_token(self.device, provider)
         return None
 
     def hand_in_id_token(self, client: Any, provider: str, **more: Any) -> Any:
         # Each id_token works once.
-        token = getattr(self.world.fakes, provider).id_token(sub=self.subjects[provider], jti=self.unique())
+        token = getattr(self.environment.fakes, provider).id_token(
+            sub=self.subjects[provider], jti=self.unique()
+        )
         return client.post(
             "/token?grant_type=id_token", json={"provider": provider, "id_token": token, **more}
         )
 
     def unique(self) -> str:
-        return str(self.world.rows.value("SELECT gen_random_uuid()"))
+        return str(self.environment.rows.value("SELECT gen_random_uuid()"))
 
     def _by_passkey(self) -> Any:
         for _, authenticator in self.passkeys:
@@ -228,7 +230,7 @@ class Person:
         return session if session.claims["aal"] == "aal2" else self._verify(session, with_codes=with_codes)
 
     def _verify(self, session: Session, *, with_codes: bool = True) -> Session | None:
-        self.world.pass_time_step()
+        self.environment.pass_time_step()
         responses = [self._verify_app, self._verify_key, self._verify_passkey]
         for verify in [*responses, self._verify_recovery_code] if with_codes else responses:
             response = verify(session)
@@ -248,7 +250,7 @@ class Person:
         return factors.verify(session, app, challenge_id=challenge.json["id"])
 
     def _verify_key(self, session: Session) -> Any:
-        known = self.world.state().factors
+        known = self.environment.state().factors
         return self._first(security_keys.verify(session, id, key) for id, key in self.keys if id in known)
 
     def _verify_passkey(self, session: Session) -> Any:
@@ -277,16 +279,16 @@ class Person:
             return False
         if session.claims["aal"] == "aal2" and self._verify(session):
             return True
-        self.world.pass_time_step()
+        self.environment.pass_time_step()
         bodies: list[dict[str, str]] = [{"current_password": self.password}] if self.password else []
         bodies += [{"factor_code": app.code()} for app in self.apps]
         if any(session.post("/reauthenticate", json=body).status_code == 200 for body in bodies):
             return True
-        known = self.world.state()
+        known = self.environment.state()
         address = known.email or known.phone
         if address not in [*self.emails, *self.phones] or session.get("/reauthenticate").status_code != 200:
             return False
-        code = self.world.outbox.last(address, "reauthentication").code
+        code = self.environment.outbox.last(address, "reauthentication").code
         return session.post("/reauthenticate", json={"nonce": code}).status_code == 200
 
     def send(self, session: Session, method: str, path: str, **body: Any) -> Any:
@@ -308,7 +310,7 @@ class Person:
 
     def change_address(self, session: Session, kind: str, address: str, *, confirms: bool = True) -> None:
         self.send(session, "PUT", "/user", **{kind: address})
-        if sent := self.world.outbox.sent(address, f"{kind}_change"):
+        if sent := self.environment.outbox.sent(address, f"{kind}_change"):
             self.pending.append((f"{kind}_change", address, sent[-1].code))
         if confirms:
             self.confirm_changes()
@@ -391,16 +393,16 @@ class Person:
 
     def browse(self, way: str) -> UserAgent | None:
         """Sign a browser in on our pages, by the password or a mailed recovery."""
-        client = self.world.app.test_client(use_cookies=False)
+        client = self.environment.app.test_client(use_cookies=False)
         client.environ_base["HTTP_X_FORWARDED_FOR"] = self.device.network
-        browser, known = UserAgent({SITE: client}), self.world.state()
+        browser, known = UserAgent({SITE: client}), self.environment.state()
         if way == "password":
             browser.visit(f"{SITE}/sign-in")
             address = known.email or known.phone
             browser.post(f"{SITE}/sign-in", _form(browser, email=address or "", password=self.password or ""))
         elif known.email in self.emails:
             self.device.post("/recover", json={"email": known.email, "redirect_to": f"{SITE}/new-password"})
-            token = self.world.outbox.last(known.email, "recovery").token
+            token = self.environment.outbox.last(known.email, "recovery").token
             browser.visit(f"{SITE}/verify?type=recovery&token={token}")
             browser.submit()
         return browser if browser.cookie("latchkey") else None
@@ -422,7 +424,7 @@ class Person:
 
     def undo(self, token: str) -> bool:
         """Press the button of an undo link, with a factor if it asks for one."""
-        self.world.pass_time_step()
+        self.environment.pass_time_step()
         codes = [app.code() for app in self.apps] + self.codes[:1]
         answers = ({}, *({"factor_code": code} for code in codes))
         if any(self._pressed(token, **fields) for fields in answers):

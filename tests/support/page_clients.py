@@ -1,4 +1,4 @@
-"""People who walk through all pages, by HTTP alone or in Chromium, as tests/support/walks.py directs."""
+"""Clients of all pages, by HTTP alone or in Chromium, for the tour of tests/support/page_tour.py."""
 
 import html
 import json
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.support.browser import Browser
-from tests.support.cast import PASSWORD, Person, register
 from tests.support.links import Outbox
 from tests.support.pages import Visitor
-from tests.support.rows import Rows
+from tests.support.tables import Rows
+from tests.support.users import PASSWORD, Person, register
 
 Check = Callable[[str], None]
 
 
-class Walker:
-    """A person, with the actions of the mail, the API and the clock around them."""
+class PageClient:
+    """One user at the pages, with the actions of the mail, the API and the clock around them."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Walker:
         raise NotImplementedError
 
 
-class HttpWalker(Walker):
+class HttpPageClient(PageClient):
     """Sends forms as they are in the pages, like a browser without JavaScript."""
 
     def __init__(self, app: Any, *around: Any) -> None:
@@ -91,7 +91,7 @@ class HttpWalker(Walker):
         self.visitor.press(action, **fields)
 
 
-class ChromiumWalker(Walker):
+class ChromiumPageClient(PageClient):
     """Clicks on the buttons. Turns off the browser's checks of fields, to see the service's pages."""
 
     def __init__(self, page: Browser, here: str, *around: Any) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from tests.pages.test_stories import DAVE, signed_in, signed_in_with_new_passkey
 from tests.support.browser import BrowserError, fill
-from tests.support.cast import PASSWORD
+from tests.support.failures import AWAY, FAILING_SETTINGS
 from tests.support.links import later
-from tests.support.trouble import AWAY, TROUBLED
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -28,10 +28,10 @@ def host() -> str:
 
 @pytest.fixture(scope="module")
 def settings(forwarder) -> dict[str, str]:
-    return TROUBLED | {"DATABASE_URL": forwarder.database_url}
+    return FAILING_SETTINGS | {"DATABASE_URL": forwarder.database_url}
 
 
-def test_sign_up(page, here, trouble, outbox, database, forwarder):
+def test_sign_up(page, here, failures, outbox, database, forwarder):
     def sign_up() -> None:
         fill(page, email=DAVE, password=PASSWORD)
         page.click("Create account")
@@ -41,12 +41,12 @@ def test_sign_up(page, here, trouble, outbox, database, forwarder):
         page.click("Continue")
 
     page.open(f"{here}/sign-up")
-    trouble.without_database(sign_up)
+    failures.without_database(sign_up)
     sign_up()
     page.wait_for("Check your inbox")
     enter(outbox.last(DAVE).wrong_code)
     page.wait_for(WRONG)
-    trouble.all(enter)
+    failures.all(enter)
     later(database, hours=2)
     enter()
     page.wait_for(WRONG)
@@ -63,13 +63,13 @@ def test_sign_up(page, here, trouble, outbox, database, forwarder):
     page.wait_for("Your account")
 
 
-def test_passkey(page, here, trouble, database, authenticator, alice):
+def test_passkey(page, here, failures, database, authenticator, alice):
     signed_in(page, here, alice)
 
     def add() -> None:
         page.click("Add Passkey")
 
-    trouble.without_database(add, "Continue", "Your account")
+    failures.without_database(add, "Continue", "Your account")
     add()
     page.wait_for("Add a passkey")
     database.run("UPDATE factor_challenges SET expires_at = now()")
@@ -79,8 +79,8 @@ def test_passkey(page, here, trouble, database, authenticator, alice):
     page.clear(authenticator)
     page.click("Continue")
     page.wait_for("Your account")
-    trouble.over_limit(add, "Continue", "Your account")
-    trouble.banned_meanwhile(add, alice)
+    failures.over_limit(add, "Continue", "Your account")
+    failures.banned_meanwhile(add, alice)
     signed_in_with_new_passkey(page, here, alice)
     page.forget()
 
@@ -92,11 +92,11 @@ def test_passkey(page, here, trouble, database, authenticator, alice):
 
     page.touch(authenticator, agrees=False)
     page.open(f"{here}/sign-in")
-    trouble.without_database(lambda: page.click("Sign in with a passkey"))
+    failures.without_database(lambda: page.click("Sign in with a passkey"))
     page.open(f"{here}/sign-in")
     page.wait(lambda: page.run("document.querySelector('[name=challenge_id]').value"))
-    trouble.over_limit(lambda: page.click("Sign in with a passkey"))
-    trouble.banned(use)
+    failures.over_limit(lambda: page.click("Sign in with a passkey"))
+    failures.banned(use)
     page.touch(authenticator, agrees=False)
     page.forget()
     page.open(f"{here}/sign-in")
@@ -106,6 +106,6 @@ def test_passkey(page, here, trouble, database, authenticator, alice):
     database.run("UPDATE factor_challenges SET expires_at = now()")
     use()
     page.wait_for(TOO_LATE)
-    trouble.over_limit(use)
+    failures.over_limit(use)
     use()
     page.wait_for("Your account")

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from psycopg2.extensions import parse_dsn
 
-from tests.support.ways import Way, postgres_target
+from tests.support.tcp_proxy import TcpProxy, postgres_target
 
 
-class Conversation(Way):
+class Conversation(TcpProxy):
     """A proxy to Postgres that counts the messages of both sides, and closes the connection at the n-th."""
 
     def __init__(self, url: str) -> None:

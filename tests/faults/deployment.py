@@ -19,8 +19,8 @@ from tests.support import log_watch
 from tests.support.contract import description
 from tests.support.postgres import Postgres
 from tests.support.processes import Service, wait_until
-from tests.support.rows import Rows
 from tests.support.server import ServerClient
+from tests.support.tables import Rows
 
 _seeds = count(1)
 
@@ -49,7 +49,7 @@ class Balancer(ServerClient):
             client.close()
 
 
-class World:
+class Deployment:
     """A Postgres and a mail server, inside the context; tests add services and clients. `disk` is the
     directory of the database.
     """
@@ -76,7 +76,7 @@ class World:
 
     @contextmanager
     def service(self, command: list[str] | None = None, **changes: str) -> Iterator[Service]:
-        """Run the service with two workers and delivery; all services of a world share their secrets.
+        """Run the service with two workers and delivery; all services of a deployment share their secrets.
 
         `PATIENT_GUNICORN` is for tests in which no request may fail: Postgres may stall on a busy machine.
         """

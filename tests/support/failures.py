@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.support.browser import Browser, fill
-from tests.support.cast import PASSWORD, Person
 from tests.support.forwarder import Forwarder
-from tests.support.rows import Rows
+from tests.support.tables import Rows
+from tests.support.users import PASSWORD, Person
 
-# Settings of a service whose limits are reached only by `Trouble.over_limit`.
+# Settings of a service whose limits are reached only by `Failures.over_limit`.
 # An authenticator that agrees at once tries again on each page, dozens of times if the test is slow.
-TROUBLED = {
+FAILING_SETTINGS = {
     "AUTH_RATE_LIMITS_ENABLED": "true",
     "AUTH_RATE_LIMIT_LOGIN": "900 per hour",
     "AUTH_RATE_LIMIT_MESSAGES": "100 per hour",
@@ -24,7 +24,7 @@ Step = Callable[[], None]
 
 
 @dataclass
-class Trouble:
+class Failures:
     """Each page shows the form again, or has a button that leads on."""
 
     page: Browser

@@ -4,16 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.cast import Person, Session, register
 from tests.support.links import Outbox, send
 from tests.support.oauth import Service
-from tests.support.rows import Rows
+from tests.support.tables import Rows
+from tests.support.users import Person, Session, register
 
 ALL_EVENTS = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
 
 
 @dataclass
-class World:
+class Scenario:
     """A service with a webhook that gets all events, and the events and acts since `forget`."""
 
     service: Service
@@ -73,11 +73,11 @@ class World:
 
 
 @dataclass(frozen=True)
-class Story:
+class Effect:
     """A request to a route, with the events and acts that it makes."""
 
     route: tuple[str, str]
-    prepare: Callable[[World], Callable[[], Any]]
+    prepare: Callable[[Scenario], Callable[[], Any]]
     events: list[str]
     acts: list[str]
 
@@ -85,15 +85,15 @@ class Story:
         return self.prepare.__name__
 
 
-STORIES: list[Story] = []
+EFFECTS: list[Effect] = []
 
 
-def story(route: str, events: str, acts: str) -> Callable:
-    """Register a story. The decorated function prepares the request and returns a function that sends it."""
+def effect(route: str, events: str, acts: str) -> Callable:
+    """Register an effect. The decorated function prepares the request and returns a function that sends it."""
 
-    def tell(prepare: Callable[[World], Callable[[], Any]]) -> Callable[[World], Callable[[], Any]]:
+    def tell(prepare: Callable[[Scenario], Callable[[], Any]]) -> Callable[[Scenario], Callable[[], Any]]:
         method, _, path = route.partition(" ")
-        STORIES.append(Story((method, path), prepare, sorted(events.split()), sorted(acts.split())))
+        EFFECTS.append(Effect((method, path), prepare, sorted(events.split()), sorted(acts.split())))
         return prepare
 
     return tell

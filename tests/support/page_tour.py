@@ -1,0 +1,425 @@
+"""A tour of all pages and their states, in parts, for the clients of tests/support/page_clients.py."""
+
+import re
+from urllib.parse import urlencode
+
+from tests.support import factors, passkeys, security_keys
+from tests.support.authenticator import Authenticator
+from tests.support.fake_provider import FakeProvider
+from tests.support.links import CHALLENGE, path
+from tests.support.page_clients import PageClient
+from tests.support.users import PASSWORD
+
+ALICE, DAVE = "alice@example.com", "dave@example.com"
+PHONE = "+491701234567"
+WEAK, WRONG, NEW = "Ab-1", "Wrong-Horse-1", "Fresh-Horse-2"
+# What every service of the tour needs, in addition to its addresses and Google.
+SETTINGS = {
+    "AUTH_BRAND_NAME": "Acme",
+    "AUTH_DEV_INBOX": "true",
+    "AUTH_PROVIDER_GITHUB_CLIENT_ID": "walks",
+    "AUTH_PROVIDER_GITHUB_CLIENT_SECRET": "a-secret-of-the-walks",
+}
+
+
+def google() -> FakeProvider:
+    """Return a provider where Alice is signed in."""
+    provider = FakeProvider("google")
+    provider.person = {"sub": "alice-at-google", "email": "alice@gmail.example", "email_verified": True}
+    return provider
+
+
+def signing_in(page_client: PageClient) -> None:
+    page_client.person()
+    with_application = (
+        f"/sign-in?{urlencode({'redirect_to': page_client.application, 'code_challenge': CHALLENGE})}"
+    )
+    page_client.visit(with_application)
+    page_client.shows("sign-in", "Sign in to Acme")
+    page_client.press("sign-in", email="alice", password="x")
+    page_client.shows("sign-in, malformed", "Enter an email address")
+    page_client.press("sign-in", email=ALICE, password=WRONG)
+    page_client.shows("sign-in, wrong", "match. Try again or reset")
+    page_client.visit("/sign-in?error_code=session_expired")
+    page_client.shows("sign-in, expired", "Your session has ended.")
+    page_client.press("sign-in/passkey")
+    page_client.shows("sign-in by passkey", "Passkeys need JavaScript.")
+    page_client.press("sign-in/passkey/verify", credential="{}")
+    page_client.shows("sign-in by passkey, failed", "That passkey or security key did not work.")
+    page_client.visit("/sign-in")
+    page_client.press("sign-in/code", email=ALICE)
+    page_client.shows("sign-in by code", "Check your inbox")
+    sent = page_client.outbox.last(ALICE)
+    page_client.press("sign-in/verify", code=sent.wrong_code)
+    page_client.shows("sign-in by code, wrong", "This code is wrong")
+    page_client.press("sign-in/verify", code=sent.code)
+    page_client.shows("account, new", "Your account")
+    page_client.visit(with_application)
+    page_client.shows("continue", "Continue as alice@example.com")
+    page_client.press("sign-in/continue")
+    page_client.visit(with_application)
+    page_client.press("sign-out")
+    page_client.shows("sign-in, other account", "Sign in to Acme")
+    page_client.rows.run("UPDATE users SET banned_until = 'infinity'")
+    page_client.press("sign-in", email=ALICE, password=PASSWORD)
+    page_client.shows("sign-in, banned", "This account is blocked.")
+
+
+def signing_up(page_client: PageClient) -> None:
+    page_client.visit("/sign-up")
+    page_client.shows("sign-up", "Create your account")
+    page_client.press("sign-up", email=DAVE, password=WEAK)
+    page_client.shows("sign-up, weak", "Your password is too short.")
+    page_client.press("sign-up", email=DAVE, password=PASSWORD)
+    page_client.shows("sign-up, code", "Check your inbox")
+    page_client.press("sign-up/verify", code=page_client.outbox.last(DAVE).wrong_code)
+    page_client.shows("sign-up, wrong code", "This code is wrong")
+    page_client.press("sign-up/code")
+    page_client.visit("/sign-in")
+    page_client.press("sign-in", email=DAVE, password=PASSWORD)
+    page_client.shows("sign-in, unconfirmed", "Confirm your email address first")
+    page_client.press("sign-up/verify", code=page_client.outbox.last(DAVE).code)
+    page_client.shows("account, after the sign-up", "Your account")
+    page_client.press("sign-out")
+    page_client.shows("signed out", "You are signed out")
+
+
+def forgetting(page_client: PageClient) -> None:
+    page_client.person()
+    page_client.visit("/forgot-password")
+    page_client.shows("forgot-password", "Forgot your password?")
+    page_client.press("forgot-password", email=ALICE)
+    page_client.shows("forgot-password, code", "Check your inbox")
+    sent = page_client.outbox.last(ALICE)
+    page_client.press("forgot-password/verify", code=sent.wrong_code)
+    page_client.shows("forgot-password, wrong code", "This code is wrong")
+    page_client.press("forgot-password/verify", code=sent.code)
+    page_client.shows("new-password", "Choose a new password")
+    page_client.press("new-password", password=WEAK)
+    page_client.shows("new-password, weak", "Your password is too short.")
+    page_client.press("new-password", password=NEW)
+    page_client.shows("account, new password", "Your password is saved.")
+
+
+def by_phone(page_client: PageClient) -> None:
+    page_client.visit("/sign-up")
+    page_client.press("sign-up", email=PHONE, password=PASSWORD)
+    page_client.shows("sign-up by phone, code", "Check your phone")
+    sent = page_client.outbox.last(PHONE)
+    page_client.press("sign-up/verify", code=sent.wrong_code)
+    page_client.shows("sign-up by phone, wrong code", "This code is wrong")
+    page_client.press("sign-up/verify", code=sent.code)
+    page_client.forget()
+    page_client.visit("/sign-in")
+    page_client.press("sign-in", email=PHONE, password=WRONG)
+    page_client.shows("sign-in by phone, wrong", "That phone number and password")
+    page_client.press("sign-in/code", email=PHONE)
+    page_client.shows("sign-in by phone, code", "It works for ten minutes.")
+
+
+def links(page_client: PageClient) -> None:
+    page_client.client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+    link = path("signup", page_client.outbox.last(DAVE).token)
+    page_client.visit(link)
+    page_client.shows("link of a sign-up", "Confirm your email address")
+    page_client.press("verify", action="decline")
+    page_client.shows("declined", "was deleted")
+    page_client.visit(link)
+    page_client.shows("dead link", "This link no longer works")
+    alice = page_client.person()
+    for kind, url in (("magiclink", "/magiclink"), ("recovery", "/recover")):
+        page_client.client.post(url, json={"email": ALICE})
+        page_client.visit(path(kind, page_client.outbox.last(ALICE, kind).token))
+        page_client.shows(f"link, {kind}", "Continue to sign in")
+    page_client.client.post("/admin/invite", json={"email": DAVE}, headers=page_client.service_role)
+    page_client.visit(path("invite", page_client.outbox.last(DAVE, "invite").token))
+    page_client.shows("link of an invitation", "Accept the invitation")
+    session = alice.sign_in(client=page_client.client)
+    app, session = factors.set_up(session)
+    session.put("/user", json={"email": "new@example.com"})
+    page_client.visit(path("email_change", page_client.outbox.last("new@example.com").token))
+    page_client.shows("link of an email change", "Confirm your new email address")
+    page_client.press("verify")
+    page_client.shows("welcome, after a link", "Acme")
+    page_client.visit(path("undo", page_client.outbox.last(ALICE, "email_changed").token))
+    page_client.shows("link that undoes", "Undo the change")
+    page_client.press("verify", factor_code=app.wrong_code())
+    page_client.shows("link that undoes, wrong code", "That code is wrong or was used before.")
+    page_client.press("verify", factor_code=app.code())
+    page_client.shows("undone", "The change has been undone")
+    page_client.press("forgot-password")
+    page_client.shows("undone, code", "Enter it to choose a new password.")
+
+
+def elsewhere(page_client: PageClient) -> None:
+    """Links that another browser has asked for, and the pages of that browser."""
+    page_client.person()
+
+    def leave(column: str = "browser_hash = 'another'") -> None:
+        page_client.rows.run(f"UPDATE one_time_tokens SET {column}")
+
+    page_client.visit("/sign-in")
+    page_client.press("sign-in/code", email=ALICE)
+    page_client.press("waiting")
+    page_client.shows("sign-in by code, waiting", "The link has not been opened yet.")
+    leave("spent_at = now()")
+    page_client.press("waiting")
+    page_client.shows("sign-in by code, used elsewhere", "This link was used in another browser.")
+    page_client.visit("/forgot-password")
+    page_client.press("forgot-password", email=ALICE)
+    leave()
+    page_client.visit(path("recovery", page_client.outbox.last(ALICE, "recovery").token))
+    page_client.shows("link of another browser", "not in this browser")
+    page_client.press("verify")
+    page_client.shows("new-password, by a link of another browser", "Choose a new password")
+    page_client.forget()
+    page_client.visit("/sign-up")
+    page_client.press("sign-up", email=DAVE, password=PASSWORD)
+    leave()
+    page_client.visit(path("signup", page_client.outbox.last(DAVE).token))
+    page_client.shows(
+        "link of a sign-up in another browser", "Then return to the window where you signed up."
+    )
+    page_client.press("verify")
+    page_client.shows("confirmed for another browser", "Your email address is confirmed")
+    page_client.client.post("/magiclink", json={"email": ALICE, "code_challenge": CHALLENGE})
+    leave("user_agent = 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1'")
+    page_client.visit(path("magiclink", page_client.outbox.last(ALICE, "magiclink").token))
+    page_client.shows("link of an application in another browser", "I asked for it in this browser")
+    page_client.press("verify")
+    page_client.shows("account, by a link of another browser", "You are signed in here.")
+
+
+def account(page_client: PageClient) -> None:
+    alice = page_client.person()
+    alice.sign_in(client=page_client.client)
+    page_client.sign_in()
+    page_client.visit("/account/name")
+    page_client.shows("name", "Your name")
+    page_client.press("account/name", name="n" * 81)
+    page_client.shows("name, too long", "A name has at most 80 characters.")
+    page_client.press("account/name", name="Alice Liddell")
+    page_client.visit("/account/email")
+    page_client.shows("email", "New email address")
+    page_client.press("account/email", email="a")
+    page_client.shows("email, malformed", "Enter an email address")
+    page_client.press("account/email", email="new@example.com")
+    page_client.shows("email, code", "Check your inbox")
+    sent = page_client.outbox.last("new@example.com")
+    page_client.press("account/email/verify", code=sent.wrong_code)
+    page_client.shows("email, wrong code", "This code is wrong")
+    page_client.press("account/email/waiting")
+    page_client.shows("email, waiting", "The link has not been opened yet.")
+    page_client.visit("/account")
+    page_client.shows("account, waiting for an email", "waiting for new@example.com")
+    page_client.visit("/account/phone")
+    page_client.shows("phone", "New phone number")
+    page_client.press("account/phone", phone="12")
+    page_client.shows("phone, malformed", "Enter a phone number")
+    page_client.press("account/phone", phone=PHONE)
+    page_client.shows("phone, code", "Check your phone")
+    page_client.press("account/phone/verify", code=page_client.outbox.last(PHONE).code)
+    page_client.shows("account, with a phone", "Your phone number is changed.")
+    page_client.visit("/account/email")
+    page_client.press("account/email", email="new@example.com")
+    page_client.press("account/email/verify", code=page_client.outbox.last("new@example.com").code)
+    page_client.shows("account, with another email", "Your email address is changed.")
+    page_client.press("account/connect", provider="google")
+    page_client.shows("link identity", "Link Google to your account")
+    page_client.press("link-identity")
+    page_client.shows("account, connected", "The account is connected.")
+    page_client.press("account/disconnect")
+    page_client.shows("account, disconnected", "The account is disconnected.")
+    page_client.visit("/link-identity?flow=" + "x" * 43)
+    page_client.shows("link identity, dead", "This link no longer works")
+
+
+def removing(page_client: PageClient) -> None:
+    page_client.person()
+    page_client.sign_in()
+    page_client.visit("/account/changes")
+    page_client.shows("changes, none", "Nothing was added")
+    page_client.visit("/account/email")
+    page_client.press("account/email/remove")
+    page_client.shows("email, the last way", "This is your last way to sign in.")
+    _add_phone(page_client)
+    page_client.visit("/account/phone")
+    page_client.shows("phone, to remove", "New phone number")
+    page_client.press("account/phone/remove")
+    page_client.shows("account, phone removed", "Your phone number is removed.")
+    _add_phone(page_client)
+    page_client.visit("/account/changes")
+    page_client.shows("changes", "in the last seven days")
+    page_client.press("account/changes")
+    page_client.shows("changes, removed", "signed out")
+    _add_phone(page_client)
+    page_client.visit("/account/email")
+    page_client.press("account/email/remove")
+    page_client.shows("account, email removed", "Your email address is removed.")
+    page_client.visit("/account/email")
+    page_client.shows("email, to add", "New email address")
+
+
+def _add_phone(page_client: PageClient) -> None:
+    page_client.visit("/account/phone")
+    page_client.press("account/phone", phone=PHONE)
+    page_client.press("account/phone/verify", code=page_client.outbox.last(PHONE).code)
+
+
+def deleting(page_client: PageClient) -> None:
+    alice = page_client.person()
+    laptop = alice.sign_in(client=page_client.client)
+    alice.sign_in(client=page_client.client)
+    page_client.sign_in()
+    page_client.press("account/sessions/end", id=laptop.id)
+    page_client.shows("account, device ended", "The device is signed out.")
+    page_client.press("account/sessions/end-others")
+    page_client.shows("account, devices ended", "All other devices are signed out.")
+    page_client.rows.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+    page_client.visit("/account/delete")
+    page_client.shows("confirm", "you signed in a while ago")
+    page_client.press("account/confirm", current_password=WRONG)
+    page_client.shows("confirm, wrong", "That is not your password.")
+    page_client.press("account/confirm/code")
+    page_client.shows("confirm, code", "We sent a code to a…@example.com.")
+    sent = page_client.outbox.last(ALICE, "reauthentication")
+    page_client.press("account/confirm", nonce=sent.wrong_code)
+    page_client.shows("confirm, wrong code", "This code is wrong")
+    page_client.press("account/confirm", nonce=sent.code)
+    page_client.shows("delete", "Delete your account?")
+    page_client.press("account/delete")
+    page_client.shows("delete, not confirmed", "Tick the box to confirm.")
+    page_client.press("account/delete", confirmed="yes")
+    page_client.shows("deleted", "Your account is deleted")
+
+
+def two_step(page_client: PageClient) -> None:
+    page_client.person()
+    page_client.sign_in()
+    page_client.visit("/account/two-step")
+    page_client.shows("two-step", "Signing in then also takes a code")
+    page_client.press("account/two-step")
+    page_client.shows("two-step, secret", "Connect your app")
+    key = re.search(r"(?:[A-Z2-7]{4} ){7}[A-Z2-7]{4}", page_client.text)
+    assert key
+    app = factors.App("", key[0].replace(" ", ""))
+    page_client.press("account/two-step/verify", code=app.wrong_code())
+    page_client.shows("two-step, wrong code", "That code is wrong.")
+    page_client.press("account/two-step/verify", code=app.code())
+    page_client.shows("recovery codes", "Keep these recovery codes")
+    page_client.visit("/account")
+    page_client.press("account/recovery-codes")
+    page_client.visit("/account")
+    page_client.press("account/passkeys/new")
+    page_client.shows("new passkey", "Add a passkey")
+    page_client.visit("/account")
+    page_client.press("account/two-step/remove")
+    page_client.shows("account, app removed", "The app is removed.")
+
+
+def second_step(page_client: PageClient) -> None:
+    """Every kind of second factor, which the API has set up before the browser signs in."""
+    app, session = factors.set_up(page_client.person().sign_in(client=page_client.client), "Phone")
+    recovery = session.post("/recovery_codes", json={}).json["codes"]
+    response = passkeys.register_response(session, Authenticator(), origin=page_client.here)
+    assert response.status_code == 200, response.text
+    page_client.sign_in()
+    page_client.shows("second step", "One more step")
+    page_client.press("second-step", code=app.wrong_code())
+    page_client.shows("second step, wrong code", "That code is wrong.")
+    page_client.press("second-step/recovery", recovery_code="x")
+    page_client.shows("second step, wrong recovery code", "That recovery code is wrong")
+    page_client.press("second-step/passkey", credential="{}")
+    page_client.shows("second step, passkey failed", "That passkey or security key did not work.")
+    page_client.press("second-step/recovery", recovery_code=recovery[0])
+    page_client.shows("account, with everything", "Passkey")
+    page_client.rows.run(
+        "UPDATE sessions SET created_at = created_at - interval '20 minutes',"
+        " reauthenticated_at = NULL, factor_proved_at = NULL"
+    )
+    page_client.visit("/account/email")
+    page_client.shows("confirm, with factors", "Confirm that it")
+    page_client.press("second-step/passkey", credential="{}")
+    page_client.shows("confirm, factor failed", "That passkey or security key did not work.")
+    page_client.visit("/account/confirm?by=older")
+    page_client.shows("confirm, with a passkey", "Sign in with a passkey")
+    page_client.press("account/confirm/passkey", credential="{}")
+    page_client.shows("confirm, passkey failed", "That passkey or security key did not work.")
+    page_client.visit("/account/email")
+    page_client.press("second-step/recovery", recovery_code=recovery[1])
+    page_client.visit("/account")
+    page_client.press("account/passkeys/remove")
+    page_client.shows("account, passkey removed", "The passkey is removed.")
+    page_client.rows.run("UPDATE sessions SET factor_proved_at = now()")
+    factors.raised(session, factors.enrol(session, "Tablet"), -1)
+    security_keys.enrol(session)
+    page_client.sign_in()
+    page_client.shows("second step, several apps", "Tablet")
+
+
+def skipped_step(page_client: PageClient) -> None:
+    session = page_client.person().sign_in(client=page_client.client)
+    response = passkeys.register_response(session, Authenticator(), origin=page_client.here)
+    assert response.status_code == 200, response.text
+    page_client.visit(
+        f"/sign-in?{urlencode({'redirect_to': page_client.application, 'code_challenge': CHALLENGE})}"
+    )
+    page_client.press("sign-in", email=ALICE, password=PASSWORD)
+    page_client.shows("second step, passkey alone", "Not now")
+    page_client.press("second-step/skip")
+
+
+def taking_back(page_client: PageClient) -> None:
+    """Someone has added the first address of a user of a provider."""
+    page_client.person()
+    page_client.sign_in()
+    page_client.rows.run("UPDATE users SET created_at = created_at - interval '1 month'")
+    page_client.rows.run(
+        "INSERT INTO identities (user_id, provider, subject, identity_data, created_at)"
+        " SELECT id, 'google', 'alice', '{\"sub\": \"alice\"}', created_at FROM users"
+    )
+    page_client.visit("/account")
+    page_client.shows("account, with a notice", "so we could not tell you")
+    page_client.visit("/account/changes")
+    page_client.shows("changes, to undo", "Undo all of it")
+    page_client.press("account/changes/undo")
+    page_client.shows("confirm, by a provider", "the account that you had before these changes")
+
+
+def others(page_client: PageClient) -> None:
+    page_client.visit("/")
+    page_client.shows("welcome", "Latchkey is running")
+    page_client.visit("/nowhere")
+    page_client.shows("not found", "Page not found")
+    page_client.visit("/sign-in")
+    page_client.press("sign-in", form_token="0" * 64, email=ALICE, password=PASSWORD)
+    page_client.shows("sign-in, old form", "This form was open for too long")
+    page_client.press("preferences", language=page_client.language)
+    page_client.visit("/dev/inbox")
+    page_client.shows("inbox, empty", "Nothing has been sent yet.")
+    page_client.client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+    page_client.client.post(
+        "/signup", json={"email": f"{'d' * 64}@{'example' * 9}.com", "password": PASSWORD}
+    )
+    page_client.client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
+    page_client.deliver()
+    page_client.visit("/dev/inbox")
+    page_client.shows("inbox", DAVE)
+
+
+TOUR = (
+    signing_in,
+    signing_up,
+    forgetting,
+    by_phone,
+    links,
+    elsewhere,
+    account,
+    removing,
+    deleting,
+    two_step,
+    second_step,
+    skipped_step,
+    taking_back,
+    others,
+)
