@@ -83,7 +83,9 @@ def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
 
 
 def decrypt(file: BinaryIO, key: str) -> Iterator[bytes]:
-    """Yield the plaintext. Each piece is authentic, but only the end proves that none is missing.
+    """Yield the plaintext. Each piece is whole, but only the end proves that none is missing.
+
+    Nothing proves who wrote it.
 
     `key` is the content of an identity file; for a file of release 0.2.0 it is the passphrase, and the file
     must fit into memory. Raises `CannotDecrypt` and `UnusableKey`.

@@ -81,11 +81,12 @@ def dated(path: Path, manifest: Manifest) -> Path:
     return path.with_name(f"{path.stem}-{moment:%Y%m%dT%H%M%SZ}{path.suffix}")
 
 
-def remove_older(path: Path, keep: int) -> None:
-    """Remove all dated files but the newest ones."""
+def remove_older(path: Path, written: Path, keep: int) -> None:
+    """Remove all dated files but `written` and the newest others, of `keep` in all."""
     form = re.compile(rf"{re.escape(path.stem)}-\d{{8}}T\d{{6}}Z{re.escape(path.suffix)}")
     found = [other for other in path.parent.glob(f"{glob.escape(path.stem)}-*") if form.fullmatch(other.name)]
-    for other in sorted(found)[:-keep]:
+    others = sorted((other for other in found if other != written), reverse=True)
+    for other in others[keep - 1 :]:
         other.unlink()
 
 

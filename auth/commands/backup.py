@@ -69,7 +69,7 @@ def create(file: Path, keep: int, no_rehearsal: bool, as_json: bool) -> None:
         url = settings.find_database()
         progress = partial(progress_of, "Backing up")
         written, manifest = writing.write(settings, url, file, rehearse, progress)
-        archive.remove_older(file, keep)
+        archive.remove_older(file, written, keep)
         _note(url)
     size = written.stat().st_size
     text = f"Backed up the database ({manifest.size}) and the secrets to {written}: {size:,} bytes"

@@ -148,8 +148,8 @@ def post_worker_init(worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    if settings().metrics_bind:
-        state.discard_gauges(worker.slot)
+    # A HUP may turn metrics on, but only a start makes their directory. An error here would end the master.
+    state.discard_gauges(worker.slot)
 
 
 def on_exit(server: Any) -> None:

@@ -54,8 +54,9 @@ def begin_metrics(state_dir: Path, name: str) -> None:
 
 def discard_gauges(slot: int) -> None:
     """Remove the gauges of a process that has ended, such as the length of its queue; its totals stay."""
-    for path in Path(os.environ[METRICS_DIRECTORY]).glob(f"gauge_live*_{slot}.db"):
-        path.unlink()
+    if directory := os.environ.get(METRICS_DIRECTORY):
+        for path in Path(directory).glob(f"gauge_live*_{slot}.db"):
+            path.unlink(missing_ok=True)
 
 
 def unusable(directory: Path, error: OSError) -> str:

@@ -20,7 +20,7 @@ _VALUES = {
 }
 
 
-def label(table: str, name: str, **values: str) -> str:
+def label(table: str, name: str, /, **values: str) -> str:
     """Return the label of a name, or the name itself, as that of a later version.
 
     Labels of `acts` also say what `values` do: `signed in by password`.

@@ -68,7 +68,10 @@ def read_jwks(text: str) -> list[dict[str, Any]]:
     """Return the JWKs of a set or an array, which is JSON or the file at a path; none for empty text."""
     if text and not text.lstrip().startswith(("{", "[")):
         text = Path(text).read_text()
-    parsed = json.loads(text or "[]")
+    return _jwks_of(json.loads(text or "[]"))
+
+
+def _jwks_of(parsed: Any) -> list[dict[str, Any]]:
     return parsed if isinstance(parsed, list) else parsed["keys"]
 
 
@@ -83,7 +86,7 @@ def parse_jwk_set(text: str) -> list[Key]:
 @functools.lru_cache(maxsize=4)
 def _parse_jwk_set(text: str) -> tuple[Key, ...]:
     try:
-        keys = [_parse_jwk(jwk) for jwk in read_jwks(text)]
+        keys = [_parse_jwk(jwk) for jwk in _jwks_of(json.loads(text))]
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError, jwt.PyJWTError) as error:
         # PyJWT's messages quote the key.
         message = error.args[0] if isinstance(error, _JwkError) else "it is not a JWK Set"

@@ -136,7 +136,7 @@ def _require_service_role() -> None:
 
 
 def _require_administrative_credentials() -> None:
-    """Set `g.caller` to the holder of the access token, or to None for the service role key."""
+    """Make the service role, or the holder of the access token, the actor."""
     if _has_service_role_key():
         g.actor = "service_role"
     elif used := _service_role_jwt():

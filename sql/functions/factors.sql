@@ -42,7 +42,7 @@ AS $$
 $$;
 
 -- `aal` is the access token's, because a token from before the session was raised keeps its level. `level` is
--- what the operation requires, see auth/web/levels.py; `required` is AUTH_MFA_REQUIRED. A token of the
+-- what the operation requires, see auth/web/routes.py; `required` is AUTH_MFA_REQUIRED. A token of the
 -- audience `second_step` is at `aal0`, even if the session no longer lacks the step.
 CREATE OR REPLACE FUNCTION lacks_level(u users, s sessions, aal text, level text, required text)
   RETURNS boolean

@@ -288,8 +288,8 @@ class TestFiles:
 
         return backup
 
-    def test_newest_backups_are_kept(self, backup, tmp_path):
-        older = ["backup-20200101T000000Z.age", "backup-20210101T000000Z.age"]
+    def test_newest_backups_and_the_new_one_are_kept(self, backup, tmp_path):
+        older = ["backup-20200101T000000Z.age", "backup-21000101T000000Z.age"]
         others = ["backup-notes.age", "backup.age", "backups-20200101T000000Z.age"]
         for name in (*older, *others):
             (tmp_path / name).write_text("another")

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from auth.settings import state
 from tests.support.processes import CHECKOUT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -78,6 +79,11 @@ def test_master_has_no_threads_descriptors_or_shared_objects_before_it_forks(mas
         "metrics": [],
     }
     assert {name: value for name, value in master.items() if name != "randoms"} == expected
+
+
+def test_gauges_of_a_worker_without_metrics_are_not_looked_for(monkeypatch):
+    monkeypatch.delenv(state.METRICS_DIRECTORY, raising=False)
+    state.discard_gauges(0)
 
 
 def test_workers_draw_different_random_values(master):

@@ -189,6 +189,14 @@ class TestFiles:
         (first,), (second,) = signing_keys.parse_jwk_set(text), signing_keys.parse_jwk_set(text)
         assert first is second
 
+    def test_content_of_a_key_file_is_never_taken_for_a_path(self, tmp_path):
+        keys, other = tmp_path / "jwt_keys.json", tmp_path / "other.json"
+        keys.write_text(signing_keys.new_jwk_set())
+        for content in (str(keys), "-----BEGIN EC PRIVATE KEY-----"):
+            other.write_text(content)
+            with pytest.raises(ValueError, match="it is not a JWK Set"):
+                signing_keys.parse_jwk_set(str(other))
+
     def test_verified_tokens_stay_cached_while_the_keys_are_the_same(self, parts, alice):
         session = alice.open_session()
         for hits in (0, 1):
