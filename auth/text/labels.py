@@ -25,14 +25,18 @@ def label(table: str, name: str, /, **values: str) -> str:
 
     Labels of `acts` also say what `values` do: `signed in by password`.
     """
-    is_known = f"{table}.{name}" in built_in("console")[DEFAULT]
-    return string("console", DEFAULT, f"{table}.{name}").render(values) if is_known else spaced(name)
+    key = f"{table}.{name}"
+    return string("console", DEFAULT, key).render(values) if _has_label(table, name) else spaced(name)
 
 
 def names(*tables: str) -> set[str]:
     """Return the names in tables of labels."""
     known = (key.partition(".") for key in built_in("console")[DEFAULT])
     return {name for table, _, name in known if table in tables}
+
+
+def _has_label(table: str, name: str) -> bool:
+    return f"{table}.{name}" in built_in("console")[DEFAULT]
 
 
 def spaced(name: str) -> str:
@@ -66,7 +70,8 @@ def _value(name: str, value: Any) -> str:
     text = str(value)
     if name == "banned_until":
         return until(text)
-    return label(_VALUES[name], text) if text in names(_VALUES.get(name, "")) else quoted(text)
+    table = _VALUES.get(name, "")
+    return label(table, text) if _has_label(table, text) else quoted(text)
 
 
 def _removed(item: str) -> str:

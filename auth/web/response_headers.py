@@ -7,6 +7,8 @@ from http import HTTPStatus
 import structlog
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 
+from auth.web.errors import ApiError
+
 SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
 CORS_EXPOSED = [
     *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
@@ -28,9 +30,6 @@ _REFUSALS = {
 
 def refuse(exception: BaseException, ip: str) -> bytes:
     """Log a request that gunicorn refuses, and return a raw response that ends the connection."""
-    # Not at the top: the master imports this module, and must not keep old application code after a reload.
-    from auth.web.errors import ApiError
-
     key = next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exception, kind))
     request_id = str(uuid.uuid4())
     error = ApiError(key, request_id=request_id)
