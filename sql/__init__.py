@@ -14,6 +14,7 @@ import functools
 import json
 import re
 from abc import ABC, abstractmethod
+from collections import namedtuple
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from typing import Any
 import psycopg2
 from psycopg2.errors import FeatureNotSupported, InternalError_, InvalidSqlStatementName
 from psycopg2.extensions import cursor as Cursor
-from psycopg2.extras import Json, NamedTupleCursor
+from psycopg2.extras import Json
 
 from sql.pool import SIZE, TYPES, Connection, Pool
 
@@ -33,6 +34,9 @@ _HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n(?:--.*\n)*", re.MULTILIN
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
 # The errors of a prepared statement after a restore, which replaces types and results.
 _OUTDATED = (InvalidSqlStatementName, FeatureNotSupported, InternalError_)
+
+# By statement, whose columns a restore of the database does not change.
+_row_types: dict[str, Any] = {}
 
 psycopg2.extensions.register_adapter(
     dict, functools.partial(Json, dumps=functools.partial(json.dumps, ensure_ascii=False))
@@ -115,11 +119,12 @@ class _Runner(ABC):
     def one(self, name: str, /, **parameters: Any) -> Any:
         """Return the only row as a named tuple, or None."""
         with self._cursor(name, parameters) as cursor:
-            return cursor.fetchone()
+            row = cursor.fetchone()
+            return row and _row_type(name, cursor)._make(row)
 
     def all(self, name: str, /, **parameters: Any) -> list[Any]:
         with self._cursor(name, parameters) as cursor:
-            return cursor.fetchall()
+            return [_row_type(name, cursor)._make(row) for row in cursor.fetchall()]
 
     def run(self, name: str, /, **parameters: Any) -> int:
         """Return the number of affected rows."""
@@ -219,7 +224,7 @@ class Database(_Runner):
 
     def _execute(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
         self.statements_run += 1
-        cursor = connection.cursor(cursor_factory=NamedTupleCursor)
+        cursor = connection.cursor()
         statement, constants = self._statements[name], self._constants[name]
         if "origin" in statement.parameters:
             parameters = {**parameters, "origin": self._origin()}
@@ -231,6 +236,12 @@ class Database(_Runner):
             connection.prepared.add(name)
         cursor.execute(self._texts[name], parameters)
         return cursor
+
+
+def _row_type(name: str, cursor: Cursor) -> Any:
+    if name not in _row_types:
+        _row_types[name] = namedtuple("Row", [column.name for column in cursor.description or ()])
+    return _row_types[name]
 
 
 def _forget_statements(connection: Connection) -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import psycopg2
+from gevent.monkey import get_original
 from psycopg2.extensions import POLL_OK, POLL_READ, TRANSACTION_STATUS_IDLE, make_dsn, parse_dsn
 from psycopg2.extensions import connection as PlainConnection
 
@@ -32,6 +33,8 @@ SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_s
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
 # Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
+# A look that does not wait: gevent's `poll` would run other requests meanwhile.
+_poll = get_original("select", "poll")
 # By URL; this host is tried first.
 _served_last: dict[str, str] = {}
 
@@ -200,7 +203,7 @@ class Pool:
 
 def _has_been_closed(connection: Connection) -> bool:
     """Whether Postgres has closed an idle connection, which is readable then."""
-    poller = select.poll()
+    poller = _poll()
     poller.register(connection.fileno(), select.POLLIN)
     if poller.poll(0):
         connection.close()

@@ -1,5 +1,6 @@
 """IP addresses of clients, and of the servers that we connect to."""
 
+import functools
 import ipaddress
 from collections.abc import Iterator
 
@@ -70,6 +71,7 @@ def _forms(address: IPv4 | IPv6) -> Iterator[IPv4 | IPv6]:
             yield IPv4(int(address) & 0xFFFFFFFF)
 
 
+@functools.lru_cache(1024)
 def locate(address: str) -> tuple[str | None, str, bool]:
     """Return a peer's address, the network that limits count (a /64 for IPv6), and whether it is public."""
     parsed = parse(address)

@@ -15,11 +15,12 @@ from auth.sign_in.token_response import exchange, token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import Level, answered_by, asks_more, audit, audited, counted, g, guard, limits, schemas
 from auth.web.errors import ApiError
-from auth.web.input import json_body, read_body, read_query
+from auth.web.input import json_body, read_body
 from auth.web.limits import limited
 
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
+_REFRESH_GRANT = schemas.RefreshGrant()
 
 
 @blueprint.post("/token")
@@ -68,7 +69,7 @@ def _link_by_id_token(body: dict[str, Any]) -> Response:
 @counted("refresh")
 @audited("refresh_refused", sign_in="refresh")
 def _refresh() -> Response:
-    body = read_body(schemas.RefreshGrant())
+    body = read_body(_REFRESH_GRANT)
     try:
         sent = latchkey.refresh_tokens.read(body["refresh_token"])
     except InvalidRefreshToken:
@@ -105,13 +106,16 @@ def _exchange_code() -> Response:
 
 
 def _grant() -> Callable[[], ResponseReturnValue]:
-    if "grant_type" not in request.args and "grant_type" in json_body():
+    names = request.args.getlist("grant_type")
+    if not names and "grant_type" in json_body():
         raise ApiError("validation_failed", "grant_type: must be in the query, not in the body")
-    name = read_query(schemas.TokenQuery())["grant_type"]
-    if name not in GRANTS:
+    if len(names) != 1:
+        problem = "must be given once" if names else "is required"
+        raise ApiError("validation_failed", f"grant_type: {problem}")
+    if names[0] not in GRANTS:
         details = "grant_type: must be password, refresh_token, pkce or id_token"
         raise ApiError("unsupported_grant_type", details)
-    return GRANTS[name]
+    return GRANTS[names[0]]
 
 
 def _refuse_web3() -> Response:

@@ -59,7 +59,7 @@ class Edge:
             headers += [*response_headers.SECURITY, ("X-Request-Id", g.request_id), *limits.headers(code)]
             if "Cache-Control" not in names:
                 headers.append(("Cache-Control", "no-store"))
-            # Flask-CORS takes 5 % of GET /user, so it answers preflights only.
+            # The same as in responses that gunicorn sends by itself. Flask-CORS answers preflights.
             is_open = self._allows_any_origin and "Cross-Origin-Resource-Policy" not in names
             if is_open and method != "OPTIONS":
                 headers += response_headers.CORS_FOR_ALL

@@ -133,8 +133,8 @@ def register(app: Flask, settings: Settings) -> None:
         app.config["RATELIMIT_STORAGE_OPTIONS"] = timeouts | {"wrap_exceptions": True}
         # Without Redis requests are served uncounted; without the database they fail anyway.
         app.config["RATELIMIT_SWALLOW_ERRORS"] = True
-    # A limiter that is already registered does not install the hooks for limits of the whole application.
-    # There are none, and the hooks take 15 % of GET /user.
+    # There are no limits of the whole application. Flask-Limiter would look for them at every request, unless
+    # it is registered already.
     app.extensions["limiter"] = {limiter}
     limiter.init_app(app)
     logging.getLogger("flask-limiter").addHandler(_storage_errors)

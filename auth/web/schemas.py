@@ -88,7 +88,6 @@ Recover = Challenged.from_dict({"email": fields.Email(required=True)})
 RedirectQuery = Input.from_dict({"redirect_to": fields.Text()})
 Introspection = Input.from_dict({"token": fields.LongText(required=True)})
 LogoutQuery = Input.from_dict({"scope": fields.Choice("global", "local", "others", load_default="global")})
-TokenQuery = Input.from_dict({"grant_type": fields.Text(required=True)})
 PasswordGrant = Addressed.from_dict({"password": fields.Password(required=True)})
 RefreshGrant = Input.from_dict({"refresh_token": fields.Text(required=True)})
 PkceGrant = Input.from_dict(
