@@ -5,6 +5,7 @@ at once when it is exhausted.
 """
 
 import select
+import sys
 import threading
 import time
 from collections import deque
@@ -14,7 +15,6 @@ from contextlib import contextmanager
 from functools import partial
 
 import psycopg2
-from gevent.monkey import get_original
 from psycopg2.extensions import POLL_OK, POLL_READ, TRANSACTION_STATUS_IDLE, make_dsn, parse_dsn
 from psycopg2.extensions import connection as PlainConnection
 
@@ -34,7 +34,8 @@ TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oi
 # Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
 # A look that does not wait: gevent's `poll` would run other requests meanwhile.
-_poll = get_original("select", "poll")
+_gevent = sys.modules.get("gevent.monkey")
+_poll = _gevent.get_original("select", "poll") if _gevent else select.poll
 # By URL; this host is tried first.
 _served_last: dict[str, str] = {}
 
