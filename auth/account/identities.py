@@ -6,8 +6,7 @@ from auth.account import first_address, removal
 from auth.context import latchkey
 from auth.messages.notices import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
-from auth.sign_in.oauth import invalid_id_token, read_id_token
-from auth.sign_in.oauth_flows import new_secrets, write_flow
+from auth.sign_in.oauth import invalid_id_token, new_secrets, read_id_token, write_flow
 from auth.sign_in.reauthentication import add, lock_caller, needed
 from auth.sign_in.reauthentication import remove as removing
 from auth.tokens import one_time

@@ -5,7 +5,7 @@ from typing import Any
 from auth.account import first_address, removal
 from auth.account.factors import end_other_sessions
 from auth.context import latchkey
-from auth.factors import authenticators
+from auth.factors import webauthn
 from auth.messages.notices import tell
 from auth.sign_in import passkeys
 from auth.sign_in.reauthentication import add, give_proof, lock_caller
@@ -40,7 +40,7 @@ def finish_registration(known: Any, body: dict[str, Any]) -> str:
     owner = {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
     challenge = passkeys.spend_challenge(body["challenge_id"], "passkey_registration", **owner)
     created = passkeys.verify_creation(body["credential"], challenge, passkeys.PASSKEY)
-    name = authenticators.name_of(created.aaguid)
+    name = webauthn.authenticator_name(created["aaguid"])
     with latchkey.db.transaction() as tx:
         # `begin_registration` has asked for the proof, unless the user was anonymous then.
         caller = lock_caller(tx, add("passkey"), given=None if known.is_anonymous else "begun")
@@ -48,7 +48,7 @@ def finish_registration(known: Any, body: dict[str, Any]) -> str:
         if not caller.is_anonymous:
             end_other_sessions(tx, caller.id)
         tell(tx, caller, "passkey_added", g.caller.session_id)
-        row = tx.one("write_passkey", user_id=caller.id, friendly_name=name, **created.columns)
+        row = tx.one("write_passkey", user_id=caller.id, friendly_name=name, **created)
         if caller.is_anonymous:
             first_address.finish_by_passkey(tx, caller.id, g.caller.session_id)
         audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)

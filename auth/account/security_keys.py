@@ -51,8 +51,7 @@ def verify(factor: Any, challenge_id: str, sent: dict[str, Any]) -> Answer:
     challenge = passkeys.spend_challenge(challenge_id, passkeys.SECURITY_KEY, **owner)
     response = sent["credential_response"]
     if not factor.is_verified:
-        created = passkeys.verify_creation(response, challenge, passkeys.SECURITY_KEY)
-        return Answer(columns=created.columns)
+        return Answer(columns=passkeys.verify_creation(response, challenge, passkeys.SECURITY_KEY))
     credential, assertion = passkeys.verify(response, challenge, passkeys.SECURITY_KEY)
     if credential.id != factor.id:
         raise passkeys.failed(WRONG_SIGNATURE)

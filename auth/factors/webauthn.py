@@ -5,7 +5,6 @@ by a PIN or biometrics.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -19,6 +18,7 @@ from webauthn import (
     verify_authentication_response,
     verify_registration_response,
 )
+from webauthn.authentication.verify_authentication_response import VerifiedAuthentication as Assertion
 from webauthn.helpers import (
     decode_credential_public_key,
     decoded_public_key_to_cryptography,
@@ -53,48 +53,31 @@ _ALGORITHMS = [Algorithm.ECDSA_SHA_256, Algorithm.EDDSA, Algorithm.RSASSA_PKCS1_
 MOST_ID_BYTES = 1023  # WebAuthn, section 4, "Credential ID"
 # OpenSSL takes milliseconds to verify a signature by a larger key.
 _RSA_BITS = range(2048, 4097)
+# By their AAGUIDs (WebAuthn, section 6.5.1). Without attestation anyone can send them, so they only serve as
+# names of passkeys.
+_AUTHENTICATORS = {
+    "08987058-cadc-4b81-b6e1-30de50dcbe96": "Windows Hello",
+    "0ea242b4-43c4-4a1b-8b17-dd6d0b6baec6": "Keeper",
+    "50726f74-6f6e-5061-7373-50726f746f6e": "Proton Pass",
+    "531126d6-e717-415c-9320-3d9aa6981239": "Dashlane",
+    "53414d53-554e-4700-0000-000000000000": "Samsung Pass",
+    "6028b017-b1d4-4c02-b4b3-afcdafc96bb2": "Windows Hello",
+    "9ddd1817-af5a-4672-a2b9-3e3dd95000a9": "Windows Hello",
+    "adce0002-35bc-c60a-648b-0b25f1f05503": "Chrome on Mac",
+    "b84e4048-15dc-4dd0-8640-f4f60813c8af": "NordPass",
+    "bada5566-a7aa-401f-bd96-45619a55120d": "1Password",
+    "d548826e-79b4-db40-a3d8-11116f7e8349": "Bitwarden",
+    "dd4ec289-e01d-41c9-bb89-70fa845d4bf2": "iCloud Keychain",
+    "ea9b8d66-4d01-1d21-3ce4-b6b48cb575d4": "Google Password Manager",
+    "fbfc3007-154e-4ecc-8c0b-6e020557d7bd": "iCloud Keychain",
+    "fdb141b2-5d84-443e-8a35-4698c205a502": "KeePassXC",
+}
 
 Result = TypeVar("Result")
 
 
 class InvalidResponse(Exception):
     """The message describes what is wrong with an authenticator's response."""
-
-
-@dataclass(frozen=True)
-class Credential:
-    """A new credential, and whether its user was verified by the authenticator, not only present."""
-
-    id: bytes
-    public_key: bytes
-    sign_count: int
-    transports: list[str]
-    aaguid: str
-    is_backup_eligible: bool
-    is_backed_up: bool
-    is_verified: bool
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The columns of `factors`."""
-        return {
-            "credential_id": self.id,
-            "public_key": self.public_key,
-            "sign_count": self.sign_count,
-            "transports": self.transports,
-            "aaguid": self.aaguid,
-            "backup_eligible": self.is_backup_eligible,
-            "backed_up": self.is_backed_up,
-        }
-
-
-@dataclass(frozen=True)
-class Assertion:
-    """The result of a verified assertion. The caller compares the counter when it stores it."""
-
-    sign_count: int
-    is_backed_up: bool
-    is_verified: bool
 
 
 class RelyingParty:
@@ -136,8 +119,11 @@ class RelyingParty:
 
     def verify_creation(
         self, response: Mapping[str, Any], challenge: bytes, *, is_passkey: bool
-    ) -> Credential:
-        """Verify a response to creation options. Raises `InvalidResponse`."""
+    ) -> dict[str, Any]:
+        """Verify a response to creation options, and return the columns of the credential.
+
+        Raises `InvalidResponse`.
+        """
         credential = _checked(lambda: parse_registration_credential_json(dict(response)))
         verified = _checked(
             lambda: verify_registration_response(
@@ -153,24 +139,26 @@ class RelyingParty:
         if credential.raw_id != verified.credential_id or len(credential.raw_id) > MOST_ID_BYTES:
             raise InvalidResponse("the id is not that of the new credential")
         check_public_key(verified.credential_public_key)
-        return Credential(
-            verified.credential_id,
-            verified.credential_public_key,
-            verified.sign_count,
-            [transport.value for transport in credential.response.transports or []],
-            verified.aaguid,
-            verified.credential_device_type is CredentialDeviceType.MULTI_DEVICE,
-            verified.credential_backed_up,
-            verified.user_verified,
-        )
+        return {
+            "credential_id": verified.credential_id,
+            "public_key": verified.credential_public_key,
+            "sign_count": verified.sign_count,
+            "transports": [transport.value for transport in credential.response.transports or []],
+            "aaguid": verified.aaguid,
+            "backup_eligible": verified.credential_device_type is CredentialDeviceType.MULTI_DEVICE,
+            "backed_up": verified.credential_backed_up,
+        }
 
     def verify_request(
-        self, assertion: AuthenticationCredential, challenge: bytes, public_key: bytes, *, is_passkey: bool
+        self, response: AuthenticationCredential, challenge: bytes, public_key: bytes, *, is_passkey: bool
     ) -> Assertion:
-        """Verify a response to request options. Raises `InvalidResponse`."""
-        verified = _checked(
+        """Verify a response to request options. Raises `InvalidResponse`.
+
+        The caller compares the counter when it stores it.
+        """
+        assertion = _checked(
             lambda: verify_authentication_response(
-                credential=assertion,
+                credential=response,
                 expected_challenge=challenge,
                 expected_rp_id=self.id,
                 expected_origin=self.origins,
@@ -179,8 +167,8 @@ class RelyingParty:
                 require_user_verification=is_passkey,
             )
         )
-        _refuse_frame(assertion.response.client_data_json)
-        return Assertion(verified.new_sign_count, verified.credential_backed_up, verified.user_verified)
+        _refuse_frame(response.response.client_data_json)
+        return assertion
 
 
 def parse_assertion(response: Mapping[str, Any]) -> AuthenticationCredential:
@@ -192,6 +180,10 @@ def check_public_key(public_key: bytes) -> None:
     """Raises `InvalidResponse`."""
     if not _checked(lambda: _is_acceptable_key(public_key)):
         raise InvalidResponse("the public key is not one of ES256, EdDSA or RS256")
+
+
+def authenticator_name(aaguid: str) -> str:
+    return _AUTHENTICATORS.get(aaguid, "Passkey")
 
 
 def user_handle(user_id: str) -> bytes:

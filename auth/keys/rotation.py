@@ -101,8 +101,8 @@ def rotate(
         active_from = float(int(time.time() + (_SOON if soon else settings.key_overlap)))
         start = keys.format_time(active_from)
         if kind == "signing":
-            algorithm = algorithm or signing_keys.algorithm_in_use(settings.jwt_keys, settings.jwt_secret)
-            jwk = signing_keys.new_jwk(algorithm) | {"active_from": start}
+            used = signing_keys.signing_key(signing_keys.all_keys(settings.jwt_keys, settings.jwt_secret))
+            jwk = signing_keys.new_jwk(algorithm or used.algorithm) | {"active_from": start}
             new = Key(kind, jwk["kid"], jwk, active_from)
         else:
             secret = state.new_secret()

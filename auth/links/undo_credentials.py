@@ -45,7 +45,7 @@ def use(tx: Transaction, user_id: str, answer: Answer) -> ApiError | None:
     user = tx.one("lock_user", user_id=user_id)
     if not answer.credential.is_removed:
         return passkeys.use(tx, answer.credential, answer.assertion, user.email)
-    counter, before = answer.assertion.sign_count, answer.credential.sign_count
+    counter, before = answer.assertion.new_sign_count, answer.credential.sign_count
     return None if counter > before or counter == before == 0 else passkeys.counter_fell()
 
 

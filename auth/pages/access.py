@@ -6,7 +6,7 @@ from auth.account import identities
 from auth.context import latchkey
 from auth.messages.outgoing import own_url
 from auth.pages.page import to_own
-from auth.sign_in import browser_sessions, oauth_flows
+from auth.sign_in import browser_sessions, oauth
 from auth.sign_in.browser_sessions import signed_in
 from auth.web import Level, audited, form_schemas, g, guard
 from auth.web.forms import own_form
@@ -48,7 +48,7 @@ def end_other_devices() -> Response:
 def connect_provider() -> Response:
     """Begin to link an identity; the page that confirms this names the account."""
     identities.require_manual_linking()
-    provider = oauth_flows.provider_named(request.form.get("provider", ""))
+    provider = oauth.provider_named(request.form.get("provider", ""))
     back = f"{latchkey.settings.base_url}/account"
     state = identities.begin(provider, scopes=None, redirect_to=back, given=None)
     return to_own(own_url("link-identity", {"flow": state}).rpartition("/")[2])

@@ -98,8 +98,9 @@ class Passwords:
     def check(self, password: str, password_hash: str | None) -> bool:
         """Check a password. Takes equally long for a user without one. Raises `TooManyWaiting`."""
         checked = password_hash or self._dummy_hash
+        scheme = checked.lstrip("$").partition("$")[0]
         with self.queue():
-            matches = self.threads.run(_scheme(checked), lambda: _matches(password, checked))
+            matches = self.threads.run(scheme, lambda: _matches(password, checked))
         return matches and password_hash is not None
 
     def can_check(self, password_hash: str) -> bool:
@@ -120,8 +121,7 @@ class Passwords:
         if match:
             rounds, memory = float(1 << int(match[3])), 0
         else:
-            foreign = legacy.read(password_hash)
-            rounds, memory = foreign.rounds, foreign.memory
+            rounds, memory, _matches = legacy.read(password_hash)
         if (times := rounds / (1 << self._cost)) > _MOST_TIME:
             most = f"at most {_MOST_TIME} are accepted with AUTH_BCRYPT_COST={self._cost}"
             raise UnusableHash(f"password_hash takes the time of {times:.1f} log-ins, and {most}")
@@ -129,8 +129,8 @@ class Passwords:
             raise UnusableHash(f"password_hash takes {memory >> 20} MiB, and at most 64 MiB are accepted")
 
     def _new_hash(self, password: str) -> str:
-        prepared = _inputs(password.encode(), _SCHEME)
-        return _SCHEME + bcrypt.hashpw(prepared[0], bcrypt.gensalt(self._cost)).decode()
+        prepared = _inputs(password.encode(), _SCHEME)[0]
+        return _SCHEME + bcrypt.hashpw(prepared, bcrypt.gensalt(self._cost)).decode()
 
 
 def _matches(password: str, password_hash: str) -> bool:
@@ -157,7 +157,3 @@ def _inputs(password: bytes, scheme: str) -> list[bytes]:
 
 def _digest(data: bytes) -> bytes:
     return base64.b64encode(hashlib.sha256(data).digest())
-
-
-def _scheme(password_hash: str) -> str:
-    return password_hash.lstrip("$").partition("$")[0]

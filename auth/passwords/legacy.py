@@ -1,6 +1,6 @@
 """Password hashes of other services, except those based on bcrypt.
 
-A hash is stored in a common text form whose beginning names its scheme:
+A hash is stored in a common text form, into which the notations of other products are translated:
 
 - `$argon2id$v=19$m=19456,t=2,p=1$SALT$HASH`, also argon2i and argon2d
 - `$scrypt$ln=14,r=8,p=1$SALT$HASH`
@@ -12,9 +12,10 @@ A hash is stored in a common text form whose beginning names its scheme:
 import base64
 import hashlib
 import hmac
+import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from argon2 import low_level as argon2
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -30,6 +31,8 @@ _ARGON2 = {"d": argon2.Type.D, "i": argon2.Type.I, "id": argon2.Type.ID}
 _ARGON2_MOST_LANES = (1 << 24) - 1
 
 _BASE64 = r"([A-Za-z0-9+/_.-]+={0,2})"
+_COUNT = "([0-9]{1,9})"
+_SCRYPT = "([0-9]{1,2}),r=([0-9]{1,5}),p=([0-9]{1,5})"
 _PHPASS_DIGITS = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -37,8 +40,7 @@ class UnusableHash(ValueError):
     """A hash that is malformed, of an unknown scheme or too expensive. The message is for operators."""
 
 
-@dataclass(frozen=True)
-class ForeignHash:
+class ForeignHash(NamedTuple):
     """`rounds` is the time of a check in rounds of bcrypt, `memory` its memory in bytes."""
 
     rounds: float
@@ -48,8 +50,8 @@ class ForeignHash:
 
 def read(stored: str) -> ForeignHash:
     """Read a hash. Raises `UnusableHash`."""
-    for form, reader in _READERS:
-        if match := form.fullmatch(stored):
+    for form, reader in _READERS.items():
+        if match := re.fullmatch(form, stored):
             try:
                 return reader(match)
             except ValueError as error:
@@ -117,41 +119,38 @@ def _derive_argon2(
 
 
 def _scrypt(match: re.Match[str]) -> ForeignHash:
-    log_n, r, p, salt, expected = match.groups()
-    digest = decode(expected)
-    derive = _scrypt_derivation(int(log_n), int(r), int(p), decode(salt), len(digest))
-    return ForeignHash(
-        *_scrypt_cost(int(log_n), int(r), int(p)),
-        matches=lambda password: hmac.compare_digest(derive(password), digest),
-    )
+    salt, digest = decode(match[4]), decode(match[5])
+    rounds, memory, derive = _scrypt_derivation(match, salt, len(digest))
+    return ForeignHash(rounds, memory, lambda password: hmac.compare_digest(derive(password), digest))
 
 
 def _firebase(match: re.Match[str]) -> ForeignHash:
     """Firebase's scrypt (github.com/firebase/scrypt): the derived key encrypts the project's signer key."""
-    log_n, r, p, separator, signer_key, salt, expected = match.groups()
-    signature, plain = decode(expected), decode(signer_key)
-    derive = _scrypt_derivation(int(log_n), int(r), int(p), decode(salt) + decode(separator or ""), 32)
+    separator, plain, salt, signature = (decode(text or "") for text in match.groups()[3:])
+    rounds, memory, derive = _scrypt_derivation(match, salt + separator, 32)
 
     def matches(password: bytes) -> bool:
         encryptor = Cipher(algorithms.AES(derive(password)), modes.CTR(bytes(16))).encryptor()
         return hmac.compare_digest(encryptor.update(plain) + encryptor.finalize(), signature)
 
-    return ForeignHash(*_scrypt_cost(int(log_n), int(r), int(p)), matches=matches)
+    return ForeignHash(rounds, memory, matches)
 
 
-def _scrypt_cost(log_n: int, r: int, p: int) -> tuple[float, int]:
+def _scrypt_derivation(
+    match: re.Match[str], salt: bytes, length: int
+) -> tuple[float, int, Callable[[bytes], bytes]]:
+    """Return the rounds and the memory of `ForeignHash`, and the derivation."""
+    log_n, r, p = int(match[1]), int(match[2]), int(match[3])
     if not 1 <= log_n <= 30 or r < 1 or p < 1:
         raise ValueError("N is at least 2 and at most 2^30, r and p are at least 1")
-    return r * p * ((1 << log_n) + 4) / _SCRYPT_PER_ROUND, 128 * r * ((1 << log_n) + p)
+    memory = 128 * r * ((1 << log_n) + p)
 
-
-def _scrypt_derivation(log_n: int, r: int, p: int, salt: bytes, length: int) -> Callable[[bytes], bytes]:
     def derive(password: bytes) -> bytes:
         # OpenSSL counts a little more than the memory of N and p.
-        most = _scrypt_cost(log_n, r, p)[1] + 1024 * 1024
+        most = memory + 1024 * 1024
         return hashlib.scrypt(password, salt=salt, n=1 << log_n, r=r, p=p, maxmem=most, dklen=length)
 
-    return derive
+    return r * p * ((1 << log_n) + 4) / _SCRYPT_PER_ROUND, memory, derive
 
 
 def _pbkdf2(match: re.Match[str]) -> ForeignHash:
@@ -185,28 +184,70 @@ def _phpass_text(digest: bytes) -> str:
     return "".join(_PHPASS_DIGITS[group >> shift & 63] for group in groups for shift in (0, 6, 12, 18))[:22]
 
 
-_READERS: list[tuple[re.Pattern[str], Callable[[re.Match[str]], ForeignHash]]] = [
-    (
-        re.compile(
-            rf"\$argon2(id?|d)\$v=19\$m=([0-9]{{1,9}}),t=([0-9]{{1,9}}),p=([0-9]{{1,9}})"
-            rf"\${_BASE64}\${_BASE64}"
-        ),
-        _argon2,
-    ),
-    (
-        re.compile(rf"\$scrypt\$ln=([0-9]{{1,2}}),r=([0-9]{{1,5}}),p=([0-9]{{1,5}})\${_BASE64}\${_BASE64}"),
-        _scrypt,
-    ),
-    (
-        re.compile(
-            r"\$fbscrypt\$v=1,n=([0-9]{1,2}),r=([0-9]{1,5}),p=([0-9]{1,5})"
-            rf"(?:,ss={_BASE64})?,sk={_BASE64}\${_BASE64}\${_BASE64}"
-        ),
-        _firebase,
-    ),
-    (
-        re.compile(rf"\$pbkdf2-(sha1|sha256|sha512)\$i=([0-9]{{1,9}})(?:,l=[0-9]+)?\${_BASE64}\${_BASE64}"),
-        _pbkdf2,
-    ),
-    (re.compile(r"\$[PH]\$([5-9A-Za-z])([./0-9A-Za-z]{8})([./0-9A-Za-z]{22})"), _phpass),
-]
+_READERS: dict[str, Callable[[re.Match[str]], ForeignHash]] = {
+    rf"\$argon2(id?|d)\$v=19\$m={_COUNT},t={_COUNT},p={_COUNT}\${_BASE64}\${_BASE64}": _argon2,
+    rf"\$scrypt\$ln={_SCRYPT}\${_BASE64}\${_BASE64}": _scrypt,
+    rf"\$fbscrypt\$v=1,n={_SCRYPT}(?:,ss={_BASE64})?,sk={_BASE64}\${_BASE64}\${_BASE64}": _firebase,
+    rf"\$pbkdf2-(sha1|sha256|sha512)\$i={_COUNT}(?:,l=[0-9]+)?\${_BASE64}\${_BASE64}": _pbkdf2,
+    r"\$[PH]\$([5-9A-Za-z])([./0-9A-Za-z]{8})([./0-9A-Za-z]{22})": _phpass,
+}
+
+# The notations of other products.
+_DJANGO_PBKDF2 = re.compile(r"pbkdf2_(sha1|sha256)\$([0-9]+)\$([^$]+)\$([^$]+)")
+_DJANGO_SCRYPT = re.compile(r"scrypt\$([0-9]+)\$([^$]+)\$([0-9]+)\$([0-9]+)\$([^$]+)")
+_PASSLIB_PBKDF2 = re.compile(r"\$pbkdf2(?:-(sha256|sha512))?\$([0-9]+)\$([^$]+)\$([^$]+)")
+_KEYCLOAK_PBKDF2 = {"pbkdf2": "sha1", "pbkdf2-sha256": "sha256", "pbkdf2-sha512": "sha512"}
+
+
+def stored_form(notation: str) -> str:
+    """Return the stored form of a hash as Django, passlib, PHP and most libraries write it."""
+    if match := _DJANGO_PBKDF2.fullmatch(notation):
+        digest, iterations, salt, value = match.groups()
+        return _pbkdf2_form(digest, iterations, encode(salt.encode()), value)
+    if match := _DJANGO_SCRYPT.fullmatch(notation):
+        n, salt, r, p, value = match.groups()
+        log_n = int(n).bit_length() - 1
+        if int(n) != 1 << log_n:
+            raise UnusableHash("password_hash is malformed: N must be a power of 2")
+        return f"$scrypt$ln={log_n},r={r},p={p}${encode(salt.encode())}${value}"
+    if match := _PASSLIB_PBKDF2.fullmatch(notation):
+        return _pbkdf2_form(match[1] or "sha1", *match.groups()[1:])
+    if notation.startswith("argon2$argon2"):
+        return notation.removeprefix("argon2")
+    # Django's BCryptPasswordHasher, and the one with SHA-256.
+    return notation.removeprefix("bcrypt$").replace("bcrypt_sha256$$2", "bcrypt_sha256$2", 1)
+
+
+def from_keycloak(credential: Mapping[str, Any]) -> str:
+    """Return the stored form of a Keycloak credential of type `password`. Raises `UnusableHash`."""
+    secret, data = (_json(credential[name]) for name in ("secretData", "credentialData"))
+    algorithm, iterations = data["algorithm"], data["hashIterations"]
+    salt, value = secret["salt"], secret["value"]
+    if algorithm in _KEYCLOAK_PBKDF2:
+        return _pbkdf2_form(_KEYCLOAK_PBKDF2[algorithm], iterations, salt, value)
+    if algorithm == "argon2":
+        parameters = {name: values[0] for name, values in data["additionalParameters"].items()}
+        kind, memory, lanes = parameters["type"], parameters["memory"], parameters["parallelism"]
+        if parameters["version"] == "1.3":
+            return f"$argon2{kind}$v=19$m={memory},t={iterations},p={lanes}${_plain(salt)}${_plain(value)}"
+    raise UnusableHash(f"password_hash is of no supported scheme: {algorithm}")
+
+
+def from_firebase(value: str, salt: str, hash_config: Mapping[str, str]) -> str:
+    """Return the stored form of a Firebase hash. `hash_config` is as the Firebase console shows it."""
+    separator, key = hash_config.get("base64_salt_separator"), hash_config["base64_signer_key"]
+    parameters = f"v=1,n={hash_config['mem_cost']},r={hash_config['rounds']},p=1"
+    separated = f",ss={separator}" if separator else ""
+    return f"$fbscrypt${parameters}{separated},sk={key}${salt}${value}"
+
+
+def _pbkdf2_form(digest: str, iterations: object, salt: str, value: str) -> str:
+    return f"$pbkdf2-{digest}$i={iterations}${_plain(salt)}${_plain(value)}"
+
+
+def _plain(text: str) -> str:
+    return encode(decode(text))
+
+
+def _json(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value

@@ -13,7 +13,6 @@ import requests
 import structlog
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.requests_client import OAuth2Session
-from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from joserfc import jwk, jwt
 
 from auth.addresses import InvalidAddress, canonical_email
@@ -89,28 +88,22 @@ class Provider:
         # not below /callback, because GitHub sends codes to every path below the registered one.
         self.callback_name = None if is_preset else name
         self.redirect_uri = f"{base_url}/callback" if is_preset else f"{base_url}/providers/{name}/callback"
+        self.posts_form = preset.form_post
         links = settings.link_by_email
         self._is_trusted = (preset.link_by_email and is_preset) if links is None else links
         issuer = self._preset.issuer
         self._id_tokens = IdTokens(issuer, settings.client_ids, preset.other_issuers) if issuer else None
 
-    @property
-    def posts_form(self) -> bool:
-        return self._preset.form_post
-
     def authorization_url(self, *, state: str, nonce: str, code_verifier: str, scopes: str | None) -> str:
         """Return the URL to send the browser to (RFC 6749, section 4.1.1). Raises `ProviderError`."""
-        parameters: dict[str, str] = {}
+        parameters = {"nonce": nonce} if self._id_tokens else {}
         if self._preset.has_pkce:
-            challenge = create_s256_code_challenge(code_verifier)
-            parameters = {"code_challenge": challenge, "code_challenge_method": "S256"}
-        if self._id_tokens:
-            parameters["nonce"] = nonce
-        if self._preset.form_post:
+            parameters["code_verifier"] = code_verifier
+        if self.posts_form:
             parameters["response_mode"] = "form_post"
         with self._asking():
             endpoint = self._endpoint("authorize_url", "authorization_endpoint")
-        session = self._session(scope=scopes or self._preset.scopes)
+        session = self._session(scope=scopes or self._preset.scopes, code_challenge_method="S256")
         return session.create_authorization_url(endpoint, state=state, **parameters)[0]
 
     def identify(
@@ -248,10 +241,12 @@ class Provider:
         # Apple sends the string "true". Nothing else that is merely truthy counts.
         is_verified = canonical is not None and (verified is True or verified == "true")
         data = {"sub": subject, "email": canonical, "email_verified": is_verified}
-        preset = self._preset
-        limits = (("name", preset.name, _LONGEST_NAME), ("avatar_url", preset.avatar, _LONGEST_URL))
+        paths = {
+            "name": (self._preset.name, _LONGEST_NAME),
+            "avatar_url": (self._preset.avatar, _LONGEST_URL),
+        }
         # Metadata is limited. Drop long values instead of truncating them, which would break URLs.
-        for key, path, limit in limits:
+        for key, (path, limit) in paths.items():
             value = _find(info, path)
             if isinstance(value, str) and value.isprintable() and len(value) <= limit:
                 data[key] = value

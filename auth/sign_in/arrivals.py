@@ -41,10 +41,10 @@ def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:
     sent, checked = sent_redirect(body), checked_redirect(body)
     if (sent and sent == checked) or g.in_dialect or body.get("code_challenge"):
         return checked
-    return own_target(purpose, has_page=False) or checked
+    return _own_target(purpose, has_page=False) or checked
 
 
-def own_target(purpose: str, *, has_page: bool) -> str | None:
+def _own_target(purpose: str, *, has_page: bool) -> str | None:
     """Return the page of ours that a link without `redirect_to` leads to, or None.
 
     `has_page` if the application asks for the new password itself, as one does that speaks the dialect or
@@ -58,7 +58,7 @@ def own_target(purpose: str, *, has_page: bool) -> str | None:
 
 def target_of(link: Any) -> str | None:
     """Return where a link leads, by its page's button and for a program: None for the site."""
-    return link.redirect_to or own_target(link.purpose, has_page=latchkey.settings.has_site)
+    return link.redirect_to or _own_target(link.purpose, has_page=latchkey.settings.has_site)
 
 
 @dataclass(frozen=True)
@@ -138,24 +138,25 @@ def form_targets(target: str) -> str:
 
     Browsers apply it to each redirect, and a page of ours may redirect to the application.
     """
-    targets = [target, *([_destination(target).url] if latchkey.redirects.is_own_page(target) else [])]
-    return " ".join(dict.fromkeys(map(origin, targets)))
+    last = _destination(target).url if latchkey.redirects.is_own_page(target) else target
+    return " ".join(dict.fromkeys(map(origin, (target, last))))
 
 
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
     """Redirect with an error (RFC 6749, section 4.1.2.1) in the fragment, or in the query of our page."""
     audit.refused(refusal.error_code)
-    if latchkey.redirects.is_own_page(target):
-        return see_other(with_query(target, {"error_code": refusal.error_code}))
-    members = {"error": error, "error_code": refusal.error_code, "error_description": refusal.msg}
-    return see_other(with_fragment(target, members))
+    code = {"error_code": refusal.error_code}
+    return _redirect(target, code, {"error": error, **code, "error_description": refusal.msg})
 
 
 def redirect_done(target: str, what: str, message: str) -> Response:
     """Redirect with a message in the fragment, or to a page of ours with `done` in the query."""
-    if latchkey.redirects.is_own_page(target):
-        return see_other(with_query(target, {"done": what}))
-    return see_other(with_fragment(target, {"message": message, "type": what}))
+    return _redirect(target, {"done": what}, {"message": message, "type": what})
+
+
+def _redirect(target: str, query: dict[str, str], fragment: dict[str, str]) -> Response:
+    is_own = latchkey.redirects.is_own_page(target)
+    return see_other(with_query(target, query) if is_own else with_fragment(target, fragment))
 
 
 def arrive(session: Any, destination: Destination, page: str = "sign-in") -> Response:
@@ -170,27 +171,27 @@ def go_on(destination: Destination, done: str | None = None, level: Level = Leve
     """
     if next_url := destination.next_url():
         return see_other(next_url)
-    account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
     if destination:
-        return hand_over(destination, level)
+        return _hand_over(destination, level)
+    account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
     # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
     return see_other(latchkey.settings.site_url if destination.then else account)
 
 
-def hand_over(destination: Destination, level: Level) -> Response:
+def _hand_over(destination: Destination, level: Level) -> Response:
     """Redirect to the application with a code or tokens for its own session.
 
     Raises `ApiError` if the user's second step is missing.
     """
+    session = code = None
     with latchkey.db.transaction() as tx:
         caller, opened_by = lock_caller(tx, caller=guard.caller(level)), g.caller.session_id
         method = tx.one("select_session_method", session_id=opened_by).method
         if destination.code_challenge:
             code = write_code(tx, caller.id, destination.code_challenge, method, opened_by)
-            outcome = Outcome(authorization_code=code)
         else:
-            outcome = Outcome(open_application_session(tx, caller, method, opened_by))
-    return redirect_signed_in(destination.url, outcome)
+            session = open_application_session(tx, caller, method, opened_by)
+    return redirect_signed_in(destination.url, Outcome(session, code))
 
 
 def _sign_in_browser(target: str, session: Any) -> Response:

@@ -1,5 +1,6 @@
 """Signing in with passkeys, and the WebAuthn challenges and assertions of passkeys and security keys."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,6 @@ from auth.factors.webauthn import (
     NOBODYS_KEY,
     WRONG_SIGNATURE,
     Assertion,
-    Credential,
     InvalidResponse,
     parse_assertion,
     user_handle,
@@ -52,11 +52,10 @@ def begin_passkey_assertion() -> dict[str, Any]:
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def verify_passkey_assertion(body: dict[str, Any]) -> tuple[Any, Assertion]:
+def _verify_passkey(body: dict[str, Any]) -> tuple[Any, Assertion]:
     """Spend the challenge, and return the row of the passkey that answers it. Raises `ApiError`."""
     challenge = spend_challenge(body["challenge_id"], "passkey_authentication")
-    passkey, assertion = verify(body["credential"], challenge, PASSKEY)
-    return passkey, assertion
+    return verify(body["credential"], challenge, PASSKEY)
 
 
 def name_of(user: Any) -> str:
@@ -64,8 +63,8 @@ def name_of(user: Any) -> str:
     return user.email or user.phone or f"User {user.id[:8]}"
 
 
-def verify_creation(response: dict[str, Any], challenge: bytes, factor_type: str) -> Credential:
-    """Return a new credential. Raises `ApiError`."""
+def verify_creation(response: dict[str, Any], challenge: bytes, factor_type: str) -> dict[str, Any]:
+    """Return the columns of a new credential. Raises `ApiError`."""
     is_passkey = factor_type == PASSKEY
     try:
         return latchkey.relying_party.verify_creation(response, challenge, is_passkey=is_passkey)
@@ -74,12 +73,9 @@ def verify_creation(response: dict[str, Any], challenge: bytes, factor_type: str
 
 
 def verify(response: dict[str, Any], challenge: bytes, factor_type: str) -> tuple[Any, Assertion]:
-    """Return the row of the credential that made an assertion. Raises `ApiError`."""
-
-    def find(credential_id: bytes) -> Any:
-        return latchkey.db.one("select_credential", credential_id=credential_id, factor_type=factor_type)
-
-    return check(response, challenge, find, is_passkey=factor_type == PASSKEY)
+    """Return the row of the credential that made an assertion, and the assertion. Raises `ApiError`."""
+    find = functools.partial(latchkey.db.one, "select_credential", factor_type=factor_type)
+    return check(response, challenge, lambda id: find(credential_id=id), is_passkey=factor_type == PASSKEY)
 
 
 def check(
@@ -113,12 +109,11 @@ def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | Non
 
     The caller raises the error after the transaction that records it.
     """
-    counted = {"sign_count": assertion.sign_count, "backed_up": assertion.is_backed_up}
+    counted = {"sign_count": assertion.new_sign_count, "backed_up": assertion.credential_backed_up}
     if tx.one("use_credential", id=credential.id, **counted):
         return None
-    audit.record(
-        tx, credential.user_id, email, ["passkey_counter_fell"], [], passkey=credential.friendly_name
-    )
+    acts = ["passkey_counter_fell"]
+    audit.record(tx, credential.user_id, email, acts, [], passkey=credential.friendly_name)
     log.warning("passkey_counter_fell", passkey_id=credential.id, user_id=credential.user_id)
     return counter_fell()
 
@@ -133,13 +128,17 @@ def failed(reason: str) -> ApiError:
 
 def sign_in(body: dict[str, Any]) -> Any:
     """Open a session for the user of a passkey, at `aal2`, and return its row. Raises `ApiError`."""
-    passkey, assertion = verify_passkey_assertion(body)
+    passkey, assertion = _verify_passkey(body)
     with latchkey.db.transaction() as tx:
         user = tx.one("lock_user", user_id=passkey.user_id)
-        refusal = ApiError("user_banned") if user and user.is_banned else None
-        refusal = refusal or _refusal(tx, user, passkey, assertion)
+        if user and user.is_banned:
+            raise ApiError("user_banned")
+        refusal = _refusal(tx, user, passkey, assertion)
         if refusal is None:
-            session = _open_session(tx, user, passkey)
+            opened = open_session(tx, user.id, "webauthn")
+            session = raise_session(tx, opened.session_id, "webauthn", passkey.id)
+            details = {"session_id": session.session_id, "passkey": passkey.friendly_name}
+            audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], method="webauthn", **details)
     if refusal:
         raise refusal
     return session
@@ -148,7 +147,7 @@ def sign_in(body: dict[str, Any]) -> Any:
 def prove(body: dict[str, Any], *, added_before: Any = None) -> tuple[str, Any]:
     """Record a passkey of the caller as a proof, and raise the session. Return the time and its row."""
     guard.live_caller()
-    passkey, assertion = verify_passkey_assertion(body)
+    passkey, assertion = _verify_passkey(body)
     if passkey.user_id != guard.caller_id():
         raise failed(WRONG_SIGNATURE)
     require_older(passkey, added_before)
@@ -164,16 +163,8 @@ def prove(body: dict[str, Any], *, added_before: Any = None) -> tuple[str, Any]:
     return caller.moment, session
 
 
-def _refusal(tx: Transaction, user: Any, passkey: Any, assertion: Any) -> ApiError | None:
+def _refusal(tx: Transaction, user: Any, passkey: Any, assertion: Assertion) -> ApiError | None:
     # The user or the passkey may have been deleted since the lookup.
     if user is None or tx.one("select_passkey", user_id=user.id, passkey_id=passkey.id) is None:
         return failed(WRONG_SIGNATURE)
     return use(tx, passkey, assertion, user.email)
-
-
-def _open_session(tx: Transaction, user: Any, passkey: Any) -> Any:
-    opened = open_session(tx, user.id, "webauthn")
-    session = raise_session(tx, opened.session_id, "webauthn", passkey.id)
-    details = {"method": "webauthn", "session_id": session.session_id, "passkey": passkey.friendly_name}
-    audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
-    return session

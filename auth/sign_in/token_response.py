@@ -100,10 +100,13 @@ def exchange(code: str, code_challenge: str) -> Any:
         if not hmac.compare_digest(known.code_challenge, code_challenge):
             raise ApiError("bad_code_verifier")
         if known.session_id is None:
-            return _spend_code(tx, owner, known, code_hash)
+            if owner.is_banned:
+                raise ApiError("user_banned")
+            row = open_application_session(tx, owner, known.method, known.opened_by)
+            tx.run("mark_authorization_code_used", code_hash=code_hash, session_id=row.session_id)
+            return row
         tx.run("end_session_of_code", session_id=known.session_id)
-        acts = ["authorization_code_reused"]
-        audit.record(tx, owner.id, None, acts, [], session_id=known.session_id)
+        audit.record(tx, owner.id, None, ["authorization_code_reused"], [], session_id=known.session_id)
     raise ApiError("flow_state_not_found")
 
 
@@ -115,12 +118,4 @@ def open_application_session(tx: Transaction, owner: Any, method: str, opened_by
         row = row._replace(**level._asdict())
     details = {"method": method, "session_id": row.session_id}
     audit.record(tx, owner.id, owner.email, ["signed_in"], ["auth.login"], **details)
-    return row
-
-
-def _spend_code(tx: Transaction, owner: Any, known: Any, code_hash: bytes | None) -> Any:
-    if owner.is_banned:
-        raise ApiError("user_banned")
-    row = open_application_session(tx, owner, known.method, known.opened_by)
-    tx.run("mark_authorization_code_used", code_hash=code_hash, session_id=row.session_id)
     return row

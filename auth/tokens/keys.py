@@ -1,7 +1,6 @@
 """Keys, derived from `AUTH_SECRET_KEY` for each purpose (HKDF, RFC 5869), and sealing with them."""
 
 import hashlib
-import hmac
 import json
 import math
 import os
@@ -82,10 +81,6 @@ def key_id(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()[:_KEY_ID_LENGTH]
 
 
-def mac(key: bytes, message: bytes) -> bytes:
-    return hmac.digest(key, message, "sha256")
-
-
 class Sealer:
     """Encrypts columns with AES-256-GCM. The row's id is associated data, so ciphertexts cannot be moved."""
 
@@ -99,13 +94,8 @@ class Sealer:
 
     def seal(self, plaintext: str, row_id: str) -> bytes:
         """Return key id, nonce and ciphertext."""
-        nonce = os.urandom(_NONCE_LENGTH)
-        newest = self.newest
-        ciphertext = self._ciphers[newest].encrypt(nonce, plaintext.encode(), row_id.encode())
-        return newest + nonce + ciphertext
-
-    def is_newest(self, sealed: bytes) -> bool:
-        return sealed[:_KEY_ID_LENGTH] == self.newest
+        nonce, newest = os.urandom(_NONCE_LENGTH), self.newest
+        return newest + nonce + self._ciphers[newest].encrypt(nonce, plaintext.encode(), row_id.encode())
 
     def open(self, sealed: bytes, row_id: str) -> str:
         """Raises `CannotOpen`."""

@@ -10,7 +10,7 @@ import re
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from auth.tokens import keys
 
@@ -23,8 +23,7 @@ class InvalidRefreshToken(Exception):
     """This service has not issued the token."""
 
 
-@dataclass(frozen=True)
-class RefreshToken:
+class RefreshToken(NamedTuple):
     """An authentic token, which may have been used before."""
 
     session_id: str
@@ -64,4 +63,4 @@ class RefreshTokens:
 
     @staticmethod
     def _mac(key: bytes, body: bytes) -> bytes:
-        return keys.mac(key, body)[:_MAC_LENGTH]
+        return hmac.digest(key, body, "sha256")[:_MAC_LENGTH]

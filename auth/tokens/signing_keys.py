@@ -1,26 +1,29 @@
 """The keys of access tokens, and their JWK Set (RFC 7517)."""
 
-import base64
 import functools
 import hashlib
 import json
-import secrets
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jwt
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from jwt.algorithms import ECAlgorithm, HMACAlgorithm, OKPAlgorithm, RSAAlgorithm
+from joserfc.jwk import generate_key, thumbprint
 
 from auth.tokens.keys import in_use, key_id, parse_time
 
-ALGORITHMS = ("ES256", "EdDSA", "RS256", "HS256")
+# The type of each algorithm's key, and its curve or length in bits.
+_KINDS: dict[str, tuple[Any, Any]] = {
+    "ES256": ("EC", "P-256"),
+    "EdDSA": ("OKP", "Ed25519"),
+    "RS256": ("RSA", 2048),
+    "HS256": ("oct", 256),
+}
+ALGORITHMS = tuple(_KINDS)
 _LEAST_SECRET = 32  # bytes
-# In the order of RFC 7638, section 3.2.
-_THUMBPRINT_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
+_PUBLIC_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
 
 
 @dataclass(frozen=True)
@@ -45,48 +48,39 @@ def new_jwk_set() -> str:
 
 
 def new_jwk(algorithm: str) -> dict[str, Any]:
-    if algorithm == "ES256":
-        jwk = ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True)
-    elif algorithm == "EdDSA":
-        jwk = OKPAlgorithm.to_jwk(ed25519.Ed25519PrivateKey.generate(), as_dict=True)
-    elif algorithm == "RS256":
-        jwk = RSAAlgorithm.to_jwk(rsa.generate_private_key(65_537, 2048), as_dict=True)
-        jwk.pop("key_ops", None)
-    else:
-        jwk = HMACAlgorithm.to_jwk(secrets.token_bytes(_LEAST_SECRET), as_dict=True)
-        return jwk | {"kid": str(uuid.uuid4()), "alg": "HS256", "use": "sig"}
-    kid = thumbprint(jwk)
+    made = generate_key(*_KINDS[algorithm])
+    # The thumbprint of a secret would let holders of tokens try secrets (RFC 7638, section 7).
+    kid = str(uuid.uuid4()) if algorithm == "HS256" else made.thumbprint()
     # Commands would take it for an option.
-    return new_jwk(algorithm) if kid.startswith("-") else jwk | {"kid": kid, "alg": algorithm, "use": "sig"}
-
-
-def algorithm_in_use(jwk_set: str, secret: str | None) -> str:
-    return signing_key(all_keys(jwk_set, secret)).algorithm
+    if kid.startswith("-"):
+        return new_jwk(algorithm)
+    return made.as_dict(private=True) | {"kid": kid, "alg": algorithm, "use": "sig"}
 
 
 def read_jwks(text: str) -> list[dict[str, Any]]:
     """Return the JWKs of a set or an array, which is JSON or the file at a path; none for empty text."""
-    if text and not text.lstrip().startswith(("{", "[")):
-        text = Path(text).read_text()
-    return _jwks_of(json.loads(text or "[]"))
+    return _jwks_of(_json_of(text)) if text else []
 
 
-def _jwks_of(parsed: Any) -> list[dict[str, Any]]:
+def _json_of(text: str) -> str:
+    return text if text.lstrip().startswith(("{", "[")) else Path(text).read_text()
+
+
+def _jwks_of(text: str) -> list[dict[str, Any]]:
+    parsed = json.loads(text)
     return parsed if isinstance(parsed, list) else parsed["keys"]
 
 
 def parse_jwk_set(text: str) -> list[Key]:
     """Parse JSON or the file at a path. Raises `OSError`, and `ValueError` that does not quote keys."""
-    if not text.lstrip().startswith(("{", "[")):
-        text = Path(text).read_text()
-    return list(_parse_jwk_set(text))
+    return list(_parse_jwk_set(_json_of(text)))
 
 
 # OpenSSL checks an RSA key for 40 ms, and the key ring parses its file several times every two seconds.
 @functools.lru_cache(maxsize=4)
 def _parse_jwk_set(text: str) -> tuple[Key, ...]:
     try:
-        keys = [_parse_jwk(jwk) for jwk in _jwks_of(json.loads(text))]
+        keys = [_parse_jwk(jwk) for jwk in _jwks_of(text)]
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError, jwt.PyJWTError) as error:
         # PyJWT's messages quote the key.
         message = error.args[0] if isinstance(error, _JwkError) else "it is not a JWK Set"
@@ -121,9 +115,8 @@ def second_step_key(key: bytes) -> Key:
 
 def fingerprints(jwk_set: str) -> list[str]:
     """Return a digest of each public key or secret with the `kid` by which other nodes look it up."""
-    keys = parse_jwk_set(jwk_set) if jwk_set else []
     known: list[Mapping[str, Any]] = [
-        key.public_jwk or {"kid": key.kid, "k": key.verifying_key.hex()} for key in keys
+        key.public_jwk or {"kid": key.kid, "k": key.verifying_key.hex()} for key in all_keys(jwk_set, None)
     ]
     return [hashlib.sha256(json.dumps(jwk, sort_keys=True).encode()).hexdigest() for jwk in known]
 
@@ -142,13 +135,15 @@ def _parse_jwk(jwk: dict[str, Any]) -> Key:
     signs, is_preferred = operations is None or "sign" in operations, "sign" in (operations or ())
     active_from = _active_from(jwk)
     if algorithm == "HS256":
-        return replace(_shared_key(jwk, parsed.key, signs, is_preferred), active_from=active_from)
+        _check_shared_key(jwk, parsed.key)
+        secret = parsed.key
+        return Key("HS256", jwk["kid"], secret if signs else None, secret, None, is_preferred, active_from)
     if signs and "d" not in jwk:
         raise _JwkError("a key is not private, and its key_ops are not verify")
     if algorithm == "RS256" and parsed.key.key_size < 2048:
         raise _JwkError("an RSA key is shorter than 2048 bits")
-    kid = jwk.get("kid") or thumbprint(jwk)
-    public = {member: jwk[member] for member in _THUMBPRINT_MEMBERS[jwk["kty"]]}
+    public = {member: jwk[member] for member in _PUBLIC_MEMBERS[jwk["kty"]]}
+    kid = jwk.get("kid") or thumbprint(public)
     public |= {"kid": kid, "alg": algorithm, "use": "sig"}
     verifying_key = parsed.key.public_key() if "d" in jwk else parsed.key
     private_key = parsed.key if signs else None
@@ -162,16 +157,8 @@ def _active_from(jwk: Mapping[str, Any]) -> float:
         raise _JwkError("an active_from is not a time such as 2026-11-22T00:00:00Z") from None
 
 
-def _shared_key(jwk: Mapping[str, Any], secret: bytes, signs: bool, is_preferred: bool) -> Key:
+def _check_shared_key(jwk: Mapping[str, Any], secret: bytes) -> None:
     if len(secret) < _LEAST_SECRET:
         raise _JwkError(f"an oct key is shorter than {_LEAST_SECRET} bytes")
-    # Its thumbprint would let holders of tokens try secrets (RFC 7638, section 7).
     if not jwk.get("kid"):
         raise _JwkError("an oct key has no kid")
-    return Key("HS256", jwk["kid"], secret if signs else None, secret, None, is_preferred)
-
-
-def thumbprint(jwk: Mapping[str, str]) -> str:
-    members = {member: jwk[member] for member in _THUMBPRINT_MEMBERS[jwk["kty"]]}
-    digest = hashlib.sha256(json.dumps(members, separators=(",", ":")).encode()).digest()
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

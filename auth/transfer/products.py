@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from auth.passwords import notations
+from auth.passwords import legacy
 from auth.passwords.legacy import UnusableHash
 
 User = Mapping[str, Any]
@@ -79,7 +79,7 @@ def firebase(user: User, hash_config: Mapping[str, str]) -> Record:
         "email_verified": user.get("emailVerified", False),
         "phone": user.get("phoneNumber"),
         "phone_verified": bool(user.get("phoneNumber")),
-        "password_hash": value and notations.from_firebase(value, user.get("salt", ""), hash_config),
+        "password_hash": value and legacy.from_firebase(value, user.get("salt", ""), hash_config),
         "user_metadata": _named({}, user.get("displayName"), user.get("photoUrl")),
         "app_metadata": {
             **json.loads(user.get("customAttributes") or "{}"),
@@ -152,7 +152,7 @@ def keycloak(user: User, _hash_config: Mapping[str, str]) -> Record:
         "id": user.get("id"),
         "email": user.get("email"),
         "email_verified": user.get("emailVerified", False),
-        "password_hash": notations.from_keycloak(hashes[0]) if hashes else None,
+        "password_hash": legacy.from_keycloak(hashes[0]) if hashes else None,
         "user_metadata": _named(attributes | username, name, None),
         "app_metadata": roles,
         "banned_until": None if user.get("enabled", True) else FOREVER,

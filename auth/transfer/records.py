@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 from marshmallow.fields import List, Nested
 
 from auth.context import Latchkey
-from auth.passwords import notations
+from auth.passwords import legacy
 from auth.transfer import factors
 from auth.web import fields
 from auth.web.schemas import AdminInput
@@ -92,7 +92,7 @@ def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, 
     made |= {name: user[name] for name in ("user_metadata", "app_metadata")}
     made["password_hash"] = None
     if user.get("password_hash") and not choices.without_passwords:
-        made["password_hash"] = notations.stored_form(user["password_hash"])
+        made["password_hash"] = legacy.stored_form(user["password_hash"])
         parts.passwords.check_cost(made["password_hash"])
     return made
 

@@ -8,7 +8,7 @@ from auth.context import latchkey
 from auth.messages import outgoing
 from auth.net.redirects import origin
 from auth.pages.page import page
-from auth.sign_in import oauth_flows
+from auth.sign_in import oauth
 from auth.sign_in.reauthentication import add, give_proof, remove
 from auth.text import names
 from auth.tokens import one_time
@@ -41,7 +41,7 @@ def authorize_identity() -> Response:
         return Response()
     identities.require_manual_linking()
     query = read_query(schemas.LinkingQuery())
-    provider = oauth_flows.provider_named(query["provider"])
+    provider = oauth.provider_named(query["provider"])
     given = give_proof(guard.live_caller(), query, add("identity")) if "nonce" in query else None
     wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(query)}
     state = identities.begin(provider, **wish, given=given)
@@ -85,16 +85,16 @@ def begin_linking() -> Response:
         return _dead_link()
     provider = latchkey.providers.get(known.provider)
     if provider is None:
-        return oauth_flows.refused(known.redirect_to, ApiError("oauth_provider_not_supported"))
-    state, browser = one_time.new_token(), oauth_flows.browser_secret(provider)
+        return oauth.refused(known.redirect_to, ApiError("oauth_provider_not_supported"))
+    state, browser = one_time.new_token(), oauth.browser_secret(provider)
     secrets = _bind(flow_token, browser, state)
     if secrets is None:
         return _dead_link()
     try:
-        url = oauth_flows.authorization_url(provider, state, secrets)
-    except oauth_flows.ProviderRefusal as refusal:
-        return oauth_flows.refused(known.redirect_to, refusal)
-    return oauth_flows.to_provider(provider, url, browser, 303)
+        url = oauth.authorization_url(provider, state, secrets)
+    except oauth.ProviderRefusal as refusal:
+        return oauth.refused(known.redirect_to, refusal)
+    return oauth.to_provider(provider, url, browser, 303)
 
 
 def _linking_flow(token: str) -> Any:
@@ -109,7 +109,7 @@ def _bind(flow_token: str, browser: str, state: str) -> dict[str, Any] | None:
         browser_hash=one_time.hash_token(browser),
         new_state_hash=one_time.hash_token(state),
     )
-    return flow and oauth_flows.flow_secrets(flow)
+    return flow and oauth.flow_secrets(flow)
 
 
 def _dead_link() -> Response:

@@ -5,9 +5,8 @@ from flask import Blueprint, Response, jsonify, request
 from auth.account import identities
 from auth.context import latchkey
 from auth.messages import outgoing
-from auth.sign_in import oauth_flows
+from auth.sign_in import oauth
 from auth.sign_in.arrivals import redirect_done, redirect_signed_in
-from auth.sign_in.oauth import sign_in
 from auth.tokens import one_time
 from auth.web import accepts_forms, audit, audited, refuses_by_page, schemas
 from auth.web.errors import ApiError
@@ -27,7 +26,7 @@ def authorize() -> Response:
     if request.method == "HEAD":
         return Response()
     query = read_query(schemas.AuthorizeQuery())
-    provider = oauth_flows.provider_named(query["provider"])
+    provider = oauth.provider_named(query["provider"])
     if query.get("skip_http_redirect") == "true":
         # A script cannot receive our cookie: the browser has to open this URL.
         forwarded: dict[str, str] = {name: query[name] for name in _FORWARDED if name in query}
@@ -36,17 +35,17 @@ def authorize() -> Response:
     if redirect_to and latchkey.redirects.is_own_page(redirect_to) and _is_from_other_site():
         # It would sign the browser out of its present account. The page asks the user.
         return Response(status=302, headers={"Location": redirect_to})
-    state, secrets = one_time.new_token(), oauth_flows.new_secrets(query.get("scopes"))
-    browser = oauth_flows.browser_secret(provider)
+    state, secrets = one_time.new_token(), oauth.new_secrets(query.get("scopes"))
+    browser = oauth.browser_secret(provider)
     try:
-        url = oauth_flows.authorization_url(provider, state, secrets)
-    except oauth_flows.ProviderRefusal as refusal:
-        response = oauth_flows.refused(redirect_to, refusal)
+        url = oauth.authorization_url(provider, state, secrets)
+    except oauth.ProviderRefusal as refusal:
+        response = oauth.refused(redirect_to, refusal)
         response.status_code = 302
         return response
     others = {"redirect_to": redirect_to, "code_challenge": query.get("code_challenge")}
-    oauth_flows.write_flow(latchkey.db, provider, state, secrets, browser, **others)
-    return oauth_flows.to_provider(provider, url, browser, 302)
+    oauth.write_flow(latchkey.db, provider, state, secrets, browser, **others)
+    return oauth.to_provider(provider, url, browser, 302)
 
 
 def _is_from_other_site() -> bool:
@@ -74,24 +73,24 @@ def callback(name: str | None = None) -> Response:
         return Response()
     read = read_body if request.method == "POST" else read_query
     query = read(schemas.CallbackQuery())
-    flow = oauth_flows.spend_flow(query.get("state", ""))
+    flow = oauth.spend_flow(query.get("state", ""))
     if flow is None or not flow.is_live:
-        return oauth_flows.refused(flow and flow.redirect_to, ApiError("bad_oauth_state"))
+        return oauth.refused(flow and flow.redirect_to, ApiError("bad_oauth_state"))
     try:
         return (_link if flow.user_id else _sign_in)(flow, name, query)
     except ApiError as error:
         if error.status == 503:
             raise
-        return oauth_flows.refused(flow.redirect_to, error)
+        return oauth.refused(flow.redirect_to, error)
 
 
 def _sign_in(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
-    outcome = sign_in(oauth_flows.identify(flow, name, query), code_challenge=flow.code_challenge)
+    outcome = oauth.sign_in(oauth.identify(flow, name, query), code_challenge=flow.code_challenge)
     return redirect_signed_in(latchkey.redirects.checked(flow.redirect_to), outcome)
 
 
 def _link(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
-    identity = oauth_flows.identify(flow, name, query)
+    identity = oauth.identify(flow, name, query)
     audit.about(user_id=flow.user_id, provider=flow.provider)
     identities.link(flow, identity)
     target = latchkey.redirects.checked(flow.redirect_to)

@@ -8,7 +8,7 @@ import django.conf
 import pytest
 
 from auth.context import EXTENSION
-from auth.passwords import legacy, notations
+from auth.passwords import legacy
 from auth.passwords.legacy import UnusableHash, encode
 from tests.support.answers import assert_error
 from tests.support.cases import cases
@@ -39,18 +39,18 @@ STORED = {
     "PBKDF2 with SHA-256": f"$pbkdf2-sha256$i=80000${encode(b'NaCl')}${hexed(RFC_7914_PBKDF2)}",
     "phpass": "$P$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0",
     "phpass of phpBB": "$H$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0",
-    "Firebase": notations.from_firebase(
+    "Firebase": legacy.from_firebase(
         "lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==",
         "42xEC+ixf3L2lw==",
         FIREBASE,
     ),
-    "passlib's PBKDF2": notations.stored_form(
+    "passlib's PBKDF2": legacy.stored_form(
         "$pbkdf2-sha256$1212$4vjV83LKPjQzk31VI4E0Vw$hsYF68OiOUPdDZ1Fg.fJPeq1h/gXXY7acBp9/6c.tmQ"
     ),
-    "passlib's PBKDF2 with SHA-1": notations.stored_form(
+    "passlib's PBKDF2 with SHA-1": legacy.stored_form(
         "$pbkdf2$1212$OB.dtnSEXZK8U5cgxU/GYQ$y5LKPOplRmok7CZp/aqVDVg8zGI"
     ),
-    "passlib's PBKDF2 with SHA-512": notations.stored_form(
+    "passlib's PBKDF2 with SHA-512": legacy.stored_form(
         "$pbkdf2-sha512$1212$RHY0Fr3IDMSVO/RSZyb5ow$eNLfBK.eVozomMr.1gYa17k9B7KIK25NOEshvhrSX.esqY3s.FvWZViXz4KoLlQI.BzY/YTNJOiKc5gBYFYGww"
     ),
 }
@@ -117,7 +117,7 @@ class TestLogIn:
         hasher = django_hasher[algorithm]
         salt = hasher.salt()
         notation = hasher.encode("weak", salt, *([1000] if algorithm.startswith("pbkdf2") else []))
-        set_hash(notations.stored_form(notation))
+        set_hash(legacy.stored_form(notation))
         assert_error(alice.try_to_sign_in("Weak"), 401, "invalid_credentials")
         assert alice.try_to_sign_in("weak").status_code == 200
 
@@ -222,7 +222,7 @@ ARGON2 = {"hashLength": ["32"], "memory": ["256"], "type": ["id"], "version": ["
 class TestNotations:
     def test_scrypt_of_django_with_an_odd_n_is_refused(self):
         with pytest.raises(UnusableHash, match="power of 2"):
-            notations.stored_form("scrypt$10000$salt$8$1$YWJj")
+            legacy.stored_form("scrypt$10000$salt$8$1$YWJj")
 
     @pytest.mark.parametrize(
         ("data", "digest", "salt"),
@@ -242,11 +242,11 @@ class TestNotations:
     )
     def test_keycloak_credential_is_checked(self, data, digest, salt):
         secret = {"value": encode(digest), "salt": encode(salt), "additionalParameters": {}}
-        stored = notations.from_keycloak({"secretData": secret, "credentialData": data})
+        stored = legacy.from_keycloak({"secretData": secret, "credentialData": data})
         assert legacy.read(stored).matches(b"password")
         assert not legacy.read(stored).matches(b"Password")
 
     def test_unknown_algorithm_of_keycloak_is_refused(self):
         data = {"hashIterations": 1, "algorithm": "custom"}
         with pytest.raises(UnusableHash, match="custom"):
-            notations.from_keycloak({"secretData": {"value": "", "salt": ""}, "credentialData": data})
+            legacy.from_keycloak({"secretData": {"value": "", "salt": ""}, "credentialData": data})
