@@ -27,6 +27,8 @@ ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified
 # Deeper than a parser recurses, and smaller than the limit of a response.
 NESTED = b"[" * 200_000
 HOUR = 3600
+# Makes a token in place of the provider's, from its claims.
+Forge = Callable[[FakeProvider, Any], Any]
 
 
 @pytest.fixture(autouse=True)
@@ -94,25 +96,17 @@ WRONG_CLAIMS: list[dict[str, Any]] = [
 ]
 
 
-def unsigned(header: Any, signature: bytes = b"") -> Callable[[FakeProvider, Any], str]:
+def unsigned(header: Any, signature: bytes = b"") -> Forge:
     return lambda google, claims: of_parts(header, claims, signature)
 
 
-def with_foreign_header(**header: Any) -> Callable[[FakeProvider, Any], str]:
-    """Return a function that signs with a key of its own, which the header contains or leads to."""
+def with_key(kid: str | None, **header: Any) -> Forge:
+    """Sign with a key that is not published, which the header contains unless it says otherwise."""
 
     def sign(google: FakeProvider, claims: Any) -> str:
-        google.signing_key = signing_key("google-9", 1)
-        own = {"jwk": google.signing_key.as_dict(private=False)}
-        return google.signed(claims, kid=None, **(header or own))
-
-    return sign
-
-
-def with_key(kid: str) -> Callable[[FakeProvider, Any], str]:
-    def sign(google: FakeProvider, claims: Any) -> str:
-        google.signing_key = signing_key(kid, 1)
-        return google.signed(claims)
+        google.signing_key = signing_key(kid or "google-9", 1)
+        own = {} if kid else {"kid": None, "jwk": google.signing_key.as_dict(private=False)}
+        return google.signed(claims, **own | header)
 
     return sign
 
@@ -124,17 +118,18 @@ def with_critical_header(google: FakeProvider, claims: Any) -> str:
     return f"{content}.{encoded(signature)}"
 
 
-def with_changed_claims(google: FakeProvider, claims: Any) -> str:
-    header, _, signature = google.signed(claims).split(".")
-    return f"{header}.{encoded(claims | {'sub': 'somebody-else'})}.{signature}"
+def changed(header: dict[str, Any], **claims: str) -> Forge:
+    """Change header and claims after signing."""
+
+    def sign(google: FakeProvider, genuine: Any) -> str:
+        known = {"alg": "RS256", "kid": google.signing_key.kid}
+        signature = google.signed(genuine).rpartition(".")[2]
+        return f"{encoded(known | header)}.{encoded(genuine | claims)}.{signature}"
+
+    return sign
 
 
-def with_changed_header(google: FakeProvider, claims: Any) -> str:
-    _, body, signature = google.signed(claims).split(".")
-    return f"{encoded({'alg': 'RS256', 'kid': google.signing_key.kid, 'x': 1})}.{body}.{signature}"
-
-
-def with_payload(payload: bytes) -> Callable[[FakeProvider, Any], str]:
+def with_payload(payload: bytes) -> Forge:
     def sign(google: FakeProvider, claims: Any) -> str:
         header = {"alg": "RS256", "kid": google.signing_key.kid}
         return jws.serialize_compact(header, payload, google.signing_key)
@@ -142,33 +137,34 @@ def with_payload(payload: bytes) -> Callable[[FakeProvider, Any], str]:
     return sign
 
 
-def instead(value: Any) -> Callable[[FakeProvider, Any], Any]:
+def instead(value: Any) -> Forge:
     return lambda google, claims: value
 
 
-FORGED: dict[str, Callable[[FakeProvider, Any], Any]] = {
+def keyed(secret: Callable[[FakeProvider], bytes]) -> Forge:
+    return lambda google, claims: with_secret(secret(google))(claims)
+
+
+FORGED: dict[str, Forge] = {
     "no algorithm": unsigned({}),
     "no algorithm, with a signature": unsigned({}, b"x" * 256),
     "empty algorithm": unsigned({"alg": ""}),
     "alg none": unsigned({"alg": "none"}),
     "alg none with a signature": unsigned({"alg": "none"}, b"x" * 256),
-    "alg None": unsigned({"alg": "None"}),
     "alg nOnE with a kid": unsigned({"alg": "nOnE", "kid": "google-1"}, b"x" * 256),
-    "HS256 with the public key": lambda google, claims: with_secret(google.signing_key.as_pem(private=False))(
-        claims
+    "HS256 with the public key": keyed(lambda google: google.signing_key.as_pem(private=False)),
+    "HS256 with the modulus": keyed(
+        lambda google: str(google.signing_key.as_dict(private=False)["n"]).encode()
     ),
-    "HS256 with the modulus": lambda google, claims: with_secret(
-        str(google.signing_key.as_dict(private=False)["n"]).encode()
-    )(claims),
-    "HS256 with the client secret": lambda google, claims: with_secret(google.client_secret.encode())(claims),
+    "HS256 with the client secret": keyed(lambda google: google.client_secret.encode()),
     "key that is not published": with_key("google-9"),
     "other key with a known kid": with_key("google-1"),
-    "key in the header": with_foreign_header(),
-    "URL of a key in the header": with_foreign_header(jku="https://evil.example/jwks"),
-    "URL of a certificate in the header": with_foreign_header(x5u="https://evil.example/x5u"),
+    "key in the header": with_key(None),
+    "URL of a key in the header": with_key(None, jwk=None, jku="https://evil.example/jwks"),
+    "URL of a certificate in the header": with_key(None, jwk=None, x5u="https://evil.example/x5u"),
     "unknown critical header": with_critical_header,
-    "claims changed after signing": with_changed_claims,
-    "header changed after signing": with_changed_header,
+    "claims changed after signing": changed({}, sub="somebody-else"),
+    "header changed after signing": changed({"x": 1}),
     "header that is a list": unsigned([]),
     "nested claims without a signature": lambda google, claims: of_parts({"alg": "RS256"}, NESTED),
     **{
@@ -201,16 +197,19 @@ class TestIdTokens:
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    @pytest.mark.parametrize(
+    @cases(
         ("claims", "kept"),
         [
             *(({"name": name}, {}) for name in ("\0", "A\ud800", ["Alice"])),
             ({"name": "", "picture": 7}, {"name": ""}),
-            ({"picture": "x" * 3000}, {}),
+            ({"picture": "😀" * 1001}, {}),
+            *(
+                ({"name": "😀" * length}, {"name": "😀"} if length == 200 else {})
+                for length in (200, 201, 2048)
+            ),
         ],
-        ids=["NUL", "half a character", "a list", "empty and a number", "long"],
     )
-    def test_malformed_name_or_picture_does_not_prevent_sign_in(self, service, google, claims, kept):
+    def test_malformed_or_long_name_or_picture_does_not_prevent_sign_in(self, service, google, claims, kept):
         google.claims = {"name": None} | claims
         data = service.signed_in("google").get("/user").json["identities"][0]["identity_data"]
         assert {name: value[:1] for name, value in data.items() if name in ("name", "avatar_url")} == kept
@@ -219,14 +218,6 @@ class TestIdTokens:
         # Azure and Keycloak issue such tokens to members of many groups.
         google.claims = {"groups": [f"{number:08}-0000-4000-8000-000000000000" for number in range(200)]}
         service.signed_in("google")
-
-
-@pytest.mark.parametrize("length", [300, 2048, 20_000])
-def test_long_name_and_picture_do_not_prevent_sign_in(service, github, length):
-    github.be(1001, "alice@example.com", name="😀" * length, avatar_url="😀" * length)
-    user = service.signed_in("github").get("/user").json
-    assert user["email"] == "alice@example.com"
-    assert set(user["user_metadata"]) <= {"name", "avatar_url"}
 
 
 UNREADABLE = [{"kty": "XXX", "kid": "a"}, {"kty": "EC", "crv": "P-9", "kid": "b"}, {"kid": "c"}, "x", None, 7]
@@ -238,19 +229,16 @@ def publish(google: FakeProvider, *keys: Any) -> None:
 
 
 class TestKeys:
-    def test_key_is_found_by_its_kid_among_unusable_ones(self, make_service, google):
+    def test_key_is_found_by_its_kid_among_unusable_ones_or_alone_without_one(self, make_service, google):
         publish(google, *UNREADABLE, FOR_ENCRYPTION, google.signing_key.as_dict(private=False))
         make_service().signed_in("google")
-
-    def test_token_without_kid_is_accepted_when_the_issuer_has_one_key(self, make_service, google):
+        google.instead.clear()
         google.sign = lambda claims: google.signed(claims, kid=None)
         make_service().signed_in("google")
 
-    def test_encryption_key_does_not_verify_signatures(self, make_service, google):
+    def test_encryption_or_symmetric_key_in_the_set_verifies_nothing(self, make_service, google):
         publish(google, google.signing_key.as_dict(private=False) | {"use": "enc"})
         assert_failed(make_service().sign_in("google"), *FAILED)
-
-    def test_symmetric_key_in_the_set_does_not_allow_hs256(self, make_service, google):
         secret = b"s" * 32
         publish(google, {"kty": "oct", "kid": "o", "k": encoded(secret)})
         google.sign = with_secret(secret)
@@ -299,18 +287,11 @@ class TestDiscovery:
         for _ in range(3):
             service.signed_in("google")
         assert (google.paths().count(google.DISCOVERY), google.paths().count("/jwks")) == (1, 1)
-        service.age("google", HOUR)
-        service.signed_in("google")
-        assert (google.paths().count(google.DISCOVERY), google.paths().count("/jwks")) == (2, 2)
-
-    def test_moved_endpoint_is_found_within_an_hour(self, make_service, google):
-        service = make_service()
-        service.signed_in("google")
         google.metadata = {"token_endpoint": f"{google.url}/moved"}
         service.signed_in("google")
         service.age("google", HOUR)
         assert_failed(service.sign_in("google"), *FAILED)
-        assert "/moved" in google.paths()
+        assert (google.paths().count(google.DISCOVERY), "/moved" in google.paths()) == (2, True)
 
     @cases("issuer", ["https://evil.example", "{url}.evil.example", "{url}/x", "", None, 7, ["{url}"]])
     def test_discovery_document_of_another_issuer_is_refused(self, empty_service, google, issuer):
@@ -377,12 +358,6 @@ class TestGarbage:
         assert thief.asked == []
         assert_nothing_happened()
 
-    def test_faulty_provider_does_not_affect_others(self, service, google):
-        google.instead = {path: Answer(500) for path in ("/token", "/jwks", google.DISCOVERY)}
-        assert_failed(service.sign_in("google"), *FAILED)
-        for provider in ("github", "twitter"):
-            service.signed_in(provider)
-
     @pytest.mark.parametrize("endpoint", ["/user", "/user/emails"])
     @each_fault
     def test_faulty_userinfo_or_list_of_addresses_does_not_prove_an_address(
@@ -398,11 +373,6 @@ class TestGarbage:
             assert (database.count("users"), database.count("oauth_flows")) == (0, 0)
         assert (thief.asked, database.count("users", "email IS NOT NULL")) == ([], 0)
 
-    def test_failed_sign_in_redirects_to_the_requested_target(self, make_service, google):
-        google.instead[google.DISCOVERY] = Answer(500)
-        page = make_service().sign_in("google", redirect_to=APPLICATION)
-        assert_failed(page, "bad_oauth_callback", "temporarily_unavailable", APPLICATION)
-
     def test_closed_port_or_unknown_host_ends_the_sign_in(self, make_service, database):
         for url in (f"http://127.0.0.1:{free_port()}", "https://no-such-host.invalid"):
             service = make_service(AUTH_PROVIDER_GONE_ISSUER=url, AUTH_PROVIDER_GONE_CLIENT_ID="x")
@@ -410,24 +380,24 @@ class TestGarbage:
         assert database.count("oauth_flows") == 0
 
     def test_https_issuer_must_not_redirect_to_http(self):
-        known = IdTokens("https://id.example.com", ["x"])
-        metadata = {
-            "issuer": "https://id.example.com",
-            "token_endpoint": "http://127.0.0.1:9/token",
-            "jwks_uri": "https://id.example.com/keys",
-        }
-        url = "https://id.example.com/.well-known/openid-configuration"
-        known._cache[url] = (metadata, float("inf"))
-        assert known.endpoint("jwks_uri") == "https://id.example.com/keys"
+        issuer = "https://id.example.com"
+        known = IdTokens(issuer, ["x"])
+        metadata = {"token_endpoint": "http://127.0.0.1:9/token", "jwks_uri": f"{issuer}/keys"}
+        known._cache[f"{issuer}/.well-known/openid-configuration"] = (metadata, float("inf"))
+        assert known.endpoint("jwks_uri") == f"{issuer}/keys"
         with pytest.raises(ProviderUnavailable):
             known.endpoint("token_endpoint")
 
-    def test_sign_in_works_again_when_the_provider_recovers(self, make_service, google):
+    def test_sign_in_works_again_when_the_provider_recovers_and_others_work_meanwhile(
+        self, make_service, google
+    ):
         service = make_service()
         google.instead[google.DISCOVERY] = Answer(500)
-        assert_turned_back(service.sign_in("google"))
-        del google.instead[google.DISCOVERY]
-        google.instead["/jwks"] = Answer(500)
+        page = service.sign_in("google", redirect_to=APPLICATION)
+        assert_failed(page, "bad_oauth_callback", "temporarily_unavailable", APPLICATION)
+        for provider in ("github", "twitter"):
+            service.signed_in(provider)
+        google.instead = {"/jwks": Answer(500)}
         assert_failed(service.sign_in("google"), *FAILED)
         del google.instead["/jwks"]
         service.signed_in("google")
@@ -453,10 +423,7 @@ class TestTokenResponses:
     @cases(
         "members",
         [
-            {"expires_in": "3600"},
-            {"expires_in": None},
-            {"scope": ["a"]},
-            {"token_type": "bearer"},
+            *({"expires_in": "3600"}, {"expires_in": None}, {"scope": ["a"]}, {"token_type": "bearer"}),
             {"x": {"y": []}},
         ],
     )

@@ -13,6 +13,7 @@ from tests.support.services import ELSEWHERE, HOME, OFFICE, at
 from tests.support.users import PASSWORD, register, session_of, sign_in
 
 WRONG = "Wrong-Horse-1"
+NEW = {"password": "Another-Horse-1"}
 TOO_MANY = "Too many failed sign-ins; try again later, or sign in by a link"
 
 
@@ -22,9 +23,8 @@ def limited(make_app):
 
     def make(**limits):
         changes = {f"AUTH_RATE_LIMIT_{name}": value for name, value in limits.items()}
-        return make_app(
-            AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LOGIN="1000 per minute", **changes
-        ).test_client()
+        changes |= {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "1000 per minute"}
+        return make_app(**changes).test_client()
 
     return make
 
@@ -49,15 +49,12 @@ def assert_locked(response, seconds):
 
 
 def pass_time(database, seconds):
-    database.run(
-        "UPDATE failure_counts SET expires_at = expires_at - make_interval(secs => %(seconds)s)",
-        seconds=seconds,
-    )
+    database.run(f"UPDATE failure_counts SET expires_at = expires_at - interval '{seconds} seconds'")
 
 
-def everyone_elses(number):
-    """Return an address in a separate network."""
-    return f"192.0.2.{number}"
+def stranger(client, email, number):
+    """Try a wrong password once from a network of its own."""
+    return fail(client, email, 1, f"192.0.2.{number}")
 
 
 class TestByAddressAndNetwork:
@@ -98,17 +95,17 @@ class TestByAddressAndNetwork:
         statements = client.application.extensions[EXTENSION].db
         # The first log-in of an application prepares statements.
         log_in(client, "somebody@example.com", WRONG)
-        seen: list[list[tuple[Any, ...]]] = []
-        for email in (alice.email, "nobody@example.com", "nopassword@example.com"):
-            seen.append([])
+        seen: dict[str, list[Any]] = {alice.email: [], "nobody@example.com": [], "nopassword@example.com": []}
+        for email, answers in seen.items():
             for _ in range(12):
                 run, hashed = statements.statements_run, hashes.count
                 answer = log_in(client, email, WRONG)
                 headers = [answer.headers.get(f"X-RateLimit-{name}") for name in ("Limit", "Remaining")]
                 cost = statements.statements_run - run, hashes.count - hashed
-                seen[-1].append((answer.status_code, answer.data, headers, cost))
-        assert seen[0] == seen[1] == seen[2]
-        assert [cost[1] for *_, cost in seen[0]] == [1] * 10 + [0] * 2
+                answers.append((answer.status_code, answer.data, headers, cost))
+        known, *others = seen.values()
+        assert others == [known, known]
+        assert [cost[1] for *_, cost in known] == [1] * 10 + [0] * 2
 
 
 class TestRightPassword:
@@ -126,17 +123,21 @@ class TestRightPassword:
     @pytest.mark.parametrize(
         ("change", "path"),
         [
-            ("UPDATE users SET banned_until = 'infinity'", "/token?grant_type=password"),
-            ("UPDATE users SET email_confirmed_at = NULL", "/token?grant_type=password"),
-            ("UPDATE users SET role = 'authenticated'", "/login-admin"),
+            ("banned_until = 'infinity'", "/token?grant_type=password"),
+            ("email_confirmed_at = NULL", "/token?grant_type=password"),
+            ("role = 'authenticated'", "/login-admin"),
         ],
         ids=["banned", "unconfirmed", "no administrator"],
     )
-    def test_right_password_of_a_refused_user_is_not_counted(self, limited, alice, database, change, path):
-        client = limited()
-        database.run(change)
+    def test_right_password_of_a_refused_user_is_not_counted_and_its_network_stays_unknown(
+        self, limited, alice, database, change, path
+    ):
+        client = limited(ACCOUNT_FAILURES="1 per day")
+        database.run(f"UPDATE users SET {change}")
         assert {log_in(client, alice.email, path=path).status_code for _ in range(12)} == {403}
         assert {row.count for row in database.all("SELECT count FROM failure_counts")} <= {0}
+        database.run("UPDATE users SET banned_until = NULL, email_confirmed_at = now()")
+        assert not knows(client, alice.email, HOME)
 
 
 class TestByUser:
@@ -155,11 +156,14 @@ class TestByUser:
 
     def test_right_password_is_refused_after_ten_failures_in_all(self, limited, phil, database):
         client = limited()
-        assert fail(client, phil, 6) == [401] * 6
+        assert fail(client, phil, 5) == [401] * 5
         assert [self.by_phone(client, WRONG).status_code for _ in range(4)] == [401] * 4
+        # A right password returns its own count.
+        assert self.by_phone(client, PASSWORD).status_code == 200
+        assert fail(client, phil, 1) == [401]
         assert_invalid(self.by_phone(client, PASSWORD))
         assert_invalid(log_in(client, phil))
-        assert database.count("sessions") == 0
+        assert database.count("sessions") == 1
         pass_time(database, 901)
         assert self.by_phone(client, PASSWORD).status_code == 200
 
@@ -179,16 +183,10 @@ class TestByUser:
     def test_failures_from_unknown_networks_add_up(self, limited, phil):
         client = limited(ACCOUNT_FAILURES="5 per day")
         for number in range(3):
-            fail(client, phil, 1, everyone_elses(number))
-        for number in range(3, 5):
-            self.by_phone(client, WRONG, place=everyone_elses(number))
+            stranger(client, phil, number)
+        for number in (3, 4):
+            self.by_phone(client, WRONG, place=f"192.0.2.{number}")
         assert_invalid(self.by_phone(client, PASSWORD, place=ELSEWHERE))
-
-    def test_right_password_returns_the_count_of_the_user(self, limited, phil):
-        client = limited()
-        fail(client, phil, 9)
-        for _ in range(3):
-            assert self.by_phone(client, PASSWORD).status_code == 200
 
     def test_fifty_concurrent_attempts_by_email_and_phone_check_ten(self, limited, phil, monkeypatch):
         client, checked = limited(), []
@@ -207,69 +205,50 @@ class TestByUser:
 class TestByAddressAlone:
     """100 failures a day from networks where the user has never signed in."""
 
-    def stranger(self, client, email, number, times=1):
-        return fail(client, email, times, everyone_elses(number))
-
     def test_failures_of_unknown_networks_add_up(self, limited, alice, database):
         client = limited(ACCOUNT_FAILURES="5 per day")
-        assert [self.stranger(client, alice.email, number) for number in range(5)] == [[401]] * 5
-        assert_locked(log_in(client, alice.email, WRONG, everyone_elses(9)), 86_400)
+        for email in (alice.email, "nobody@example.com"):
+            assert [stranger(client, email, number) for number in range(5)] == [[401]] * 5
+            assert_locked(log_in(client, email, WRONG, "192.0.2.9"), 86_400)
         pass_time(database, 86_401)
-        assert self.stranger(client, alice.email, 9) == [401]
+        assert stranger(client, alice.email, 9) == [401]
 
     def test_hundred_failures_a_day_are_allowed(self, limited, alice, database):
         client = limited()
-        self.stranger(client, alice.email, 1)
-        key = f"account {alice.email}"
-        assert database.value(
-            "SELECT extract(epoch FROM expires_at - now()) > 86000 FROM failure_counts WHERE key = %(key)s",
-            key=key,
-        )
-        database.run("UPDATE failure_counts SET count = 99 WHERE key = %(key)s", key=key)
-        assert [self.stranger(client, alice.email, number) for number in (2, 3)] == [[401], [429]]
+        stranger(client, alice.email, 1)
+        database.run("UPDATE failure_counts SET count = 99 WHERE key = %(key)s", key=f"account {alice.email}")
+        assert [stranger(client, alice.email, number) for number in (2, 3)] == [[401], [429]]
 
     def test_failures_elsewhere_do_not_lock_a_known_network(self, limited, alice, hashes):
         client = limited(ACCOUNT_FAILURES="5 per day")
         assert log_in(client, alice.email, place=HOME).status_code == 200
         for number in range(10):
-            self.stranger(client, alice.email, number)
+            stranger(client, alice.email, number)
         assert log_in(client, alice.email, place=HOME).status_code == 200
         hashed = hashes.count
         assert_locked(log_in(client, alice.email, place=ELSEWHERE), 86_400)
         assert hashes.count == hashed
 
-    def test_failures_from_a_known_network_are_not_counted(self, limited, alice):
-        client = limited(ACCOUNT_FAILURES="5 per day")
-        log_in(client, alice.email, place=HOME)
-        assert fail(client, alice.email, 8, HOME) == [401] * 8
-        assert log_in(client, alice.email, place=OFFICE).status_code == 200
-
-    def test_attempts_refused_per_network_are_not_counted(self, limited, alice):
+    def test_failures_of_known_networks_and_refused_attempts_are_not_counted(self, limited, alice):
         client = limited(ACCOUNT_FAILURES="5 per day", LOGIN_FAILURES="3 per 15 minutes")
-        assert fail(client, alice.email, 50, ELSEWHERE) == [401] * 3 + [429] * 47
-        assert [self.stranger(client, alice.email, number) for number in range(3)] == [[401], [401], [429]]
+        log_in(client, alice.email, place=HOME)
+        assert fail(client, alice.email, 20, HOME) == [401] * 3 + [429] * 17
+        assert fail(client, alice.email, 20, ELSEWHERE) == [401] * 3 + [429] * 17
+        assert [stranger(client, alice.email, number) for number in range(3)] == [[401], [401], [429]]
 
     def test_right_password_from_an_unknown_network_returns_its_own_count(self, limited, alice):
         client = limited(ACCOUNT_FAILURES="3 per day")
         for number in range(2):
-            self.stranger(client, alice.email, number)
+            stranger(client, alice.email, number)
         # From four networks unknown to the user.
         for number in range(10, 14):
-            assert log_in(client, alice.email, place=everyone_elses(number)).status_code == 200
-        assert [self.stranger(client, alice.email, number) for number in (2, 3)] == [[401], [429]]
-
-    def test_unknown_address_is_counted_like_a_known_one(self, limited, alice):
-        client = limited(ACCOUNT_FAILURES="3 per day")
-        seen = [
-            [self.stranger(client, email, number) for number in range(5)]
-            for email in (alice.email, "nobody@example.com")
-        ]
-        assert seen[0] == seen[1] == [[401], [401], [401], [429], [429]]
+            assert log_in(client, alice.email, place=f"192.0.2.{number}").status_code == 200
+        assert [stranger(client, alice.email, number) for number in (2, 3)] == [[401], [429]]
 
     def test_sign_in_by_link_works_beyond_the_limit_and_makes_the_network_known(self, limited, alice, outbox):
         client = limited(ACCOUNT_FAILURES="3 per day")
         for number in range(4):
-            self.stranger(client, alice.email, number)
+            stranger(client, alice.email, number)
         assert log_in(client, alice.email, place=OFFICE).status_code == 429
         client.post("/magiclink", json={"email": alice.email}, **at(OFFICE))
         response = client.get(f"/verify?type=magiclink&token={outbox.last(alice.email).token}", **at(OFFICE))
@@ -278,49 +257,34 @@ class TestByAddressAlone:
         assert log_in(client, alice.email, place=ELSEWHERE).status_code == 429
 
 
+def knows(client, email, place):
+    """Whether the user may sign in from a network while the limit for unknown networks is used up."""
+    fail(client, email, 2, "198.18.0.1")
+    return log_in(client, email, place=place).status_code == 200
+
+
 class TestKnownNetworks:
     @pytest.fixture
     def client(self, limited):
         return limited(ACCOUNT_FAILURES="1 per day")
 
-    def knows(self, client, email, place):
-        """Whether the user may sign in from a network while the limit for unknown networks is used up."""
-        fail(client, email, 2, "198.18.0.1")
-        return log_in(client, email, place=place).status_code == 200
-
     def test_network_is_known_to_its_user_after_a_sign_in_only(self, client, alice, mallory, service_role):
         assert log_in(client, mallory.email, place=HOME).status_code == 200
         fail(client, alice.email, 1, HOME)
-        assert not self.knows(client, alice.email, HOME)
-        assert self.knows(client, mallory.email, HOME)
+        assert not knows(client, alice.email, HOME)
+        assert knows(client, mallory.email, HOME)
         # The next user of the address does not inherit it.
         client.delete(f"/admin/users/{mallory.id}", headers=service_role)
         register(client, service_role, mallory.email)
-        assert not self.knows(client, mallory.email, HOME)
+        assert not knows(client, mallory.email, HOME)
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            "UPDATE users SET banned_until = now() + interval '1 hour'",
-            "UPDATE users SET email_confirmed_at = NULL",
-        ],
-    )
-    def test_refused_sign_in_does_not_make_the_network_known(self, client, alice, database, change):
-        database.run(change)
-        assert log_in(client, alice.email, place=HOME).status_code == 403
-        database.run("UPDATE users SET banned_until = NULL, email_confirmed_at = now()")
-        assert not self.knows(client, alice.email, HOME)
-
-    def test_refresh_does_not_make_the_network_known(self, client, alice):
-        session = session_of(client, log_in(client, alice.email, place=HOME))
+    def test_ipv6_network_is_a_64_prefix_and_a_refresh_makes_none_known(self, client, alice):
+        session = session_of(client, log_in(client, alice.email, place="2001:db8::1"))
         body = {"refresh_token": session.refresh_token}
         client.post("/token?grant_type=refresh_token", json=body, **at(OFFICE))
-        assert not self.knows(client, alice.email, OFFICE)
-
-    def test_ipv6_network_is_a_64_prefix(self, client, alice):
-        assert log_in(client, alice.email, place="2001:db8::1").status_code == 200
-        assert self.knows(client, alice.email, "2001:0DB8::ffff:1")
-        assert not self.knows(client, alice.email, "2001:db8:0:1::1")
+        assert knows(client, alice.email, "2001:0DB8::ffff:1")
+        for network in ("2001:db8:0:1::1", OFFICE):
+            assert not knows(client, alice.email, network)
 
 
 class TestCurrentPassword:
@@ -335,23 +299,17 @@ class TestCurrentPassword:
         sent = {"json": {"current_password": current_password} | body, "headers": session.authorization}
         return getattr(session.client, method)(path, **sent, **at(HOME))
 
-    def set_password(self, session, current_password):
-        return self.change(session, current_password, password="Another-Horse-1")
-
     @pytest.fixture(autouse=True)
     def _old(self, session, database):
         database.run("UPDATE sessions SET created_at = now() - interval '2 days'")
 
-    @pytest.mark.parametrize("way", ["PUT /user", "POST /reauthenticate"])
+    @pytest.mark.parametrize("way", [("put", "/user"), ("post", "/reauthenticate")], ids=" ".join)
     def test_wrong_current_passwords_are_limited(self, session, hashes, way):
         for _ in range(3):
-            if way == "PUT /user":
-                response = self.set_password(session, WRONG)
-            else:
-                response = self.change(session, WRONG, "post", "/reauthenticate")
+            response = self.change(session, WRONG, *way, **NEW if way[0] == "put" else {})
             assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
         hashed = hashes.count
-        for response in (self.set_password(session, PASSWORD), self.change(session, PASSWORD, "delete")):
+        for response in (self.change(session, PASSWORD, **NEW), self.change(session, PASSWORD, "delete")):
             assert_error(response, 429, "over_request_rate_limit", TOO_MANY)
         assert hashes.count == hashed
 
@@ -360,7 +318,7 @@ class TestCurrentPassword:
     )
     def test_current_passwords_and_failed_sign_ins_share_the_limit(self, session, alice, given, status, left):
         assert fail(session.client, alice.email, 2) == [401, 401]
-        assert self.set_password(session, given).status_code == status
+        assert self.change(session, given, **NEW).status_code == status
         assert fail(session.client, alice.email, 2) == left
 
 
@@ -387,5 +345,5 @@ class TestHashingQueue:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND application_name = 'latchkey'"
             )
-            log_in(client, alice.email, WRONG, everyone_elses(1))
+            log_in(client, alice.email, WRONG, "192.0.2.1")
         assert log_in(client, alice.email).status_code == 200
