@@ -65,13 +65,10 @@ def codes(request, app_codes, owner):
         return app_codes
     unused = owner[1].post("/recovery_codes").json["codes"]
 
-    def send(session, code):
+    def send(session, code="00000-00000"):
         return session.post("/recovery_codes/verify", json={"code": code})
 
-    def enter(session):
-        return send(session, unused.pop())
-
-    return Codes("recovery", 10, lambda session: send(session, "00000-00000"), enter)
+    return Codes("recovery", 10, send, lambda session: send(session, unused.pop()))
 
 
 @pytest.fixture
@@ -131,18 +128,15 @@ class TestNetworks:
         for network in (HOME, ELSEWHERE):
             assert codes.enter(alice.sign_in(client=at(network))).status_code == 200
 
-    def test_addresses_of_one_ipv6_network_share_their_tries(self, alice, at, app_codes, use_up):
-        assert app_codes.enter(alice.sign_in(client=at("2001:db8::1"))).status_code == 200
-        use_up(app_codes)
-        assert_error(app_codes.guess(alice.sign_in(client=at("2001:db8::2"))), *WRONG)
-        assert_error(app_codes.guess(alice.sign_in(client=at("2001:db8:0:1::1"))), *REFUSED)
-
     def test_last_ten_networks_that_passed_have_tries_a_year(self, alice, at, app_codes, use_up, database):
-        for number in range(10):
-            assert app_codes.enter(alice.sign_in(client=at(f"203.0.113.{number}"))).status_code == 200
+        networks = ["2001:db8::1", *(f"203.0.113.{number}" for number in range(9))]
+        for network in networks:
+            assert app_codes.enter(alice.sign_in(client=at(network))).status_code == 200
         use_up(app_codes)
-        assert_error(app_codes.guess(alice.sign_in(client=at(HOME))), *REFUSED)
-        first = alice.sign_in(client=at("203.0.113.0"))
+        # The network of an IPv6 address is its /64 prefix.
+        for network in (HOME, "2001:db8:0:1::1"):
+            assert_error(app_codes.guess(alice.sign_in(client=at(network))), *REFUSED)
+        first = alice.sign_in(client=at("2001:db8::2"))
         assert_error(app_codes.guess(first), *WRONG)
         database.run("UPDATE known_networks SET passed_at = passed_at - interval '365 days'")
         assert_error(app_codes.guess(first), *REFUSED)
@@ -256,20 +250,21 @@ class TestCounts:
         assert [counted(database, f"totp {alice.id} {network}") for network in networks] == [1, 1, 1, 0]
 
 
+CODE = {"factor_code": "{code}"}
+
+
 class TestPlaces:
     @cases(
         ("method", "path", "body"),
         [
             ("post", "/factors/{app.id}/verify", {"code": "{code}", "challenge_id": "{challenge}"}),
             ("post", "/recovery_codes/verify", {"code": "00000-00000"}),
-            ("post", "/reauthenticate", {"factor_code": "{code}"}),
-            ("delete", "/factors/{app.id}", {"factor_code": "{code}"}),
-            ("put", "/user", {"factor_code": "{code}", "password": "Another-Horse-1"}),
-            ("put", "/user", {"factor_code": "{code}", "email": "new@example.com"}),
-            ("delete", "/user", {"factor_code": "{code}"}),
-            ("post", "/recovery_codes", {"factor_code": "{code}"}),
-            ("post", "/factors", {"factor_code": "{code}", "factor_type": "totp"}),
-            ("post", "/passkeys/registration/options", {"factor_code": "{code}"}),
+            ("put", "/user", CODE | {"password": "Another-Horse-1"}),
+            ("put", "/user", CODE | {"email": "new@example.com"}),
+            ("post", "/factors", CODE | {"factor_type": "totp"}),
+            *(("delete", path, CODE) for path in ("/factors/{app.id}", "/user")),
+            *(("post", path, CODE) for path in ("/reauthenticate", "/recovery_codes")),
+            ("post", "/passkeys/registration/options", CODE),
         ],
     )
     def test_operation_counts_by_network(self, owner, alice, at, database, method, path, body):
@@ -314,13 +309,12 @@ class TestPlaces:
     @pytest.mark.parametrize(
         ("method", "path", "body"),
         [
-            ("post", "/factors/{}/challenge", {}),
-            ("post", "/recovery_codes/verify", {}),
-            ("post", "/reauthenticate", {}),
-            ("put", "/user", {"data": {}}),
-            ("put", "/user", {"email": "m@evil.example"}),
-            ("post", "/logout?scope=others", {}),
-            ("post", "/logout?scope=x", {}),
+            *(
+                ("post", path, {})
+                for path in ("/factors/{}/challenge", "/recovery_codes/verify", "/reauthenticate")
+            ),
+            *(("put", "/user", {"data": {}}), ("put", "/user", {"email": "m@evil.example"})),
+            *(("post", f"/logout?scope={scope}", {}) for scope in ("others", "x")),
         ],
         ids=str,
     )

@@ -13,20 +13,22 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from tests.conftest import BASE_URL
-from tests.support.answers import A_UUID, ANYTHING, assert_error
+from tests.support.answers import A_UUID, assert_error
 from tests.support.cases import cases
 from tests.support.users import Session
 
+NOBODY = "00000000-0000-0000-0000-000000000000"
 HS_SECRET = "a shared secret of at least 32 bytes"
 
 
 def private_jwk(kind, **members):
     """Return a new private JWK."""
-    if kind == "ES256":
-        return ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True) | members
-    if kind == "EdDSA":
-        return OKPAlgorithm.to_jwk(ed25519.Ed25519PrivateKey.generate(), as_dict=True) | members
-    return RSAAlgorithm.to_jwk(rsa.generate_private_key(65537, 2048), as_dict=True) | members
+    makers = {
+        "ES256": lambda: ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True),
+        "EdDSA": lambda: OKPAlgorithm.to_jwk(ed25519.Ed25519PrivateKey.generate(), as_dict=True),
+        "RS256": lambda: RSAAlgorithm.to_jwk(rsa.generate_private_key(65537, 2048), as_dict=True),
+    }
+    return makers[kind]() | members
 
 
 def encode(part):
@@ -92,25 +94,9 @@ class TestClaims:
             "is_anonymous": False,
         }
 
-    def test_times_are_whole_seconds_of_the_database_and_never_in_the_future(self, alice, database):
-        for _ in range(10):
-            issued_at = alice.sign_in().claims["iat"]
-            assert isinstance(issued_at, int)
-            assert 0 <= database.value("SELECT extract(epoch FROM now())::float8") - issued_at < 30
-
-    def test_token_verifies_with_the_published_key_that_its_header_names(self, client, session, signing_jwk):
-        keys = jwt.PyJWKSet.from_dict(client.get("/.well-known/jwks.json").json)
-        assert header_of(session) == {"typ": "at+jwt", "alg": "ES256", "kid": signing_jwk["kid"]}
-        key = keys[signing_jwk["kid"]].key
-        claims = jwt.decode(session.access_token, key, ["ES256"], audience="authenticated", issuer=BASE_URL)
-        assert claims == session.claims
-
     def test_lifetime_issuer_and_audience_follow_the_settings(self, make_app, alice):
-        changes = {
-            "AUTH_ACCESS_TOKEN_LIFETIME": "60",
-            "AUTH_JWT_ISSUER": "https://issuer.example",
-            "AUTH_JWT_AUDIENCE": "my-app",
-        }
+        changes = {"AUTH_ACCESS_TOKEN_LIFETIME": "60", "AUTH_JWT_ISSUER": "https://issuer.example"}
+        changes["AUTH_JWT_AUDIENCE"] = "my-app"
         session = alice.sign_in(client=make_app(**changes).test_client())
         assert session.claims["exp"] - session.claims["iat"] == 60
         assert (session.claims["iss"], session.claims["aud"]) == ("https://issuer.example", "my-app")
@@ -118,11 +104,8 @@ class TestClaims:
 
     @pytest.mark.parametrize("letter", ["x", '"', "ü", "漢", "😀"])
     def test_token_with_8_kib_of_each_metadata_fits_through_the_server(self, server, alice, database, letter):
-        room = 8192 - len('{"x": ""}')
-        big = json.dumps(
-            {"x": letter * (room // len(json.dumps(letter, ensure_ascii=False).encode()[1:-1]))},
-            ensure_ascii=False,
-        )
+        fits = (8192 - len('{"x": ""}')) // len(json.dumps(letter, ensure_ascii=False).encode()[1:-1])
+        big = json.dumps({"x": letter * fits}, ensure_ascii=False)
         database.run("UPDATE users SET user_metadata = %(big)s, app_metadata = %(big)s", big=big)
         session = alice.sign_in(client=server)
         assert session.get("/user").status_code == 200
@@ -131,44 +114,39 @@ class TestClaims:
 class TestForeignTokens:
     """All of them get 401 `bad_jwt` without further details (RFC 8725)."""
 
-    def assert_bad(self, client, token):
-        assert_error(
-            get_user(client, token), 401, "bad_jwt", "invalid JWT: unable to parse or verify signature"
-        )
+    def assert_bad(self, client, *tokens):
+        msg = "invalid JWT: unable to parse or verify signature"
+        for token in tokens:
+            assert_error(get_user(client, token), 401, "bad_jwt", msg)
 
     def test_genuine_token_is_accepted(self, client, session, mint):
         assert get_user(client, session.access_token).status_code == 200
         assert get_user(client, mint()).status_code == 200
 
     @cases(
-        "changes",
+        ("name", "values"),
         [
-            *({"iss": iss} for iss in ("https://evil.example", f"{BASE_URL}/", None)),
-            *({"aud": aud} for aud in ("another-app", None)),
-            {"aud": []},
-            *({"exp": exp} for exp in (None, "soon", "4102444800", 4102444800.5, True)),
-            *({"iat": iat} for iat in (None, "1767225600", 1767225600.5, True, [1], -1)),
-            *({"sub": sub} for sub in (None, "alice", "", 1)),
-            *({"session_id": id} for id in (None, "1", 1)),
-            {"session_id": {}},
+            ("iss", ("https://evil.example", f"{BASE_URL}/", None)),
+            ("aud", ("another-app", None, [])),
+            ("exp", (None, "soon", "4102444800", 4102444800.5, True)),
+            ("iat", (None, "1767225600", 1767225600.5, True, [1], -1)),
+            ("sub", (None, "alice", "", 1)),
+            ("session_id", (None, "1", 1, {})),
         ],
     )
-    def test_token_with_changed_claims_is_refused(self, client, mint, changes):
-        self.assert_bad(client, mint(**changes))
+    def test_token_with_changed_claims_is_refused(self, client, mint, name, values):
+        self.assert_bad(client, *(mint(**{name: value}) for value in values))
 
     @cases(
-        "headers",
+        ("name", "values"),
         [
-            *(
-                {"typ": typ}
-                for typ in ("JWT", "jwt", "application/at+jwt", "logout+jwt", "at+JWT ", "", None)
-            ),
-            *({"kid": kid} for kid in ("another", "", "../../etc/passwd", "' OR 1=1 --")),
-            {"crit": ["b64"], "b64": False},
+            ("typ", ("JWT", "jwt", "application/at+jwt", "logout+jwt", "at+JWT ", "", None)),
+            ("kid", ("another", "", "../../etc/passwd", "' OR 1=1 --")),
         ],
     )
-    def test_token_of_another_type_key_or_extension_is_refused(self, client, mint, headers):
-        self.assert_bad(client, mint(headers=headers))
+    def test_token_of_another_type_key_or_extension_is_refused(self, client, mint, name, values):
+        self.assert_bad(client, *(mint(headers={name: value}) for value in values))
+        self.assert_bad(client, mint(headers={"crit": ["b64"], "b64": False}))
 
     @cases("header", [{}, *({"kid": kid} for kid in (1, None, ["x"], {"x": "y"}, True))])
     def test_token_without_a_kid_that_is_a_string_is_refused(self, client, session, signing_jwk, header):
@@ -177,55 +155,47 @@ class TestForeignTokens:
         signature = ECAlgorithm(hashes.SHA256).sign(signed.encode(), jwt.PyJWK(signing_jwk, "ES256").key)
         self.assert_bad(client, f"{signed}.{encode(signature)}")
 
-    def test_token_signed_with_another_key_is_refused(self, client, mint):
-        self.assert_bad(client, mint(key=ec.generate_private_key(ec.SECP256R1())))
-
     @cases("alg", ["none", "None", "NONE", "nOnE", ""])
     def test_unsigned_token_is_refused(self, client, session, signing_jwk, alg):
         header = encode({"alg": alg, "typ": "at+jwt", "kid": signing_jwk["kid"]})
-        payload = session.access_token.split(".")[1]
-        for token in (f"{header}.{payload}.", f"{header}.{payload}.{session.access_token.split('.')[2]}"):
-            assert get_user(client, token).status_code == 401
+        _, payload, signature = session.access_token.split(".")
+        for end in ("", signature):
+            assert get_user(client, f"{header}.{payload}.{end}").status_code == 401
         self.assert_bad(client, f"{header}.{payload}.AAAA")
 
     def test_hmac_token_keyed_with_public_data_is_refused(self, client, session, signing_jwk):
-        public_key = jwt.PyJWK(signing_jwk, "ES256").key.public_key()
+        public_key, info = jwt.PyJWK(signing_jwk, "ES256").key.public_key(), PublicFormat.SubjectPublicKeyInfo
         secrets = [
-            b"",
-            signing_jwk["kid"].encode(),
-            public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
-            public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+            *(b"", signing_jwk["kid"].encode()),
+            *(public_key.public_bytes(encoding, info) for encoding in (Encoding.DER, Encoding.PEM)),
             public_key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint),
             json.dumps({name: signing_jwk[name] for name in ("crv", "kty", "x", "y")}).encode(),
         ]
-        header = {"alg": "HS256", "typ": "at+jwt", "kid": signing_jwk["kid"]}
-        for secret in secrets:
-            self.assert_bad(client, hmac_signed(header, session.access_token.split(".")[1], secret))
+        header, payload = header_of(session) | {"alg": "HS256"}, session.access_token.split(".")[1]
+        self.assert_bad(client, *(hmac_signed(header, payload, secret) for secret in secrets))
 
-    def test_token_that_brings_its_own_key_is_refused(self, client, mint):
+    def test_token_of_another_key_which_it_may_bring_is_refused(self, client, mint):
         mine = ec.generate_private_key(ec.SECP256R1())
         jwk = ECAlgorithm.to_jwk(mine.public_key(), as_dict=True)
-        self.assert_bad(client, mint(key=mine, headers={"jwk": jwk}))
+        self.assert_bad(client, mint(key=mine), mint(key=mine, headers={"jwk": jwk}))
         self.assert_bad(client, mint(key=mine, headers={"jku": "https://evil.example/jwks.json"}))
 
     def test_tampered_token_is_refused(self, client, session):
         header, _payload, signature = session.access_token.split(".")
-        for token in (
+        self.assert_bad(
+            client,
             f"{header}.{encode(session.claims | {'role': 'admin'})}.{signature}",
             *(session.access_token[:-10], session.access_token[:200]),
             *(f"{header}.{signature}", f"{header}..{signature}", f".{header}.{signature}"),
             *(f"{session.access_token}.x", f"{session.access_token}x"),
-        ):
-            self.assert_bad(client, token)
+        )
 
-    @cases("padding", ["=", "==", "%3D", " x"])
-    def test_other_spelling_of_a_token_is_refused(self, client, session, padding):
+    def test_other_spelling_of_a_token_and_two_credentials_are_refused(self, client, session):
         message = "invalid JWT: unable to parse or verify signature: it is malformed"
         details = "Authorization: must be Bearer <token>"
-        response = get_user(client, session.access_token + padding)
-        assert_error(response, 401, "bad_jwt", message, details)
-
-    def test_two_credentials_are_refused(self, client, session):
+        for padding in ("=", "==", "%3D", " x"):
+            response = get_user(client, session.access_token + padding)
+            assert_error(response, 401, "bad_jwt", message, details)
         response = get_user(client, f"{session.access_token},")
         assert (response.status_code, response.json["error_code"]) == (400, "validation_failed")
 
@@ -234,26 +204,19 @@ class TestForeignTokens:
         [
             b"[" * 10_000 + b"]" * 10_000,
             b'{"alg":"ES256","kid":' + b"[" * 10_000,
-            b"\xff\xfe",
-            b"null",
-            b"[]",
-            b'"x"',
-            b"",
-            b'{"alg": 1}',
-            b'{"alg":"ES256","kid":"\\ud800"}',
+            *(b"\xff\xfe", b"null", b"[]", b'"x"', b"", b'{"alg": 1}', b'{"alg":"ES256","kid":"\\ud800"}'),
         ],
     )
     def test_token_with_a_hostile_header_is_refused(self, client, session, header):
         _, payload, signature = session.access_token.split(".")
         assert get_user(client, f"{encode(header)}.{payload}.{signature}").status_code == 401
 
-    def test_token_of_another_deployment_is_refused(self, client, make_app, alice):
+    def test_token_of_another_deployment_and_service_role_key_are_refused(
+        self, client, make_app, alice, service_role
+    ):
         keys = json.dumps({"keys": [private_jwk("ES256", kid="theirs")]})
-        other = make_app(AUTH_JWT_KEYS=keys).test_client()
-        self.assert_bad(client, alice.sign_in(client=other).access_token)
-
-    def test_service_role_key_is_refused_as_an_access_token(self, client, service_role):
-        self.assert_bad(client, service_role["Authorization"].removeprefix("Bearer "))
+        theirs = alice.sign_in(client=make_app(AUTH_JWT_KEYS=keys).test_client()).access_token
+        self.assert_bad(client, theirs, service_role["Authorization"].removeprefix("Bearer "))
 
 
 class TestExpiry:
@@ -268,10 +231,8 @@ class TestExpiry:
         for exp in (now, now - 1, 0):
             assert_error(get_user(client, mint(exp=exp)), 401, "bad_jwt", self.EXPIRED)
         assert get_user(client, mint(exp=now + 60)).status_code == 200
-
-    @cases("exp", [-(2**70), 2**70, 2**62, -(2**40), 10**308])
-    def test_token_that_expires_outside_the_calendar_is_refused(self, client, mint, exp):
-        assert get_user(client, mint(exp=exp)).status_code == 401
+        for outside_the_calendar in (-(2**70), 2**70, 2**62, -(2**40), 10**308):
+            assert get_user(client, mint(exp=outside_the_calendar)).status_code == 401
 
     def test_cached_token_is_refused_when_it_expires(self, client, mint, now):
         # The cache holds the result of the signature check only.
@@ -285,70 +246,45 @@ class TestExpiry:
 
 ENDPOINTS = [
     ("GET", "/user", None),
+    *(("PUT", "/user", {name: "new@example.com"}) for name in ("email", "password")),
     ("PUT", "/user", {"data": {"x": 1}}),
-    ("PUT", "/user", {"password": "Another-Horse-1"}),
-    ("PUT", "/user", {"email": "new@example.com"}),
-    ("DELETE", "/user", {}),
-    ("DELETE", "/user", {"current_password": "Correct-Horse-1"}),
-    ("POST", "/logout", None),
-    ("POST", "/logout?scope=others", None),
+    *(("DELETE", "/user", body) for body in ({}, {"current_password": "Correct-Horse-1"})),
+    *(("POST", path, None) for path in ("/logout", "/logout?scope=others")),
     ("GET", "/sessions", None),
-    ("DELETE", "/sessions/00000000-0000-0000-0000-000000000000", None),
-    ("DELETE", "/sessions/nonsense", None),
+    *(("DELETE", f"/sessions/{id}", None) for id in (NOBODY, "nonsense")),
     ("POST", "/admin/users", {"email": "new@example.com"}),
-    ("GET", "/admin/users/00000000-0000-0000-0000-000000000000", None),
+    ("GET", f"/admin/users/{NOBODY}", None),
 ]
-
-
 LOGOUT = "UPDATE sessions SET ended_at = now(), end_reason = 'logout'"
 
 
-class TestEveryEndpoint:
-    """Each endpoint refuses a token when its session or user has ended."""
-
-    def refusals(self, client, carol, database, happening, headers=None):
-        """Return the responses to requests of Carol, an administrator, after running a statement."""
-        session = carol.open_session()
-        if happening:
-            database.run(happening)
-        before = database.everything()
-        for method, path, body in ENDPOINTS:
-            yield client.open(path, method=method, json=body, headers=headers or session.authorization)
-            assert database.everything() == before, path
-
-    @pytest.mark.parametrize(
-        ("authorization", "error_code", "details"),
-        [
-            ("", "no_authorization", "Authorization: must be Bearer <token>"),
-            ("Bearer x.y.z", "bad_jwt", None),
-        ],
-    )
-    def test_endpoint_requires_a_genuine_token(
-        self, client, carol, database, authorization, error_code, details
-    ):
-        for response in self.refusals(client, carol, database, None, {"Authorization": authorization}):
-            assert_error(response, 401, error_code, details=details)
-
-    @pytest.mark.parametrize(
-        ("happening", "status", "error_code"),
-        [
-            (LOGOUT, 401, "session_not_found"),
-            ("DELETE FROM sessions", 401, "session_not_found"),
-            ("UPDATE sessions SET refreshed_at = now() - interval '30 days'", 401, "session_expired"),
-            ("DELETE FROM users", 401, "user_not_found"),
-            ("UPDATE users SET banned_until = now() + interval '1 hour'", 403, "user_banned"),
-            (f"{LOGOUT}; UPDATE users SET banned_until = 'infinity'", 403, "user_banned"),
-        ],
-        ids=["logged out", "session deleted", "expired", "user deleted", "banned", "banned and logged out"],
-    )
-    def test_endpoint_refuses_an_ended_session(self, client, carol, database, happening, status, error_code):
-        for response in self.refusals(client, carol, database, happening):
-            assert_error(response, status, error_code)
+@pytest.mark.parametrize(
+    ("happening", "status", "error_code"),
+    [
+        (LOGOUT, 401, "session_not_found"),
+        ("DELETE FROM sessions", 401, "session_not_found"),
+        ("UPDATE sessions SET refreshed_at = now() - interval '30 days'", 401, "session_expired"),
+        ("DELETE FROM users", 401, "user_not_found"),
+        ("UPDATE users SET banned_until = now() + interval '1 hour'", 403, "user_banned"),
+        (f"{LOGOUT}; UPDATE users SET banned_until = 'infinity'", 403, "user_banned"),
+    ],
+    ids=["logged out", "session deleted", "expired", "user deleted", "banned", "banned and logged out"],
+)
+def test_endpoint_refuses_an_ended_session(client, carol, database, happening, status, error_code):
+    session = carol.open_session()
+    database.run(happening)
+    before = database.everything()
+    for method, path, body in ENDPOINTS:
+        response = client.open(path, method=method, json=body, headers=session.authorization)
+        assert_error(response, status, error_code)
+        assert database.everything() == before, path
 
 
-def test_token_with_the_session_of_another_user_is_refused(client, mint, bob):
-    response = get_user(client, mint(sub=bob.id))
-    assert_error(response, 401, "session_not_found")
+def test_token_of_another_users_or_an_ended_session_is_refused_even_if_cached(client, session, mint, bob):
+    assert_error(get_user(client, mint(sub=bob.id)), 401, "session_not_found")
+    assert session.get("/user").status_code == 200
+    Session(client, session.access_token, "", {}).post("/logout?scope=local")
+    assert_error(session.get("/user"), 401, "session_not_found")
 
 
 @pytest.fixture
@@ -366,10 +302,6 @@ def use(make_app, alice):
     return use
 
 
-def published(session):
-    return session.client.get("/.well-known/jwks.json")
-
-
 OCT = {"kty": "oct", "k": encode(b"a shared secret of 32 bytes or so"), "kid": "shared"}
 BOTH = ["sign", "verify"]
 WITH_SECRET = {"AUTH_JWT_SECRET": HS_SECRET}
@@ -378,18 +310,10 @@ WITH_SECRET = {"AUTH_JWT_SECRET": HS_SECRET}
 class TestKeys:
     """The first key of AUTH_JWT_KEYS that may sign signs; AUTH_JWT_SECRET comes before it; all verify."""
 
-    @pytest.mark.parametrize("kind", ["ES256", "EdDSA", "RS256"])
-    def test_each_algorithm_signs_and_verifies(self, use, alice, kind):
-        session, used = use(private_jwk(kind, kid="first"))
-        assert used == ("first", kind)
-        keys = jwt.PyJWKSet.from_dict(published(session).json)
-        claims = jwt.decode(session.access_token, keys["first"].key, [kind], audience="authenticated")
-        assert claims["sub"] == alice.id
-
     @pytest.mark.parametrize(
         ("keys", "others", "used", "public"),
         [
-            ([{"alg": "EdDSA"}, {"alg": "ES256"}], {}, ("0", "EdDSA"), ["0", "1"]),
+            ([{"alg": "ES256"}, {"alg": "EdDSA"}], {}, ("0", "ES256"), ["0", "1"]),
             ([{"alg": "ES256"}, {"alg": "EdDSA", "key_ops": BOTH}], {}, ("1", "EdDSA"), ["0", "1"]),
             ([{"alg": "ES256", "key_ops": ["verify"]}, {"alg": "RS256"}], {}, ("1", "RS256"), ["0", "1"]),
             ([OCT, {"alg": "ES256"}], {}, ("shared", "HS256"), ["1"]),
@@ -404,21 +328,25 @@ class TestKeys:
             key if key is OCT else private_jwk(key["alg"], kid=str(place), **key)
             for place, key in enumerate(keys)
         ]
-        session, header = use(*made, **others)
-        assert header == used
-        assert [key["kid"] for key in published(session).json["keys"]] == public
-        assert OCT["k"] not in published(session).text
+        session, (kid, algorithm) = use(*made, **others)
+        assert (kid, algorithm) == used
+        published = session.client.get("/.well-known/jwks.json")
+        found = {key["kid"]: key for key in published.json["keys"]}
+        assert list(found) == public
+        assert OCT["k"] not in published.text
+        if kid in found:
+            key = jwt.PyJWK(found[kid]).key
+            assert (
+                jwt.decode(session.access_token, key, [algorithm], audience="authenticated") == session.claims
+            )
 
     def test_new_key_in_first_place_signs_while_the_old_one_verifies(self, use):
         old, new = private_jwk("ES256", kid="old"), private_jwk("ES256", kid="new")
         public = {name: old[name] for name in ("kty", "crv", "x", "y", "kid")} | {"key_ops": ["verify"]}
         before = use(old)[0]
         after = use(new)[0].client
-        for keys, others, kid in (
-            ([new, old], {}, "new"),
-            ([public, new], {}, "new"),
-            ([old], WITH_SECRET, None),
-        ):
+        for keys, kid in (([new, old], "new"), ([public, new], "new"), ([old], None)):
+            others = {} if kid else WITH_SECRET
             during = use(*keys, **others)[0].client
             assert before.on(during).get("/user").status_code == 200
             renewed = before.on(during).refreshed()
@@ -451,19 +379,11 @@ class TestKeys:
 
     def test_shared_secret_verifies_tokens_of_its_algorithm_only(self, use):
         session, _ = use(**WITH_SECRET)
-        claims = session.claims
+        claims, header = session.claims, {"typ": "at+jwt"}
         assert jwt.decode(session.access_token, HS_SECRET, ["HS256"], audience="authenticated") == claims
-        header = {"typ": "at+jwt"}
         for token in (
             f"{encode({'alg': 'none'} | header)}.{session.access_token.split('.')[1]}.",
             jwt.encode(claims, "another secret of at least 32 bytes", "HS256", header),
             jwt.encode(claims, HS_SECRET * 2, "HS512", header),
         ):
             assert_error(get_user(session.client, token), 401, "bad_jwt")
-
-
-def test_cached_token_is_refused_when_its_session_ends(client, session, alice):
-    assert session.get("/user").status_code == 200
-    Session(client, session.access_token, "", {}).post("/logout?scope=local")
-    assert_error(session.get("/user"), 401, "session_not_found")
-    assert alice.sign_in().get("/user").json["email"] == ANYTHING

@@ -19,10 +19,11 @@ from tests.support.contract import routes
 from tests.support.factors import challenge, enrol, raised, set_up, verify
 from tests.support.links import VERIFIER, WITH_CHALLENGE, follow, fragment, hand_in, query, type_in
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, Session, session_of, sign_up_anonymously
+from tests.support.users import Session, session_of, sign_up_anonymously
 from tests.test_contract import guard_of
 from tests.tokens.test_access_tokens import encode, hmac_signed
 
+FULL, STEP = "authenticated", "second_step"  # audiences
 LOW = (403, "insufficient_aal")
 INACTIVE = {"active": False}
 
@@ -32,10 +33,10 @@ def audience(session: Session) -> str:
     header, claims = jwt.get_unverified_header(session.access_token), session.claims
     keys = session.client.get("/.well-known/jwks.json").json["keys"]
     is_published = header["kid"] in {key["kid"] for key in keys}
-    fits = {"authenticated": ("ES256", True, None), "second_step": ("HS256", False, "aal2")}
+    fits = {FULL: ("ES256", True, None), STEP: ("HS256", False, "aal2")}
     assert (header["alg"], is_published, claims.get("next_aal")) == fits[claims["aud"]]
     assert header["typ"] == "at+jwt"
-    assert session.user["aud"] == "authenticated"
+    assert session.user["aud"] == FULL
     return claims["aud"]
 
 
@@ -55,11 +56,11 @@ class TestSessionsThatLackAStep:
     @pytest.mark.parametrize(
         ("has", "expected"),
         [
-            (None, "authenticated"),
-            (enrol, "authenticated"),
-            (passkeys.register, "authenticated"),
-            (set_up, "second_step"),
-            (security_keys.set_up, "second_step"),
+            (None, FULL),
+            (enrol, FULL),
+            (passkeys.register, FULL),
+            (set_up, STEP),
+            (security_keys.set_up, STEP),
         ],
         ids=["nothing", "unverified app", "passkey", "app", "security key"],
     )
@@ -72,11 +73,8 @@ class TestSessionsThatLackAStep:
 
     @pytest.mark.parametrize(
         ("required", "expected"),
-        [
-            ("none", ["authenticated", "authenticated"]),
-            ("admins", ["authenticated", "second_step"]),
-            ("all", ["second_step"] * 2),
-        ],
+        [("none", [FULL, FULL]), ("admins", [FULL, STEP]), ("all", [STEP, STEP])],
+        ids=["none", "admins", "all"],
     )
     def test_setting_demands_a_step_of_users_without_a_factor(
         self, make_app, alice, carol, required, expected
@@ -84,20 +82,24 @@ class TestSessionsThatLackAStep:
         client = make_app(AUTH_MFA_REQUIRED=required).test_client()
         assert [audience(person.sign_in(client=client)) for person in (alice, carol)] == expected
 
+    def test_promotion_demands_the_step_at_the_next_refresh(self, make_app, alice, service_role):
+        session = alice.sign_in(client=make_app(AUTH_MFA_REQUIRED="admins").test_client())
+        alice.client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
+        assert audience(session.refreshed()) == STEP
+
     def test_setting_demands_a_step_of_an_anonymous_user_who_has_become_permanent(self, make_app, outbox):
         client = make_app(AUTH_MFA_REQUIRED="all", AUTH_ANONYMOUS_ENABLED="true").test_client()
         session = sign_up_anonymously(client)
-        assert (audience(session), audience(session.refreshed())) == ("authenticated", "authenticated")
+        assert (audience(session), audience(session.refreshed())) == (FULL, FULL)
         assert session.put("/user", json={"email": "dave@example.com"}).status_code == 200
         follow(client, "email_change", outbox.last("dave@example.com").token)
         assert_error(session.put("/user", json={"data": {}}), *LOW)
         session = session.refreshed()
-        assert audience(session) == "second_step"
-        assert session.get("/reauthenticate").status_code == 200
+        assert audience(session) == STEP
+        session.get("/reauthenticate")
         nonce = outbox.last("dave@example.com").code
         assert session.post("/reauthenticate", json={"nonce": nonce}).status_code == 200
-        _app, session = set_up(session)
-        assert audience(session) == "authenticated"
+        assert audience(set_up(session)[1]) == FULL
 
     def test_every_way_to_sign_in_gives_the_same_audience(self, client, alice, outbox):
         app, _ = set_up(alice.open_session())
@@ -106,40 +108,26 @@ class TestSessionsThatLackAStep:
             client.post(path, json={"email": alice.email, **more})
             return outbox.last(alice.email, kind)
 
-        def by_code():
-            return type_in(client, "email", alice.email, sent("/magiclink", "magiclink").code)
-
-        def by_authorization_code():
-            token = sent("/magiclink", "magiclink", **WITH_CHALLENGE).token
-            code = query(follow(client, "magiclink", token))["code"]
-            body = {"auth_code": code, "code_verifier": VERIFIER}
-            return client.post("/token?grant_type=pkce", json=body)
-
-        def by_recovery():
-            return hand_in(client, "recovery", sent("/recover", "recovery").token)
-
-        for sign_in in (by_code, by_authorization_code, by_recovery):
-            session = session_of(client, sign_in())
-            assert (sign_in.__name__, audience(session)) == (sign_in.__name__, "second_step")
+        link = follow(client, "magiclink", sent("/magiclink", "magiclink", **WITH_CHALLENGE).token)
+        exchange = {"auth_code": query(link)["code"], "code_verifier": VERIFIER}
+        ways = {
+            "authorization code": client.post("/token?grant_type=pkce", json=exchange),
+            "code": type_in(client, "email", alice.email, sent("/magiclink", "magiclink").code),
+            "recovery": hand_in(client, "recovery", sent("/recover", "recovery").token),
+        }
+        sessions = {way: session_of(client, response) for way, response in ways.items()}
         tokens = fragment(follow(client, "magiclink", sent("/magiclink", "magiclink").token))
-        by_link = Session(client, tokens["access_token"], tokens["refresh_token"], session.user)
-        assert audience(by_link) == "second_step"
-        assert audience(raised(by_link, app)) == "authenticated"
-
-    def test_administrator_signs_in_without_the_step(self, client, carol):
-        app, _ = set_up(carol.open_session())
-        response = client.post("/login-admin", json={"email": carol.email, "password": PASSWORD})
-        session = session_of(client, response)
-        assert (response.json["admin_details"]["is_admin"], audience(session)) == (True, "second_step")
-        assert_error(session.get("/admin/users"), *LOW)
-        assert raised(session, app).get("/admin/users").status_code == 200
+        by_link = Session(client, tokens["access_token"], tokens["refresh_token"], sessions["code"].user)
+        for way, session in (sessions | {"link": by_link}).items():
+            assert (way, audience(session)) == (way, STEP)
+        assert audience(raised(by_link, app)) == FULL
 
     def test_mfa_tokens_full_gives_the_full_audience(self, make_app, alice, service_role):
         app, _ = set_up(alice.open_session())
         lacking = alice.sign_in()
         client = make_app(AUTH_MFA_TOKENS="full").test_client()
         session = alice.sign_in(client=client)
-        assert (audience(session), session.claims["aal"]) == ("authenticated", "aal1")
+        assert (audience(session), session.claims["aal"]) == (FULL, "aal1")
         assert introspected(session, service_role).json["aal"] == "aal1"
         # The changed setting does not complete tokens from before.
         assert_ok(introspected(lacking.on(client), service_role), INACTIVE)
@@ -149,35 +137,26 @@ class TestSessionsThatLackAStep:
 
 
 class TestEndOfTheStep:
-    def test_answer_to_the_step_has_the_full_audience(self, client, alice, outbox):
-        app, first = set_up(alice.open_session())
-        code = first.post("/recovery_codes", json={}).json["codes"][0]
+    def test_answer_to_the_step_has_the_full_audience(self, client, alice):
+        key, key_id, session = security_keys.set_up(alice.open_session())
+        app, session = set_up(session)
+        authenticator, _ = passkeys.register(session)
+        code = session.post("/recovery_codes", json={}).json["codes"][0]
         low = alice.sign_in()
-        by_recovery_code = session_of(client, low.post("/recovery_codes/verify", json={"code": code}))
+        assert audience(low) == STEP
         by_app = raised(alice.sign_in(), app)
-        for session in (by_recovery_code, by_app, by_app.refreshed()):
-            assert (session.claims["aal"], audience(session)) == ("aal2", "authenticated")
+        sessions = [by_app, by_app.refreshed(), passkeys.sign_in(client, authenticator)]
+        for response in (
+            low.post("/recovery_codes/verify", json={"code": code}),
+            alice.sign_in().post("/reauthenticate", json=passkeys.assertion(client, authenticator)),
+            security_keys.verify(alice.sign_in(), key_id, key),
+        ):
+            sessions.append(session_of(client, response))
+        for session in sessions:
+            assert (session.claims["aal"], audience(session)) == ("aal2", FULL)
         # The token from before keeps its audience.
         assert_error(low.get("/sessions"), *LOW)
-        assert by_recovery_code.get("/sessions").status_code == 200
-
-    def test_answer_of_a_passkey_or_security_key_has_the_full_audience(self, client, alice):
-        key, key_id, session = security_keys.set_up(alice.open_session())
-        authenticator, _ = passkeys.register(session)
-        low = alice.sign_in()
-        assert audience(low) == "second_step"
-        proof = passkeys.assertion(client, authenticator)
-        assert audience(session_of(client, low.post("/reauthenticate", json=proof))) == "authenticated"
-        assert audience(passkeys.sign_in(client, authenticator)) == "authenticated"
-        by_key = security_keys.verify(alice.sign_in(), key_id, key)
-        assert audience(session_of(client, by_key)) == "authenticated"
-
-    def test_refresh_after_the_last_factor_was_removed_has_the_full_audience(self, alice, service_role):
-        set_up(alice.open_session())
-        session = alice.sign_in()
-        remove_factors(alice, service_role)
-        assert_ok(introspected(session, service_role), INACTIVE)
-        assert audience(session.refreshed()) == "authenticated"
+        assert sessions[3].get("/sessions").status_code == 200
 
     def test_refresh_after_a_factor_was_enrolled_elsewhere_lacks_the_step(self, client, alice, service_role):
         # After a passkey, another factor ends no sessions.
@@ -185,16 +164,11 @@ class TestEndOfTheStep:
         session = alice.sign_in()
         set_up(passkeys.sign_in(client, authenticator))
         # A service that verifies tokens itself accepts this one until it expires; we do not.
-        assert audience(session) == "authenticated"
+        assert audience(session) == FULL
         assert_error(session.get("/sessions"), *LOW)
         assert_error(session.put("/user", json={"data": {"x": 1}}), *LOW)
         assert_ok(introspected(session, service_role), INACTIVE)
-        assert audience(session.refreshed()) == "second_step"
-
-    def test_promotion_demands_the_step_at_the_next_refresh(self, make_app, alice, service_role):
-        session = alice.sign_in(client=make_app(AUTH_MFA_REQUIRED="admins").test_client())
-        alice.client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
-        assert audience(session.refreshed()) == "second_step"
+        assert audience(session.refreshed()) == STEP
 
     @pytest.mark.parametrize("enrols", [True, False], ids=["enrolled", "removed"])
     def test_concurrent_refreshes_follow_a_change_of_factors(
@@ -205,7 +179,7 @@ class TestEndOfTheStep:
         app = enrol(other)
         if not enrols:
             raised(other, app)
-        before, after = ("authenticated", "second_step") if enrols else ("second_step", "authenticated")
+        before, after = (FULL, STEP) if enrols else (STEP, FULL)
         session = alice.sign_in()
         assert audience(session) == before
 
@@ -229,7 +203,7 @@ class TestEndOfTheStep:
             verified = lock.start(lambda: verify(session, app, challenge_id=challenge_id))
             waiting = lock.start(alice.sign_in)
         assert verified.result().status_code == 200
-        assert audience(waiting.result()) == "second_step"
+        assert audience(waiting.result()) == STEP
 
 
 # The level admits the session, and what it changes decides: see docs/security.md, "Who may change what".
@@ -284,34 +258,23 @@ class TestRoutes:
     ):
         app, _ = set_up(alice.open_session())
         low = alice.sign_in()
-        assert introspected(raised(low, app), service_role).json["aud"] == "authenticated"
+        assert introspected(raised(low, app), service_role).json["aud"] == FULL
         assert_ok(introspected(low, service_role), INACTIVE)
         before = database.everything("users", "sessions")
         assert_error(low.put("/user", json={"data": {"x": 1}}), *LOW)
         assert_error(low.delete(f"/sessions/{low.id}"), *LOW)
         assert_error(low.post("/logout?scope=others"), *LOW)
         assert database.everything("users", "sessions") == before
-        assert low.get("/user").json["aud"] == "authenticated"
+        assert low.get("/user").json["aud"] == FULL
         assert low.post("/logout").status_code == 200
         assert_error(low.get("/sessions"), 401, "session_not_found")
-
-    def test_expired_token_is_401_everywhere(self, alice, make_app):
-        set_up(alice.open_session())
-        client = make_app(AUTH_ACCESS_TOKEN_LIFETIME="30").test_client()
-        session = alice.sign_in(client=client)
-        parts = client.application.extensions[EXTENSION]
-        level = {"aal": "aal1", "amr": [], "lacks_step": True}
-        expired = parts.access_tokens.issue(session.user, session.id, session.claims["iat"] - 31, **level)
-        for path in ("/user", "/sessions", "/admin/users"):
-            response = client.get(path, headers={"Authorization": f"Bearer {expired}"})
-            assert_error(response, 401, "bad_jwt")
 
 
 class TestKeys:
     @pytest.fixture
     def sessions(self, alice):
         """A session that lacks a step, and one that does not."""
-        _, full = set_up(alice.open_session())
+        full = set_up(alice.open_session())[1]
         return alice.sign_in(), full
 
     @pytest.fixture
@@ -324,16 +287,12 @@ class TestKeys:
         before, during, afterwards = (
             make_app(AUTH_SECRET_KEY=keys).test_client() for keys in (old, f"{new},{old}", new)
         )
-        session = alice.open_session()
-        set_up(session)
+        set_up(alice.open_session())
         low = alice.sign_in(client=before)
         assert low.on(during).get("/user").status_code == 200
         assert_error(low.on(during).get("/sessions"), *LOW)
         assert_error(low.on(afterwards).get("/user"), 401, "bad_jwt")
-        renewed = low.on(during).refreshed()
-        assert renewed.on(afterwards).get("/user").status_code == 200
-        kids = {jwt.get_unverified_header(each.access_token)["kid"] for each in (low, renewed)}
-        assert len(kids) == 2
+        assert low.on(during).refreshed().on(afterwards).get("/user").status_code == 200
 
     def test_altered_token_is_refused(self, client, sessions, service_role):
         session, full = sessions
@@ -342,21 +301,18 @@ class TestKeys:
         (jwk,) = client.get("/.well-known/jwks.json").json["keys"]
         pem = jwt.PyJWK(jwk).key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         signature = session.access_token.rpartition(".")[2]
-        payloads = [session.claims, session.claims | {"aud": "authenticated"}, full.claims]
+        payloads = [session.claims, session.claims | {"aud": FULL}, full.claims]
+        low_header, of_jwk = step_header | {"alg": "none"}, step_header | {"kid": jwk["kid"]}
+        of_step = encode(full_header | {"kid": step_header["kid"]})
         forged = {
-            "alg none": [f"{encode(step_header | {'alg': 'none'})}.{encode(claims)}." for claims in payloads],
+            "alg none": [f"{encode(low_header)}.{encode(claims)}." for claims in payloads],
             "other claims": [
                 f"{encode(step_header)}.{encode(claims)}.{signature}" for claims in payloads[1:]
             ],
             "kid of the published key": [
-                f"{encode(step_header | {'kid': jwk['kid']})}.{encode(claims)}.{signature}"
-                for claims in payloads
+                f"{encode(of_jwk)}.{encode(claims)}.{signature}" for claims in payloads
             ],
-            "kid of the step": [
-                ".".join(
-                    [encode(full_header | {"kid": step_header["kid"]}), *full.access_token.split(".")[1:]]
-                )
-            ],
+            "kid of the step": [f"{of_step}.{full.access_token.partition('.')[2]}"],
             "keyed with public data": [
                 hmac_signed(header | {"alg": "HS256"}, encode(claims), data)
                 for claims in payloads
@@ -375,10 +331,10 @@ class TestKeys:
         (jwk,) = json.loads((state_dir / "jwt_keys.json").read_text())["keys"]
         full_key = jwt.PyJWK(jwk, "ES256").key
         for key, algorithm, kid, own in (
-            (step_key.signing_key, "HS256", step_key.kid, "second_step"),
-            (full_key, "ES256", jwk["kid"], "authenticated"),
+            (step_key.signing_key, "HS256", step_key.kid, STEP),
+            (full_key, "ES256", jwk["kid"], FULL),
         ):
-            for claimed in ("authenticated", "second_step"):
+            for claimed in (FULL, STEP):
                 claims = sessions[0].claims | {"aud": claimed}
                 token = jwt.encode(claims, key, algorithm, {"typ": "at+jwt", "kid": kid})
                 response = client.get("/user", headers={"Authorization": f"Bearer {token}"})
