@@ -120,10 +120,7 @@ class RelyingParty:
     def verify_creation(
         self, response: Mapping[str, Any], challenge: bytes, *, is_passkey: bool
     ) -> dict[str, Any]:
-        """Verify a response to creation options, and return the columns of the credential.
-
-        Raises `InvalidResponse`.
-        """
+        """Verify a response to creation options, and return its columns. Raises `InvalidResponse`."""
         credential = _checked(lambda: parse_registration_credential_json(dict(response)))
         verified = _checked(
             lambda: verify_registration_response(
@@ -152,10 +149,7 @@ class RelyingParty:
     def verify_request(
         self, response: AuthenticationCredential, challenge: bytes, public_key: bytes, *, is_passkey: bool
     ) -> Assertion:
-        """Verify a response to request options. Raises `InvalidResponse`.
-
-        The caller compares the counter when it stores it.
-        """
+        """Verify a response to request options, except its counter. Raises `InvalidResponse`."""
         assertion = _checked(
             lambda: verify_authentication_response(
                 credential=response,

@@ -41,7 +41,8 @@ class HashingThreads:
         self._limit = max(_LIMIT, 1.25 * self._most_computed)
         self._running: set[_Derivation] = set()
         self.semaphore: Callable[[int], Any] = threading.Semaphore
-        self._is_native = _is_patched()
+        monkey = sys.modules.get("gevent.monkey")
+        self._is_native = monkey is not None and monkey.is_module_patched("threading")
         if self._is_native:
             from gevent.lock import Semaphore
             from gevent.monkey import get_original
@@ -131,9 +132,3 @@ class _Derivation:
 
     def _now(self) -> float:
         return 0.0 if self._clock is None else time.clock_gettime(self._clock)
-
-
-def _is_patched() -> bool:
-    """Whether this process lives by greenlets, as a worker does."""
-    monkey = sys.modules.get("gevent.monkey")
-    return monkey is not None and monkey.is_module_patched("threading")

@@ -36,8 +36,7 @@ def own_page(name: str | None) -> str | None:
 
 
 def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:
-    """Return where the link of a requested message leads: to an allowed `redirect_to`, to a page of ours, or
-    to the site (None)."""
+    """Return where a requested link leads: an allowed `redirect_to`, a page of ours, or the site (None)."""
     sent, checked = sent_redirect(body), checked_redirect(body)
     if (sent and sent == checked) or g.in_dialect or body.get("code_challenge"):
         return checked
@@ -76,8 +75,7 @@ class Destination:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "Destination":
-        """Return the destination in a query or form. A URL that is not allowed is replaced with the
-        site's."""
+        """Read a query or form. A URL that is not allowed is replaced with the site's."""
         sent = values.get("redirect_to")
         checked = latchkey.redirects.checked(sent) if sent else None
         redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
@@ -121,10 +119,7 @@ class Destination:
 
 
 def redirect_signed_in(target: str, outcome: Outcome, link_type: str | None = None) -> Response:
-    """Redirect with an authorization code in the query (RFC 7636), or with tokens in the fragment.
-
-    A page of ours gets neither: the browser is signed in instead.
-    """
+    """Redirect with a code in the query or tokens in the fragment. For our page, sign the browser in."""
     if outcome.authorization_code:
         return see_other(with_query(target, {"code": outcome.authorization_code}))
     if latchkey.redirects.is_own_page(target):
@@ -179,10 +174,7 @@ def go_on(destination: Destination, done: str | None = None, level: Level = Leve
 
 
 def _hand_over(destination: Destination, level: Level) -> Response:
-    """Redirect to the application with a code or tokens for its own session.
-
-    Raises `ApiError` if the user's second step is missing.
-    """
+    """Redirect to the application with a code or tokens. Raises `ApiError` if the second step is missing."""
     session = code = None
     with latchkey.db.transaction() as tx:
         caller, opened_by = lock_caller(tx, caller=guard.caller(level)), g.caller.session_id

@@ -29,17 +29,14 @@ def resume() -> Any:
 
 
 def begin(session: Any) -> str:
-    """Sign the browser in with a new session, a row of `open_session`, and return its cookie's value.
-
-    The cookie is always new, because an attacker may know a value from before the sign-in.
-    """
+    """Sign the browser in with a new session, a row of `open_session`, and return its cookie's value."""
     if resume():
         end("local")
     user_id = json.loads(session.user_object)["id"]
+    # Always a new one: an attacker may know a value from before the sign-in.
     token = one_time.new_token()
-    latchkey.db.run(
-        "insert_browser_session", token_hash=one_time.hash_token(token), session_id=session.session_id
-    )
+    columns = {"token_hash": one_time.hash_token(token), "session_id": session.session_id}
+    latchkey.db.run("insert_browser_session", **columns)
     g.admit(Caller(user_id, session.session_id, None, session.aal))
     g.level = Level.SESSION
     return token

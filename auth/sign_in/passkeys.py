@@ -105,10 +105,7 @@ def require_older(credential: Any, added_before: Any) -> None:
 
 
 def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
-    """Store the counter of a credential, or return why it is refused. The user's row must be locked.
-
-    The caller raises the error after the transaction that records it.
-    """
+    """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
     counted = {"sign_count": assertion.new_sign_count, "backed_up": assertion.credential_backed_up}
     if tx.one("use_credential", id=credential.id, **counted):
         return None

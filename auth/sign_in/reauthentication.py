@@ -76,10 +76,7 @@ def has_proof(known: Any) -> bool:
 
 
 def proof_needed(*acts: Act, level: Level | None = None) -> str | None:
-    """Return the key of the error if the caller must give a proof first. Raises other refusals.
-
-    `level` is in place of the route's.
-    """
+    """Return the key of the error if the caller must give a proof first. Raises other refusals."""
     caller = guard.caller(level)
     row = latchkey.db.one("select_refusal", **_parameters(acts), **_ages(caller), **caller)
     if row and row.state in _WANTED:

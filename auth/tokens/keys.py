@@ -43,10 +43,7 @@ def format_time(seconds: float) -> str:
 
 
 def split_time(secret_key: str) -> tuple[str, float]:
-    """Split `secret@2026-11-22T00:00:00Z` into the secret and the time from which it is used, or 0.
-
-    Raises `ValueError`.
-    """
+    """Split `secret@2026-11-22T00:00:00Z` into secret and the start of its use, or 0. Raises `ValueError`."""
     timed = _TIMED.fullmatch(secret_key)
     return (timed[1], parse_time(timed[2])) if timed else (secret_key, 0.0)
 
