@@ -55,9 +55,7 @@ class TestStrength:
             ("123456", ["length", "characters", "common"]),
         ],
     )
-    def test_weak_password_is_refused_with_all_reasons_and_not_hashed(
-        self, sign_up, database, hashes, password, why
-    ):
+    def test_weak_password_gets_all_reasons_and_no_hash(self, sign_up, database, hashes, password, why):
         assert reasons(sign_up(password)) == why
         assert (database.count("users"), hashes.count) == (0, 0)
 

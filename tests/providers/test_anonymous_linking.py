@@ -40,9 +40,7 @@ def hand_over(service, google):
 
 
 class TestFlow:
-    def test_user_becomes_permanent_with_the_same_id_and_the_email_and_other_sessions_end(
-        self, service, visitor, database
-    ):
+    def test_user_becomes_permanent_with_the_same_id_and_other_sessions_end(self, service, visitor, database):
         database.run("INSERT INTO sessions (user_id, method) SELECT id, 'anonymous' FROM users")
         # An old session of an anonymous user needs no reauthentication.
         database.run("UPDATE sessions SET created_at = created_at - interval '20 days'")

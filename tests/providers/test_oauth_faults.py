@@ -388,9 +388,7 @@ class TestGarbage:
         with pytest.raises(ProviderUnavailable):
             known.endpoint("token_endpoint")
 
-    def test_sign_in_works_again_when_the_provider_recovers_and_others_work_meanwhile(
-        self, make_service, google
-    ):
+    def test_sign_in_works_again_after_an_outage_in_which_others_work(self, make_service, google):
         service = make_service()
         google.instead[google.DISCOVERY] = Answer(500)
         page = service.sign_in("google", redirect_to=APPLICATION)

@@ -41,9 +41,7 @@ def trade(service, code):
     return service.client.post("/token?grant_type=pkce", json=body)
 
 
-def test_unconfirmed_sign_up_becomes_alices_without_the_password_and_the_links(
-    service, client, outbox, mailbox, database
-):
+def test_sign_up_becomes_alices_without_its_password_and_links(service, client, outbox, mailbox, database):
     client.post("/signup", json=MALLORYS)
     client.post("/recover", json={"email": EMAIL})
     sent = outbox.sent(EMAIL)

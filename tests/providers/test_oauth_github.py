@@ -15,9 +15,7 @@ OCTOCAT: dict[str, Any] = {"name": "The Octocat", "avatar_url": "https://avatars
 ALICES = {"email": "alice@example.com", "primary": True, "verified": True}
 
 
-def test_new_user_gets_the_primary_address_and_github_is_called_as_its_documentation_requires(
-    service, github
-):
+def test_new_user_gets_the_primary_address_and_github_is_called_as_its_documentation_says(service, github):
     github.be(583231, "Octocat@GitHub.com", "other@example.com")
     session = service.signed_in("github")
     assert session.get("/user").json == new_user("github", "583231", "octocat@github.com", **OCTOCAT)
@@ -129,8 +127,6 @@ class TestTwitter:
 
     # RFC 6749, section 2.3.1: id and secret are form-encoded before they are joined for Basic.
     @pytest.mark.parametrize("secret", ["a:b", "a b", "50%25", "a+b/c="])
-    def test_secret_with_special_characters_arrives_unchanged(
-        self, make_service, twitter, monkeypatch, secret
-    ):
+    def test_secret_with_special_characters_is_unchanged(self, make_service, twitter, monkeypatch, secret):
         monkeypatch.setattr(twitter, "client_secret", secret)
         make_service().signed_in("twitter")

@@ -55,7 +55,7 @@ class TestHostileProvider:
     """
 
     def bring(
-        self, service: Service, hostile: str, runs: FakeProvider, honest: FakeProvider, **changes: str
+        self, service: Service, hostile: str, runs: FakeProvider, honest: FakeProvider, **changes
     ) -> Page:
         alices = service.browser()
         of_mallory = service.leave(service.browser(), honest.name)
@@ -88,18 +88,14 @@ class TestHostileProvider:
     @pytest.mark.parametrize(
         "path", ["{base}", "{base}/", "{base}/acme", "{base}/providers/acme/callback", "{own}"]
     )
-    def test_no_path_below_the_redirect_uri_is_of_acme(
-        self, at_home, make_service, acme, github, database, path
-    ):
+    def test_no_path_below_the_redirect_uri_leaks(self, at_home, make_service, acme, github, database, path):
         """GitHub sends codes to any path below the registered one that a flow asks for."""
         redirect_uri = path.format(base=CALLBACK, own=f"{SITE}/providers/acme/callback")
         self.bring(make_service(), "acme", acme, github, redirect_uri=redirect_uri)
         assert len(github.grants) == (0 if path == "{own}" else 1)
         assert (any(told(acme, code) for code in github.grants), database.count("users")) == (False, 0)
 
-    def test_linking_cannot_obtain_the_code_of_another(
-        self, at_home, make_service, acme, github, alice, database
-    ):
+    def test_linking_cannot_obtain_a_foreign_code(self, at_home, make_service, acme, github, alice, database):
         service = make_service()
         session = alice.sign_in().on(service.client)
         of_mallory = service.leave(service.browser(), "github")
@@ -158,9 +154,7 @@ class TestRedirectUri:
         ],
         ids=str,
     )
-    def test_other_provider_or_preset_at_another_host_has_its_own_redirect_uri(
-        self, redirect_uri, name, settings
-    ):
+    def test_provider_or_preset_at_another_host_has_its_own_redirect_uri(self, redirect_uri, name, settings):
         assert redirect_uri(name, **settings) == f"{SITE}/providers/{name}/callback"
 
     def test_no_redirect_uri_is_below_another(self, at_home, make_service, fakes):

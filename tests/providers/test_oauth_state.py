@@ -81,9 +81,7 @@ class TestAuthorize:
         assert len({sent[name] for sent in (first, second) for name in names}) == 6
 
     @pytest.mark.parametrize("base", [SITE, "https://auth.example.com"])
-    def test_authorize_responds_with_302_and_a_host_only_cookie_for_the_time_of_the_flow(
-        self, make_service, base
-    ):
+    def test_authorize_responds_with_302_and_a_host_only_cookie_for_the_flow(self, make_service, base):
         response = make_service(AUTH_BASE_URL=base).client.get("/authorize?provider=google")
         assert (response.status_code, response.data) == (302, b"")
         assert response.headers["Cache-Control"] == "no-store"
@@ -404,9 +402,7 @@ class TestTarget:
             ("https://app.example.com.evil.example/", SITE),
         ],
     )
-    def test_sign_in_redirects_to_the_requested_target_or_in_place_of_a_forbidden_one_to_the_site(
-        self, service, asked, target
-    ):
+    def test_sign_in_redirects_to_the_target_or_if_it_is_forbidden_to_the_site(self, service, asked, target):
         service.session(service.sign_in("google", redirect_to=asked), target)
 
     def test_code_is_added_to_the_query_of_the_target(self, service):

@@ -116,9 +116,7 @@ class TestResponse:
     @pytest.mark.parametrize(
         "name", ["/magiclink", "/otp by phone", "/recover", "/resend signup", "/signup by email"]
     )
-    def test_response_is_the_same_with_limits_and_over_quota(
-        self, make_app, everybody, database, hashes, name
-    ):
+    def test_response_is_the_same_with_limits_and_quotas(self, make_app, everybody, database, hashes, name):
         field = REQUESTS[name][2]
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         client, measured = app.test_client(), Work(app.extensions["latchkey"], database, hashes)
@@ -181,9 +179,7 @@ class TestCodesAndLinks:
 
 class TestMailServer:
     @pytest.mark.parametrize("state", ["up", "down", "hanging"])
-    def test_work_is_the_same_whatever_the_mail_server_does(
-        self, make_app, everybody, database, hashes, state
-    ):
+    def test_work_is_the_same_whatever_the_server_does(self, make_app, everybody, database, hashes, state):
         with MailServer() as up, BadMailServer("GREETING", "hang") as hanging:
             url = {"up": up.url(), "down": f"smtp://127.0.0.1:{free_port()}", "hanging": hanging.url}[state]
             app = make_app(AUTH_SMTP_URL=url, AUTH_DELIVER="true")

@@ -95,9 +95,7 @@ class TestNetworks:
         assert codes.enter(alice.sign_in(client=at(HOME))).status_code == 200
 
     @pytest.mark.parametrize("way", ["link", "code", "nonce", "passkey"])
-    def test_proof_by_mail_or_passkey_gives_a_network_tries(
-        self, way, alice, owner, at, codes, use_up, outbox
-    ):
+    def test_mail_or_passkey_proof_gives_a_network_tries(self, way, alice, owner, at, codes, use_up, outbox):
         authenticator = register(owner[1])[0]
         use_up(codes)
         client = at(OFFICE)
@@ -236,9 +234,7 @@ class TestCounts:
         assert press(office, "undo", token, factor_code=removed.code()).status_code == 303
         assert counted(database, key) == 2
 
-    def test_undo_links_give_three_networks_tries(
-        self, client, owner, alice, at, app_codes, outbox, database
-    ):
+    def test_undo_gives_three_networks_tries(self, client, owner, alice, at, app_codes, outbox, database):
         app, session = owner
         assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
         follow(client, "email_change", outbox.last("new@example.com").token)
@@ -318,9 +314,7 @@ class TestPlaces:
         ],
         ids=str,
     )
-    def test_thief_does_not_use_up_the_limits_of_the_owner(
-        self, method, path, body, make_app, owner, alice, at
-    ):
+    def test_thief_does_not_use_up_the_owners_limits(self, method, path, body, make_app, owner, alice, at):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         thief = alice.sign_in(client=at(ELSEWHERE, app))
         path = path.format(owner[0].id)

@@ -211,9 +211,7 @@ class TestForeignTokens:
         _, payload, signature = session.access_token.split(".")
         assert get_user(client, f"{encode(header)}.{payload}.{signature}").status_code == 401
 
-    def test_token_of_another_deployment_and_service_role_key_are_refused(
-        self, client, make_app, alice, service_role
-    ):
+    def test_foreign_token_and_service_role_key_are_refused(self, client, make_app, alice, service_role):
         keys = json.dumps({"keys": [private_jwk("ES256", kid="theirs")]})
         theirs = alice.sign_in(client=make_app(AUTH_JWT_KEYS=keys).test_client()).access_token
         self.assert_bad(client, theirs, service_role["Authorization"].removeprefix("Bearer "))

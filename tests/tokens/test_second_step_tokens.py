@@ -76,9 +76,7 @@ class TestSessionsThatLackAStep:
         [("none", [FULL, FULL]), ("admins", [FULL, STEP]), ("all", [STEP, STEP])],
         ids=["none", "admins", "all"],
     )
-    def test_setting_demands_a_step_of_users_without_a_factor(
-        self, make_app, alice, carol, required, expected
-    ):
+    def test_setting_demands_a_step_of_users_without_one(self, make_app, alice, carol, required, expected):
         client = make_app(AUTH_MFA_REQUIRED=required).test_client()
         assert [audience(person.sign_in(client=client)) for person in (alice, carol)] == expected
 
@@ -171,9 +169,7 @@ class TestEndOfTheStep:
         assert audience(session.refreshed()) == STEP
 
     @pytest.mark.parametrize("enrols", [True, False], ids=["enrolled", "removed"])
-    def test_concurrent_refreshes_follow_a_change_of_factors(
-        self, server, client, alice, service_role, enrols
-    ):
+    def test_concurrent_refreshes_follow_the_factors(self, server, client, alice, service_role, enrols):
         authenticator, _ = passkeys.register(alice.open_session())
         other = passkeys.sign_in(client, authenticator)
         app = enrol(other)
@@ -253,9 +249,7 @@ class TestRoutes:
             assert response.status_code != 401, path
         assert wrong == []
 
-    def test_session_that_lacks_a_step_is_inactive_and_changes_nothing_but_may_sign_out(
-        self, alice, database, service_role
-    ):
+    def test_session_lacking_a_step_is_inactive_and_may_only_sign_out(self, alice, database, service_role):
         app, _ = set_up(alice.open_session())
         low = alice.sign_in()
         assert introspected(raised(low, app), service_role).json["aud"] == FULL
