@@ -8,9 +8,8 @@ from flask import Blueprint, Response, request
 
 from auth.console.page import console_page
 from auth.context import latchkey
-from auth.pages.errors import to_step
 from auth.pages.page import to_own
-from auth.pages.problems import ELSEWHERE, Problem, problem_of
+from auth.pages.problems import ELSEWHERE, Problem, problem_of, to_step
 from auth.sign_in import browser_sessions
 from auth.sign_in.reauthentication import add, has_proof, proof_needed
 from auth.text import labels

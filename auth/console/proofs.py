@@ -10,8 +10,8 @@ from flask import request
 
 from auth.account import recovery_codes
 from auth.context import latchkey
+from auth.pages.factors import own_factors, verify_key
 from auth.pages.passkeys import sent_credential
-from auth.pages.second_step import own_factors, verify_key
 from auth.sign_in import passkeys
 from auth.sign_in.factor_codes import check_totp
 from auth.web import fields, guard

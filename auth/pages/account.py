@@ -1,26 +1,29 @@
+"""The account: what is in it, its devices and connected accounts, its data as a file, and its deletion."""
+
 import json
 from typing import Any
 
 from flask import Blueprint, Response, request
 
-from auth.account import removal
+from auth.account import identities, removal
 from auth.account.changes import delete_caller
 from auth.context import latchkey
+from auth.messages.outgoing import own_url
 from auth.pages.confirm import require_proof
-from auth.pages.page import ago, device, has_text, page, provider, text
+from auth.pages.page import ago, device, has_text, page, provider, text, to_own
 from auth.pages.passkeys import own_passkeys
-from auth.pages.problems import Problem, shows, told
+from auth.pages.problems import Problem, form, told
 from auth.pages.profile import own_user
-from auth.sign_in import browser_sessions
+from auth.sign_in import browser_sessions, oauth_flows
 from auth.sign_in.browser_sessions import signed_in
-from auth.web import Level, audited, form_schemas, guard
+from auth.web import Level, form_schemas, g, guard
 from auth.web.application import JsonResponse
-from auth.web.forms import own_form
-from auth.web.input import read_form
+from auth.web.input import known_id, read_form
 from auth.web.limits import limited
 
 blueprint = Blueprint("account", __name__)
 
+_ID = form_schemas.IdForm()
 _ALL = {"page_size": 1000, "page_offset": 0}
 _MOST_ACTIVITY = 10_000
 
@@ -59,9 +62,8 @@ def download_data() -> Response:
         "passkeys": own_passkeys(),
         "activity": json.loads(activity),
     }
-    headers = {"Content-Disposition": 'attachment; filename="account.json"'}
     response = JsonResponse(json.dumps(data, ensure_ascii=False, indent=2))
-    response.headers.update(headers)
+    response.headers["Content-Disposition"] = 'attachment; filename="account.json"'
     return response
 
 
@@ -78,11 +80,7 @@ def show_delete() -> Response:
 
 
 @blueprint.post("/account/delete")
-@signed_in(Level.AAL2)
-@shows(_delete_form)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
-@audited("change_refused")
+@form("user_changes", _delete_form, level=Level.AAL2, refusal="change_refused")
 def submit_delete() -> Response:
     require_proof()
     read_form(form_schemas.DeletionForm())
@@ -90,6 +88,43 @@ def submit_delete() -> Response:
     response = page("account_deleted.html", here="/sign-in")
     browser_sessions.forget(response)
     return response
+
+
+@blueprint.post("/account/sessions/end")
+@form("user_changes", level=Level.AAL2)
+def end_device() -> Response:
+    """End one of the user's sessions."""
+    session_id = known_id(read_form(_ID)["id"], "device.not_found")
+    # If it has ended meanwhile, so much the better.
+    guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))
+    return to_own("sign-in" if session_id == g.caller.session_id else "account?done=device#devices")
+
+
+@blueprint.post("/account/sessions/end-others")
+@form("logout", level=Level.AAL2)
+def end_other_devices() -> Response:
+    browser_sessions.end("others")
+    return to_own("account?done=devices#devices")
+
+
+@blueprint.post("/account/connect")
+@form("user_changes", level=Level.PROOF, refusal="change_refused")
+def connect_provider() -> Response:
+    """Begin to link an identity; the page that confirms this names the account."""
+    identities.require_manual_linking()
+    chosen = oauth_flows.provider_named(request.form.get("provider", ""))
+    state = identities.begin(
+        chosen, scopes=None, redirect_to=f"{latchkey.settings.base_url}/account", given=None
+    )
+    return to_own(own_url("link-identity", {"flow": state}).rpartition("/")[2])
+
+
+@blueprint.post("/account/disconnect")
+@form("user_changes", level=Level.SESSION, refusal="change_refused")
+def disconnect_provider() -> Response:
+    identities.require_manual_linking()
+    identities.unlink(known_id(read_form(_ID)["id"], "identity_not_found"))
+    return to_own("account?done=disconnected#connected")
 
 
 def _second_steps() -> dict[str, Any]:

@@ -9,13 +9,11 @@ from auth.account.changes import change_user
 from auth.context import latchkey
 from auth.net.redirects import with_query
 from auth.pages.page import address, ago, page, provider, text, to_own
-from auth.pages.problems import Problem, shows
+from auth.pages.problems import Problem, form
 from auth.pages.sign_in import destination
 from auth.sign_in.browser_sessions import signed_in
-from auth.web import Level, audited, form_schemas, guard
-from auth.web.forms import own_form
+from auth.web import Level, form_schemas, guard
 from auth.web.input import known_id, read_form
-from auth.web.limits import limited
 
 blueprint = Blueprint("changes", __name__)
 
@@ -30,11 +28,16 @@ _KINDS = {
 
 def _form(problem: Problem | None = None) -> Response:
     guard.live_caller()
-    changes = [_shown(change) for change in removal.list_recent(latchkey.db, guard.caller_id())]
     to = destination()
-    shown: dict[str, Any] = {"changes": changes, "may_take_back": removal.may_take_back()}
-    here = f"/{to.path('account/changes')}"
-    return page("account_changes.html", script=True, here=here, to=to, problem=problem, **shown)
+    return page(
+        "account_changes.html",
+        script=True,
+        here=f"/{to.path('account/changes')}",
+        to=to,
+        problem=problem,
+        changes=[_shown(change) for change in removal.list_recent(latchkey.db, guard.caller_id())],
+        may_take_back=removal.may_take_back(),
+    )
 
 
 @blueprint.get("/account/changes")
@@ -45,22 +48,14 @@ def show_changes() -> Response:
 
 
 @blueprint.post("/account/changes")
-@signed_in(Level.SESSION)
-@shows(_form)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
-@audited("change_refused")
+@form("user_changes", _form, level=Level.SESSION, refusal="change_refused")
 def remove_change() -> Response:
     change_user({"remove": [known_id(read_form(form_schemas.IdForm())["id"], "not_found")]})
     return to_own(with_query(destination().path("account/changes"), {"done": "removed"}))
 
 
 @blueprint.post("/account/changes/undo")
-@signed_in(Level.SESSION)
-@shows(_form)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
-@audited("change_refused")
+@form("user_changes", _form, level=Level.SESSION, refusal="change_refused")
 def undo_changes() -> Response:
     """Undo what was added while no notice of it could be mailed."""
     removal.take_back()

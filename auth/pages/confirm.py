@@ -5,23 +5,20 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
-from auth.context import latchkey
 from auth.links.requests import send_reauthentication_code
-from auth.pages.page import address, page, provider, to_own
+from auth.pages.page import address, page, to_own
 from auth.pages.passkeys import challenge, own_passkeys, sent_credential
-from auth.pages.problems import Problem, shows
+from auth.pages.problems import Problem, form
 from auth.pages.profile import own_user
-from auth.pages.sign_in import destination
+from auth.pages.sign_in import destination, provider_links
 from auth.sign_in import browser_sessions, passkeys
 from auth.sign_in.arrivals import Destination, own_page
 from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.reauthentication import code_address, has_proof, record_reauthentication
 from auth.text.masking import masked
-from auth.web import Level, audited, form_schemas, guard
+from auth.web import Level, form_schemas, guard
 from auth.web.errors import ApiError
-from auth.web.forms import own_form
 from auth.web.input import read_form
-from auth.web.limits import limited
 
 blueprint = Blueprint("confirm", __name__)
 
@@ -61,11 +58,7 @@ def _sign_ins(next_page: str) -> dict[str, Any]:
     linked = {identity["provider"] for identity in own_user()["identities"]}
     return {
         "challenge": challenge() if own_passkeys() and request.method != "HEAD" else None,
-        "providers": [
-            provider(name) | {"query": urlencode({"provider": name, "redirect_to": back})}
-            for name in latchkey.providers
-            if name in linked
-        ],
+        "providers": provider_links(back, among=linked),
     }
 
 
@@ -80,22 +73,14 @@ def show_confirm() -> Response:
 
 
 @blueprint.post("/account/confirm")
-@signed_in(Level.SESSION)
-@shows(_form)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
-@audited("change_refused")
+@form("user_changes", _form, level=Level.SESSION, refusal="change_refused")
 def submit_confirm() -> Response:
     record_reauthentication(guard.live_caller(), read_form(form_schemas.ProofForm()))
     return to_own(own_page(request.form.get("next")) or "account")
 
 
 @blueprint.post("/account/confirm/passkey")
-@signed_in(Level.SESSION)
-@shows(_form)
-@own_form
-@limited("verify", key=guard.caller_on_network)
-@audited("change_refused")
+@form("verify", _form, level=Level.SESSION, refusal="change_refused")
 def submit_passkey_proof() -> Response:
     passkeys.prove(sent_credential())
     response = to_own(own_page(request.form.get("next")) or "account")
@@ -105,9 +90,7 @@ def submit_passkey_proof() -> Response:
 
 @blueprint.post("/account/confirm/code")
 @signed_in(Level.SESSION)
-@shows(_form)
-@own_form
-@limited("recover")
+@form("recover", _form)
 def request_proof_code() -> Response:
     """Send a code to the user's address."""
     send_reauthentication_code(guard.live_caller())

@@ -39,11 +39,11 @@ def page(
     them, and prefix paths of this service with `root`.
     """
     language, settings = chosen_language(), latchkey.settings
-    secret = forms.secret()
+    secret, theme = forms.secret(), cookies.sent(THEME)
     common = {
         "language": language,
         "languages": {code: string("pages", code, "common.language").render() for code in LANGUAGES},
-        "theme": _theme(),
+        "theme": theme if theme in THEMES else None,
         # A query may contain a token, which belongs in one field only.
         "here": None if request.args else request.path,
         "brand": settings.brand_name,
@@ -124,11 +124,6 @@ def _password_rules(language: str) -> dict[str, Any]:
     kinds = [string("pages", language, f"forms.{name}").render() for name in settings.password_requirements]
     listed = string("pages", language, "forms.listed").render(kinds=kinds) if kinds else ""
     return {"least": settings.password_min_length, "kinds": listed}
-
-
-def _theme() -> str | None:
-    theme = cookies.sent(THEME)
-    return theme if theme in THEMES else None
 
 
 def _logo(logo: str | None) -> str | None:

@@ -8,24 +8,20 @@ from flask import Blueprint, Response
 from auth.account.passkeys import begin_registration, finish_registration, remove, require_enabled
 from auth.context import latchkey
 from auth.pages.page import page, to_own
-from auth.pages.problems import shows
+from auth.pages.problems import form
 from auth.pages.sign_in import destination, form_page, sign_in_form
 from auth.sign_in import passkeys
 from auth.sign_in.arrivals import arrive, go_on
-from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.reauthentication import add, require
-from auth.web import Level, audited, form_schemas, guard, webauthn_schemas
-from auth.web.forms import own_form
+from auth.web import Level, form_schemas, guard, webauthn_schemas
 from auth.web.input import check, known_id, read_form
-from auth.web.limits import limited
 
 blueprint = Blueprint("passkeys", __name__)
 
 
 def sent_credential() -> dict[str, Any]:
     """Return the credential that the script put into the form, with its challenge."""
-    form = read_form(form_schemas.CredentialForm())
-    return check(webauthn_schemas.PasskeyResponse(), form)
+    return check(webauthn_schemas.PasskeyResponse(), read_form(form_schemas.CredentialForm()))
 
 
 def challenge() -> dict[str, Any] | None:
@@ -34,9 +30,7 @@ def challenge() -> dict[str, Any] | None:
 
 
 @blueprint.post("/sign-in/passkey")
-@shows(sign_in_form)
-@own_form
-@limited("authorize")
+@form("authorize", sign_in_form)
 def begin_passkey_page() -> Response:
     """Ask the browser for a passkey."""
     require_enabled()
@@ -44,19 +38,14 @@ def begin_passkey_page() -> Response:
 
 
 @blueprint.post("/sign-in/passkey/verify")
-@shows(sign_in_form)
-@own_form
-@limited("login")
-@audited("sign_in_refused", sign_in="passkey")
+@form("login", sign_in_form, refusal="sign_in_refused", sign_in="passkey")
 def submit_passkey() -> Response:
     require_enabled()
     return arrive(passkeys.sign_in(sent_credential()), destination())
 
 
 @blueprint.post("/account/passkeys/new")
-@signed_in(Level.ENROL)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
+@form("user_changes", level=Level.ENROL)
 def show_new_passkey() -> Response:
     """Ask the browser to create a passkey."""
     require_enabled()
@@ -66,10 +55,7 @@ def show_new_passkey() -> Response:
 
 
 @blueprint.post("/account/passkeys")
-@signed_in(Level.ENROL)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
-@audited("change_refused")
+@form("user_changes", level=Level.ENROL, refusal="change_refused")
 def submit_new_passkey() -> Response:
     require_enabled()
     credential = sent_credential()
@@ -79,13 +65,9 @@ def submit_new_passkey() -> Response:
 
 
 @blueprint.post("/account/passkeys/remove")
-@signed_in(Level.SESSION)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
-@audited("change_refused")
+@form("user_changes", level=Level.SESSION, refusal="change_refused")
 def remove_passkey() -> Response:
-    form = read_form(form_schemas.IdForm())
-    passkey_id = known_id(form["id"], "webauthn_credential_not_found")
+    passkey_id = known_id(read_form(form_schemas.IdForm())["id"], "webauthn_credential_not_found")
     remove(guard.live_caller(), passkey_id, {})
     return to_own("account?done=passkey_removed#security")
 

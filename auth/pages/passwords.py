@@ -5,22 +5,13 @@ from auth.account.changes import change_user
 from auth.context import latchkey
 from auth.pages.confirm import require_proof
 from auth.pages.page import to_own
-from auth.pages.problems import Problem, shows
-from auth.pages.sign_in import (
-    code_form,
-    destination,
-    form_page,
-    send_code,
-    submit_code,
-)
+from auth.pages.problems import Problem, form
+from auth.pages.sign_in import code_form, destination, form_page, send_code, submit_code
 from auth.sign_in import browser_sessions
 from auth.sign_in.arrivals import go_on
 from auth.sign_in.browser_sessions import signed_in
-from auth.sign_in.passwords import queued
-from auth.web import Level, audited, form_schemas, guard
-from auth.web.forms import own_form
+from auth.web import Level, form_schemas, guard
 from auth.web.input import read_form
-from auth.web.limits import limited
 
 blueprint = Blueprint("passwords", __name__)
 
@@ -34,11 +25,10 @@ _request_form = code_form("forgot-password", _forgot_form, is_asked_again=True)
 
 
 def _new_form(problem: Problem | None = None) -> Response:
-    shown = {"known": browser_sessions.resume(), "changes": 0}
-    if destination().then:
-        # The account, which lists them, is not the next page.
-        shown["changes"] = len(removal.list_recent(latchkey.db, guard.caller_id()))
-    return form_page("new_password.html", "new-password", problem=problem, **shown)
+    known = browser_sessions.resume()
+    # If the account, which lists them, is not the next page.
+    changes = removal.list_recent(latchkey.db, guard.caller_id()) if destination().then else []
+    return form_page("new_password.html", "new-password", problem=problem, known=known, changes=len(changes))
 
 
 @blueprint.get("/forgot-password")
@@ -48,19 +38,14 @@ def show_forgot_password() -> Response:
 
 
 @blueprint.post("/forgot-password")
-@shows(_request_form)
-@own_form
-@limited("recover")
+@form("recover", _request_form)
 def submit_forgot_password() -> Response:
     """Send a code, by mail with a link, if the address has a user, and ask for the code."""
     return send_code("forgot-password", destination().before_password().own_url("new-password"), "recovery")
 
 
 @blueprint.post("/forgot-password/verify")
-@shows(_code_form)
-@own_form
-@limited("verify")
-@audited("verification_refused")
+@form("verify", _code_form, refusal="verification_refused")
 def submit_recovery_code() -> Response:
     return submit_code("forgot-password", "recovery")
 
@@ -80,12 +65,7 @@ def show_new_password() -> Response:
 
 
 @blueprint.post("/new-password")
-@signed_in(Level.AAL2)
-@shows(_new_form)
-@own_form
-@queued
-@limited("user_changes", key=guard.caller_on_network)
-@audited("change_refused")
+@form("user_changes", _new_form, level=Level.AAL2, is_queued=True, refusal="change_refused")
 def submit_new_password() -> Response:
     change_user(read_form(form_schemas.PasswordForm()))
     return go_on(destination(), done="password")

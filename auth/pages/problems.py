@@ -1,22 +1,31 @@
-"""What went wrong with a form, as a sentence next to it, with the field that it concerns."""
+"""Forms, and what went wrong: a sentence next to a form's field, or a page; the envelope for programs."""
 
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 import psycopg2
-from flask import Response, request
+from flask import Blueprint, Flask, Response, request
 from flask_limiter import RateLimitExceeded
+from werkzeug.exceptions import HTTPException
 
 from auth.addresses import looks_like_phone
 from auth.context import latchkey
-from auth.pages.page import chosen_language, has_text, text
+from auth.pages.page import chosen_language, has_text, page, text, to_own
 from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
+from auth.sign_in.browser_sessions import signed_in
+from auth.sign_in.passwords import queued
 from auth.text.moments import wait
-from auth.web import View, audit, g
-from auth.web.errors import ApiError, as_api_error
+from auth.web import Level, View, audit, current_route, g, guard
+from auth.web.application import FORM
+from auth.web.edge import for_no_other_origin
+from auth.web.errors import ApiError, as_api_error, envelope
+from auth.web.forms import own_form
+from auth.web.limits import limited
+from auth.web.routes import Refusal, SignIn, says
 
 _FIELDS = {
     "invalid_credentials": "password",
@@ -41,8 +50,11 @@ _BY_KEY = {
     "country.validation_failed": "country_invalid",
     "factor.over_request_rate_limit": "factor_rate_limit",
 }
-# Handled by other pages: see auth/pages/errors.py.
-ELSEWHERE = {"reauthentication_needed", "insufficient_aal", "session_not_found", "session_expired"}
+# The pages that errors of a page lead to; without a session, /sign-in.
+_STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
+ELSEWHERE = {*_STEPS, "session_not_found", "session_expired"}
+_APPLICATION = ("redirect_to", "code_challenge", "then")
+_FORM_TYPES = {FORM, "multipart/form-data"}
 
 # Constraints raise some of these. Without the database, the form is shown again with what was typed.
 _REFUSALS = (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, psycopg2.Error)
@@ -63,15 +75,19 @@ class Problem:
     key: str
 
 
+# Shows a form, perhaps with what was wrong with it.
+Form = Callable[..., Response]
+
+
 def shows(
-    page: Callable[..., Response],
+    shown: Form,
     explain: Callable[[Exception], Problem] | None = None,
     *,
-    limit: str = "over_request_rate_limit",
+    limit_text: str = "over_request_rate_limit",
 ) -> Callable[[View], View]:
-    """Return a decorator for form views that shows `page(problem=…)` again if the form is refused, with the
-    text `limit` if that is because of a limit."""
-    explain = explain or functools.partial(problem_of, limit=limit)
+    """Return a decorator for form views that shows `shown(problem=…)` if the form is refused, with the
+    text `limit_text` if that is because of a limit."""
+    explain = explain or functools.partial(problem_of, limit_text=limit_text)
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
@@ -79,25 +95,43 @@ def shows(
             try:
                 return view(*args, **kwargs)
             except _REFUSALS as error:
-                return _shown_again(error, functools.partial(page, **kwargs), explain)
+                problem = explain(error) if asks_for_page() else None
+                if problem is None or problem.error_code in ELSEWHERE:
+                    raise
+            response = shown(problem=problem, **kwargs)
+            response.status_code = problem.status
+            response.headers.extend(problem.headers)
+            return response
 
         return answered
 
     return decorate
 
 
-def _shown_again(
-    error: Exception, page: Callable[..., Response], explain: Callable[[Exception], Problem]
-) -> Response:
-    if not asks_for_page():
-        raise error
-    problem = explain(error)
-    if problem.error_code in ELSEWHERE:
-        raise error
-    response = page(problem=problem)
-    response.status_code = problem.status
-    response.headers.extend(problem.headers)
-    return response
+def form(
+    limit: str,
+    shown: Form | None = None,
+    *,
+    level: Level | None = None,
+    limit_text: str = "over_request_rate_limit",
+    refusal: Refusal | None = None,
+    sign_in: SignIn | None = None,
+    is_queued: bool = False,
+) -> Callable[[View], View]:
+    """Return a decorator for the view of a form, which `shown` shows again if it is refused.
+
+    With a `level` it is for users who are signed in, and the limit counts each user on each network.
+    `is_queued` if it waits for a password to be hashed; `refusal` and `sign_in` are those of `audited`.
+    """
+
+    def decorate(view: View) -> View:
+        view = says(refusal=refusal, sign_in=sign_in)(view)
+        view = limited(limit, key=guard.caller_on_network)(view) if level else limited(limit)(view)
+        view = own_form(queued(view) if is_queued else view)
+        view = shows(shown, limit_text=limit_text)(view) if shown else view
+        return signed_in(level)(view) if level else view
+
+    return decorate
 
 
 def told() -> Mapping[str, Any] | None:
@@ -111,7 +145,7 @@ def told() -> Mapping[str, Any] | None:
     return {"text": said} if name else None
 
 
-def problem_of(exception: Exception, *, limit: str = "over_request_rate_limit") -> Problem:
+def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_limit") -> Problem:
     """Return the problem to show for an exception, and record the refusal in the audit log."""
     error = as_api_error(exception)
     audit.refused(error.error_code)
@@ -120,19 +154,18 @@ def problem_of(exception: Exception, *, limit: str = "over_request_rate_limit") 
         field = error.details.partition(":")[0]
     if error.error_code == "mfa_verification_failed" and "recovery_code" in request.form:
         field = "recovery_code"
-    name = _name(exception, error, field, limit)
     values = {
         "wait": wait(int(error.headers.get("Retry-After", "0")), chosen_language()),
         "least": latchkey.settings.password_min_length,
         "request_id": g.request_id,
     }
-    said = text("errors", name, **values)
+    said = text("errors", _name(exception, error, field, limit_text), **values)
     # A 401 would have to name a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
     return Problem(said, field, status, error.headers, error.error_code, error.key)
 
 
-def _name(exception: Exception, error: ApiError, field: str | None, limit: str) -> str:
+def _name(exception: Exception, error: ApiError, field: str | None, limit_text: str) -> str:
     """Return the name of an error's text."""
     if isinstance(exception, WeakPassword):
         return f"weak_{next(iter(exception.problems))}"
@@ -142,7 +175,69 @@ def _name(exception: Exception, error: ApiError, field: str | None, limit: str) 
     if name == "validation_failed":
         name = f"{field}_invalid"
     if name == "over_request_rate_limit":
-        name = limit
+        name = limit_text
     if looks_like_phone(request.form.get("email", "")) and has_text("errors", f"{name}_phone"):
         return f"{name}_phone"
     return name if has_text("errors", name) else "other"
+
+
+def register(app: Flask, has_pages: bool) -> None:
+    app.register_error_handler(Exception, _shown)
+    if has_pages:
+        for status in (404, 405):
+            app.register_error_handler(status, _no_page)
+
+
+def register_in(pages: Blueprint) -> None:
+    pages.register_error_handler(Exception, _error)
+    pages.after_request(for_no_other_origin)
+
+
+def _error(exception: Exception) -> Response:
+    """Redirect to the missing step, or show what went wrong."""
+    error = as_api_error(exception)
+    if error.error_code not in ELSEWHERE or not asks_for_page():
+        return _answer(error)
+    if error.error_code in _STEPS:
+        # The page checks both again.
+        application = {name: request.values[name] for name in _APPLICATION if name in request.values}
+        return to_step(error.key, {"next": request.path.rpartition("/")[2]} | application)
+    # The page shows why a link failed.
+    return to_step(
+        error.key, {"error_code": request.args["error_code"]} if "error_code" in request.args else {}
+    )
+
+
+def to_step(key: str, query: dict[str, str]) -> Response:
+    """Redirect to the page for an error of `ELSEWHERE`, with the prefix of its key in `by`."""
+    by, _, error_code = key.rpartition(".")
+    if error_code in _STEPS:
+        return to_own(f"{_STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")
+    # The cookie stays: browsers do not send it with forms of other sites, and one that a form is sent with
+    # twice is renewed meanwhile.
+    return to_own(f"sign-in?{urlencode({'error_code': 'session_expired'} | query)}")
+
+
+def _answer(error: ApiError) -> Response:
+    """Return an error as a page for a browser, and as the envelope for a program."""
+    if not asks_for_page():
+        return envelope(error)
+    problem = problem_of(error)
+    response = page("error.html", status=problem.status, problem=problem, here=None)
+    response.headers.extend(problem.headers)
+    return response
+
+
+def _shown(exception: Exception) -> Response:
+    error = as_api_error(exception)
+    return _answer(error) if current_route().refuses_by_page else envelope(error)
+
+
+def _no_page(error: HTTPException) -> Response:
+    """Answer a browser that opens or posts to an unknown path, or opens the target of a form."""
+    known = as_api_error(error)
+    if request.method not in ("GET", "HEAD") and request.mimetype not in _FORM_TYPES:
+        return envelope(known)
+    missing = ApiError("not_found", headers=known.headers)
+    missing.status = known.status
+    return _answer(missing) if asks_for_page() else envelope(known)

@@ -1,3 +1,5 @@
+"""The name, the email and the phone of the user."""
+
 import json
 from typing import Any
 
@@ -7,18 +9,22 @@ from auth.account.changes import change_user
 from auth.context import latchkey
 from auth.links.spending import by_code, spend
 from auth.pages.page import address, page, to_own
-from auth.pages.problems import Problem, shows
-from auth.pages.waiting import not_yet
+from auth.pages.problems import Problem, form
+from auth.pages.sign_in import not_yet
 from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.reauthentication import add, require
 from auth.text.masking import masked
-from auth.web import Level, audited, form_schemas, guard
+from auth.web import Level, form_schemas, guard
 from auth.web.errors import ApiError
-from auth.web.forms import own_form
 from auth.web.input import read_form
 from auth.web.limits import limited
 
 blueprint = Blueprint("profile", __name__)
+
+_SCHEMAS = {"email": form_schemas.EmailForm, "phone": form_schemas.PhoneForm}
+_CODE_SCHEMAS = {"email": form_schemas.EmailCodeForm, "phone": form_schemas.PhoneCodeForm}
+# The arguments of the views for both kinds of addresses.
+_EMAIL, _PHONE = {"kind": "email"}, {"kind": "phone"}
 
 
 def own_user() -> dict[str, Any]:
@@ -32,39 +38,19 @@ def _name_form(problem: Problem | None = None) -> Response:
     return page("account_name.html", script=True, here="/account/name", problem=problem, name=known)
 
 
-def _email_form(problem: Problem | None = None) -> Response:
-    return _request_form("email", problem)
-
-
-def _phone_form(problem: Problem | None = None) -> Response:
-    return _request_form("phone", problem)
-
-
 def _address_form(kind: str, problem: Problem | None = None) -> Response:
-    known = getattr(guard.live_caller(), kind)
-    names = {"kind": kind, "known": known}
-    return page("account_address.html", script=True, here=f"/account/{kind}", problem=problem, **names)
+    if "again" in request.form and request.form.get(kind):
+        return _code_form(kind, problem)
+    known, here = getattr(guard.live_caller(), kind), f"/account/{kind}"
+    return page("account_address.html", script=True, here=here, problem=problem, kind=kind, known=known)
 
 
 def _code_form(kind: str, problem: Problem | None = None, typed: str | None = None) -> Response:
-    typed = typed or request.form.get(kind, "")
+    typed, here = typed or request.form.get(kind, ""), f"/account/{kind}"
     if not typed:
         return _address_form(kind, problem)
-    shown, here = address(masked(typed)), f"/account/{kind}"
-    names = {"kind": kind, "typed": typed, "shown": shown}
+    names = {"kind": kind, "typed": typed, "shown": address(masked(typed))}
     return page("account_code.html", script=True, here=here, problem=problem, names=names)
-
-
-def _request_form(kind: str, problem: Problem | None) -> Response:
-    return _code_form(kind, problem) if "again" in request.form else _address_form(kind, problem)
-
-
-def _email_code_form(problem: Problem | None = None) -> Response:
-    return _code_form("email", problem)
-
-
-def _phone_code_form(problem: Problem | None = None) -> Response:
-    return _code_form("phone", problem)
 
 
 @blueprint.get("/account/name")
@@ -74,58 +60,58 @@ def show_name() -> Response:
 
 
 @blueprint.post("/account/name")
-@signed_in(Level.AAL2)
-@shows(_name_form)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
+@form("user_changes", _name_form, level=Level.AAL2)
 def submit_name() -> Response:
     change_user({"data": {"name": read_form(form_schemas.NameForm())["name"] or None}})
     return to_own("account?done=name")
 
 
-@blueprint.get("/account/email")
+@blueprint.get("/account/email", defaults=_EMAIL)
+@blueprint.get("/account/phone", defaults=_PHONE)
 @signed_in(Level.PROOF)
-def show_email() -> Response:
-    require(add("email"))
-    return _email_form()
+def show_address(kind: str) -> Response:
+    require(add(kind))
+    return _address_form(kind)
 
 
-@blueprint.post("/account/email")
-@signed_in(Level.PROOF)
-@shows(_email_form)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
+@blueprint.post("/account/email", defaults=_EMAIL)
+@blueprint.post("/account/phone", defaults=_PHONE)
+@form("user_changes", _address_form, level=Level.PROOF, refusal="change_refused")
 @limited("address_changes", key=guard.caller_on_network)
-@audited("change_refused")
-def submit_email() -> Response:
+def submit_address(kind: str) -> Response:
     """Send a code to the new address, and ask for it."""
-    form = read_form(form_schemas.EmailForm())
-    back = f"{latchkey.settings.base_url}/account"
-    change_user(form, {"redirect_to": back, "code_challenge": None})
-    return _code_form("email", typed=form["email"])
+    sent = read_form(_SCHEMAS[kind]())
+    change_user(sent, {"redirect_to": f"{latchkey.settings.base_url}/account", "code_challenge": None})
+    return _code_form(kind, typed=sent[kind])
 
 
-@blueprint.post("/account/email/verify")
+@blueprint.post("/account/email/verify", defaults=_EMAIL)
+@blueprint.post("/account/phone/verify", defaults=_PHONE)
 @signed_in(Level.AAL2)
-@shows(_email_code_form)
-@own_form
-@limited("verify")
-@audited("verification_refused")
-def submit_email_code() -> Response:
-    form = read_form(form_schemas.EmailCodeForm())
+@form("verify", _code_form, refusal="verification_refused")
+def submit_address_code(kind: str) -> Response:
+    sent = read_form(_CODE_SCHEMAS[kind]())
     try:
         # As if by a link, which opens no session: this one stays.
-        spend("email_change", by_code(form["email"], form["code"]), redirects=True)
+        spend(f"{kind}_change", by_code(sent[kind], sent["code"]), redirects=True)
     except ApiError as error:
-        if error.error_code != "otp_expired" or not _has_email(form["email"]):
+        # The link may have confirmed the email meanwhile.
+        if error.error_code != "otp_expired" or not _has_email(sent.get("email")):
             raise
-    return to_own("account?done=email")
+    return to_own(f"account?done={kind}")
+
+
+@blueprint.post("/account/email/remove", defaults=_EMAIL)
+@blueprint.post("/account/phone/remove", defaults=_PHONE)
+@form("user_changes", _address_form, level=Level.SESSION, refusal="change_refused")
+def remove_address(kind: str) -> Response:
+    change_user({kind: None})
+    return to_own(f"account?done={kind}_removed")
 
 
 @blueprint.post("/account/email/waiting/state")
 @signed_in(Level.AAL2)
-@own_form
-@limited("waiting")
+@form("waiting")
 def show_email_waiting() -> Response:
     """Say whether the link to the new address is used."""
     return jsonify(is_used=_has_email(read_form(form_schemas.EmailForm())["email"]))
@@ -133,69 +119,12 @@ def show_email_waiting() -> Response:
 
 @blueprint.post("/account/email/waiting")
 @signed_in(Level.AAL2)
-@shows(_email_code_form)
-@own_form
-@limited("waiting")
+@form("waiting", lambda problem: _code_form("email", problem))
 def submit_email_waiting() -> Response:
     """Go on if the link to the new address is used."""
     has_email = _has_email(read_form(form_schemas.EmailForm())["email"])
-    return to_own("account?done=email") if has_email else _email_code_form(not_yet())
+    return to_own("account?done=email") if has_email else _code_form("email", not_yet())
 
 
-def _has_email(email: str) -> bool:
-    return guard.live_caller().email == email
-
-
-@blueprint.post("/account/email/remove")
-@signed_in(Level.SESSION)
-@shows(_email_form)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
-@audited("change_refused")
-def remove_email() -> Response:
-    change_user({"email": None})
-    return to_own("account?done=email_removed")
-
-
-@blueprint.get("/account/phone")
-@signed_in(Level.PROOF)
-def show_phone() -> Response:
-    require(add("phone"))
-    return _phone_form()
-
-
-@blueprint.post("/account/phone")
-@signed_in(Level.PROOF)
-@shows(_phone_form)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
-@limited("address_changes", key=guard.caller_on_network)
-@audited("change_refused")
-def submit_phone() -> Response:
-    """Send a code to the new number, and ask for it."""
-    form = read_form(form_schemas.PhoneForm())
-    change_user(form)
-    return _code_form("phone", typed=form["phone"])
-
-
-@blueprint.post("/account/phone/verify")
-@signed_in(Level.AAL2)
-@shows(_phone_code_form)
-@own_form
-@limited("verify")
-@audited("verification_refused")
-def submit_phone_code() -> Response:
-    form = read_form(form_schemas.PhoneCodeForm())
-    spend("phone_change", by_code(form["phone"], form["code"]), redirects=True)
-    return to_own("account?done=phone")
-
-
-@blueprint.post("/account/phone/remove")
-@signed_in(Level.SESSION)
-@shows(_phone_form)
-@own_form
-@limited("user_changes", key=guard.caller_on_network)
-@audited("change_refused")
-def remove_phone() -> Response:
-    change_user({"phone": None})
-    return to_own("account?done=phone_removed")
+def _has_email(email: str | None) -> bool:
+    return email is not None and guard.live_caller().email == email

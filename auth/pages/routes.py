@@ -1,41 +1,24 @@
 from flask import Blueprint, Flask
 
 from auth.pages import (
-    access,
     account,
     brand,
     changes,
     confirm,
-    errors,
+    factors,
     passkeys,
     passwords,
+    problems,
     profile,
-    second_step,
     sign_in,
-    sign_up,
-    two_step,
-    waiting,
 )
 from auth.settings import Settings
 from auth.settings.brand import logo_file
 
 blueprint = Blueprint("pages", __name__)
-for _pages in (
-    sign_in,
-    sign_up,
-    passwords,
-    account,
-    profile,
-    changes,
-    access,
-    confirm,
-    passkeys,
-    two_step,
-    second_step,
-    waiting,
-):
+for _pages in (sign_in, passwords, account, profile, changes, confirm, passkeys, factors):
     blueprint.register_blueprint(_pages.blueprint)
-errors.register_in(blueprint)
+problems.register_in(blueprint)
 
 
 def register(app: Flask, settings: Settings) -> None:
@@ -43,4 +26,4 @@ def register(app: Flask, settings: Settings) -> None:
     app.register_blueprint(brand.blueprint)
     if settings.pages:
         app.register_blueprint(blueprint)
-    errors.register(app, settings.pages)
+    problems.register(app, settings.pages)

@@ -1,32 +1,30 @@
-from collections.abc import Callable, Mapping
+"""Signing in and up, the codes of both, and pages that wait until the link of their mail is opened."""
+
+from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, jsonify, request
 
+from auth.account.sign_up import sign_up
 from auth.addresses import is_email
 from auth.context import latchkey
 from auth.links.requests import request_message
 from auth.links.spending import by_code, spend
 from auth.net.redirects import origin, with_query
-from auth.pages.page import address, page, provider, to_own
-from auth.pages.problems import Problem, shows, told
+from auth.pages.page import address, identifier, page, provider, text, to_own
+from auth.pages.problems import Form, Problem, form, told
 from auth.sign_in import browser_sessions, waiting
 from auth.sign_in.arrivals import Destination, arrive, go_on
-from auth.sign_in.browser_sessions import signed_in
-from auth.sign_in.passwords import queued, sign_in_with_password
+from auth.sign_in.passwords import sign_in_with_password
 from auth.sign_in.token_response import see_other
 from auth.text.masking import masked
-from auth.web import Level, audited, form_schemas, guard
+from auth.web import Level, form_schemas
 from auth.web.errors import ApiError
-from auth.web.forms import own_form
 from auth.web.input import read_form, read_query
-from auth.web.limits import limited
 
 blueprint = Blueprint("sign_in", __name__)
 
-# Shows a form, perhaps with what was wrong with it.
-Form = Callable[[Problem | None], Response]
 # The purpose of the links that each page asks for.
 LINKS = {"sign-in": "magiclink", "sign-up": "signup", "forgot-password": "recovery"}
 
@@ -44,9 +42,9 @@ def form_page(template: str, own_path: str, **values: Any) -> Response:
     return page(template, script=True, form_target=origin(to.url), to=to, here=here, **values)
 
 
-def address_of(form: Mapping[str, Any]) -> str:
+def _address_of(sent: Mapping[str, Any]) -> str:
     """Return the email or phone of a form."""
-    return form.get("email") or form["phone"]
+    return sent.get("email") or sent["phone"]
 
 
 def code_page(
@@ -75,34 +73,34 @@ def code_form(path: str, first: Form, *, is_asked_again: bool = False) -> Form:
     With `is_asked_again`, one was sent if the form asks for another: it still works.
     """
 
-    def form(problem: Problem | None = None) -> Response:
+    def shown(problem: Problem | None = None) -> Response:
         typed = request.form.get("email", "")
         has_code = typed and (not is_asked_again or "again" in request.form)
         return code_page(path, typed, problem=problem) if has_code else first(problem)
 
-    return form
+    return shown
 
 
 def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members: Any) -> Response:
     """Send a message of these kinds to the address of the form, if it has a user, and ask for its code."""
-    form = read_form(form_schemas.AddressForm())
-    body = {**form, **members, "redirect_to": back, **waiting.bound()}
-    request_message(by_mail if "email" in form else by_sms, body)
-    return code_page(path, address_of(form), has_asked=True)
+    sent = read_form(form_schemas.AddressForm())
+    body = {**sent, **members, "redirect_to": back, **waiting.bound()}
+    request_message(by_mail if "email" in sent else by_sms, body)
+    return code_page(path, _address_of(sent), has_asked=True)
 
 
 def submit_code(path: str, link_type: str) -> Response:
     """Sign the browser in with the code of a form. Raises `ApiError`."""
-    form = read_form(form_schemas.CodeForm())
+    sent = read_form(form_schemas.CodeForm())
     # First, because the code of a used link would count as a wrong one.
-    if "email" in form and (response := go_on_if_used(path, form["email"])):
+    if "email" in sent and (response := _go_on_if_used(path, sent["email"])):
         return response
-    proof = by_code(address_of(form), form["code"])
-    outcome = spend(link_type if "email" in form else "sms", proof, redirects=False)
+    proof = by_code(_address_of(sent), sent["code"])
+    outcome = spend(link_type if "email" in sent else "sms", proof, redirects=False)
     return arrive(outcome.session, *_onward(path))
 
 
-def go_on_if_used(path: str, email: str) -> Response | None:
+def _go_on_if_used(path: str, email: str) -> Response | None:
     """Continue if the link was used and this browser gains nothing by it; otherwise return None.
 
     Raises `ApiError` if the link was used in another browser, which alone is signed in.
@@ -115,8 +113,7 @@ def go_on_if_used(path: str, email: str) -> Response | None:
         return to_own(to.path(page_after))
     if path != "sign-up":
         raise ApiError("elsewhere.otp_expired")
-    session = None if known else waiting.continue_sign_up(email)
-    if session:
+    if not known and (session := waiting.continue_sign_up(email)):
         return arrive(session, to)
     used = waiting.used_link(email, LINKS[path])
     if known or not used or not used.has_gone_on:
@@ -134,17 +131,46 @@ def _onward(path: str) -> tuple[Destination, str]:
 def sign_in_form(problem: Problem | None = None) -> Response:
     if problem and problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
         # The password was right.
-        typed = address_of(read_form(form_schemas.AddressForm()))
+        typed = _address_of(read_form(form_schemas.AddressForm()))
         return code_page("sign-up", typed, problem=problem)
     if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
         # Another window has signed in meanwhile. Signing in again would end the session of its application.
         return form_page("continue.html", "sign-in", problem=problem, known=known)
-    ways = {"providers": _providers(), "has_passkeys": latchkey.settings.passkeys_enabled}
-    return form_page("sign_in.html", "sign-in", problem=problem or told(), **ways)
+    links = provider_links(destination().own_url("sign-in"), among=latchkey.providers)
+    has_passkeys = latchkey.settings.passkeys_enabled
+    shown = problem or told()
+    return form_page("sign_in.html", "sign-in", problem=shown, providers=links, has_passkeys=has_passkeys)
+
+
+def provider_links(back: str, among: Collection[str]) -> list[dict[str, str]]:
+    """Return the links of the providers among these, which return to `back` after the sign-in."""
+    return [
+        provider(name) | {"query": urlencode({"provider": name, "redirect_to": back})}
+        for name in latchkey.providers
+        if name in among
+    ]
+
+
+def _sign_up_form(problem: Problem | None = None) -> Response:
+    return form_page("sign_up.html", "sign-up", problem=problem)
+
+
+def _waiting_form(problem: Problem) -> Response:
+    path, typed = request.form.get("page", ""), request.form.get("email", "")
+    if path not in LINKS or not typed or problem.error_code == "insufficient_permissions":
+        # It continues with the account that another window has signed in.
+        return sign_in_form(problem)
+    return code_page(path, typed, problem=problem)
+
+
+def not_yet() -> Problem:
+    """Return what to tell a user whose link has not been opened."""
+    return Problem(text("code", "not_yet"), None, 200, {}, "otp_expired", "otp_expired")
 
 
 _code_form = code_form("sign-in", sign_in_form)
 _request_form = code_form("sign-in", sign_in_form, is_asked_again=True)
+_sign_up_code_form = code_form("sign-up", _sign_up_form)
 
 
 @blueprint.get("/sign-in")
@@ -157,59 +183,92 @@ def show_sign_in() -> Response:
 
 
 @blueprint.post("/sign-in")
-@shows(sign_in_form, limit="sign_in_rate_limit")
-@own_form
-@queued
-@limited("login")
-@audited("sign_in_refused", sign_in="password")
+@form(
+    "login",
+    sign_in_form,
+    is_queued=True,
+    limit_text="sign_in_rate_limit",
+    refusal="sign_in_refused",
+    sign_in="password",
+)
 def submit_sign_in() -> Response:
     return arrive(sign_in_with_password(read_form(form_schemas.SignInForm())), destination())
 
 
 @blueprint.post("/sign-in/code")
-@shows(_request_form, limit="code_rate_limit")
-@own_form
-@limited("recover")
+@form("recover", _request_form, limit_text="code_rate_limit")
 def request_sign_in_code() -> Response:
     """Send a code, if the address has a user, and ask for it."""
     return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user=False)
 
 
 @blueprint.post("/sign-in/verify")
-@shows(_code_form)
-@own_form
-@limited("verify")
-@audited("verification_refused", sign_in="link")
+@form("verify", _code_form, refusal="verification_refused", sign_in="link")
 def submit_sign_in_code() -> Response:
     return submit_code("sign-in", "email")
 
 
 @blueprint.post("/sign-in/continue")
-@signed_in(Level.AAL2)
-@own_form
-@limited("login")
+@form("login", level=Level.AAL2)
 def continue_signed_in() -> Response:
     """Hand the application a session for the user who is signed in."""
     return go_on(destination())
 
 
 @blueprint.post("/sign-out")
-@signed_in(Level.SESSION)
-@own_form
-@limited("logout", key=guard.caller_on_network)
+@form("logout", level=Level.SESSION)
 def sign_out() -> Response:
     """End the browser's session with those of its applications, or all of the user's."""
-    to, form = destination(), read_form(form_schemas.SignOutForm())
-    browser_sessions.end(form["scope"])
+    to = destination()
+    browser_sessions.end(read_form(form_schemas.SignOutForm())["scope"])
     response = to_own(to.path("sign-in")) if to else page("signed_out.html", here="/sign-in")
     browser_sessions.forget(response)
     return response
 
 
-def _providers() -> list[dict[str, str]]:
-    """Return the links of the providers, which return here after the sign-in."""
-    back = destination().own_url("sign-in")
-    return [
-        provider(name) | {"query": urlencode({"provider": name, "redirect_to": back})}
-        for name in latchkey.providers
-    ]
+@blueprint.get("/sign-up")
+def show_sign_up() -> Response:
+    """Ask for the address and the password of a new account."""
+    if browser_sessions.resume() or identifier() is None:
+        return to_own(destination().path("sign-in"))
+    return _sign_up_form()
+
+
+@blueprint.post("/sign-up")
+@form("signup", _sign_up_form, is_queued=True, refusal="sign_up_refused")
+def submit_sign_up() -> Response:
+    """Register a user and ask for the code that is sent; a taken address gets the same page."""
+    sent, to = read_form(form_schemas.SignInForm()), destination()
+    row = sign_up({**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **waiting.bound()})
+    if latchkey.settings.autoconfirm:
+        return arrive(row, to)
+    return code_page("sign-up", _address_of(sent), has_asked=True)
+
+
+@blueprint.post("/sign-up/code")
+@form("recover", _sign_up_code_form)
+def request_sign_up_code() -> Response:
+    """Send the confirmation again."""
+    return send_code("sign-up", destination().own_url("sign-in"), "signup", "sms_signup")
+
+
+@blueprint.post("/sign-up/verify")
+@form("verify", _sign_up_code_form, refusal="verification_refused")
+def submit_sign_up_code() -> Response:
+    return submit_code("sign-up", "signup")
+
+
+@blueprint.post("/waiting/state")
+@form("waiting")
+def show_waiting() -> Response:
+    """Say whether the link is used, to the browser that asked for it."""
+    sent = read_form(form_schemas.WaitingForm())
+    return jsonify(is_used=waiting.used_link(sent["email"], LINKS[sent["page"]]) is not None)
+
+
+@blueprint.post("/waiting")
+@form("waiting", _waiting_form)
+def submit_waiting() -> Response:
+    """Continue if the link was used and this browser gains nothing by it; otherwise show the form again."""
+    sent = read_form(form_schemas.WaitingForm())
+    return _go_on_if_used(sent["page"], sent["email"]) or _waiting_form(not_yet())

@@ -1,22 +1,23 @@
-"""The second step of a sign-in, for users with a second factor or a passkey."""
+"""The second step of a sign-in, and what it needs: authenticator apps and recovery codes of the account."""
 
 from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response, request
+from markupsafe import Markup
 
 from auth.account import factors, recovery_codes, removal
 from auth.context import latchkey
-from auth.pages.page import to_own
+from auth.pages.page import page, to_own
 from auth.pages.passkeys import challenge, sent_credential
-from auth.pages.problems import Problem, shows
+from auth.pages.problems import Problem, form
 from auth.pages.sign_in import destination, form_page
 from auth.sign_in import browser_sessions, passkeys
 from auth.sign_in.arrivals import go_on
 from auth.sign_in.browser_sessions import signed_in
-from auth.sign_in.reauthentication import has_proof
-from auth.web import Level, audited, form_schemas, g, guard
-from auth.web.forms import own_form
+from auth.sign_in.reauthentication import add, has_proof, require
+from auth.web import Level, form_schemas, g, guard
+from auth.web.errors import ApiError
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
 
@@ -30,15 +31,14 @@ def _form(problem: Problem | None = None) -> Response:
         return to_own(destination().path("account/two-step"))
     to, is_again = destination(), g.caller.aal == "aal2"
     # A thief may have added all of them: a recovery by mail removes them.
+    may_skip = to and not to.next and not (ways.apps or ways.keys or ways.is_required)
     offers = {
-        "is_again": is_again,
         "may_remove": not is_again and removal.may_remove_recent(guard.caller_id()),
         "may_recover": not is_again and removal.has_recent_factor(guard.caller_id()),
-        "may_skip": not is_again
-        and bool(to and not to.next)
-        and not (ways.apps or ways.keys or ways.is_required),
+        "may_skip": not is_again and may_skip,
     }
-    return form_page("second_step.html", "second-step", problem=problem, **own_factors(ways), **offers)
+    shown = own_factors(ways) | offers
+    return form_page("second_step.html", "second-step", problem=problem, is_again=is_again, **shown)
 
 
 def own_factors(ways: Any) -> dict[str, Any]:
@@ -60,11 +60,11 @@ def _key_challenge(factor_id: str) -> dict[str, Any]:
     return {"challenge": {"challenge_id": made["id"], "options": options}}
 
 
-def verify_code() -> Any:
+def _verify_code() -> Any:
     """Raise the session by the code of the sent form, and return its row. Raises `ApiError`."""
-    form = read_form(form_schemas.FactorForm())
-    factor_id = known_id(form["factor_id"], "mfa_factor_not_found")
-    return factors.verify_totp(factor_id, factors.challenge(factor_id)["id"], form["code"])
+    sent = read_form(form_schemas.FactorForm())
+    factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
+    return factors.verify_totp(factor_id, factors.challenge(factor_id)["id"], sent["code"])
 
 
 def verify_key(*, added_before: Any = None) -> Any:
@@ -92,50 +92,32 @@ def _is_asked() -> bool:
 
 
 @blueprint.post("/second-step")
-@signed_in(Level.SESSION)
-@shows(_form)
-@own_form
-@limited("verify", key=guard.caller_on_network)
-@audited("factor_refused", sign_in="factor")
+@form("verify", _form, level=Level.SESSION, refusal="factor_refused", sign_in="factor")
 def submit_second_step() -> Response:
-    return _raised(verify_code())
+    return _raised(_verify_code())
 
 
 @blueprint.post("/second-step/recovery")
-@signed_in(Level.SESSION)
-@shows(_form)
-@own_form
-@limited("verify", key=guard.caller_on_network)
-@audited("factor_refused", sign_in="recovery_code")
+@form("verify", _form, level=Level.SESSION, refusal="factor_refused", sign_in="recovery_code")
 def submit_recovery_second_step() -> Response:
     return _raised(recovery_codes.verify(read_form(form_schemas.RecoveryForm())["recovery_code"]))
 
 
 @blueprint.post("/second-step/passkey")
-@signed_in(Level.SESSION)
-@shows(_form)
-@own_form
-@limited("verify", key=guard.caller_on_network)
-@audited("factor_refused")
+@form("verify", _form, level=Level.SESSION, refusal="factor_refused")
 def submit_passkey_second_step() -> Response:
     _moment, session = passkeys.prove(sent_credential())
     return _raised(session)
 
 
 @blueprint.post("/second-step/key")
-@signed_in(Level.SESSION)
-@shows(_form)
-@own_form
-@limited("verify", key=guard.caller_on_network)
-@audited("factor_refused", sign_in="factor")
+@form("verify", _form, level=Level.SESSION, refusal="factor_refused", sign_in="factor")
 def submit_key_second_step() -> Response:
     return _raised(verify_key())
 
 
 @blueprint.post("/second-step/skip")
-@signed_in(Level.AAL1)
-@own_form
-@limited("verify", key=guard.caller_on_network)
+@form("verify", level=Level.AAL1)
 def skip_second_step() -> Response:
     """Continue to the application without the passkey, which sensitive changes still ask for."""
     return go_on(destination(), level=Level.AAL1)
@@ -147,3 +129,75 @@ def _raised(session: Any) -> Response:
     response = go_on(destination())
     browser_sessions.renew(response)
     return response
+
+
+def _page(template: str, **values: Any) -> Response:
+    """Render a page that remembers the application whose sign-in waits for the required second factor."""
+    return page(template, script=True, to=destination(), **values)
+
+
+def _is_required() -> bool:
+    """Whether the account opens only with a second factor."""
+    try:
+        guard.live_caller(Level.AAL2)
+    except ApiError as error:
+        return error.error_code == "insufficient_aal"
+    return False
+
+
+def _first_code_form(problem: Problem | None = None) -> Response:
+    factor_id = request.form.get("factor_id", "")
+    return _page("two_step_code.html", here=None, problem=problem, factor_id=factor_id, totp=None)
+
+
+@blueprint.get("/account/two-step")
+@signed_in(Level.SESSION)
+def show_two_step() -> Response:
+    """Explain authenticator apps, and offer to set one up."""
+    return _page("two_step.html", here="/account/two-step", is_required=_is_required())
+
+
+@blueprint.post("/account/two-step")
+@form("user_changes", level=Level.ENROL)
+def begin_two_step() -> Response:
+    """Show the secret of a new authenticator app, as a QR code and as text."""
+    require(add("factor"))
+    enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": ""})
+    secret = enrolled["totp"]["secret"]
+    totp = {
+        # The SVG is ours, not a user's.
+        "qr_code": Markup(enrolled["totp"]["qr_code"]),  # noqa: S704
+        "secret": " ".join(secret[place : place + 4] for place in range(0, len(secret), 4)),
+        "uri": enrolled["totp"]["uri"],
+    }
+    return _page("two_step_code.html", here=None, problem=None, factor_id=enrolled["id"], totp=totp)
+
+
+@blueprint.post("/account/two-step/verify")
+@form("verify", _first_code_form, level=Level.SESSION, refusal="factor_refused")
+def finish_two_step() -> Response:
+    """Switch two-step verification on by the first code, and show recovery codes."""
+    g.caller = replace(g.caller, aal=_verify_code().aal)
+    response = _new_codes()
+    browser_sessions.renew(response)
+    return response
+
+
+@blueprint.post("/account/two-step/remove")
+@form("user_changes", level=Level.SESSION, refusal="change_refused")
+def remove_two_step() -> Response:
+    factors.remove(known_id(read_form(form_schemas.IdForm())["id"], "mfa_factor_not_found"), {})
+    return to_own("account?done=factor_removed#security")
+
+
+@blueprint.post("/account/recovery-codes")
+@form("user_changes", level=Level.SECOND_FACTOR)
+def new_recovery_codes() -> Response:
+    """Replace the recovery codes, and show the new ones once."""
+    require(add("recovery_codes"))
+    return _new_codes()
+
+
+def _new_codes() -> Response:
+    codes, _moment = recovery_codes.create({})
+    return _page("recovery_codes.html", here=None, codes=codes)
