@@ -1,4 +1,8 @@
-"""Acts: a page that says what will be done, in numbers, and the form that does it."""
+"""Acts: a page that says what will be done, in numbers, and the form that does it.
+
+Some require a factor or passkey, in addition to that of the session. One that was added in the last seven
+days does not count, unless it came in the hour after the very first one: see docs/decisions.md.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -7,15 +11,24 @@ from typing import Any
 from flask import Blueprint, Response, request
 from marshmallow import Schema
 
+from auth.account import recovery_codes
 from auth.console.access import act as acting
 from auth.console.access import administrator, count_challenges, explain, needs_factor, require_proof
 from auth.console.page import console_page
-from auth.console.proofs import asked_factors, give_factor
+from auth.context import latchkey
+from auth.pages.factors import own_factors, verify_key
 from auth.pages.page import to_own
+from auth.pages.passkeys import sent_credential
 from auth.pages.problems import Problem, shows
-from auth.web import View, g
+from auth.sign_in import passkeys
+from auth.sign_in.factor_codes import check_totp
+from auth.web import View, fields, g, guard
+from auth.web.errors import ApiError
 from auth.web.input import read_form
 from auth.web.schemas import Input
+
+_CodeForm = Input.from_dict({"factor_code": fields.Text(required=True)})
+_TOTP_LENGTH = 6
 
 
 @dataclass(frozen=True)
@@ -49,12 +62,10 @@ class Act:
     template: str = "act.html"
 
 
-def serve(
-    blueprint: Blueprint, path: str, acts: Mapping[str, Act], find: Callable[..., Subject], section: str
-) -> None:
+def serve(blueprint: Blueprint, path: str, acts: Mapping[str, Act], find: Callable[..., Subject]) -> None:
     """Add a page and a form for each act, at `path`/<name>. `find` gets the variables of the path."""
     for name, act in acts.items():
-        show, submit = _views(name, act, find, section)
+        show, submit = _views(name, act, find)
         endpoint = name.replace("-", "_")
         blueprint.add_url_rule(f"{path}/{name}", f"show_{endpoint}", show, methods=["GET"])
         blueprint.add_url_rule(f"{path}/{name}", f"submit_{endpoint}", submit, methods=["POST"])
@@ -67,13 +78,12 @@ def told(acts: Mapping[str, Act]) -> str | None:
     return act.done if act else None
 
 
-def _views(name: str, act: Act, find: Callable[..., Subject], section: str) -> tuple[View, View]:
+def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, View]:
     def confirmation(problem: Problem | None = None, **ids: Any) -> Response:
         subject = find(**ids)
-        effects = act.effects(subject)
-        ways = asked_factors() if act.needs_factor else None
-        values: dict[str, Any] = {"act": act, "subject": subject, "effects": effects, "ways": ways}
-        return console_page(act.template, section=section, problem=problem, **values)
+        ways = _asked_factors() if act.needs_factor else None
+        values: dict[str, Any] = {"act": act, "subject": subject, "effects": act.effects(subject)}
+        return console_page(act.template, problem=problem, ways=ways, **values)
 
     @administrator
     def show(**ids: Any) -> Response:
@@ -92,8 +102,35 @@ def _views(name: str, act: Act, find: Callable[..., Subject], section: str) -> t
         subject = find(**ids)
         form = act.check(subject, read_form(act.form()))
         if act.needs_factor:
-            give_factor()
+            _give_factor()
         shown = act.do(subject, form)
         return shown if isinstance(shown, Response) else to_own(f"{subject.path}?done={name}")
 
     return show, submit
+
+
+def _asked_factors() -> dict[str, Any]:
+    """Return what the form of an act asks the administrator for, with new challenges."""
+    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id(), added_before=_trusted_before())
+    return own_factors(ways) | {"has_passkey": ways.has_passkey}
+
+
+def _give_factor() -> None:
+    """Spend the code, or the response of a passkey or security key, in a form. Raises `ApiError`."""
+    before = _trusted_before()
+    if "factor_id" in request.form:
+        verify_key(added_before=before)
+        return
+    if "credential" in request.form:
+        passkeys.prove(sent_credential(), added_before=before)
+        return
+    code = read_form(_CodeForm())["factor_code"]
+    if len(code.replace(" ", "")) != _TOTP_LENGTH:
+        recovery_codes.verify(code, made_before=before)
+    elif not check_totp(guard.caller_id(), code, added_before=before):
+        details = "factor_code: must be a new code of an authenticator app, not of one that was added lately"
+        raise ApiError("mfa_verification_failed", details)
+
+
+def _trusted_before() -> Any:
+    return latchkey.db.one("select_trusted_before", user_id=guard.caller_id()).moment

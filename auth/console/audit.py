@@ -4,10 +4,8 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
-from auth import addresses
 from auth.console.access import administrator
-from auth.console.filters import MOST, Filters, first_page, page_after
-from auth.console.page import console_page
+from auth.console.page import MOST, Filters, console_page, first_page, page_after, whole_address
 from auth.context import latchkey
 from auth.history import timeline
 from auth.text.labels import details, label, names
@@ -43,7 +41,6 @@ def show_audit() -> Response:
         found = {"rows": [], "unknown": str(error)}
     return console_page(
         "audit.html",
-        section="audit",
         actions=_actions(),
         total=_estimate(),
         retention=latchkey.settings.audit_retention,
@@ -97,11 +94,9 @@ def _id_of(text: str) -> str:
     """Return the id of a user with an address, or a given id, even of a deleted user. Raises `_Unknown`."""
     if is_uuid(text):
         return text.lower()
-    try:
-        owner = latchkey.db.one("select_user_of_address", address=addresses.canonical(text))
-    except addresses.InvalidAddress:
-        owner = None
-    if owner is None:
+    address = whole_address(text)
+    owner = address and latchkey.db.one("select_user_of_address", address=address)
+    if not owner:
         raise _Unknown(text)
     return owner.id
 

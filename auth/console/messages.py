@@ -1,16 +1,15 @@
 """The mails and SMS of the outbox: which wait, which failed and why. Never their texts, links or codes."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 from flask import Blueprint, Response
 
-from auth import addresses
 from auth.admin import resending
 from auth.admin.resending import REQUESTED
 from auth.console.access import administrator
 from auth.console.acts import Act, Subject, serve, told
-from auth.console.filters import Filters, page_of, place_of
-from auth.console.page import console_page
+from auth.console.page import Filters, console_page, page_of, place_of, whole_address
 from auth.context import latchkey
 from auth.history import timeline
 from auth.web import fields
@@ -19,19 +18,13 @@ from auth.web.input import read_query
 blueprint = Blueprint("messages", __name__)
 
 # The outcomes of a filter. An expired message has failed too: it could not be sent in time.
-STATES = {
-    "waiting": ["waiting"],
-    "failed": ["failed", "expired"],
-    "sent": ["sent"],
-    "void": ["void"],
-}
-_ALL = [outcome for outcomes in STATES.values() for outcome in outcomes]
+_STATES = {"waiting": ["waiting"], "failed": ["failed", "expired"], "sent": ["sent"], "void": ["void"]}
 # Counted up to here, and then shown as `1,000+`.
 _COUNTED = 1000
 
 
 class _MessageFilters(Filters):
-    state = fields.Choice(*STATES)
+    state = fields.Choice(*_STATES)
     to = fields.Text()
 
 
@@ -41,19 +34,18 @@ def show_messages() -> Response:
     """Show the messages, newest first."""
     query = read_query(_MessageFilters())
     place = place_of(query)
-    states = STATES[query["state"]] if "state" in query else _ALL
+    states = _STATES[query["state"]] if "state" in query else [*chain(*_STATES.values())]
     if "to" in query:
-        recipient = _canonical(query["to"])
+        recipient = whole_address(query["to"]) or query["to"]
         rows = latchkey.db.all("search_messages_to", recipient=recipient, states=states, **place)
     else:
         rows = latchkey.db.all("search_messages", states=states, **place)
     return console_page(
         "messages.html",
-        section="messages",
         counts=_counts(),
         outcome=timeline.outcome,
         name=timeline.message,
-        notice=told(ACTS),
+        notice=told(_ACTS),
         **page_of(rows, "written_at"),
     )
 
@@ -65,17 +57,10 @@ def _counts() -> dict[str, str]:
     return {state: f"{total:,}" + "+" * (total >= _COUNTED) for state, total in totals.items()}
 
 
-def _canonical(text: str) -> str:
-    try:
-        return addresses.canonical(text)
-    except addresses.InvalidAddress:
-        return text
-
-
 def _find(message_id: str) -> Subject:
     message = resending.find(message_id)
     name = f"{timeline.message(message.channel, message.kind)} to {message.recipient}"
-    return Subject(name=name, path="console/messages", row=message)
+    return Subject(name, "console/messages", message)
 
 
 def _effects(subject: Subject) -> Sequence[str]:
@@ -88,7 +73,7 @@ def _effects(subject: Subject) -> Sequence[str]:
     return effects
 
 
-ACTS = {
+_ACTS = {
     "resend": Act(
         title="Send again",
         effects=_effects,
@@ -98,5 +83,4 @@ ACTS = {
     ),
 }
 
-
-serve(blueprint, "/console/messages/<message_id>", ACTS, _find, "messages")
+serve(blueprint, "/console/messages/<message_id>", _ACTS, _find)

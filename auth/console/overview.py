@@ -38,7 +38,6 @@ def show_overview() -> Response:
     days = latchkey.db.all("list_daily_counts", days=_DAYS)
     return console_page(
         "overview.html",
-        section="overview",
         charts=[_chart(days, name, title) for name, title in _CHARTS.items()],
         days=days,
         failures=latchkey.db.all("list_failures"),

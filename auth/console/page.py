@@ -1,31 +1,39 @@
+"""What the sections of the console share: their layout, filters, pages of lists, and words."""
+
 from typing import Any
+from urllib.parse import urlencode
 
 from flask import Response, request
+from marshmallow import pre_load
 
+from auth import addresses
 from auth.pages.page import ago, page
 from auth.text import user_agents
 from auth.text.labels import label
-from auth.web import g
+from auth.web import fields, g
+from auth.web.schemas import Input
 
-# Name, title and path of each section, in the order of the navigation.
-SECTIONS = (
-    ("overview", "Overview", "console"),
-    ("users", "Users", "console/users"),
-    ("audit", "Audit log", "console/audit"),
-    ("webhooks", "Webhooks", "console/webhooks"),
-    ("messages", "Messages", "console/messages"),
-    ("settings", "Settings", "console/settings"),
-)
+# Path and title of each section, in the order of the navigation.
+_SECTIONS = {
+    "console": "Overview",
+    "console/users": "Users",
+    "console/audit": "Audit log",
+    "console/webhooks": "Webhooks",
+    "console/messages": "Messages",
+    "console/settings": "Settings",
+}
+# Rows of a page. One more is read, to know whether there is a next page.
+MOST = 25
 
 
-def console_page(template: str, *, section: str | None, status: int = 200, **values: Any) -> Response:
-    """Render a page of the console, in a section of `SECTIONS`.
+def console_page(template: str, *, status: int = 200, **values: Any) -> Response:
+    """Render a page of the console, in the section of its path.
 
     Templates extend `console/layout.html` and import the macros of `console/parts.html`.
     """
     common = {
-        "section": section,
-        "sections": SECTIONS,
+        "section": "/".join(request.path.split("/")[1:3]),
+        "sections": _SECTIONS,
         "administrator": g.administrator,
         "here": request.path,
         "ago": ago,
@@ -33,6 +41,52 @@ def console_page(template: str, *, section: str | None, status: int = 200, **val
         "problem": None,
     }
     return page(f"console/{template}", status=status, script=True, **common | values)
+
+
+class Filters(Input):
+    """The filters of a list, from the query. A form sends its empty fields too."""
+
+    before_at = fields.Timestamp(load_default=None)
+    before_id = fields.Uuid(load_default=None)
+
+    @pre_load
+    def leave_out_empty(self, data: dict[str, str], **_kwargs: Any) -> dict[str, str]:
+        return {name: value.strip() for name, value in data.items() if value.strip()}
+
+
+def place_of(query: dict[str, Any]) -> dict[str, Any]:
+    """Return the page that a query asks for, as parameters of a statement."""
+    return {"before_at": query["before_at"], "before_id": query["before_id"], "most": MOST + 1}
+
+
+def page_of(rows: list[Any], time: str) -> dict[str, Any]:
+    """Return a page of rows, and the URLs of the first and the next one. `time` is a member of `details`."""
+    last = rows[MOST - 1] if len(rows) > MOST else None
+    following = page_after(last.details[time], last.id) if last else None
+    return {"rows": rows[:MOST], "first": first_page(), "next": following}
+
+
+def first_page() -> str | None:
+    """Return the URL of a list's first page, unless this is it."""
+    return _url({}) if "before_id" in request.args else None
+
+
+def page_after(at: str, id: str) -> str:
+    """Return the URL of the page of a list that continues after a row."""
+    return _url({"before_at": at, "before_id": id})
+
+
+def _url(key: dict[str, str]) -> str:
+    kept = {name: value for name, value in request.args.items() if not name.startswith("before_") and value}
+    return f"{request.path.rpartition('/')[2]}?{urlencode(kept | key)}"
+
+
+def whole_address(text: str) -> str | None:
+    """Return the email or phone that a search consists of, as it is stored."""
+    try:
+        return addresses.canonical(text)
+    except addresses.InvalidAddress:
+        return None
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

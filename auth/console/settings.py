@@ -15,7 +15,6 @@ def show_settings() -> Response:
     found = list(listed(latchkey.key_ring.settings))
     return console_page(
         "settings.html",
-        section="settings",
         chosen=[each for each in found if each.origin != DEFAULT],
         defaults=[each for each in found if each.origin == DEFAULT],
     )

@@ -45,8 +45,8 @@ def show_user(user_id: str) -> Response:
         raise ApiError("user_not_found")
     values: dict[str, Any] = {"id": id, "story": story, "notice": told(DONE), "acts": USER_ACTS}
     if facts is None:
-        return console_page("user_deleted.html", section="users", **values)
-    return console_page("user.html", section="users", **values, **_about(known, facts))
+        return console_page("user_deleted.html", **values)
+    return console_page("user.html", **values, **_about(known, facts))
 
 
 def _about(user: Any, facts: Any) -> dict[str, Any]:

@@ -66,29 +66,25 @@ def _factor(user_id: str, factor_id: str) -> Subject:
     return replace(user, row=found(next(iter(rows), None), "mfa_factor_not_found"))
 
 
-def _inviting() -> Subject:
-    return Subject("Users", "console/users")
-
-
 def _ended(user: Subject) -> Iterator[str]:
     yield f"Ends {counted(user.row.sessions, 'session')}."
     if user.row.links:
         yield f"Voids {counted(user.row.links, 'unused link or code', 'unused links and codes')}."
 
 
-def _deleted(user: Subject) -> Iterator[str]:
+def _deleted(user: Subject) -> list[str]:
     row = user.row
-    parts = (("session", row.sessions), ("factor", row.factors))
-    owned = [counted(row.identities, "identity", "identities")]
-    owned += [counted(number, noun) for noun, number in parts]
-    yield f"Deletes 1 user with {', '.join(owned)}, and their metadata."
-    yield "The audit log keeps what happened."
+    identities, sessions = counted(row.identities, "identity", "identities"), counted(row.sessions, "session")
+    owned = f"{identities}, {sessions}, {counted(row.factors, 'factor')}"
+    return [f"Deletes 1 user with {owned}, and their metadata.", "The audit log keeps what happened."]
 
 
-def _removed(factor: Subject) -> Iterator[str]:
+def _removed(factor: Subject) -> list[str]:
     name, kind = factor.row.friendly_name, label("factors", factor.row.factor_type)
-    yield f"Removes 1 {kind}" + (f": {quoted(name)}." if name else ".")
-    yield "Sessions that it raised to two steps fall back to one. The user is notified by mail."
+    return [
+        f"Removes 1 {kind}" + (f": {quoted(name)}." if name else "."),
+        "Sessions that it raised to two steps fall back to one. The user is notified by mail.",
+    ]
 
 
 def _one_ended(session: Subject) -> Iterator[str]:
@@ -239,7 +235,7 @@ _INVITING = {
 }
 DONE = {**USER_ACTS, **_SESSION_ACTS, **_FACTOR_ACTS, **_INVITING}
 
-acts.serve(blueprint, "/console/users/<user_id>", USER_ACTS, _user, "users")
-acts.serve(blueprint, "/console/users/<user_id>/sessions/<session_id>", _SESSION_ACTS, _session, "users")
-acts.serve(blueprint, "/console/users/<user_id>/factors/<factor_id>", _FACTOR_ACTS, _factor, "users")
-acts.serve(blueprint, "/console/users", _INVITING, _inviting, "users")
+acts.serve(blueprint, "/console/users/<user_id>", USER_ACTS, _user)
+acts.serve(blueprint, "/console/users/<user_id>/sessions/<session_id>", _SESSION_ACTS, _session)
+acts.serve(blueprint, "/console/users/<user_id>/factors/<factor_id>", _FACTOR_ACTS, _factor)
+acts.serve(blueprint, "/console/users", _INVITING, lambda: Subject("Users", "console/users"))

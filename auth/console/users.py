@@ -1,22 +1,34 @@
-"""The list of users: search, filters, and pages in both directions."""
+"""Finding users among a million: by the beginning of an address or id, by filters, a page at a time."""
 
+import re
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response
 from psycopg2.errors import QueryCanceled
 
-from auth.console import user_search
 from auth.console.access import administrator
-from auth.console.page import console_page
+from auth.console.page import console_page, counted, whole_address
 from auth.context import latchkey
 from auth.pages.page import root
 from auth.text import names
 from auth.web import fields
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
 from auth.web.input import read_query
 from auth.web.schemas import Input
+from sql import Transaction
 
 blueprint = Blueprint("console_users", __name__)
+
+Filters = dict[str, Any]
+PAGE_SIZE = 25
+# Users are counted up to here, and fetched by their ids. If more pass the filters, a walk in the order of the
+# list finds a page of them soon enough.
+FEW = 1_000
+# Seconds for counting and for the list.
+_COUNTING, _LISTING = 0.3, 1.0
 
 # The filters on offer; "" matches all users.
 _STATUSES = {
@@ -27,18 +39,22 @@ _STATUSES = {
     "administrator": "Administrators",
 }
 _FACTORS = {"": "With or without two-step", "yes": "With two-step", "no": "Without two-step"}
-_SIGNED_IN = {
-    "": "Any last sign-in",
-    "day": "In the last day",
-    "week": "In the last week",
-    "month": "In the last 30 days",
-    "not_month": "Not for 30 days",
-    "not_quarter": "Not for 90 days",
-    "not_year": "Not for a year",
-    "never": "Never",
+_SIGNED_IN: dict[str, tuple[str, Filters]] = {
+    "": ("Any last sign-in", {}),
+    "day": ("In the last day", {"within": "1 day"}),
+    "week": ("In the last week", {"within": "7 days"}),
+    "month": ("In the last 30 days", {"within": "30 days"}),
+    "not_month": ("Not for 30 days", {"not_within": "30 days"}),
+    "not_quarter": ("Not for 90 days", {"not_within": "90 days"}),
+    "not_year": ("Not for a year", {"not_within": "1 year"}),
+    "never": ("Never", {"not_within": "1000 years"}),
 }
 _SORTS = {"newest": "Newest first", "last_sign_in": "Last sign-in first"}
 _READINGS = {"email": "emails", "phone": "phone numbers", "id": "ids", "domain": "domains"}
+# Readings of a search that the list is sorted by.
+_SORTED = {"email", "phone", "id"}
+_NEVER = "-infinity"
+_PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
 
 _Query = Input.from_dict(
     {
@@ -56,19 +72,24 @@ _Query = Input.from_dict(
 @administrator
 def show_users() -> Response:
     query = {name: value for name, value in read_query(_Query()).items() if value}
+    providers = {name: _provider(name) for name in sorted(latchkey.settings.providers)}
     choices = {
         "status": _STATUSES,
-        "provider": _providers(),
+        "provider": {"": "Any provider", "email": "Email", "phone": "Phone", **providers},
         "factor": _FACTORS,
-        "signed_in": _SIGNED_IN,
+        "signed_in": {name: title for name, (title, _filter) in _SIGNED_IN.items()},
         "sort": _SORTS,
     }
     values = {"query": query, "choices": choices, "link": _linker(query), "readings": _READINGS}
     try:
-        found = user_search.find(query)
+        found = _find(query)
     except QueryCanceled:
-        return console_page("users.html", section="users", status=422, found=None, **values)
-    return console_page("users.html", section="users", found=found, provider=_provider, **values)
+        return console_page("users.html", status=422, found=None, **values)
+    return console_page("users.html", found=found, provider=_provider, **values)
+
+
+def _provider(name: str) -> str:
+    return names.provider(name, latchkey.settings.provider_titles) or name
 
 
 def _linker(query: dict[str, Any]) -> Any:
@@ -82,10 +103,117 @@ def _linker(query: dict[str, Any]) -> Any:
     return link
 
 
-def _provider(name: str) -> str:
-    return names.provider(name, latchkey.settings.provider_titles) or name
+def _find(query: dict[str, Any]) -> dict[str, Any]:
+    """Return a page of users, with the places of the pages before and after it, and their total.
+
+    `reading` is how the search was understood, one of `readings`. `pending` are users who have requested
+    exactly this address, but not confirmed it. Raises `QueryCanceled` if it takes too long, and `ApiError`.
+    """
+    text, filters = query.get("q", "").strip(), _filters(query)
+    readings = _readings(text)
+    chosen = {query["by"]: readings[query["by"]]} if query.get("by") in readings else readings
+    for reading, meant in chosen.items():
+        wanted = filters | meant
+        among, least = _few(wanted)
+        with latchkey.db.transaction() as tx:
+            tx.run("bound_search", seconds=_LISTING)
+            sort = reading if reading in _SORTED else query["sort"]
+            rows, is_first, is_last = _page(tx, sort, wanted, among, query)
+            users = tx.all("describe_users", ids=[row.id for row in rows])
+        if users:
+            break
+    address = whole_address(text) if is_first else None
+    total = len(rows) if is_first and is_last else len(among) if among is not None else None
+    return {
+        "users": users,
+        "pending": latchkey.db.all("list_pending_users", address=address) if address else [],
+        "total": _estimate(wanted, least) if total is None else counted(total, "user"),
+        "reading": reading,
+        "readings": list(readings),
+        "is_first": is_first,
+        "previous": None if is_first or not rows else _named(rows[0]),
+        "next": None if is_last else _named(rows[-1]),
+    }
 
 
-def _providers() -> dict[str, str]:
-    named = {name: _provider(name) for name in sorted(latchkey.settings.providers)}
-    return {"": "Any provider", "email": "Email", "phone": "Phone", **named}
+def _filters(query: dict[str, Any]) -> Filters:
+    filters = {name: query[name] for name in ("status", "provider") if query.get(name)}
+    if "factor" in query:
+        filters["has_factor"] = query["factor"] == "yes"
+    return filters | _SIGNED_IN[query.get("signed_in", "")][1]
+
+
+def _readings(text: str) -> dict[str, Filters]:
+    """Return the possible readings of a search, as filters, in the order in which they are tried."""
+    if not text:
+        return {"all": {}}
+    lower = text.lower()
+    number, digits = _PHONE_SEPARATORS.sub("", text), lower.replace("-", "")
+    readings: dict[str, Filters] = {}
+    if text[0] != "@":
+        readings["email"] = {"email": lower}
+    if re.fullmatch(r"\+?[0-9]{1,15}", number):
+        readings["phone"] = {"phone": "+" + number.removeprefix("+").removeprefix("00")}
+    if re.fullmatch(r"[0-9a-f]{1,32}", digits):
+        readings["id"] = {"id": digits}
+    if "@" not in text[1:] or text[0] == "@":
+        readings["domain"] = {"domain": lower.removeprefix("@")}
+    return readings
+
+
+def _few(wanted: Filters) -> tuple[list[str] | None, int]:
+    """Return the ids of the users that pass the filters, or None and a number that they exceed."""
+    try:
+        with latchkey.db.transaction() as tx:
+            tx.run("bound_search", seconds=_COUNTING)
+            return tx.one("few_users", filters=wanted, few=FEW).ids, FEW
+    except QueryCanceled:
+        return None, PAGE_SIZE
+
+
+def _page(
+    tx: Transaction, sort: str, wanted: Filters, among: list[str] | None, query: dict[str, Any]
+) -> tuple[list[Any], bool, bool]:
+    """Return the rows of a page, and whether it is the first and the last one."""
+    start = {"filters": wanted, "among": among, "sort": sort, "page_size": PAGE_SIZE + 1}
+    descending = sort in _SORTS
+    if "before" in query:
+        before = _place(sort, query["before"])
+        rows = tx.all("search_users", **start, **before, descending=not descending)
+        if len(rows) > PAGE_SIZE:
+            return rows[PAGE_SIZE - 1 :: -1], False, False
+    is_first = "after" not in query
+    after = {"place": None, "id": None} if is_first else _place(sort, query["after"])
+    rows = tx.all("search_users", **start, **after, descending=descending)
+    return rows[:PAGE_SIZE], is_first, len(rows) <= PAGE_SIZE
+
+
+def _named(row: Any) -> str:
+    return f"{row.place}~{row.id}"
+
+
+def _place(sort: str, text: str) -> dict[str, str]:
+    """Return the parameters for a place in an order. Raises `ApiError`."""
+    place, _, user_id = text.rpartition("~")
+    if sort in _SORTS and place != _NEVER:
+        place = _timestamp(place)
+    if not place or not is_uuid(user_id) or (sort == "id" and place != user_id):
+        raise ApiError("validation_failed", "after, before: must be a place that this list has named")
+    return {"place": place, "id": user_id}
+
+
+def _timestamp(text: str) -> str:
+    """Return a time as Postgres reads it, or an empty string. Python accepts forms that Postgres does not."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC).isoformat() if moment.tzinfo else ""
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _estimate(wanted: Filters, least: int) -> str:
+    """Return about how many users there are by Postgres's own estimate, or more than how many were found."""
+    total = 0 if wanted else latchkey.db.one("estimate_users").total
+    if total > FEW:
+        return f"About {counted(int(float(f'{total:.1e}')), 'user')}"
+    return f"More than {counted(least, 'user')}"

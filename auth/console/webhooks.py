@@ -1,18 +1,36 @@
-"""The webhooks, and the deliveries of each."""
+"""The webhooks, and the deliveries of each. Only the origin of a URL is shown: the rest may be secret."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
 
 from flask import Blueprint, Response
 
+from auth.admin import webhooks
+from auth.admin.webhooks import found_webhook, webhook_id_of
 from auth.console.access import administrator
-from auth.console.acts import told
-from auth.console.filters import Filters, page_of, place_of
-from auth.console.page import console_page
-from auth.console.webhook_acts import DELIVERY_ACTS, WEBHOOK_ACTS, webhook, webhook_states
+from auth.console.acts import Act, Subject, serve, told
+from auth.console.page import Filters, console_page, counted, page_of, place_of
 from auth.context import latchkey
-from auth.senders.webhooks import EVENTS
-from auth.web import fields
-from auth.web.input import read_query
+from auth.pages.page import to_own
+from auth.senders.webhooks import EVENTS, MAX_WEBHOOKS
+from auth.text.labels import label
+from auth.web import fields, schemas
+from auth.web.input import check, read_query
+from auth.web.schemas import Input
 
 blueprint = Blueprint("webhooks", __name__)
+
+# Waiting events are counted up to here, and then shown as `1,000+`.
+_COUNTED = 1000
+# A form has a checkbox for each event; marshmallow takes a dot in a name for a nested object.
+_BOXES = {event.replace(".", "_"): event for event in EVENTS}
+_WebhookForm = Input.from_dict(
+    {
+        **{name: fields.Text(load_default="") for name in ("url", "description")},
+        **{box: fields.Choice("yes") for box in _BOXES},
+    }
+)
 
 
 class _DeliveryFilters(Filters):
@@ -23,25 +41,189 @@ class _DeliveryFilters(Filters):
 @administrator
 def show_webhooks() -> Response:
     """Show the webhooks, oldest first."""
-    return console_page(
-        "webhooks.html", section="webhooks", webhooks=webhook_states(), notice=told(WEBHOOK_ACTS)
-    )
+    return console_page("webhooks.html", webhooks=_states(), notice=told(_WEBHOOK_ACTS))
 
 
 @blueprint.get("/console/webhooks/<webhook_id>")
 @administrator
 def show_webhook(webhook_id: str) -> Response:
     """Show a webhook with its deliveries, newest first."""
-    known, query = webhook(webhook_id), read_query(_DeliveryFilters())
+    known, query = _webhook(webhook_id), read_query(_DeliveryFilters())
     statement = "search_failed_deliveries" if "state" in query else "search_deliveries"
     rows = latchkey.db.all(statement, webhook_id=known.id, **place_of(query))
     return console_page(
         "webhook.html",
-        section="webhooks",
         webhook=known,
         all_events=len(known.events) == len(EVENTS),
-        acts=WEBHOOK_ACTS,
+        acts=_WEBHOOK_ACTS,
         possible=["test", "change", "new-secret", "enable" if known.disabled_at else "disable", "delete"],
-        notice=told(WEBHOOK_ACTS | DELIVERY_ACTS),
+        notice=told(_WEBHOOK_ACTS | _DELIVERY_ACTS),
         **page_of(rows, "created_at"),
     )
+
+
+def _states(id: str | None = None) -> list[Any]:
+    """Return all webhooks, or the one with an id, each with the number of its waiting events."""
+    rows = latchkey.db.all("list_webhook_states", id=id, most=_COUNTED)
+    return [SimpleNamespace(**row._asdict() | {"waiting": _amount(row.waiting)}) for row in rows]
+
+
+def _webhook(id: str) -> Any:
+    """Return a webhook. Raises `ApiError`."""
+    return found_webhook(next(iter(_states(webhook_id_of(id))), None))
+
+
+def _amount(total: int) -> str:
+    return counted(total, "waiting event") if total < _COUNTED else f"{_COUNTED:,}+ waiting events"
+
+
+def _making() -> Subject:
+    return Subject("Webhooks", "console/webhooks", SimpleNamespace(origin=None, events=EVENTS, boxes=_BOXES))
+
+
+def _found(webhook_id: str) -> Subject:
+    known = _webhook(webhook_id)
+    known.boxes = _BOXES
+    return Subject(known.origin, f"console/webhooks/{known.id}", known)
+
+
+def _delivery(webhook_id: str, delivery_id: str) -> Subject:
+    known, id = _webhook(webhook_id), webhook_id_of(delivery_id)
+    row = found_webhook(latchkey.db.one("select_delivery", webhook_id=known.id, id=id))
+    event = SimpleNamespace(webhook_id=known.id, origin=known.origin, **row.details)
+    return Subject(known.origin, f"console/webhooks/{known.id}", event)
+
+
+def _body(form: dict[str, Any]) -> dict[str, Any]:
+    events = [event for box, event in _BOXES.items() if box in form]
+    url = {"url": form["url"].strip()} if form["url"].strip() else {}
+    return {"events": events, "description": form["description"].strip() or None, **url}
+
+
+def _make(_subject: Subject, body: dict[str, Any]) -> Response:
+    made, secret = webhooks.create(body)
+    return _once(json.loads(made)["id"], secret)
+
+
+def _change(subject: Subject, body: dict[str, Any]) -> None:
+    webhooks.change(subject.row.id, body)
+
+
+def _rotate(subject: Subject, _form: dict[str, Any]) -> Response:
+    _, secret = webhooks.change(subject.row.id, {"rotate_secret": True})
+    return _once(subject.row.id, secret)
+
+
+def _once(id: str, secret: str | None) -> Response:
+    return console_page("webhook_secret.html", webhook=_webhook(id), secret=secret)
+
+
+def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
+    webhooks.delete(subject.row.id)
+    return to_own("console/webhooks?done=delete")
+
+
+def _sent_again(subject: Subject) -> list[str]:
+    event, name = subject.row, label("events", subject.row.event)
+    tried = f"It was tried {counted(event.attempts, 'time')}: {label('outcomes', event.status)}."
+    return [f"Sends 1 event ({name}) to {event.origin} again, under the same id. {tried}"]
+
+
+_MAKING = {
+    "new": Act(
+        title="Add a webhook",
+        effects=lambda _subject: [
+            f"Creates 1 webhook. There are {len(_states())} of at most {MAX_WEBHOOKS}.",
+            "Its secret is shown once, on the next page.",
+        ],
+        undo="A webhook can be deleted at any time; what it has received cannot be taken back.",
+        do=_make,
+        done="The webhook has been created.",
+        needs_factor=True,
+        form=_WebhookForm,
+        check=lambda _subject, form: check(schemas.NewWebhook(), _body(form)),
+        template="act_webhook.html",
+    ),
+}
+_WEBHOOK_ACTS = {
+    "test": Act(
+        title="Send a test event",
+        effects=lambda subject: [f"Sends 1 event to {subject.row.origin}, about a user who does not exist."],
+        undo="It cannot be taken back.",
+        do=lambda subject, form: webhooks.send_test(subject.row.id, form["event"]),
+        done="The test event will be sent within seconds.",
+        needs_factor=True,
+        form=Input.from_dict({"event": fields.Choice(*EVENTS, required=True)}),
+        template="act_webhook_test.html",
+    ),
+    "change": Act(
+        title="Change the webhook",
+        effects=lambda subject: [
+            "Changes 1 webhook. Fields that you leave unchanged stay the same.",
+            f"{subject.row.waiting} will go to a new URL.",
+        ],
+        undo="It can be changed back. Events that went to the new URL cannot be taken back.",
+        do=_change,
+        done="The webhook has been changed.",
+        needs_factor=True,
+        form=_WebhookForm,
+        check=lambda _subject, form: check(schemas.WebhookChange(), _body(form)),
+        template="act_webhook.html",
+    ),
+    "new-secret": Act(
+        title="Create a new secret",
+        effects=lambda _subject: [
+            "Creates 1 secret, which is shown once.",
+            "The old one also signs for a day.",
+        ],
+        undo="The old secret cannot be brought back.",
+        do=_rotate,
+        done="The webhook has a new secret.",
+        needs_factor=True,
+    ),
+    "disable": Act(
+        title="Disable",
+        effects=lambda subject: [
+            "Stops 1 webhook. It gets no events until it is enabled.",
+            f"{subject.row.waiting} will be kept for three days, and then fail.",
+        ],
+        undo="It can be enabled again; missed events are not sent.",
+        do=lambda subject, _form: _change(subject, {"disabled": True}),
+        done="The webhook is disabled.",
+        needs_factor=True,
+        is_destructive=True,
+    ),
+    "enable": Act(
+        title="Enable",
+        effects=lambda subject: ["Starts 1 webhook.", f"{subject.row.waiting} will be sent at once."],
+        undo="It can be disabled again.",
+        do=lambda subject, _form: _change(subject, {"disabled": False}),
+        done="The webhook is enabled.",
+        needs_factor=True,
+    ),
+    "delete": Act(
+        title="Delete",
+        effects=lambda subject: [
+            "Deletes 1 webhook with its secret.",
+            f"{subject.row.waiting} will not be sent.",
+        ],
+        undo="This cannot be undone.",
+        do=_delete,
+        done="The webhook is deleted.",
+        needs_factor=True,
+        is_destructive=True,
+    ),
+}
+_DELIVERY_ACTS = {
+    "redeliver": Act(
+        title="Send again",
+        effects=_sent_again,
+        undo="It cannot be taken back. Receivers recognise a repeated event by its id.",
+        do=lambda subject, _form: webhooks.redeliver(subject.row.webhook_id, subject.row.id),
+        done="The event will be sent within seconds.",
+    ),
+}
+
+serve(blueprint, "/console/webhooks", _MAKING, _making)
+serve(blueprint, "/console/webhooks/<webhook_id>", _WEBHOOK_ACTS, _found)
+serve(blueprint, "/console/webhooks/<webhook_id>/deliveries/<delivery_id>", _DELIVERY_ACTS, _delivery)

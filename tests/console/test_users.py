@@ -9,7 +9,7 @@ from urllib.parse import quote, urljoin
 import psycopg2
 import pytest
 
-from auth.console import user_search
+from auth.console import users
 from tests.support.factors import set_up
 from tests.support.pages import Visitor
 from tests.support.query_plans import analyze, plan_of
@@ -176,7 +176,7 @@ class TestPages:
     @pytest.fixture
     def many(self, database, carol, monkeypatch):
         """Seven users in pages of three, with equal times; Carol is the newest."""
-        monkeypatch.setattr(user_search, "PAGE_SIZE", 3)
+        monkeypatch.setattr(users, "PAGE_SIZE", 3)
         insert(
             database,
             6,
@@ -309,8 +309,8 @@ class TestManyRows:
 
 
 def test_search_that_takes_too_long_asks_to_narrow_it(find, database, database_url, monkeypatch):
-    monkeypatch.setattr(user_search, "_COUNTING", 0.1)
-    monkeypatch.setattr(user_search, "_LISTING", 0.3)
+    monkeypatch.setattr(users, "_COUNTING", 0.1)
+    monkeypatch.setattr(users, "_LISTING", 0.3)
     blocker = psycopg2.connect(database_url)
     with blocker.cursor() as cursor:
         cursor.execute("LOCK TABLE identities IN ACCESS EXCLUSIVE MODE")
@@ -322,8 +322,8 @@ def test_search_that_takes_too_long_asks_to_narrow_it(find, database, database_u
 
 def test_page_is_shown_without_a_count_if_counting_takes_too_long(find, database, monkeypatch):
     insert(database, 30)
-    monkeypatch.setattr(user_search, "_COUNTING", 0.001)
-    monkeypatch.setattr(user_search, "FEW", 10**6)
+    monkeypatch.setattr(users, "_COUNTING", 0.001)
+    monkeypatch.setattr(users, "FEW", 10**6)
     page = find("?q=example.com&by=domain")
     assert (counted(page).partition(" whose")[0], len(listed(page))) == ("More than 25 users", 25)
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from auth.console import user_search
+from auth.console import users
 from auth.providers import client
 from auth.web import health, limits
 from sql import pool
@@ -16,6 +16,6 @@ PATIENCE: tuple[tuple[Any, str, Any], ...] = (
     (health, "_TIMEOUT", 10.0),
     (limits, "_REDIS_TIMEOUT", 5.0),
     (client, "_PATIENCE", 10.0),
-    (user_search, "_LISTING", 10.0),
-    (user_search, "_COUNTING", 3.0),
+    (users, "_LISTING", 10.0),
+    (users, "_COUNTING", 3.0),
 )
