@@ -12,7 +12,7 @@ from auth.console.page import console_page, device
 from auth.console.user_acts import DONE, USER_ACTS, pretty
 from auth.context import latchkey
 from auth.history import explanation, timeline
-from auth.text import names
+from auth.pages.page import provider
 from auth.text.labels import label
 from auth.web import g
 from auth.web.errors import ApiError
@@ -90,10 +90,8 @@ def _possible(user: Any) -> list[str]:
 
 
 def _identity(identity: dict[str, Any]) -> dict[str, Any]:
-    data = identity["data"]
-    provider = identity["provider"]
-    known = names.provider(provider, latchkey.settings.provider_titles)
-    title = provider.title() if provider in ADDRESSES else known or provider
+    data, name = identity["data"], identity["provider"]
+    title = name.title() if name in ADDRESSES else provider(name)["title"]
     return identity | {"title": title, "known_as": data.get("email") or data.get("phone") or data.get("name")}
 
 

@@ -11,8 +11,7 @@ from psycopg2.errors import QueryCanceled
 from auth.console.access import administrator
 from auth.console.page import console_page, counted, whole_address
 from auth.context import latchkey
-from auth.pages.page import root
-from auth.text import names
+from auth.pages.page import provider, root
 from auth.web import fields
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
@@ -72,7 +71,7 @@ _Query = Input.from_dict(
 @administrator
 def show_users() -> Response:
     query = {name: value for name, value in read_query(_Query()).items() if value}
-    providers = {name: _provider(name) for name in sorted(latchkey.settings.providers)}
+    providers = {name: provider(name)["title"] for name in sorted(latchkey.settings.providers)}
     choices = {
         "status": _STATUSES,
         "provider": {"": "Any provider", "email": "Email", "phone": "Phone", **providers},
@@ -85,11 +84,7 @@ def show_users() -> Response:
         found = _find(query)
     except QueryCanceled:
         return console_page("users.html", status=422, found=None, **values)
-    return console_page("users.html", found=found, provider=_provider, **values)
-
-
-def _provider(name: str) -> str:
-    return names.provider(name, latchkey.settings.provider_titles) or name
+    return console_page("users.html", found=found, provider=provider, **values)
 
 
 def _linker(query: dict[str, Any]) -> Any:

@@ -38,7 +38,6 @@ _FIELDS = {
     "email_exists": "email",
     "user_already_exists": "email",
     "phone_exists": "phone",
-    "over_email_send_rate_limit": None,
     # The form has no field for a code any more.
     "elsewhere.otp_expired": None,
     "sign_up_elsewhere.otp_expired": None,
