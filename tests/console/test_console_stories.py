@@ -10,7 +10,6 @@ from tests.pages.test_stories import signed_in_with_new_passkey
 from tests.support import security_keys
 from tests.support.browser import Browser, fill
 from tests.support.factors import App, set_up
-from tests.support.hooks import verified
 from tests.support.users import PASSWORD, Session
 
 pytestmark = pytest.mark.browser
@@ -90,40 +89,6 @@ def test_mail_that_did_not_arrive_is_found_explained_and_sent_again(console, sit
     console.click("Send again")
     console.wait_for("The message will be sent within seconds.")
     assert outbox.last(alice.email, kind="recovery").token
-
-
-def test_act_of_an_administrator_is_found_in_the_audit_log(console, here, site, carol, alice, service_role):
-    site.put(f"/admin/users/{alice.id}", json={"ban_duration": "24h"}, headers=service_role)
-    console.open(f"{here}/console/users/{alice.id}/unban")
-    console.click("Lift the ban")
-    console.wait_for("Can sign in")
-    console.click("Audit log")
-    console.wait_for("Done by")
-    fill(console, by=carol.email, user=alice.email)
-    console.click("Filter")
-    console.wait(lambda: "?by=" in console.url and "ban lifted" in console.text)
-    assert "banned until" not in console.text
-    console.click("Clear")
-    console.wait_for("banned until")
-
-
-def test_webhook_is_created_with_a_code_without_javascript(page, here, owner, carol, hooks, target):
-    codes = owner[0]
-    page.without_script()
-    sign_in(page, f"{here}/console/webhooks/new", carol)
-    fill(page, code=codes.code())
-    page.click("Continue")
-    page.wait_for("Its secret is shown once")
-    fill(page, url=f"{target.url}/hooks", factor_code=codes.wrong_code())
-    page.click("Add a webhook")
-    page.wait_for("The code must be a new code")
-    fill(page, factor_code=codes.code(1))
-    page.click("Add a webhook")
-    page.wait_for("Copy it now")
-    secret = page.run("document.querySelector('.card code').textContent")
-    hooks.emit()
-    hooks.deliver()
-    assert verified(target.requests[0], secret)
 
 
 def test_passkey_changes_an_address_removes_a_factor_and_deletes_a_user(

@@ -1,21 +1,14 @@
 """Addresses that have no page of their own, and errors, for a browser and for a program."""
 
-import pytest
-
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.links import SITE
-from tests.support.pages import Visitor, words
+from tests.support.pages import words
 from tests.support.users import PASSWORD
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 GERMAN = BROWSER | {"Accept-Language": "de"}
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
-
-
-@pytest.fixture
-def visitor(app) -> Visitor:
-    return Visitor(app)
 
 
 @cases("path", ["/nowhere", "/sign-in/", "/account/nowhere", "/console/nowhere", "/auth/v1/nowhere"])

@@ -1,20 +1,30 @@
 """Passkeys and security keys in a real browser, with Chromium's own authenticator."""
 
+from contextlib import suppress
+
 import pytest
 
 from tests.pages.test_accessibility import AXE, problems
 from tests.pages.test_stories import signed_in, signed_in_with_new_passkey
 from tests.support import security_keys
-from tests.support.browser import fill
+from tests.support.browser import BrowserError, fill
+from tests.support.failures import FAILING_SETTINGS
 from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
+TOO_LATE = "That took too long. Please try again."
+
 
 @pytest.fixture(scope="module")
 def host() -> str:
     return "localhost"
+
+
+@pytest.fixture(scope="module")
+def settings(forwarder) -> dict[str, str]:
+    return FAILING_SETTINGS | {"DATABASE_URL": forwarder.database_url}
 
 
 @pytest.fixture
@@ -102,3 +112,53 @@ def test_security_key_is_the_second_step_and_another_one_is_refused_with_an_alte
     page.click("Use another account")
     page.wait_for("You are signed out")
     page.remove_authenticator(key)
+
+
+def test_passkey_that_fails_in_every_way_works_in_the_end(
+    page, here, failures, database, authenticator, alice
+):
+    signed_in(page, here, alice)
+
+    def add() -> None:
+        page.click("Add Passkey")
+
+    failures.without_database(add, "Continue", "Your account")
+    add()
+    page.wait_for("Add a passkey")
+    database.run("UPDATE factor_challenges SET expires_at = now()")
+    page.click("Create a passkey")
+    page.wait_for(TOO_LATE)
+    # The device has kept the passkey, and would offer it.
+    page.clear(authenticator)
+    page.click("Continue")
+    page.wait_for("Your account")
+    failures.over_limit(add, "Continue", "Your account")
+    failures.banned_meanwhile(add, alice)
+    signed_in_with_new_passkey(page, here, alice)
+    page.forget()
+
+    def use() -> None:
+        page.touch(authenticator, agrees=True)
+        # The field of the email may have sent it already.
+        with suppress(BrowserError):
+            page.click("Sign in with a passkey")
+
+    page.touch(authenticator, agrees=False)
+    page.open(f"{here}/sign-in")
+    failures.without_database(lambda: page.click("Sign in with a passkey"))
+    page.open(f"{here}/sign-in")
+    page.wait(lambda: page.run("document.querySelector('[name=challenge_id]').value"))
+    failures.over_limit(lambda: page.click("Sign in with a passkey"))
+    failures.banned(use)
+    page.touch(authenticator, agrees=False)
+    page.forget()
+    page.open(f"{here}/sign-in")
+    fill(page, email=alice.email, password=PASSWORD)
+    page.click("Sign in")
+    page.wait_for("One more step")
+    database.run("UPDATE factor_challenges SET expires_at = now()")
+    use()
+    page.wait_for(TOO_LATE)
+    failures.over_limit(use)
+    use()
+    page.wait_for("Your account")

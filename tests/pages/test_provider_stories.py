@@ -66,23 +66,6 @@ def test_provider_signs_in_for_an_application_and_then_for_the_account(page, sit
     assert "Disconnect django" in " ".join(page.text.split())
 
 
-def test_refusal_at_the_provider_and_a_ban_lead_back_to_the_page(page, here, database):
-    for answer, said in (
-        ("Cancel", "The provider did not sign you in."),
-        ("Authorize", "Your account"),
-        ("Authorize", "This account is blocked. Contact Acme"),
-    ):
-        page.forget()
-        page.open(f"{here}/sign-in")
-        page.click("Continue with django")
-        at_provider(page, answer)
-        page.wait_for(said)
-        if said == "Your account":
-            database.run("UPDATE users SET banned_until = 'infinity'")
-        else:
-            page.wait_for("Continue with django")
-
-
 def test_sign_in_that_is_late_limited_or_without_a_database_is_tried_again(page, here, database, failures):
     page.open(f"{here}/sign-in")
     failures.without_database(lambda: page.click("Continue with django"), "Try again", "Username")

@@ -26,14 +26,16 @@ def app(make_app):
 
 
 @pytest.fixture
-def visitor(app) -> Visitor:
-    return Visitor(app)
-
-
-@pytest.fixture
 def codes(alice) -> App:
     """Alice's authenticator app."""
     return set_up(alice.open_session())[0]
+
+
+@pytest.fixture
+def passed(visitor, codes) -> None:
+    """Alice has signed in with both steps."""
+    sign_in(visitor)
+    visitor.press("second-step", code=codes.code())
 
 
 def sign_in(visitor: Visitor, query: str = "") -> None:
@@ -72,9 +74,7 @@ class TestAuthenticatorApp:
         assert visitor.session_cookie
 
     @pytest.mark.parametrize("path", ["new-password", "account/delete", "account/email", "account/two-step"])
-    def test_change_asks_for_it_again_and_not_for_the_password(self, visitor, codes, database, path):
-        sign_in(visitor)
-        visitor.press("second-step", code=codes.code())
+    def test_change_asks_for_it_again_and_not_for_the_password(self, visitor, codes, passed, database, path):
         database.run(LATER)
         database.run("UPDATE factors SET last_step = NULL")
         visitor.visit(f"/{path}")
@@ -86,9 +86,7 @@ class TestAuthenticatorApp:
         assert "That code is wrong." in visitor.press("second-step", code=codes.wrong_code()).text
         assert visitor.press("second-step", code=codes.code()).url == f"{SITE}/{path}"
 
-    def test_password_on_the_page_of_proofs_changes_nothing_without_it(self, visitor, codes, database):
-        sign_in(visitor)
-        visitor.press("second-step", code=codes.code())
+    def test_password_on_the_page_of_proofs_changes_nothing_without_it(self, visitor, passed, database):
         database.run(LATER)
         before = database.everything("users", "factors")
         visitor.send("/account/confirm", current_password=PASSWORD, next="new-password")
@@ -113,9 +111,7 @@ class TestAuthenticatorApp:
         response = session.put("/user", json={"password": "Another-Horse-1"})
         assert (response.status_code, response.json["error_code"]) == (400, "reauthentication_needed")
 
-    def test_link_of_another_site_does_not_open_a_session(self, visitor, codes, database):
-        sign_in(visitor)
-        visitor.press("second-step", code=codes.code())
+    def test_link_of_another_site_does_not_open_a_session(self, visitor, passed, database):
         visitor.be_at("https://evil.example/")
         page = visitor.click(f"{SITE}/second-step?{urlencode({'redirect_to': TARGET})}")
         assert page.url.startswith(f"{SITE}/sign-in?redirect_to=")
@@ -235,16 +231,16 @@ class TestPasskeys:
         assert visitor.press("passkey/verify", credential="{").status == 400
         assert visitor.session_cookie is None
 
-    def test_refused_form_does_not_write_a_challenge(self, visitor, database):
+    def test_refused_form_does_not_write_a_challenge_and_none_is_offered_without_passkeys(
+        self, make_app, visitor, database
+    ):
         visitor.visit("/sign-in")
         for path in ("/sign-in/passkey", "/sign-in/passkey/verify"):
             assert visitor.post(f"{SITE}{path}", {}).status == 403
+        without = Visitor(make_app(AUTH_PASSKEYS_ENABLED="false"))
+        assert "passkey" not in without.visit("/sign-in").text
+        assert without.send("/sign-in/passkey").status == 404
         assert database.count("factor_challenges") == 0
-
-    def test_switched_off_passkeys_are_not_offered(self, make_app):
-        visitor = Visitor(make_app(AUTH_PASSKEYS_ENABLED="false"))
-        assert "passkey" not in visitor.visit("/sign-in").text
-        assert visitor.send("/sign-in/passkey").status == 404
 
 
 class TestSecurityKeys:

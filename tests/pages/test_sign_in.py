@@ -17,8 +17,8 @@ TYPED = "+49 (170) 123-4567"
 
 
 @pytest.fixture
-def visitor(make_app) -> Visitor:
-    return Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
+def app(make_app):
+    return make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**")
 
 
 @pytest.fixture
@@ -40,23 +40,23 @@ def trade(client, url: str):
 
 
 class TestPassword:
-    def test_right_password_leads_to_the_account_and_is_one_sign_in(self, visitor, alice, database):
-        assert sign_in(visitor).url == f"{SITE}/account"
-        assert database.count("audit_log", "action = 'signed_in'") == 1
-
-    def test_one_field_takes_email_and_phone(self, visitor, alice, database):
+    @pytest.mark.parametrize("typed", ["alice@example.com", TYPED])
+    def test_one_field_takes_email_and_phone_and_leads_to_the_account(self, visitor, alice, database, typed):
         database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
         assert "Email or phone" in visitor.visit("/sign-in").text
-        assert visitor.submit(email=TYPED, password=PASSWORD).url == f"{SITE}/account"
+        assert visitor.submit(email=typed, password=PASSWORD).url == f"{SITE}/account"
+        assert database.count("audit_log", "action = 'signed_in'") == 1
 
-    def test_application_gets_a_code_for_its_own_session(self, visitor, alice, client, database):
+    def test_application_gets_a_code_for_its_own_session_or_tokens_in_the_fragment(
+        self, visitor, alice, client, database
+    ):
+        url = sign_in(visitor, query=urlencode({"redirect_to": APPLICATION})).url
+        assert url.startswith(f"{APPLICATION}#access_token=")
+        visitor.cookies.clear()
+        database.run("DELETE FROM sessions")
         tokens = trade(client, sign_in(visitor, query=WITH_APPLICATION).url).json
         assert tokens["user"]["email"] == alice.email
         assert (database.count("sessions"), database.count("sessions", "opened_by IS NOT NULL")) == (2, 1)
-
-    def test_application_without_a_challenge_gets_tokens_in_the_fragment(self, visitor, alice):
-        url = sign_in(visitor, query=urlencode({"redirect_to": APPLICATION})).url
-        assert url.startswith(f"{APPLICATION}#access_token=")
 
     @pytest.mark.parametrize(
         ("typed", "said"),
@@ -110,15 +110,15 @@ class TestPassword:
         page = sign_in(visitor, email, password)
         assert (page.status, said in page.text) == (400, True)
 
-    @pytest.mark.parametrize(
-        ("settings", "label", "said"),
+    @cases(
+        ("setting", "value", "label", "said"),
         [
-            ({"AUTH_SMS_PROVIDER": "none"}, ">Email<", "Enter an email address"),
-            ({"AUTH_EMAIL_ENABLED": "false"}, ">Phone<", "Enter a phone number"),
+            ("AUTH_SMS_PROVIDER", "none", ">Email<", "Enter an email address"),
+            ("AUTH_EMAIL_ENABLED", "false", ">Phone<", "Enter a phone number"),
         ],
     )
-    def test_field_names_what_can_sign_in(self, make_app, settings, label, said):
-        visitor = Visitor(make_app(**settings))
+    def test_field_names_what_can_sign_in(self, make_app, setting, value, label, said):
+        visitor = Visitor(make_app(**{setting: value}))
         for path in ("/sign-in", "/sign-up", "/forgot-password"):
             assert label in visitor.visit(path).text
             assert said in visitor.submit(email="12", password=PASSWORD).text

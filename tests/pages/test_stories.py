@@ -159,46 +159,6 @@ def test_invited_user_chooses_a_password_and_signs_in_to_the_application(
     page.wait_for(f"Continue as {DAVE}")
 
 
-def test_recovery_of_a_user_with_an_app_asks_for_its_code(page, site, alice, post, choose):
-    app, _ = set_up(alice.sign_in(client=site))
-    site.post("/recover", json={"email": alice.email})
-    page.open(post.read(alice.email, "Reset your password").link)
-    page.click("Continue")
-    page.wait_for("One more step")
-    fill(page, code=app.code())
-    page.click("Continue")
-    choose()
-    assert alice.try_to_sign_in(NEW_PASSWORD).status_code == 200
-
-
-def test_victim_undoes_a_change_and_chooses_a_new_password(page, site, alice, post, choose):
-    mallory = "mallory@evil.example"
-    alice.sign_in(client=site).put("/user", json={"email": mallory})
-    body = {"type": "email_change", "email": mallory, "token": post.read(mallory, "Confirm your new").code}
-    assert site.post("/verify", json=body).status_code == 200
-    page.open(post.read(alice.email, "Your email address was changed").link)
-    page.click("Continue")
-    page.wait_for("The change has been undone")
-    page.click("Choose a new password")
-    page.wait_for("Check your inbox")
-    fill(page, code=post.read(alice.email, "Reset your password").code)
-    page.click("Continue")
-    choose()
-    assert alice.try_to_sign_in(NEW_PASSWORD).status_code == 200
-
-
-def test_account_is_deleted_after_a_tick(page, here, alice, database):
-    signed_in(page, here, alice)
-    page.open(f"{here}/account/delete")
-    page.click("Delete account")
-    # The browser itself insists on the tick.
-    page.wait(lambda: page.run("document.activeElement.name") == "confirmed")
-    page.run("document.activeElement.click()")
-    page.click("Delete account")
-    page.wait_for("Your account is deleted")
-    assert database.count("users") == 0
-
-
 def test_sign_in_and_second_step_work_by_keyboard(page, here, alice):
     app, _session = set_up(alice.open_session())
     page.open(f"{here}/sign-in")
