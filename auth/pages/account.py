@@ -14,7 +14,7 @@ from auth.pages.page import ago, device, has_text, page, provider, text, to_own
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, form, told
 from auth.pages.profile import own_user
-from auth.sign_in import browser_sessions, oauth_flows
+from auth.sign_in import browser_sessions, oauth
 from auth.sign_in.browser_sessions import signed_in
 from auth.web import Level, form_schemas, g, guard
 from auth.web.application import JsonResponse
@@ -112,7 +112,7 @@ def end_other_devices() -> Response:
 def connect_provider() -> Response:
     """Begin to link an identity; the page that confirms this names the account."""
     identities.require_manual_linking()
-    chosen = oauth_flows.provider_named(request.form.get("provider", ""))
+    chosen = oauth.provider_named(request.form.get("provider", ""))
     state = identities.begin(
         chosen, scopes=None, redirect_to=f"{latchkey.settings.base_url}/account", given=None
     )
