@@ -4,6 +4,8 @@ Until the last step the old database serves with its old secrets, so an interrup
 """
 
 import dataclasses
+import re
+import secrets
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -24,7 +26,11 @@ from sql import schema
 # Older versions of Postgres refuse the setting, which a newer pg_dump writes.
 _TRANSACTION_TIMEOUT = b"SET transaction_timeout = 0;\n"
 _UNLIMITED = b"SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout';\n"
+# psql is restricted by a key of ours; pg_dump's, which the author of a forged file knows, is removed.
+_RESTRICT = re.compile(rb"^\\restrict \w+\n", re.MULTILINE)
+_UNRESTRICT = re.compile(rb"^\\unrestrict \w+\s*\Z", re.MULTILINE)
 _LONGEST_PREAMBLE = 16 * 1024
+_LONGEST_END = 1024
 _LONGEST_NAME = 63
 _DROP = "DROP DATABASE IF EXISTS {} WITH (FORCE)"
 # While the table has another name, the service refuses the database, and links in the backup do not work.
@@ -38,14 +44,14 @@ class Options:
     resend: bool = False
 
 
-def restore(url: str, plaintext: Iterable[bytes], secrets: RestoredSecrets, options: Options) -> str | None:
+def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> str | None:
     """Restore a verified backup. Return the name under which the old database remains, if it had tables.
 
     Raises `BackupError`, `CannotDecrypt`, `NoProgramError`, `OSError` and `psycopg2.Error`.
     """
     with _locked_target(url) as (target, cursor):
         if not target.is_replaceable:
-            with secrets.admitted(cursor.connection):
+            with restored.admitted(cursor.connection):
                 fill(url, plaintext, options)
             return None
         draft = f"{target.name[: _LONGEST_NAME - 10]}_restoring"
@@ -56,7 +62,7 @@ def restore(url: str, plaintext: Iterable[bytes], secrets: RestoredSecrets, opti
         except BaseException:
             _run(cursor, _DROP, draft)
             raise
-    return _replace(url, target, draft, secrets)
+    return _replace(url, target, draft, restored)
 
 
 def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
@@ -124,6 +130,8 @@ def _load(url: str, pieces: Iterator[bytes]) -> None:
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
     # If psql fails, the pipe breaks, and its output has the reason.
     with postgres_programs.running(command, url, 1, **streams) as pipe, suppress(BrokenPipeError), pipe:
+        # Nothing proves who wrote the file: psql must refuse meta-commands, such as `\! sh`.
+        pipe.write(f"\\restrict {secrets.token_hex(16)}\n".encode())
         # If this process dies, psql sees the end of its input without a COMMIT.
         pipe.write(b"BEGIN;\n" + _UNLIMITED)
         pipe.writelines(_fitted(pieces))
@@ -131,17 +139,21 @@ def _load(url: str, pieces: Iterator[bytes]) -> None:
 
 
 def _fitted(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Remove the setting that older versions of Postgres refuse from the preamble."""
-    preamble = b""
+    """Remove the setting that older versions of Postgres refuse, and what a restricted psql refuses."""
+    held = b""
     for piece in pieces:
-        preamble += piece
-        if len(preamble) > _LONGEST_PREAMBLE:
+        held += piece
+        if len(held) > _LONGEST_PREAMBLE:
             break
-    yield preamble.replace(_TRANSACTION_TIMEOUT, b"", 1)
-    yield from pieces
+    held = _RESTRICT.sub(b"", held.replace(_TRANSACTION_TIMEOUT, b"", 1), 1)
+    for piece in pieces:
+        held += piece
+        yield held[:-_LONGEST_END]
+        held = held[-_LONGEST_END:]
+    yield _UNRESTRICT.sub(b"", held)
 
 
-def _replace(url: str, target: Any, draft: str, secrets: RestoredSecrets) -> str | None:
+def _replace(url: str, target: Any, draft: str, restored: RestoredSecrets) -> str | None:
     """Give the target's name to the draft, atomically. Return the new name of a target with tables."""
     former = f"{target.name[: _LONGEST_NAME - 15]}_before_restore"
     # Postgres does not rename a database with connections.
@@ -150,7 +162,7 @@ def _replace(url: str, target: Any, draft: str, secrets: RestoredSecrets) -> str
         connection.autocommit = True
         _run(cursor, "DROP DATABASE IF EXISTS {}", former)
         try:
-            with secrets.admitted(connection):
+            with restored.admitted(connection):
                 # Statements that are sent together are one transaction.
                 rename = "ALTER DATABASE {} RENAME TO {}"
                 _run(cursor, f"{rename}; {rename}", target.name, former, draft, target.name)

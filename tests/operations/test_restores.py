@@ -13,7 +13,9 @@ from auth.backups import age, archive, restores, writing
 from auth.backups.archive import BackupError
 from auth.backups.secrets import RestoredSecrets
 from auth.commands.common import progress_of
+from auth.operations.postgres_programs import NoProgramError
 from auth.settings import kept_secrets
+from tests.support.cases import cases
 from tests.support.processes import wait_until
 
 RECIPIENT, IDENTITY = age.new_identity()
@@ -140,6 +142,23 @@ def test_keys_of_before_and_of_the_backup_are_accepted_until_the_databases_are_e
     assert seen["problems"] == []
     assert seen["secret_key"].strip().split(",") == [SECRETS["secret_key"], *parts.settings.secret_key]
     assert files_of(directory)["secret_key"].strip() == ",".join(parts.settings.secret_key)
+
+
+@cases(
+    ("beginning", "reason"),
+    [
+        ("", "backslash commands are restricted"),
+        ("\\unrestrict known\n", "wrong key"),
+        ("\\restrict known\nSELECT 1;\n\\unrestrict known\n", "wrong key"),
+    ],
+)
+def test_commands_of_the_shell_in_a_dump_are_not_run(url, backup, tmp_path, beginning, reason):
+    manifest = archive.verify(backup, IDENTITY, lambda _: None)
+    dump = f"{beginning}\\! touch {tmp_path}/ran\n"
+    plaintext = archive.plaintext(manifest, [dump.encode()], lambda _: None)
+    with pytest.raises(NoProgramError, match=reason):
+        restores.fill(url, plaintext, restores.Options())
+    assert not (tmp_path / "ran").exists()
 
 
 def test_every_table_whose_rows_expire_is_emptied_or_known_to_be_harmless(database):
