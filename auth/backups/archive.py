@@ -2,16 +2,15 @@
 
 import dataclasses
 import glob
-import gzip
-import io
 import json
 import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 from auth.backups import age
 from sql import schema
@@ -21,7 +20,6 @@ Progress = Callable[[int], object]
 
 FORMAT = 1
 _LONGEST_MANIFEST = 16 * 1024 * 1024
-_PIECE = 64 * 1024
 _GZIP = 31  # window bits, for zlib
 
 
@@ -105,8 +103,11 @@ def parse(pieces: Iterable[bytes]) -> tuple[Manifest, Iterator[bytes]]:
 
     Raises `UnusableFileError`, also from the iterator.
     """
-    stream: BinaryIO = io.BufferedReader(_Stream(pieces), _PIECE)
-    return Manifest.parse(stream.readline(_LONGEST_MANIFEST)), _decompressed(stream)
+    rest, head = filter(None, pieces), b""
+    while b"\n" not in head and len(head) < _LONGEST_MANIFEST and (piece := next(rest, b"")):
+        head += piece
+    line, _, begun = head.partition(b"\n")
+    return Manifest.parse(line), _decompressed(chain([begun], rest))
 
 
 def verify(path: Path, key: str, progress: Progress) -> Manifest:
@@ -124,27 +125,12 @@ def read(path: Path, key: str, progress: Progress) -> Iterator[bytes]:
             yield piece
 
 
-class _Stream(io.RawIOBase):
-    """Pieces as a file."""
-
-    def __init__(self, pieces: Iterable[bytes]) -> None:
-        self._pieces = filter(None, pieces)  # an empty one would be the end
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self._rest or next(self._pieces, b"")
-        size = min(len(piece), len(buffer))
-        buffer[:size], self._rest = piece[:size], piece[size:]
-        return size
-
-
-def _decompressed(stream: BinaryIO) -> Iterator[bytes]:
+def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    decompressor = zlib.decompressobj(wbits=_GZIP)
     try:
-        with gzip.open(stream) as sql:
-            while piece := sql.read(_PIECE):
-                yield piece
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        for piece in pieces:
+            yield decompressor.decompress(piece)
+    except zlib.error as error:
         raise UnusableFileError(f"it cannot be decompressed: {error}") from None
+    if not decompressor.eof or decompressor.unused_data:
+        raise UnusableFileError("it cannot be decompressed: its end is missing or wrong")

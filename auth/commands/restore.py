@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from auth.backups import age, archive, restores
-from auth.backups.secrets import RestoredSecrets
 from auth.commands import load_settings
 from auth.commands.common import (
     existing_file,
@@ -42,7 +41,7 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_js
         key, size = age.read_key(identity), file.stat().st_size
         with progress_of(f"Verifying {file}", size) as progress:
             manifest = archive.verify(file, key, progress)
-        secrets = RestoredSecrets(settings, manifest)
+        secrets = restores.RestoredSecrets(settings, manifest)
         with stopped_database(settings) as url, progress_of("Restoring", size) as progress:
             former = restores.restore(url, archive.read(file, key, progress), secrets, options)
     outcome = {

@@ -1,7 +1,27 @@
-import click
+import json
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
 
-from auth.commands.users_export import export
-from auth.commands.users_import import import_
+import click
+import psycopg2
+
+from auth import files
+from auth.backups import age
+from auth.commands import open_database, open_parts
+from auth.commands.common import INPUT_FILE, existing_file, failures, json_option, new_file, progress_of
+from auth.tokens.keys import CannotOpen
+from auth.transfer import exporting, reading
+from auth.transfer.importing import Import, Outcome
+from auth.transfer.products import PRODUCTS
+from auth.transfer.records import Choices
+from sql.pool import reason
+
+_HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 
 
 @click.group("users", short_help="Move users in and out.")
@@ -9,5 +29,151 @@ def command() -> None:
     """Move users in from other products and files, and out to a file."""
 
 
-command.add_command(import_)
-command.add_command(export)
+@command.command("import", short_help="Create users from a file or an export of another product.")
+@existing_file
+@click.option(
+    "--format",
+    "product",
+    type=click.Choice(list(PRODUCTS)),
+    help="The product that wrote FILE, if not detected.",
+)
+@click.option("--dry-run", is_flag=True, help="Change nothing; report what would happen to each row.")
+@click.option("--trust-addresses", is_flag=True, help="The addresses are proved, unless FILE says otherwise.")
+@click.option("--allow-admins", is_flag=True, help="Import administrators too, who are refused otherwise.")
+@click.option("--without-passwords", is_flag=True, help="Leave out the password hashes.")
+@click.option("--without-factors", is_flag=True, help="Leave out second factors and passkeys.")
+@click.option(
+    "--firebase-hash-config",
+    "hash_config",
+    type=INPUT_FILE,
+    help="File with the hash_config that the Firebase console shows.",
+)
+@click.option("--identity", metavar="KEY", type=INPUT_FILE, help="The key of an encrypted FILE; see restore.")
+@json_option
+def import_(
+    file: Path,
+    product: str | None,
+    dry_run: bool,
+    trust_addresses: bool,
+    allow_admins: bool,
+    without_passwords: bool,
+    without_factors: bool,
+    hash_config: Path | None,
+    identity: Path | None,
+    as_json: bool,
+) -> None:
+    """Create users from FILE: JSON lines, CSV, or an export of Auth0, Firebase, Supabase, Keycloak, Django or
+    WordPress.
+
+    Takes over password hashes. Never changes an existing user, so it can be repeated, and sends neither
+    messages nor events. Exits with 3 if rows were refused or FILE cannot be used, and with 1 after any other
+    failure.
+
+    \b
+    Example: latchkey users import auth0.ndjson --trust-addresses --dry-run
+    """
+    choices = Choices(trust_addresses, allow_admins, without_passwords, without_factors)
+    work = Import(
+        open_database(),
+        open_parts(),
+        choices,
+        product=product,
+        hash_config=_read_hash_config(hash_config),
+        is_dry_run=dry_run,
+    )
+    try:
+        with failures(file), _decrypted(file, identity) as readable:
+            entries, total = reading.read(readable)
+            counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
+    except psycopg2.Error as error:
+        text = f"{reason(error)} Run it again: users who exist are unchanged."
+        raise click.ClickException(text) from None
+    sums = {status: counts[status] for status in ("created", "exists", "refused")}
+    if as_json:
+        click.echo(json.dumps({"dry_run": dry_run} | sums))
+    else:
+        created = "that would be created" if dry_run else "created"
+        rest = f"Unchanged, because they exist: {sums['exists']:,}. Rows refused: {sums['refused']:,}."
+        click.echo(f"Users {created}: {sums['created']:,}. {rest}")
+    if sums["refused"]:
+        raise click.exceptions.Exit(3)
+
+
+@command.command("export", short_help="Write all users to an encrypted file.")
+@new_file
+@click.option("--plaintext", is_flag=True, help="Do not encrypt FILE.")
+@json_option
+def export(file: Path, plaintext: bool, as_json: bool) -> None:
+    """Write all users with their password hashes, identities and factors to FILE, as JSON lines.
+
+    FILE is encrypted to AUTH_BACKUP_RECIPIENTS, like a backup. Only its owner can read it. Replaces an
+    existing FILE.
+
+    \b
+    Example: latchkey users export users.age
+    """
+    with failures(file):
+        database = open_database()
+        everybody = {"email": None, "role": None, "q": None, "is_anonymous": False, "most": None}
+        total = database.one("count_users", **everybody).total
+        with progress_of("Exporting", total) as progress:
+            lines = exporting.lines(database, open_parts(), progress)
+            try:
+                with files.replacing(file) as draft:
+                    if plaintext:
+                        draft.writelines(lines)
+                    else:
+                        with age.encrypting(draft, open_parts().settings.backup_recipients) as sink:
+                            sink.writelines(lines)
+            except CannotOpen as error:
+                raise click.ClickException(f"Nothing was exported: {error}.") from None
+    click.echo(
+        json.dumps({"users": total, "file": str(file)})
+        if as_json
+        else f"Users exported to {file}: {total:,}."
+    )
+
+
+@contextmanager
+def _decrypted(path: Path, identity: Path | None) -> Iterator[Path]:
+    """Return a file itself, or a temporary one with its plaintext that only this user can read."""
+    with path.open("rb") as file:
+        if file.read(len(age.HEAD)) != age.HEAD:
+            yield path
+            return
+        if identity is None:
+            raise age.UnusableKey(f"{path} is encrypted: name the file with its key by --identity.")
+        file.seek(0)
+        with tempfile.NamedTemporaryFile() as plaintext:
+            plaintext.writelines(age.decrypt(file, age.read_key(identity)))
+            plaintext.flush()
+            yield Path(plaintext.name)
+
+
+def _report(outcomes: Iterator[Outcome], total: int, as_json: bool, reports_all: bool) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    # The lines of the report would break up the bar.
+    with progress_of("Importing", total, is_hidden=as_json or reports_all) as progress:
+        for outcome in outcomes:
+            progress(1)
+            counts[outcome.status] += 1
+            if as_json:
+                click.echo(json.dumps(asdict(outcome)))
+            elif reports_all or outcome.status == "refused":
+                click.echo(_line(outcome))
+    return counts
+
+
+def _line(outcome: Outcome) -> str:
+    # A file may contain control characters for the terminal.
+    name = "".join(character if character.isprintable() else " " for character in outcome.name or "")
+    return ": ".join(filter(None, [outcome.place, name, outcome.status, outcome.reason]))
+
+
+def _read_hash_config(path: Path | None) -> Mapping[str, str]:
+    if path is None:
+        return {}
+    config = dict(_HASH_CONFIG.findall(path.read_text(errors="replace")))
+    if missing := {"base64_signer_key", "rounds", "mem_cost"} - config.keys():
+        raise click.BadParameter(f"{path} lacks {', '.join(sorted(missing))}")
+    return config

@@ -11,7 +11,6 @@ import pytest
 
 from auth.backups import age, archive, restores, writing
 from auth.backups.archive import BackupError
-from auth.backups.secrets import RestoredSecrets
 from auth.commands.common import progress_of
 from auth.operations.postgres_programs import NoProgramError
 from auth.settings import kept_secrets
@@ -59,7 +58,7 @@ def restore(backup, parts, tmp_path):
     def restore(url):
         manifest = archive.verify(backup, IDENTITY, lambda _: None)
         settings = dataclasses.replace(parts.settings, state_dir=tmp_path / "var")
-        secrets = RestoredSecrets(settings, manifest)
+        secrets = restores.RestoredSecrets(settings, manifest)
         plaintext = archive.read(backup, IDENTITY, lambda _: None)
         return restores.restore(url, plaintext, secrets, restores.Options())
 
