@@ -73,9 +73,7 @@ def test_version_is_printed():
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        *(["nonsense"], ["migrate", "--nonsense"], ["explain", "alice@"], ["backup", "x", "--keep", "0"]),
-    ],
+    [*(["nonsense"], ["migrate", "--nonsense"], ["explain", "alice@"], ["backup", "x", "--keep", "0"])],
 )
 def test_wrong_usage_exits_with_2(app, arguments):
     assert run_command(app, *arguments).exit_code == 2

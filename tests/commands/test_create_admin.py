@@ -1,16 +1,12 @@
 """`latchkey create-admin EMAIL`: the first administrator."""
 
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, token_response, user
-from tests.support.commands import run_command, run_with_settings
+from tests.support.commands import run_command, run_process
 from tests.support.factors import set_up
-from tests.support.processes import CHECKOUT
 from tests.support.users import PASSWORD, session_of, sign_in
 
 CAROL = "carol@example.com"
@@ -148,23 +144,7 @@ class TestExistingUser:
         assert log_in(client).status_code in (401, 403)
 
 
-def test_command_needs_only_the_settings(environment, client, database):
-    result = run_with_settings({**environment, "LATCHKEY_ADMIN_PASSWORD": PASSWORD}, "create-admin", CAROL)
-    assert outcome(result) == said(database.value("SELECT id FROM users"), created=" and was created")
-    assert PASSWORD not in result.stderr
-    assert log_in(client).status_code == 200
-
-
 def test_missing_terminal_is_one_line_that_names_the_setting(environment, database):
-    done = subprocess.run(
-        [sys.executable, "-m", "auth.commands", "create-admin", CAROL],
-        cwd=CHECKOUT,
-        env={"PATH": os.environ["PATH"], "HOME": "/", **environment},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,  # without a terminal
-        check=False,
-    )
+    done = run_process(environment, "create-admin", CAROL, start_new_session=True)  # without a terminal
     assert (done.returncode, done.stderr.count("\n"), database.count("users")) == (1, 1, 0)
     assert "LATCHKEY_ADMIN_PASSWORD" in done.stderr

@@ -2,8 +2,6 @@
 
 import os
 import pty
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +10,7 @@ from auth.commands import main
 from sql import schema
 from tests.conftest import clear_settings
 from tests.support import catalog, oldest_release
+from tests.support.commands import run_process
 from tests.support.processes import CHECKOUT
 
 
@@ -38,17 +37,14 @@ def test_database_of_an_earlier_release_is_upgraded_once(migrate):
 
 def test_progress_is_shown_on_a_terminal(url, tmp_path):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "auth.commands", "migrate", "--json"]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT), "DATABASE_URL": url}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=theirs, check=True
-    )
+    environment = {"PYTHONPATH": str(CHECKOUT), "DATABASE_URL": url}
+    done = run_process(environment, "migrate", "--json", cwd=tmp_path, stderr=theirs)
     os.close(theirs)
     shown = os.read(ours, 65_536).decode()
     os.close(ours)
     assert "Upgrading the schema" in shown
     assert "100%" in shown
-    assert done.stdout.startswith(b'{"steps": ["0016_')
+    assert done.stdout.startswith('{"steps": ["0016_')
 
 
 def test_failed_migration_changes_nothing_and_is_named(migrate, url, monkeypatch, tmp_path):

@@ -133,10 +133,7 @@ def test_acme_challenge_is_served_over_plain_http(nginx):
 
 
 def test_flood_of_requests_is_refused_with_json(tmp_path, target):
-    with (
-        Nginx(tmp_path, target.url.removeprefix("http://"), rate="1r/m") as nginx,
-        nginx.client() as client,
-    ):
+    with Nginx(tmp_path, target.url.removeprefix("http://"), rate="1r/m") as nginx, nginx.client() as client:
         responses = [client.get("/health") for _ in range(120)]
     assert [response.status_code for response in responses[:101]] == [200] * 101
     refused = [response for response in responses if response.status_code != 200]

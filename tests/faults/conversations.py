@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -14,7 +15,7 @@ from tests.support import links
 from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
 from tests.support.tables import Rows
-from tests.support.users import PASSWORD, Person, Session, refresh, register, sign_in, sign_up_anonymously
+from tests.support.users import PASSWORD, Person, Session, register, sign_in, sign_up_anonymously
 
 Ask = Callable[[], Any]
 Prepare = Callable[["Stage"], Ask]
@@ -81,8 +82,7 @@ def back_from(client: Any, provider: FakeProvider) -> tuple[str, dict[str, str],
 
 def _nobody(method: str, path: str, **body: Any) -> Prepare:
     """Send a request without credentials to an empty database."""
-    how: dict[str, Any] = {"json": body} if body else {}
-    return lambda stage: lambda: stage.client.open(path, method, **how)
+    return lambda stage: partial(stage.client.open, path, method, json=body or None)
 
 
 def _public(method: str, path: str, **body: Any) -> Prepare:
@@ -99,9 +99,8 @@ def _admin(method: str, path: str, below: Callable[[Stage], str] | None = None, 
     """Request something as an administrator: about Alice, or below a path that is made."""
 
     def prepare(stage: Stage) -> Ask:
-        how: dict[str, Any] = {"json": body} if body else {}
         target = below(stage) + path if below else path.format(id=stage.alice().id)
-        return lambda: stage.client.open(target, method, headers=ADMIN, **how)
+        return partial(stage.client.open, target, method, headers=ADMIN, json=body or None)
 
     return prepare
 
@@ -110,35 +109,17 @@ def by_caller(
     method: str, path: str, who: Callable[[Stage], Session] = Stage.session, **body: Any
 ) -> Prepare:
     """Request something as Alice, or as another caller."""
-
-    def prepare(stage: Stage) -> Ask:
-        how: dict[str, Any] = {"json": body} if body else {}
-        session = who(stage)
-        return lambda: getattr(session, method.lower())(path, **how)
-
-    return prepare
-
-
-def _refresh(stage: Stage) -> Ask:
-    session = stage.session()
-    return lambda: refresh(session.client, session.refresh_token)
-
-
-def _introspect(stage: Stage) -> Ask:
-    token = stage.session().access_token
-    return lambda: stage.client.post("/introspect", json={"token": token}, headers=ADMIN)
+    return lambda stage: partial(getattr(who(stage), method.lower()), path, json=body or None)
 
 
 def _first_email(stage: Stage) -> Ask:
     stage.visitor().put("/user", json={"email": NEW})
-    token = stage.outbox.last(NEW).token
-    return lambda: links.hand_in(stage.client, "email_change", token)
+    return partial(links.hand_in, stage.client, "email_change", stage.outbox.last(NEW).token)
 
 
 def _first_identity(stage: Stage) -> Ask:
-    session = stage.visitor()
     body = {"provider": "google", "id_token": stage.google.id_token(), "link_identity": True}
-    return lambda: session.post("/token?grant_type=id_token", json=body)
+    return partial(stage.visitor().post, "/token?grant_type=id_token", json=body)
 
 
 def _login_admin(stage: Stage) -> Ask:
@@ -151,30 +132,18 @@ def _exchange(stage: Stage) -> Ask:
     return _nobody("POST", "/token?grant_type=pkce", auth_code=code, code_verifier=VERIFIER)(stage)
 
 
-def _id_token(stage: Stage) -> Ask:
-    token = stage.google.id_token()
-    return _nobody("POST", "/token?grant_type=id_token", provider="google", id_token=token)(stage)
-
-
 def _by_code(type: str) -> Prepare:
     def prepare(stage: Stage) -> Ask:
         sent = links.send(type, stage.client, ADMIN, stage.outbox)
-        return lambda: links.type_in(stage.client, type, sent.to, sent.code)
+        return partial(links.type_in, stage.client, type, sent.to, sent.code)
 
     return prepare
 
 
 def _by_link(type: str, how: Callable = links.hand_in) -> Prepare:
-    def prepare(stage: Stage) -> Ask:
-        sent = links.send(type, stage.client, ADMIN, stage.outbox)
-        return lambda: how(stage.client, type, sent.token)
-
-    return prepare
-
-
-def _follow_for_code(stage: Stage) -> Ask:
-    token = stage.link()
-    return lambda: links.follow(stage.client, "magiclink", token)
+    return lambda stage: partial(
+        how, stage.client, type, links.send(type, stage.client, ADMIN, stage.outbox).token
+    )
 
 
 def _resend(stage: Stage) -> Ask:
@@ -183,9 +152,9 @@ def _resend(stage: Stage) -> Ask:
 
 
 def _end_session(stage: Stage) -> Ask:
-    session, other = stage.session(), sign_in(stage.client, ALICE)
-    assert other.status_code == 200
-    return lambda: session.delete(f"/sessions/{session.id}")
+    session = stage.session()
+    assert sign_in(stage.client, ALICE).status_code == 200
+    return partial(session.delete, f"/sessions/{session.id}")
 
 
 def _unlink(stage: Stage) -> Ask:
@@ -193,28 +162,22 @@ def _unlink(stage: Stage) -> Ask:
     _callback(stage)()
     session = alice.sign_in()
     google = next(identity for identity in session.user["identities"] if identity["provider"] == "google")
-    return lambda: session.delete(f"/user/identities/{google['id']}")
-
-
-def _linking_page(stage: Stage) -> Ask:
-    query = stage.flow()
-    return lambda: stage.client.get(f"/link-identity?{query}")
+    return partial(session.delete, f"/user/identities/{google['id']}")
 
 
 def _begin_linking(stage: Stage) -> Ask:
-    query = stage.flow()
-    form = links._single(query) | links.own_form(stage.client)
-    return lambda: stage.client.post("/link-identity", data=form)
+    form = links._single(stage.flow()) | links.own_form(stage.client)
+    return partial(stage.client.post, "/link-identity", data=form)
 
 
 def _callback(stage: Stage) -> Ask:
     path, back, cookie = back_from(stage.client, stage.google)
-    return lambda: stage.client.get(f"{path}?{urlencode(back)}", headers=cookie)
+    return partial(stage.client.get, f"{path}?{urlencode(back)}", headers=cookie)
 
 
 def _callback_by_form(stage: Stage) -> Ask:
     path, back, cookie = back_from(stage.client, stage.apple)
-    return lambda: stage.client.post(path, data=back, headers=cookie)
+    return partial(stage.client.post, path, data=back, headers=cookie)
 
 
 # By the operationId of openapi.yaml and a variant.
@@ -223,9 +186,11 @@ REQUESTS: dict[str, Prepare] = {
     "signup, address taken": _public("POST", "/signup", email=ALICE, password=PASSWORD),
     "signup, anonymous": _nobody("POST", "/signup", data={}),
     "token, password": _public("POST", "/token?grant_type=password", email=ALICE, password=PASSWORD),
-    "token, refresh_token": _refresh,
+    "token, refresh_token": lambda stage: stage.session().refresh,
     "token, pkce": _exchange,
-    "token, id_token": _id_token,
+    "token, id_token": lambda stage: _nobody(
+        "POST", "/token?grant_type=id_token", provider="google", id_token=stage.google.id_token()
+    )(stage),
     "token, link_identity of an anonymous user": _first_identity,
     "login_admin": _login_admin,
     "magiclink": _public("POST", "/magiclink", email=ALICE),
@@ -241,12 +206,12 @@ REQUESTS: dict[str, Prepare] = {
     **{f"verify, {type} by code": _by_code(type) for type in ("sms", "phone_change", "email")},
     "verify, form": _by_link("magiclink", links.press),
     "verify_link": _by_link("magiclink", links.follow),
-    "verify_link, for a code": _follow_for_code,
+    "verify_link, for a code": lambda stage: partial(links.follow, stage.client, "magiclink", stage.link()),
     "authorize": _nobody("GET", "/authorize?provider=google"),
     "own_callback": _callback,
     "own_callback_by_form": _callback_by_form,
     "authorize_identity": by_caller("GET", "/user/identities/authorize?provider=google"),
-    "linking_page": _linking_page,
+    "linking_page": lambda stage: partial(stage.client.get, f"/link-identity?{stage.flow()}"),
     "begin_linking": _begin_linking,
     "delete_identity": _unlink,
     "get_user": by_caller("GET", "/user"),
@@ -262,7 +227,9 @@ REQUESTS: dict[str, Prepare] = {
     "logout": by_caller("POST", "/logout"),
     "list_sessions": by_caller("GET", "/sessions"),
     "delete_session": _end_session,
-    "introspect": _introspect,
+    "introspect": lambda stage: partial(
+        stage.client.post, "/introspect", json={"token": stage.session().access_token}, headers=ADMIN
+    ),
     "list_users": _admin("GET", "/admin/users"),
     "create_user": _admin("POST", "/admin/users", email=NEW, password=PASSWORD),
     "get_any_user": _admin("GET", "/admin/users/{id}"),

@@ -67,9 +67,11 @@ class Deployment:
         # What Postgres has written survives its death without fsync, and no test waits for a slow disk.
         self.postgres = Postgres((self._disk or place) / "database", fsync="off", **self._options)
         self.post = Post().__enter__()
+        self._opened = contextlib.ExitStack()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._opened.close()
         self.post.__exit__()
         self.postgres.stop()
         self._directory.cleanup()
@@ -91,6 +93,14 @@ class Deployment:
             yield service
         log_watch.scan_log("a service", service.text())
 
+    def client(self, service: Service) -> ServerClient:
+        """Return a client, which is closed at the end."""
+        return self._opened.enter_context(contextlib.closing(ServerClient(service.port)))
+
+    def rows(self) -> Rows:
+        """Return the tables; the connection is closed at the end."""
+        return self._opened.enter_context(contextlib.closing(Rows(self.postgres.url)))
+
     @contextmanager
     def load(self, *services: Service, clients_count: int = 6) -> Iterator[History]:
         """Run clients inside the context; each of their requests goes to any of the services."""
@@ -102,13 +112,9 @@ class Deployment:
 
     def check(self, history: History) -> None:
         """Check everything against the history, after the service has recovered."""
-        rows = Rows(self.postgres.url)
-        try:
+        with contextlib.closing(history.client), contextlib.closing(Rows(self.postgres.url)) as rows:
             wait_until(lambda: history.client.get("/health").status_code == 200, 30)
             invariants.check(history, self.post, rows)
-        finally:
-            rows.close()
-            history.client.close()
 
 
 def serves_again(history: History) -> Callable[[], Any]:

@@ -1,6 +1,7 @@
 """A request for each operation on factors, passkeys and recovery codes, with the state that it needs."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,11 +20,11 @@ def _authenticator(stage: Stage) -> Authenticator:
 
 
 def _registration(stage: Stage) -> Ask:
-    session, authenticator = stage.session(), _authenticator(stage)
+    session = stage.session()
     begun = session.post("/passkeys/registration/options", json={}).json
-    credential = authenticator.create(begun["options"])
+    credential = _authenticator(stage).create(begun["options"])
     body = {"challenge_id": begun["challenge_id"], "credential": credential}
-    return lambda: session.post("/passkeys/registration/verify", json=body)
+    return partial(session.post, "/passkeys/registration/verify", json=body)
 
 
 def _with_passkey(stage: Stage) -> tuple[Authenticator, Session]:
@@ -34,13 +35,12 @@ def _with_passkey(stage: Stage) -> tuple[Authenticator, Session]:
 
 def _sign_in(stage: Stage) -> Ask:
     body = assertion(stage.client, _with_passkey(stage)[0])
-    return lambda: stage.client.post("/passkeys/authentication/verify", json=body)
+    return partial(stage.client.post, "/passkeys/authentication/verify", json=body)
 
 
 def _prove(stage: Stage) -> Ask:
     authenticator, session = _with_passkey(stage)
-    body = assertion(stage.client, authenticator)
-    return lambda: session.post("/reauthenticate", json=body)
+    return partial(session.post, "/reauthenticate", json=assertion(stage.client, authenticator))
 
 
 def _passkey(act: Callable[[Session, str], Any]) -> Prepare:
@@ -48,8 +48,7 @@ def _passkey(act: Callable[[Session, str], Any]) -> Prepare:
 
     def prepare(stage: Stage) -> Ask:
         _, session = _with_passkey(stage)
-        id = session.get("/passkeys").json[0]["id"]
-        return lambda: act(session, id)
+        return partial(act, session, session.get("/passkeys").json[0]["id"])
 
     return prepare
 
@@ -58,10 +57,8 @@ def _app(act: Callable[[Session, Any, dict[str, str]], Any]) -> Prepare:
     """Request something about an authenticator app that is not verified yet."""
 
     def prepare(stage: Stage) -> Ask:
-        session = stage.session()
-        app = enrol(session)
-        body = {"challenge_id": challenge(session, app), "code": app.code()}
-        return lambda: act(session, app, body)
+        app = enrol(session := stage.session())
+        return partial(act, session, app, {"challenge_id": challenge(session, app), "code": app.code()})
 
     return prepare
 
@@ -71,8 +68,7 @@ def _raised(act: Callable[[Session, Any], Any]) -> Prepare:
 
     def prepare(stage: Stage) -> Ask:
         app = enrol(session := stage.session())
-        session = raised(session, app)
-        return lambda: act(session, app)
+        return partial(act, raised(session, app), app)
 
     return prepare
 
@@ -81,7 +77,7 @@ def _recovery_code(stage: Stage) -> Ask:
     session = stage.session()
     session = raised(session, enrol(session))
     code = session.post("/recovery_codes").json["codes"][0]
-    return lambda: session.post("/recovery_codes/verify", json={"code": code})
+    return partial(session.post, "/recovery_codes/verify", json={"code": code})
 
 
 def _any(session: Session, method: str, path: str) -> Any:
@@ -92,8 +88,8 @@ def _any(session: Session, method: str, path: str) -> Any:
 REQUESTS: dict[str, Prepare] = {
     "begin_passkey_registration": by_caller("POST", "/passkeys/registration/options", friendly_name="Laptop"),
     "finish_passkey_registration": _registration,
-    "begin_passkey_sign_in": lambda stage: (
-        lambda: stage.client.post("/passkeys/authentication/options", json={})
+    "begin_passkey_sign_in": lambda stage: partial(
+        stage.client.post, "/passkeys/authentication/options", json={}
     ),
     "finish_passkey_sign_in": _sign_in,
     "confirm_reauthentication, passkey": _prove,

@@ -1,4 +1,6 @@
-"""Back-pressure: a full hashing queue refuses log-ins early, and all other requests are served."""
+"""Back-pressure: a full hashing queue refuses log-ins early, and all other requests are served, even if a
+hundred log-ins at once meet hashes at the most that they may cost.
+"""
 
 import json
 import os
@@ -18,13 +20,14 @@ from structlog.testing import capture_logs
 from auth.context import EXTENSION
 from auth.views.token import GRANTS
 from auth.web.edge import PREFIX
+from tests.passwords.test_simultaneous_log_ins import dearest, give
 from tests.support import raw_http
 from tests.support.answers import assert_error
 from tests.support.contract import routes
 from tests.support.full_queue import full_queue
 from tests.support.processes import Service, UnfinishedRequest, children_of
 from tests.support.raw_http import HOST
-from tests.support.server import ServerClient, at_once
+from tests.support.server import ServerClient, at_once, until_served
 from tests.support.users import PASSWORD, sign_in
 
 pytestmark = pytest.mark.selection
@@ -163,3 +166,27 @@ class TestTheService:
         own = os.getpriority(os.PRIO_PROCESS, 0)
         assert os.getpriority(os.PRIO_PROCESS, worker) == own
         assert [priority for priority in priorities if priority > own] == [13, 13]
+
+
+@pytest.fixture(scope="module")
+def dear_server(serve) -> Iterator[ServerClient]:
+    with serve(AUTH_BCRYPT_COST="10") as (service, client):
+        yield client
+        assert "hashing_stuck" not in service.log()
+
+
+@pytest.mark.parametrize("stored", dearest(10).values(), ids=list(dearest(10)))
+def test_hundred_log_ins_are_answered_and_other_users_sign_in(dear_server, database, alice, bob, stored):
+    give(database, alice, stored)
+
+    def act(number):
+        if number < 100:
+            return sign_in(dear_server, alice.email, "Wrong-Horse-1").status_code
+        if number == 100:
+            return until_served(lambda: sign_in(dear_server, bob.email)).status_code
+        return dear_server.get("/settings").status_code
+
+    *attempts, signed_in, settings = at_once(102, act)
+    assert 401 in attempts
+    assert set(attempts) <= {401, 503}
+    assert (signed_in, settings) == (200, 200)

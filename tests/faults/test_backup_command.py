@@ -1,10 +1,8 @@
 """`latchkey backup` and `latchkey restore`: a service is backed up, destroyed and restored elsewhere."""
 
 import json
-import os
 import re
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +20,8 @@ from auth.backups import age, archive
 from auth.context import EXTENSION
 from auth.keys import fingerprints
 from tests.support import oldest_release
-from tests.support.processes import CHECKOUT, Service
+from tests.support.commands import run_process
+from tests.support.processes import Service
 from tests.support.server import ServerClient
 from tests.support.users import Session, refresh, register, session_of, sign_in
 
@@ -33,29 +32,14 @@ pytestmark = [
 
 RECIPIENT, IDENTITY = age.new_identity()
 SETTINGS: dict[str, Any] = {"AUTH_DELIVER": "false", "AUTH_WORKERS": "1", "AUTH_BCRYPT_COST": "4"}
+SETTINGS["AUTH_BACKUP_RECIPIENTS"] = RECIPIENT
 DATABASES = "SELECT string_agg(datname, ',' ORDER BY datname) FROM pg_database"
 OTHER = "another key that only this environment has"
 SECRETS = ("secret_key", "service_role_key", "jwt_keys.json")
 
 
-def start(*arguments: object, **environment: str) -> subprocess.Popen[str]:
-    """Start a command line in a separate process."""
-    own = {"PATH": os.environ["PATH"], "HOME": "/", "AUTH_BACKUP_RECIPIENTS": RECIPIENT, **SETTINGS}
-    return subprocess.Popen(
-        [sys.executable, "-m", "auth.commands", *map(str, arguments)],
-        cwd=CHECKOUT,
-        env=own | environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def latchkey(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    process = start(*arguments, **environment)
-    stdout, stderr = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+def latchkey(*arguments: object, **environment: str) -> Any:
+    return run_process(SETTINGS | environment, *arguments)
 
 
 def restore(file: Path, state_dir: Path, *options: str, key: str = IDENTITY, **environment: str) -> Any:

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.test_backup_command import key_of, latchkey, restore, serving, start
+from tests.faults.test_backup_command import SETTINGS, key_of, latchkey, restore, serving
+from tests.support.commands import start_process
 from tests.support.processes import PATIENT_GUNICORN, processes_of, wait_until
 from tests.support.server import ServerClient
 from tests.support.tables import Rows
@@ -136,9 +137,8 @@ def test_killed_restore_leaves_the_old_state_or_the_whole_new_one(place, note, s
     duration = time.monotonic() - began
     seen = {"old": 0, "new": 0}
     while seen["new"] == 0 and sum(seen.values()) < times:
-        process = start(
-            "restore", file, "--identity", target.with_name("identity"), AUTH_STATE_DIR=str(target)
-        )
+        settings = SETTINGS | {"AUTH_STATE_DIR": str(target)}
+        process = start_process(settings, "restore", file, "--identity", target.with_name("identity"))
         time.sleep(CHANCE.uniform(0.3, duration))
         process.send_signal(signal.SIGKILL)
         process.communicate()

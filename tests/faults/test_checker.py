@@ -4,7 +4,6 @@ import uuid
 
 from tests.faults import invariants
 from tests.support.processes import PATIENT_GUNICORN, wait_until
-from tests.support.tables import Rows
 
 # A change to the rows behind the service's back, and the violation that must be reported.
 SABOTAGE = {
@@ -46,7 +45,7 @@ SABOTAGE = {
 
 def test_checker_finds_every_kind_of_damage(deployment):
     with deployment.service(PATIENT_GUNICORN) as service:
-        rows = Rows(deployment.postgres.url)
+        rows = deployment.rows()
 
         def there_is_enough() -> bool:
             """Return whether each kind of row exists, and will after the three active users end their sessions."""
@@ -79,7 +78,6 @@ def test_checker_finds_every_kind_of_damage(deployment):
                     missed.append(f"{name}: {error}")
             else:
                 missed.append(name)
-        rows.close()
         history.client.close()
     assert not missed, "\n".join(missed)
 

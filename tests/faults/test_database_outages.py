@@ -8,7 +8,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from werkzeug.wrappers import Response
 
 from auth.operations.embedded_postgres import EmbeddedPostgresError
 from sql import Database, schema
-from sql.pool import CHECKOUT_DEADLINE, DEADLINE, SIZE, Pool
+from sql.pool import DEADLINE, SIZE, Pool
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import assert_error, unhealthy
 from tests.support.postgres import Postgres
@@ -134,21 +134,20 @@ def _as_it_was(postgres, server, alice, carol) -> Iterator[None]:
 
 
 @contextmanager
-def frozen(postgres: Postgres) -> Iterator[None]:
-    postgres.freeze()
+def between(begin: Callable[[], None], end: Callable[[], None]) -> Iterator[None]:
+    begin()
     try:
         yield
     finally:
-        postgres.thaw()
+        end()
 
 
-@contextmanager
-def stopped(postgres: Postgres) -> Iterator[None]:
-    postgres.stop()
-    try:
-        yield
-    finally:
-        postgres.start()
+def frozen(postgres: Postgres) -> AbstractContextManager[None]:
+    return between(postgres.freeze, postgres.thaw)
+
+
+def stopped(postgres: Postgres) -> AbstractContextManager[None]:
+    return between(postgres.stop, postgres.start)
 
 
 @contextmanager
@@ -330,19 +329,3 @@ class TestHangingPostgres:
             with pool.connection() as connection, connection.cursor() as cursor:
                 cursor.execute("SELECT 1")
         wait_until(lambda: postgres.run(slow) == (0,))
-
-
-class TestPool:
-    def test_wait_for_a_free_connection_has_a_deadline(self, postgres):
-        pool = Pool(postgres.url, 1)
-        with pool.connection():
-            began = time.monotonic()
-            with (
-                pytest.raises(psycopg2.OperationalError, match="all connections to Postgres are in use"),
-                pool.connection(),
-            ):
-                pass
-            assert CHECKOUT_DEADLINE - 0.1 < time.monotonic() - began < CHECKOUT_DEADLINE + SLACK
-        with pool.connection() as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-        pool.close()

@@ -1,19 +1,17 @@
 """Delivery processes: that of the service, and `latchkey deliver`. A killed one loses nothing."""
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from auth.delivery.attempts import LEASE
-from tests.support.commands import run_command
+from tests.support.commands import run_command, start_process
 from tests.support.outbox import Outbox
-from tests.support.processes import CHECKOUT, free_port, wait_until
+from tests.support.processes import free_port, wait_until
 from tests.support.smtp_server import BadMailServer, Certificate, MailServer
 
 pytestmark = pytest.mark.selection
@@ -29,12 +27,8 @@ class Command:
 
     def __init__(self, environment: dict[str, str], *arguments: str, **changes: str) -> None:
         self._output = Path(environment["AUTH_STATE_DIR"]).parent / f"output of {id(self)}"
-        everything = {"PATH": os.environ["PATH"], "HOME": "/", **environment, **changes}
         with self._output.open("wb") as output:
-            command = [sys.executable, "-m", "auth.commands", *arguments]
-            self.process = subprocess.Popen(
-                command, cwd=CHECKOUT, env=everything, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
+            self.process = start_process(environment | changes, *arguments, stdout=output, stderr=output)
 
     def __enter__(self):
         return self

@@ -16,11 +16,7 @@ from typing import Any
 import psycopg2
 import pytest
 
-from auth.operations.embedded_postgres import (
-    EmbeddedPostgres,
-    EmbeddedPostgresError,
-    find_programs,
-)
+from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, find_programs
 from auth.settings.state import InUseError
 from tests.support.processes import children_of, is_running, wait_until
 
@@ -240,15 +236,6 @@ def test_database_that_cannot_be_made_is_one_line_and_leaves_nothing(tmp_path):
     beginning = f"Postgres can't make a database in {tmp_path / 'var' / 'postgres'}: "
     assert re.fullmatch(f"{re.escape(beginning)}[^\n]+", str(raised.value))
     assert not list((tmp_path / "var").glob("postgres*"))
-
-
-def test_death_of_the_server_is_noticed(start, state_dir):
-    postgres, _ = start()
-    assert not postgres.has_died()
-
-    os.kill(postmaster_of(state_dir), signal.SIGINT)
-
-    wait_until(postgres.has_died)
 
 
 def test_log_is_rotated_while_postgres_writes_to_it_and_contains_no_values_of_rows(start, state_dir):

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 from collections import Counter, defaultdict
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from tests.faults.deployment import serves_again
 from tests.faults.test_under_load import serving
 from tests.support.http_target import HttpTarget
 from tests.support.processes import wait_until
-from tests.support.server import ServerClient
 from tests.support.tables import Rows
 
 pytestmark = pytest.mark.selection
@@ -95,13 +93,9 @@ def test_faulty_webhook_and_killed_processes_lose_no_event(deployment, note, sca
     faults: list[tuple[str, int]] = [("hang", 200), ("drip", 200), ("close", 200), ("", 500), ("", 302)]
     kills = scale(30, 2)
     with HttpTarget() as target, deployment.service() as service:
-        client: Any = ServerClient(service.port)
-        assert (
-            client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN).status_code
-            == 200
-        )
-        client.close()
-        rows = Rows(deployment.postgres.url)
+        client, rows = deployment.client(service), deployment.rows()
+        made = client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN)
+        assert made.status_code == 200
 
         def wait_until_reached(seconds: float) -> None:
             target.reached.clear()
@@ -126,7 +120,6 @@ def test_faulty_webhook_and_killed_processes_lose_no_event(deployment, note, sca
         invariants.deliver_all(rows)
         wrong = wrong_events(rows, target)
         many = rows.count("outbox", "channel = 'webhook'")
-        rows.close()
     assert not wrong, "\n".join(wrong[:20])
     seen = f"and {kills} workers and delivery processes killed: {many} events, posted {len(target.requests)} times; {history.summary()}"
     note("a webhook down, slow, dripping, refusing", len(faults), seen)

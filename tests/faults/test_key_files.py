@@ -20,7 +20,6 @@ from tests.faults.test_run import both_workers_of, workers_of
 from tests.support.commands import run_with_settings
 from tests.support.processes import Service, wait_until
 from tests.support.server import ServerClient, at_once
-from tests.support.tables import Rows
 from tests.support.users import Session, sign_up_anonymously
 
 pytestmark = [
@@ -286,12 +285,11 @@ class TestStart:
         url: dict[str, Any] = {"DATABASE_URL": deployment.postgres.url}
         with Service(new_state_dir, **url):
             pass
-        rows = Rows(deployment.postgres.url)
+        rows = deployment.rows()
         rows.outdate_functions()
         status, text = Service(new_state_dir, **url, **OTHERS).refuses_to_start()
         assert (status, [line.split(":")[0] for line in text.splitlines()]) == (1, list(SETTINGS.values()))
         assert rows.value("SELECT functions_digest FROM schema_version") == "another"
-        rows.close()
 
     def test_one_of_several_new_nodes_makes_keys_and_the_others_nothing(self, deployment):
         nodes = [deployment.state_dir.parent / f"node{number}" / "var" for number in range(3)]
@@ -314,15 +312,6 @@ class TestStart:
                     text
                 )
                 assert {name: (node / name).exists() for name in NAMES} == dict.fromkeys(NAMES, not text)
-        finally:
-            for service in services:
-                service.__exit__()
-
-    def test_nodes_that_share_a_state_directory_start_together(self, deployment):
-        services = [Service(deployment.state_dir, DATABASE_URL=deployment.postgres.url) for _ in range(2)]
-        try:
-            at_once(2, lambda number: services[number].__enter__())
-            assert published_keys(services[0]) == published_keys(services[1])
         finally:
             for service in services:
                 service.__exit__()

@@ -1,17 +1,16 @@
 """Several nodes: a concurrent start, a failover, PgBouncer, and clocks that disagree."""
 
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.faults.clients import ADMIN
-from tests.faults.dependencies import PgBouncer, Replica, url_of_both
+from tests.faults.dependencies import PatroniCluster, PgBouncer, Replica, url_of_both
 from tests.faults.deployment import serves_again
 from tests.support.processes import PATIENT_GUNICORN, wait_until
-from tests.support.server import ServerClient, at_once
+from tests.support.server import at_once
 from tests.support.users import PASSWORD, refresh, register, session_of, sign_in
 
 # The promised seconds for each response and for the recovery, and the slack for two busy cores.
@@ -29,20 +28,18 @@ def test_two_nodes_can_start_concurrently_on_an_empty_database(deployment, note,
         # The state directory is new too, so both nodes generate the secrets at the same moment.
         deployment.state_dir = deployment.state_dir.parent / f"var-{number}"
         nodes = [deployment.service(DATABASE_URL=url) for _ in range(2)]
-        services = at_once(2, partial(_enter, nodes))
-        one, two = (ServerClient(service.port) for service in services)
+        one, two = map(deployment.client, _start(nodes))
         person = register(one, ADMIN, ALICE)
         session = session_of(two, sign_in(two, ALICE))
         assert session.on(one).get("/user").json["id"] == person.id
         assert refresh(one, session.refresh_token).status_code == 200
-        for client, node in ((one, nodes[0]), (two, nodes[1])):
-            client.close()
+        for node in nodes:
             node.__exit__(None, None, None)
     note("two nodes started at once on nothing", times, "both serve, with the same secrets and one schema")
 
 
-def _enter(contexts: list[Any], number: int) -> Any:
-    return contexts[number].__enter__()
+def _start(nodes: list[Any]) -> list[Any]:
+    return at_once(len(nodes), lambda number: nodes[number].__enter__())
 
 
 @pytest.mark.parametrize("how", ["killed", pytest.param("hung", marks=pytest.mark.selection)])
@@ -68,6 +65,32 @@ def test_service_follows_the_promotion_of_a_replica(deployment, note, how):
     primary.stop()
     assert history.slowest[0] < PROMISED + SLACK, history.slowest
     note(f"a primary {how}, its replica promoted", 1, f"served again after {took:.1f} s; {history.summary()}")
+
+
+def test_nothing_acknowledged_is_lost_when_patroni_fails_over(deployment, note):
+    with (
+        PatroniCluster(deployment.state_dir.parent / "patroni") as cluster,
+        deployment.service(DATABASE_URL=cluster.url) as service,
+    ):
+        with deployment.load(service) as history:
+            history.may_lose_counters = True
+            primary, replica = cluster.wait_for("primary"), cluster.wait_for("replica")
+            began = time.monotonic()
+            primary.kill()
+            assert cluster.wait_for("primary") is replica
+            wait_until(serves_again(history), 30)
+            took = time.monotonic() - began
+            # The former primary follows the new one, and becomes the primary again.
+            primary.start()
+            assert cluster.wait_for("replica") is primary
+            wait_until(serves_again(history))
+            replica.kill()
+            assert cluster.wait_for("primary") is primary
+            wait_until(serves_again(history), 30)
+        deployment.postgres.stop()
+        deployment.postgres = cluster
+        deployment.check(history)
+    note("nodes of Patroni killed", 2, f"served again after {took:.0f} s; {history.summary()}")
 
 
 @pytest.mark.selection
@@ -107,23 +130,20 @@ def test_nodes_with_wrong_clocks_agree_on_times(deployment, note):
         deployment.service(PATIENT_GUNICORN, FAKETIME="-600s", **other) as behind,
     ):
         for service, seconds in ((ahead, 600), (behind, -600)):
-            client = ServerClient(service.port)
-            told = client.get("/health").json["timestamp"]
+            told = deployment.client(service).get("/health").json["timestamp"]
             off = deployment.postgres.run(f"SELECT extract(epoch FROM timestamptz '{told}' - now())::float")[
                 0
             ]
             assert abs(off - seconds) < 60, "the clock is not wrong: nothing is shown"
-            client.close()
         with deployment.load(ahead, behind) as history:
             wait_until(lambda: history.answered() > 200, 120)
             for service in (ahead, behind):
-                client = ServerClient(service.port)
+                client = deployment.client(service)
                 register(client, ADMIN, f"{service.port}@example.org")
                 claims = session_of(client, sign_in(client, f"{service.port}@example.org", PASSWORD)).claims
                 now = deployment.postgres.run("SELECT extract(epoch FROM now())::float")[0]
                 assert abs(claims["iat"] - now) < 30
                 assert claims["exp"] == claims["iat"] + 3600
-                client.close()
         deployment.check(history)
     assert history.failed() == 0
     note(

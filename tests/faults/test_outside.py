@@ -16,9 +16,7 @@ from tests.support.deliverers import RunningDeliverer
 from tests.support.http_target import HttpTarget
 from tests.support.outbox import Outbox
 from tests.support.processes import PATIENT_GUNICORN, free_port, wait_until
-from tests.support.server import ServerClient
 from tests.support.smtp_server import MAIL_FROM, BadMailServer
-from tests.support.tables import Rows
 
 pytestmark = pytest.mark.selection
 # The promised seconds for each response, and the slack for a busy machine.
@@ -64,7 +62,7 @@ def test_faulty_sms_endpoint_neither_loses_messages_nor_delays_requests(deployme
         changes = {"AUTH_SMS_PROVIDER": "webhook", "AUTH_SMS_WEBHOOK_URL": target.url}
         changes["AUTH_SMS_WEBHOOK_SECRET"] = "whsec_" + "A" * 44
         with deployment.service(**changes) as service:
-            client, rows = ServerClient(service.port), Rows(deployment.postgres.url)
+            client, rows = deployment.client(service), deployment.rows()
             slowest = 0.0
             for number, (behaviour, status) in enumerate(faults):
                 target.behaviour, target.status = behaviour, status
@@ -82,8 +80,6 @@ def test_faulty_sms_endpoint_neither_loses_messages_nor_delays_requests(deployme
             assert rows.count("outbox", "outcome = 'sent'") == 3 * len(faults)
             known = {row.id for row in rows.all("SELECT id FROM outbox")}
             came = {posted.headers["webhook-id"] for posted in target.requests}
-            client.close()
-            rows.close()
     assert came == known
     assert slowest < PROMISED + SLACK
     note(

@@ -11,7 +11,6 @@ from tests.faults.clients import ADMIN
 from tests.faults.test_under_load import reload, restart
 from tests.support.processes import PATIENT_GUNICORN, wait_until
 from tests.support.reverse_proxies import Caddy, Nginx, ReverseProxy
-from tests.support.server import ServerClient
 from tests.support.users import PASSWORD, register
 
 
@@ -74,9 +73,8 @@ def test_restart_behind_a_proxy_fails_no_request(deployment, note, scale, tmp_pa
     services = [deployment.service(PATIENT_GUNICORN, **settings) for _ in range(instances)]
     running = [service.__enter__() for service in services]
     try:
-        direct = ServerClient(running[0].port)
+        direct = deployment.client(running[0])
         emails = [register(direct, ADMIN, f"user-{number}@example.com").email for number in range(6)]
-        direct.close()
         upstreams = [f"127.0.0.1:{service.port}" for service in running]
         with kind(tmp_path, *upstreams) as proxy, Load(proxy, emails) as load:
             for number in range(times):

@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 import time
 
 import jwt
@@ -15,11 +13,10 @@ from auth.keys import key_ring
 from auth.tokens import keys
 from tests.faults.clients import ADMIN
 from tests.faults.deployment import serves_again
+from tests.support.commands import run_process
 from tests.support.factors import raised, set_up
 from tests.support.http_target import HttpTarget
-from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_until
-from tests.support.server import ServerClient
-from tests.support.tables import Rows
+from tests.support.processes import PATIENT_GUNICORN, free_port, wait_until
 from tests.support.user_agent import UserAgent
 from tests.support.users import PASSWORD, refresh, register, session_of, sign_in
 
@@ -36,15 +33,12 @@ class Operator:
 
     def __init__(self, deployment, url):
         self._directory = deployment.state_dir
-        own = {"PATH": os.environ["PATH"], "HOME": "/", "AUTH_STATE_DIR": str(deployment.state_dir)}
-        own |= {"DATABASE_URL": deployment.postgres.url, "AUTH_SERVICE_ROLE_KEY": ADMIN["apikey"]}
+        own = {"AUTH_STATE_DIR": str(deployment.state_dir), "AUTH_SERVICE_ROLE_KEY": ADMIN["apikey"]}
+        own["DATABASE_URL"] = deployment.postgres.url
         self._environment = own | {"AUTH_BASE_URL": url, "AUTH_SITE_URL": url}
 
     def run(self, *arguments, status=0):
-        command = [sys.executable, "-m", "auth.commands", *arguments]
-        done = subprocess.run(
-            command, cwd=CHECKOUT, env=self._environment, capture_output=True, text=True, check=False
-        )
+        done = run_process(self._environment, *arguments)
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -147,7 +141,7 @@ def test_keys_are_rotated_under_load(deployment, note):
     base_url = f"http://127.0.0.1:{port}"
     public = {"PORT": str(port), "AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
     with HttpTarget() as target, deployment.service(PATIENT_GUNICORN, **public) as service:
-        client, rows = ServerClient(port), Rows(deployment.postgres.url)
+        client, rows = deployment.client(service), deployment.rows()
         operator = Operator(deployment, base_url)
         hook = client.post("/admin/webhooks", json={"url": f"{target.url}/events"}, headers=ADMIN).json
         with deployment.load(service, clients_count=3) as history:
@@ -200,6 +194,4 @@ def test_keys_are_rotated_under_load(deployment, note):
             Webhook(hook["secret"]).verify(posted.body, posted.headers)
         events = len(target.requests)
         assert events > 50
-        rows.close()
-        client.close()
     note("all keys rotated and removed", 1, f"{events} events with good signatures; {history.summary()}")

@@ -1,8 +1,9 @@
-"""Slow clients cost a greenlet and a descriptor: they delay no other client, and their requests have a
-deadline.
+"""Slow clients cost a greenlet and a descriptor: they delay no other client and no end of a process, and their
+requests have a deadline.
 """
 
 import selectors
+import signal
 import socket
 import sys
 import time
@@ -12,7 +13,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from tests.support.processes import Service, wait_until
+from tests.support.processes import Service, UnfinishedRequest, children_of, wait_until
 from tests.support.raw_http import HOST, connect, read
 
 pytestmark = pytest.mark.selection
@@ -36,6 +37,17 @@ SLOW = {
 }
 # More connections than a pool of threads would serve.
 CROWD = 140
+
+
+# Seconds after which gunicorn kills a process that has not ended.
+GRACE = 8
+SENT = [
+    b"",
+    b"GET /settings HT",
+    b"POST /signup HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\n{",
+    b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\n",
+    b"GET /settings HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n",
+]
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +161,27 @@ class TestDeadline:
             assert time.monotonic() - began < 10
             with suppress(ConnectionError):
                 connection.sendall(b"x")
+
+
+def test_open_connections_do_not_delay_the_stop(serve):
+    with serve() as (service, _), ExitStack() as stack:
+        for sent in SENT * 2:
+            stack.enter_context(connect(service.port, sent))
+        time.sleep(0.2)  # wait until they are accepted
+        began = time.monotonic()
+        service.process.terminate()
+        assert service.process.wait(20) == 0
+        assert time.monotonic() - began < GRACE - 1
+        assert "SIGKILL" not in service.text()
+
+
+def test_unfinished_request_delays_a_reload_only_for_the_grace_period(serve):
+    with serve(AUTH_WORKERS="1") as (service, _):
+        (old,) = children_of(service.process.pid)
+        with UnfinishedRequest(service, "/signup"):
+            began = time.monotonic()
+            # On a reload gunicorn would wait for an unfinished request thirty seconds.
+            service.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: old not in children_of(service.process.pid), 25)
+            assert time.monotonic() - began < 2 * GRACE
+        service.wait_until_healthy()

@@ -254,11 +254,7 @@ def restart(service: Service) -> None:
 
 @pytest.mark.parametrize(
     ("renew", "instances"),
-    [
-        pytest.param(reload, 1, marks=IN_CI),
-        (reload_twice, 1),
-        pytest.param(restart, 2, marks=IN_CI),
-    ],
+    [pytest.param(reload, 1, marks=IN_CI), (reload_twice, 1), pytest.param(restart, 2, marks=IN_CI)],
 )
 def test_restart_by_generations_or_instances_fails_no_request(deployment, note, scale, renew, instances):
     times = scale(10, 2)

@@ -1,5 +1,8 @@
-"""Run `latchkey` in this process: with the parts of a test's application, or with settings alone."""
+"""Run `latchkey`: with the parts of a test's application, with settings alone, or in a process of its own."""
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from flask import Flask
 from auth.commands import main
 from auth.context import EXTENSION
 from tests.conftest import clear_settings
+from tests.support.processes import CHECKOUT
 
 
 def run_command(app: Flask, *arguments: str, **options: Any) -> Result:
@@ -25,3 +29,19 @@ def run_with_settings(environment: dict[str, str], *arguments: str, **options: A
         result = CliRunner().invoke(main, list(arguments), env=environment, **options)
     structlog.configure(**log)
     return result
+
+
+def start_process(environment: dict[str, str], *arguments: object, **options: Any) -> subprocess.Popen[str]:
+    """Start one command line in a process, without a terminal; `options` go to `Popen`."""
+    own = {"PATH": os.environ["PATH"], "HOME": "/", **environment}
+    command = [sys.executable, "-m", "auth.commands", *map(str, arguments)]
+    pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, env=own, text=True, **{"cwd": CHECKOUT, **pipes, **options})
+
+
+def run_process(
+    environment: dict[str, str], *arguments: object, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    process = start_process(environment, *arguments, **options)
+    stdout, stderr = process.communicate(timeout=300)
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)

@@ -1,4 +1,4 @@
-"""Mixed load for half an hour: memory, threads, descriptors and connections stay constant."""
+"""Memory, threads, descriptors and connections: of an idle service, and under mixed load for half an hour."""
 
 import os
 import statistics
@@ -7,11 +7,30 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from bench.memory import proportional_mebibytes
 from tests.support.processes import PATIENT_GUNICORN, Service, children_of, wait_until
 
 MIB = 2**20
+# With the packages of the tests, some of which structlog loads too. `make bench` measures without them.
+DELIVERY_LIMIT, SERVICE_LIMIT = 45, 185
 # The memory that a worker may gain: bounded caches fill up to it, a leak exceeds it.
 MORE_MEMORY = 24 * MIB
+
+
+@pytest.mark.selection
+def test_idle_service_and_its_delivery_process_stay_within_their_limits(new_state_dir, note):
+    with Service(new_state_dir) as service:
+        for _ in range(100):
+            service.get("/settings")
+        # The delivery process has polled the outbox and cleaned up by then.
+        time.sleep(5)
+        (delivery,) = map(proportional_mebibytes, wait_until(service.delivery_processes))
+        size = proportional_mebibytes(service.process.pid)
+    note("memory of an idle service", 1, f"delivery process {delivery:.0f} MiB, all {size:.0f} MiB (PSS)")
+    assert delivery <= DELIVERY_LIMIT
+    assert size <= SERVICE_LIMIT
 
 
 def sample(service: Service, deployment: Any) -> dict[str, float]:
