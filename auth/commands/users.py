@@ -117,7 +117,7 @@ def export(file: Path, plaintext: bool, as_json: bool) -> None:
         everybody = {"email": None, "role": None, "q": None, "is_anonymous": False, "most": None}
         total = database.one("count_users", **everybody).total
         with progress_of("Exporting", total) as progress:
-            lines = exporting.lines(database, open_parts(), progress)
+            lines = records.export(database, open_parts(), progress)
             try:
                 with files.replacing(file) as draft:
                     if plaintext:

@@ -76,12 +76,11 @@ def signed_headers(id: str, body: str, secrets: Sequence[str]) -> dict[str, str]
 
 def _retry_after(value: str | None) -> float | None:
     """Read a Retry-After header: seconds, or a date (RFC 9110, section 10.2.3)."""
-    if value is None:
-        return None
-    if value.isascii() and value.isdigit() and len(value) < 10:
-        return min(float(value), _LONGEST_PAUSE)
     try:
-        seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
+        if value and value.isascii() and value.isdigit():
+            seconds = float(value)
+        else:
+            seconds = (parsedate_to_datetime(value or "") - datetime.now(UTC)).total_seconds()
     except (ValueError, TypeError):
         return None
     return min(max(seconds, 0), _LONGEST_PAUSE)

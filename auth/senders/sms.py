@@ -26,7 +26,12 @@ class TwilioSender(Sender):
         response = http.post(self._url, body, headers, self._credentials, timeout=self._timeout)
         # The response repeats the text with the code, so only some members are kept.
         names = ("sid", "status") if response.is_success else ("code", "message")
-        members = _json_object(response.body)
+        try:
+            members = json.loads(response.body)
+        except (ValueError, RecursionError):
+            members = None
+        if not isinstance(members, dict):
+            members = {}
         explanation = one_line(" ".join(str(members.get(name, "")) for name in names), message.code)
         if response.is_success:
             return one_line(f"{response.status} {explanation}")
@@ -55,11 +60,3 @@ def _failure(response: http.Response, explanation: str = "") -> Refused | TryLat
     if response.status in _REFUSALS:
         return Refused(reason)
     return TryLater(reason, seconds=response.seconds, is_down=True)
-
-
-def _json_object(body: bytes) -> dict[str, object]:
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

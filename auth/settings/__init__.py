@@ -14,15 +14,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 from environs import Env, EnvValidationError
 from limits import RateLimitItem
 from marshmallow.validate import Length, NoneOf, OneOf, Regexp
 
 from auth.net.networks import is_loopback
-from auth.settings import brand, env_file, kept_secrets, relying_party, state
+from auth.settings import brand, kept_secrets, relying_party, state
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
-from auth.settings.values import checks, contradictions, kinds, targets
+from auth.settings.values import checks, kinds, targets
 from auth.tokens.access_tokens import SECOND_STEP
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
@@ -61,20 +62,20 @@ class Settings:
     key_files: Mapping[str, Path]
     # `environment` or the path of the file, by the name of the variable.
     origins: Mapping[str, str] = dataclasses.field(compare=False)
-    database_url: str = kinds.shown_as(kinds.database, kinds.text("", checks.optional(checks.postgres_url)))
+    database_url: str = kinds.shown_as(kinds.database, kinds.text("", checks.postgres_url))
     port: int = kinds.number(8000, 1, 65_535)
     bind: str = kinds.text("127.0.0.1")
     workers: int = kinds.number(_cores(), 1, 256)
     state_dir: Path = kinds.text("var")
-    base_url: str = kinds.text("", checks.optional(checks.public_url))
-    site_url: str = kinds.text("", checks.optional(checks.site_url))
+    base_url: str = kinds.text("", checks.public_url)
+    site_url: str = kinds.text("", checks.site_url)
     redirect_allow_list: tuple[str, ...] = kinds.list_of((), checks.redirect_pattern)
     # All values are accepted. One may end in @ and the time from which it is used; otherwise the first is
     # used.
     secret_key: tuple[str, ...] = kinds.secret(kinds.list_of((), checks.timed_secret, may_be_empty=False))
     service_role_key: tuple[str, ...] = kinds.secret(kinds.list_of((), checks.secret, may_be_empty=False))
     service_role_jwt: bool = kinds.flag(False)
-    jwt_keys: str = kinds.secret(kinds.text("", checks.optional(checks.jwk_set)))
+    jwt_keys: str = kinds.secret(kinds.text("", checks.jwk_set))
     jwt_secret: str | None = kinds.secret(kinds.text(None, checks.jwt_secret))
     key_overlap: int = kinds.number(86_400, 60, 2_592_000)
     backup_recipients: tuple[str, ...] = kinds.list_of((), checks.backup_recipient)
@@ -93,7 +94,7 @@ class Settings:
     anonymous_enabled: bool = kinds.flag(False)
     manual_linking: bool = kinds.flag(True)
     passkeys_enabled: bool = kinds.flag(True)
-    webauthn_rp_id: str = kinds.text("", checks.optional(relying_party.rp_id))
+    webauthn_rp_id: str = kinds.text("", relying_party.rp_id)
     webauthn_origins: tuple[str, ...] = kinds.list_of((), relying_party.origin, may_be_empty=False)
     email_enabled: bool = kinds.flag(True)
     phone_enabled: bool = kinds.flag(True)
@@ -215,7 +216,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
 
     Raises `SettingsError`.
     """
-    if lines := env_file.problems(Path(dotenv)):
+    if lines := _malformed_lines(Path(dotenv)):
         raise SettingsError("\n".join(lines))
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
@@ -251,13 +252,30 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     values["verify_on_get"] = values["verify_on_get"] or ("programs" if is_local else "never")
     if values["webhook_private_networks"] is None:
         values["webhook_private_networks"] = is_local and is_loopback(values["bind"])
-    _refuse(contradictions.lines(values, is_local) or kept_secrets.add(values, missing_secrets), values)
+    _refuse(checks.contradictions(values, is_local) or kept_secrets.add(values, missing_secrets), values)
     return Settings(**values)
 
 
 def _refuse(lines: list[str], values: Mapping[str, Any]) -> None:
     if lines:
         raise SettingsError("\n".join([*lines, *values["warnings"]]))
+
+
+def _malformed_lines(path: Path) -> list[str]:
+    """Return what is wrong with `.env`, without values: python-dotenv skips malformed lines."""
+    name = path.resolve()
+    try:
+        with path.open(encoding="utf-8") as file:
+            lines = list(parse_stream(file))
+    except FileNotFoundError:
+        return []
+    except UnicodeDecodeError:
+        return [f"{name}: Must be text in UTF-8."]
+    except OSError as error:
+        return [f"{name}: Cannot be read: {error.strerror}."]
+    # Comments have neither a name nor a value.
+    malformed = [line for line in lines if line.error or (line.key is not None and line.value is None)]
+    return [f"{name}: Line {line.original.line} must be NAME=value." for line in malformed]
 
 
 def _problems(env: Env) -> dict[str, str]:
@@ -272,15 +290,12 @@ def _problems(env: Env) -> dict[str, str]:
 
 def _empty(environment: Mapping[str, str | None]) -> list[str]:
     """Return the names of variables that are empty and must not be."""
-    may_be = {
-        name_of(field.name) for field in dataclasses.fields(Settings) if field.metadata.get("may_be_empty")
-    }
+    fields = dataclasses.fields(Settings)
+    full = {name_of(field.name) for field in fields if not field.metadata.get("may_be_empty", True)}
     return [
         name
         for name, value in environment.items()
-        if value is not None
-        and not value.strip()
-        and (name in set(names()) - may_be or name.startswith(PROVIDER_PREFIX))
+        if value is not None and not value.strip() and (name in full or name.startswith(PROVIDER_PREFIX))
     ]
 
 

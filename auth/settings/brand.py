@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import structlog
 
 from auth.settings.values import targets
+from auth.settings.values.checks import matching
 
 DEFAULT_COLOR = "#2f5bd7"
 # In auth/static/page.css, contrast is lower around the cards and under the pointer than on the cards.
 _LIGHT, _DARK = "#f0f2f5", "#20232a"
 _CONTRAST = 4.5
-_COLOR = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE)
 LOGO_TYPES = {
     ".svg": "image/svg+xml",
     ".png": "image/png",
@@ -43,9 +43,7 @@ def palette(color: str) -> Palette:
     return Palette(color, on_accent, _readable(color, _LIGHT, "#000000"), _readable(color, _DARK, "#ffffff"))
 
 
-def check_color(value: str) -> None:
-    if not _COLOR.fullmatch(value):
-        raise ValueError("must be a colour such as #2f5bd7")
+check_color = matching("#[0-9a-fA-F]{6}", "must be a colour such as #2f5bd7")
 
 
 def check_name(value: str) -> None:
@@ -117,9 +115,7 @@ def _contrast(one: str, other: str) -> float:
 
 
 def _luminance(color: str) -> float:
-    red, green, blue = (_linear(channel / 255) for channel in _channels(color))
+    shares = (channel / 255 for channel in _channels(color))
+    linear = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
+    red, green, blue = linear
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _linear(channel: float) -> float:
-    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4

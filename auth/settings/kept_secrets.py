@@ -50,9 +50,17 @@ def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any],
     found: dict[str, Any] = {}
     problems = []
     for name, path in files.items():
-        text, problem = _checked(path, check_of(name, must_sign=must_sign))
+        text = ""
+        try:
+            text = path.read_text().strip()
+            check_of(name, must_sign=must_sign)(text)
+        except OSError as error:
+            problems.append(f"{path}: Cannot be read: {error.strerror}.")
+        except UnicodeDecodeError:
+            problems.append(f"{path}: Must be text.")
+        except ValueError as error:
+            problems.append(f"{path}: {checks.sentence(error)}")
         found[name] = text if name == "jwt_keys" else tuple(text.split(","))
-        problems += [f"{path}: {problem}"] if problem else []
     return found, problems
 
 
@@ -67,17 +75,3 @@ def check_of(name: str, *, must_sign: bool) -> checks.Check:
         return checks.signing_jwk_set if must_sign else checks.jwk_set
     check = checks.timed_secret if name == "secret_key" else checks.secret
     return lambda text: [check(secret) for secret in text.split(",")]
-
-
-def _checked(path: Path, check: checks.Check) -> tuple[str, str]:
-    """Return the content of a file and what is wrong with it."""
-    try:
-        text = path.read_text().strip()
-        check(text)
-    except OSError as error:
-        return "", f"Cannot be read: {error.strerror}."
-    except UnicodeDecodeError:
-        return "", "Must be text."
-    except ValueError as error:
-        return "", checks.sentence(error)
-    return text, ""

@@ -8,7 +8,7 @@ class Preset:
     """OpenID Connect by discovery with an `issuer`, else OAuth 2 with a userinfo URL."""
 
     documentation: str
-    scopes: str
+    scopes: str = "openid email profile"
     issuer: str = ""
     other_issuers: tuple[str, ...] = ()  # further values of `iss` in its id_tokens
     authorize_url: str = ""
@@ -31,9 +31,7 @@ class Preset:
     auth_method: str = "client_secret_basic"
 
 
-GENERIC = Preset(
-    documentation="https://openid.net/specs/openid-connect-core-1_0.html", scopes="openid email profile"
-)
+GENERIC = Preset(documentation="https://openid.net/specs/openid-connect-core-1_0.html")
 
 PRESETS = {
     "apple": Preset(
@@ -47,7 +45,6 @@ PRESETS = {
     "azure": Preset(
         documentation="https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc",
         issuer="https://login.microsoftonline.com/common/v2.0",
-        scopes="openid email profile",
         # Tenants can set any email. This optional claim is true if the tenant has proved the domain.
         email_verified="xms_edov",
         auth_method="client_secret_post",
@@ -102,13 +99,11 @@ PRESETS = {
     "gitlab": Preset(
         documentation="https://docs.gitlab.com/integration/openid_connect_provider/",
         issuer="https://gitlab.com",
-        scopes="openid email profile",
     ),
     "google": Preset(
         documentation="https://developers.google.com/identity/openid-connect/openid-connect",
         issuer="https://accounts.google.com",
         other_issuers=("accounts.google.com",),
-        scopes="openid email profile",
         link_by_email=True,
     ),
     "linkedin": Preset(
@@ -117,14 +112,12 @@ PRESETS = {
         authorize_url="https://www.linkedin.com/oauth/v2/authorization",
         token_url="https://www.linkedin.com/oauth/v2/accessToken",
         userinfo_url="https://api.linkedin.com/v2/userinfo",
-        scopes="openid email profile",
         has_pkce=False,
         auth_method="client_secret_post",
     ),
     "slack": Preset(
         documentation="https://docs.slack.dev/authentication/sign-in-with-slack/",
         issuer="https://slack.com",
-        scopes="openid email profile",
         auth_method="client_secret_post",
     ),
     "spotify": Preset(

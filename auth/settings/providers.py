@@ -12,7 +12,7 @@ from marshmallow.validate import Length
 from auth.net.networks import is_loopback
 from auth.settings.presets import PRESETS
 from auth.settings.values import kinds, targets
-from auth.settings.values.checks import flag, optional, validator
+from auth.settings.values.checks import Check, flag, validator
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
 SUFFIXES = (
@@ -58,45 +58,27 @@ def read_providers(env: Env, environment: Mapping[str, str | None]) -> dict[str,
 
 def _read_provider(env: Env, name: str) -> ProviderSettings:
     prefix = f"{PROVIDER_PREFIX}{name}_"
-    addresses = ("ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL")
-    urls = {
-        suffix.lower(): env.str(prefix + suffix, "", validate=validator(optional(_url))) or ""
-        for suffix in addresses
+    texts = {
+        suffix.lower(): env.str(prefix + suffix, "", validate=validator(*checks)) or ""
+        for suffix, checks in _TEXTS.items()
     }
     if name.lower() in ("email", "phone"):
         problem = "a provider can't be called email or phone: these are the identities of addresses"
         env.str(f"{prefix}CLIENT_ID", validate=_refusal(problem))
-    is_known = (
-        name.lower() in PRESETS
-        or urls["issuer"]
-        or (urls["authorize_url"] and urls["token_url"] and urls["userinfo_url"])
-    )
-    needs = (
-        validator(_client_ids)
-        if is_known
-        else _refusal(
-            "this provider is not built in: set its _ISSUER,"
-            " or its _AUTHORIZE_URL, _TOKEN_URL and _USERINFO_URL"
-        )
-    )
+    is_known = name.lower() in PRESETS or texts["issuer"]
+    if is_known or all(texts[url] for url in ("authorize_url", "token_url", "userinfo_url")):
+        needs = validator(_client_ids)
+    else:
+        urls = "its _ISSUER, or its _AUTHORIZE_URL, _TOKEN_URL and _USERINFO_URL"
+        needs = _refusal(f"this provider is not built in: set {urls}")
     client_ids: list[str] = env.list(f"{prefix}CLIENT_ID", validate=needs) or []
     signing = [f"{prefix}{suffix}" for suffix in ("TEAM_ID", "KEY_ID", "PRIVATE_KEY")]
     is_signing = any(env.str(variable, "") for variable in signing)
     for variable in signing if is_signing else ():
         env.str(variable, validate=Length(min=1, error=f"Set all of {', '.join(signing)}, or none."))
-    return ProviderSettings(
-        client_ids=tuple(client_ids),
-        client_secret=env.str(f"{prefix}CLIENT_SECRET", "") or "",
-        scopes=env.str(f"{prefix}SCOPES", "") or "",
-        title=env.str(f"{prefix}TITLE", "", validate=validator(optional(_title))) or "",
-        link_by_email=flag(env, f"{prefix}LINK_BY_EMAIL", None),
-        team_id=env.str(f"{prefix}TEAM_ID", "") or "",
-        key_id=env.str(f"{prefix}KEY_ID", "") or "",
-        private_key=(
-            env.str(f"{prefix}PRIVATE_KEY", "", validate=validator(optional(_ec_key))) or ""
-        ).replace("\\n", "\n"),
-        **urls,
-    )
+    texts["private_key"] = texts["private_key"].replace("\\n", "\n")
+    link_by_email = flag(env, f"{prefix}LINK_BY_EMAIL", None)
+    return ProviderSettings(client_ids=tuple(client_ids), link_by_email=link_by_email, **texts)
 
 
 def _refusal(problem: str) -> Callable[[object], None]:
@@ -128,3 +110,11 @@ def _url(value: str) -> None:
     parts = targets.split_http_url(value, problem)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise ValueError(problem)
+
+
+# The check of each variable that is a text.
+_TEXTS: Mapping[str, tuple[Check, ...]] = {
+    **dict.fromkeys(("ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"), (_url,)),
+    **dict.fromkeys(("CLIENT_SECRET", "SCOPES", "TEAM_ID", "KEY_ID"), ()),
+    **{"TITLE": (_title,), "PRIVATE_KEY": (_ec_key,)},
+}

@@ -6,16 +6,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from auth.net import networks
+from auth.settings.values.checks import matching
 
-_DOMAIN = re.compile(r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+_DOMAIN = r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
 _WEB = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+)(:[0-9]{1,5})?")
 # An Android application is named by the hash of its signing key.
 _ANDROID = re.compile(r"android:apk-key-hash:[A-Za-z0-9_-]{43}")
 
 
-def rp_id(value: str) -> None:
-    if not _DOMAIN.fullmatch(value):
-        raise ValueError("must be a domain in lower case such as example.com, without scheme and port")
+rp_id = matching(_DOMAIN, "must be a domain in lower case such as example.com, without scheme and port")
 
 
 def origin(value: str) -> None:
@@ -37,17 +36,14 @@ def defaults(values: Mapping[str, Any]) -> dict[str, Any]:
 def notice(settings: Any) -> str | None:
     """Return a line if the application's pages cannot use passkeys."""
     host, rp = _host(settings.site_url), settings.webauthn_rp_id
-    is_domain = _DOMAIN.fullmatch(rp)
+    is_domain = re.fullmatch(_DOMAIN, rp)
     if not settings.passkeys_enabled or (is_domain and f".{host}".endswith(f".{rp}")):
         return None
-    reason = (
-        f"{host}, the host of AUTH_SITE_URL, is neither {rp} nor under it"
-        if is_domain
-        else f"{rp} is not a domain"
+    reason = f"{host}, the host of AUTH_SITE_URL, is neither {rp} nor under it"
+    problem = (
+        f"AUTH_WEBAUTHN_RP_ID: Passkeys cannot be used: {reason if is_domain else f'{rp} is not a domain'}."
     )
-    return (
-        f"AUTH_WEBAUTHN_RP_ID: Passkeys cannot be used: {reason}. It cannot change once users have passkeys."
-    )
+    return f"{problem} It cannot change once users have passkeys."
 
 
 def _host(url: str) -> str:

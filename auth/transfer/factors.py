@@ -39,16 +39,16 @@ class Factor(AdminInput):
     @validates_schema
     def has_its_secret_or_key(self, data: dict[str, Any], **_kwargs: Any) -> None:
         is_app = data["factor_type"] == "totp"
-        for name in ("secret",) if is_app else ("rp_id", *_CREDENTIAL):
-            if name not in data:
+        for name in ("secret", "rp_id", *_CREDENTIAL):
+            is_needed = is_app == (name == "secret")
+            if is_needed and name not in data:
                 raise ValidationError("is required", name)
-        for name in ("rp_id", *_CREDENTIAL) if is_app else ("secret",):
-            if name in data:
+            if name in data and not is_needed:
                 raise ValidationError(f"must not be given for a {data['factor_type']}", name)
-        if is_app and not totp.is_usable(data["secret"]):
-            raise ValidationError("must be base32 of at least 112 bits", "secret")
         if not is_app:
             _check_credential(data)
+        elif not totp.is_usable(data["secret"]):
+            raise ValidationError("must be base32 of at least 112 bits", "secret")
 
 
 def _check_credential(data: dict[str, Any]) -> None:
@@ -101,12 +101,9 @@ def row(factor: dict[str, Any], user_id: str, parts: Latchkey) -> dict[str, Any]
 
 def keys(made: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the values that must be unique among a user's factors."""
-    names = (
-        ("id", "credential_id")
-        if made["factor_type"] == "passkey"
-        else ("id", "credential_id", "friendly_name")
-    )
-    return ((name, made[name]) for name in names if made.get(name))
+    for name in ("id", "credential_id", "friendly_name"):
+        if made.get(name) and (name != "friendly_name" or made["factor_type"] != "passkey"):
+            yield name, made[name]
 
 
 def _hex(data: bytes) -> str:

@@ -27,6 +27,7 @@ _PROVIDERS = {
     "linkedin-openid-connect": "linkedin",
     "slack_oidc": "slack",
 }
+_TIMES = ("created_at", "last_sign_in_at")
 _NOT_EXTERNAL = {"auth0", "email", "sms", "password", "phone"}
 _HAS_ZONE = re.compile(r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)$")
 
@@ -37,10 +38,7 @@ class NotAUser(ValueError):
 
 def detect(user: User) -> str:
     """Return the name of the product that wrote an entry, or `latchkey`."""
-    for product, is_its in _MARKS.items():
-        if is_its(user):
-            return product
-    return "latchkey"
+    return next((product for product, is_its in _MARKS.items() if is_its(user)), "latchkey")
 
 
 def auth0(user: User, _hash_config: Mapping[str, str]) -> Record:
@@ -81,10 +79,7 @@ def firebase(user: User, hash_config: Mapping[str, str]) -> Record:
         "phone_verified": bool(user.get("phoneNumber")),
         "password_hash": value and legacy.from_firebase(value, user.get("salt", ""), hash_config),
         "user_metadata": _named({}, user.get("displayName"), user.get("photoUrl")),
-        "app_metadata": {
-            **json.loads(user.get("customAttributes") or "{}"),
-            "firebase_id": user["localId"],
-        },
+        "app_metadata": json.loads(user.get("customAttributes") or "{}") | {"firebase_id": user["localId"]},
         "banned_until": FOREVER if user.get("disabled") else None,
         "created_at": _moment(user.get("createdAt")),
         "last_sign_in_at": _moment(user.get("lastSignedInAt") or user.get("lastLoginAt")),
@@ -99,31 +94,24 @@ def firebase(user: User, hash_config: Mapping[str, str]) -> Record:
 def supabase(user: User, _hash_config: Mapping[str, str]) -> Record:
     if user.get("deleted_at"):
         raise NotAUser("was deleted in Supabase")
-    phone = user.get("phone")
-    email_confirmed_at = _moment(user.get("email_confirmed_at"))
-    phone_confirmed_at = _moment(user.get("phone_confirmed_at"))
-    app_metadata = dict(user.get("raw_app_meta_data") or {})
-    for name in ("provider", "providers"):
-        app_metadata.pop(name, None)
-    return {
+    phone, app_metadata = user.get("phone"), user.get("raw_app_meta_data") or {}
+    same = ("email_confirmed_at", "phone_confirmed_at", "banned_until", "invited_at", *_TIMES)
+    moments = {name: _moment(user.get(name)) for name in same}
+    return moments | {
         "id": user["id"],
         "email": user.get("email") or None,
-        "email_verified": email_confirmed_at is not None,
-        "email_confirmed_at": email_confirmed_at,
+        "email_verified": moments["email_confirmed_at"] is not None,
         "phone": f"+{phone.lstrip('+')}" if phone else None,
-        "phone_verified": phone_confirmed_at is not None,
-        "phone_confirmed_at": phone_confirmed_at,
+        "phone_verified": moments["phone_confirmed_at"] is not None,
         "password_hash": user.get("encrypted_password") or None,
         "role": user.get("role") or None,
         "user_metadata": user.get("raw_user_meta_data") or {},
-        "app_metadata": app_metadata,
-        "banned_until": _moment(user.get("banned_until")),
-        "invited_at": _moment(user.get("invited_at")),
-        "created_at": _moment(user.get("created_at")),
-        "last_sign_in_at": _moment(user.get("last_sign_in_at")),
+        "app_metadata": {
+            name: value for name, value in app_metadata.items() if name not in ("provider", "providers")
+        },
         "identities": [
             _identity(each["provider"], _supabase_subject(each), each.get("identity_data"))
-            | {name: _moment(each.get(name)) for name in ("created_at", "last_sign_in_at")}
+            | {name: _moment(each.get(name)) for name in _TIMES}
             for each in user.get("identities") or []
             if each["provider"] not in _NOT_EXTERNAL
         ],
@@ -140,10 +128,8 @@ def keycloak(user: User, _hash_config: Mapping[str, str]) -> Record:
     if user.get("serviceAccountClientId"):
         raise NotAUser("is a service account")
     hashes = [each for each in user.get("credentials", []) if each["type"] == "password"]
-    attributes = {
-        name: values[0] if len(values) == 1 else values
-        for name, values in (user.get("attributes") or {}).items()
-    }
+    given = (user.get("attributes") or {}).items()
+    attributes = {name: values[0] if len(values) == 1 else values for name, values in given}
     name = " ".join(filter(None, [user.get("firstName"), user.get("lastName")]))
     is_named = user.get("username") and user["username"] != (user.get("email") or "").lower()
     username = {"username": user["username"]} if is_named else {}
@@ -196,12 +182,8 @@ def wordpress(user: User, _hash_config: Mapping[str, str]) -> Record:
     }
 
 
-def latchkey(user: User, _hash_config: Mapping[str, str]) -> Record:
-    return dict(user)
-
-
 PRODUCTS: Mapping[str, Callable[[User, Mapping[str, str]], Record]] = {
-    "latchkey": latchkey,
+    "latchkey": lambda user, _hash_config: dict(user),
     "auth0": auth0,
     "firebase": firebase,
     "supabase": supabase,

@@ -1,7 +1,6 @@
 """Reads users from JSON lines, JSON documents and CSV, without checking their content."""
 
 import csv
-import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -10,26 +9,9 @@ from pathlib import Path
 from typing import Any
 
 _FLAGS = {"email_verified", "phone_verified", "email_proved", "phone_proved", "blocked"}
-_OBJECTS = {
-    "user_metadata",
-    "app_metadata",
-    "identities",
-    "factors",
-    "raw_user_meta_data",
-    "raw_app_meta_data",
-}
-_TRUTH = {
-    "true": True,
-    "t": True,
-    "1": True,
-    "yes": True,
-    "false": False,
-    "f": False,
-    "0": False,
-    "no": False,
-}
-
-
+_OBJECTS = {"identities", "factors"}
+_OBJECTS |= {"user_metadata", "app_metadata", "raw_user_meta_data", "raw_app_meta_data"}
+_TRUTH = dict.fromkeys(("true", "t", "1", "yes"), True) | dict.fromkeys(("false", "f", "0", "no"), False)
 # A CSV without any of these columns has no users.
 _ADDRESSES = {"email", "phone", "identities", "factors", "user_email"}
 
@@ -101,15 +83,12 @@ def _of_lines(path: Path) -> Iterator[Entry]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            if text.strip():
-                yield _parsed(f"line {number}", text)
-
-
-def _parsed(place: str, text: bytes) -> Entry:
-    try:
-        return _entry(place, json.loads(text))
-    except (ValueError, RecursionError) as error:
-        return Entry(place, problem=f"is not JSON: {error}")
+            if not text.strip():
+                continue
+            try:
+                yield _entry(f"line {number}", json.loads(text))
+            except (ValueError, RecursionError) as error:
+                yield Entry(f"line {number}", problem=f"is not JSON: {error}")
 
 
 def _entry(place: str, value: Any) -> Entry:
@@ -123,15 +102,15 @@ def _of_csv(path: Path) -> Iterator[Entry]:
     # Bytes that are not UTF-8 become surrogates, and their row is refused.
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         rows = csv.DictReader(file, strict=True)
-        for _ in itertools.count():
+        while True:
             try:
                 row = next(rows)
             except StopIteration:
                 return
             except csv.Error as error:
                 yield Entry(f"line {rows.line_num}", problem=f"is not CSV: {error}")
-                continue
-            yield _csv_entry(f"line {rows.line_num}", row)
+            else:
+                yield _csv_entry(f"line {rows.line_num}", row)
 
 
 def _csv_entry(place: str, row: dict[Any, Any]) -> Entry:

@@ -1,8 +1,9 @@
 """A user as a line of JSON: what `users export` writes and `users import` reads (docs/moving-in.md)."""
 
+import json
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +16,9 @@ from auth.passwords import legacy
 from auth.transfer import factors
 from auth.web import fields
 from auth.web.schemas import AdminInput
+from sql import Database
 
+_PAGE = 1000
 _ADDRESSES = ("email", "phone")
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 # marshmallow's messages, reworded to follow the name of a field.
@@ -69,6 +72,23 @@ class _Record(AdminInput):
 
 
 _RECORD = _Record()
+
+
+def export(database: Database, parts: Latchkey, count: Callable[[int], object]) -> Iterator[bytes]:
+    """Yield the lines of all users in pages. `count` is called with how many. Raises `CannotOpen`."""
+    after = None
+    while rows := database.all("export_users", after=after, page_size=_PAGE):
+        yield "".join(f"{_exported(row, parts)}\n" for row in rows).encode()
+        count(len(rows))
+        after = rows[-1].id
+
+
+def _exported(row: Any, parts: Latchkey) -> str:
+    if row.factors is None:
+        return row.record
+    # Postgres has written the rest as JSON.
+    exported = [factors.exported(factor, parts) for factor in json.loads(row.factors)]
+    return f'{row.record[:-1]}, "factors": {json.dumps(exported)}}}'
 
 
 def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from auth.backups import age
 from auth.commands.common import failures
 from auth.files import replacing
-from auth.transfer import exporting
+from auth.transfer import records
 from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.users import PASSWORD, sign_in
@@ -43,7 +43,7 @@ def test_export_is_a_line_of_json_for_each_user(export, alice, bob, database):
 def test_only_the_owner_can_read_the_whole_export_which_leaves_out_anonymous_users(
     export, database, monkeypatch
 ):
-    monkeypatch.setattr(exporting, "_PAGE", 7)
+    monkeypatch.setattr(records, "_PAGE", 7)
     database.run("INSERT INTO users (made_by) VALUES ('anonymous')")
     database.run(
         "INSERT INTO users (email, made_by) SELECT 'u' || number || '@example.com', 'administrator' FROM generate_series(1, 50) AS number"

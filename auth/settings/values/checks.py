@@ -1,7 +1,8 @@
 """Checks of settings. Each raises `ValueError`, whose message does not quote the value."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import limits
@@ -16,6 +17,10 @@ from auth.settings.values import targets
 from auth.tokens import keys, signing_keys
 
 Check = Callable[[str], object]
+_NEEDED_BY_SMS_PROVIDER = {
+    "twilio": ("twilio_account_sid", "twilio_auth_token", "twilio_from"),
+    "webhook": ("sms_webhook_url", "sms_webhook_secret"),
+}
 # At least eight letters, so that random secrets do not contain them by chance.
 _PLACEHOLDER = re.compile(
     r"change.?me|replace.?(me|this)|your.?(secret|own)|super.?secret|placeholder", re.IGNORECASE
@@ -40,8 +45,23 @@ def sentence(error: Exception) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def optional(check: Check) -> Check:
-    return lambda value: check(value) if value else None
+def matching(pattern: str, problem: str) -> Check:
+    def check(value: str) -> None:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(problem)
+
+    return check
+
+
+# Flask-CORS would take a pattern for an unanchored regular expression.
+origin = matching(
+    r"\*|[a-z][a-z0-9+.-]*://[a-z0-9.-]+(:[0-9]+)?", "must be * or origins such as https://app.example.com"
+)
+rate_limit_storage = matching(
+    r"postgresql|memory://|rediss?://.+", "must be postgresql, memory:// or redis://…"
+)
+country_prefix = matching(r"\+[1-9][0-9]{0,6}", "must be prefixes of phone numbers such as +1,+49")
+twilio_id = matching(r"[A-Za-z0-9]+", "must be an id of letters and digits")
 
 
 def flag(env: Env, name: str, default: bool | None) -> bool | None:
@@ -128,12 +148,6 @@ def redirect_pattern(value: str) -> None:
         raise ValueError(f"must be URLs or patterns: {error}") from None
 
 
-def origin(value: str) -> None:
-    # Flask-CORS would take a pattern for an unanchored regular expression.
-    if value != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[a-z0-9.-]+(:[0-9]+)?", value):
-        raise ValueError("must be * or origins such as https://app.example.com")
-
-
 def jwk_set(value: str) -> None:
     try:
         signing_keys.parse_jwk_set(value)
@@ -159,28 +173,19 @@ def address(value: str) -> None:
         raise ValueError("must be a host and a port, such as 127.0.0.1:9100")
 
 
-def rate_limits(value: str) -> None:
-    if not _count_limits(value):
-        raise ValueError("must be rate limits such as 1 per minute; 5 per hour")
+def rate_limits(value: str, problem: str = "must be rate limits such as 1 per minute; 5 per hour") -> int:
+    """Return the number of limits."""
+    with suppress(ValueError):
+        parsed = limits.parse_many(value)
+        if all(limit.amount > 0 for limit in parsed):
+            return len(parsed)
+    raise ValueError(problem)
 
 
 def rate_limit(value: str) -> None:
-    if _count_limits(value) != 1:
-        raise ValueError("must be a rate limit such as 30 per 5 minutes")
-
-
-def _count_limits(value: str) -> int:
-    """Return 0 if one of the limits is wrong."""
-    try:
-        parsed = limits.parse_many(value)
-    except ValueError:
-        return 0
-    return len(parsed) if all(limit.amount > 0 for limit in parsed) else 0
-
-
-def rate_limit_storage(value: str) -> None:
-    if not re.fullmatch(r"postgresql|memory://|rediss?://.+", value):
-        raise ValueError("must be postgresql, memory:// or redis://…")
+    problem = "must be a rate limit such as 30 per 5 minutes"
+    if rate_limits(value, problem) > 1:
+        raise ValueError(problem)
 
 
 def smtp_url(value: str) -> None:
@@ -188,11 +193,27 @@ def smtp_url(value: str) -> None:
         targets.smtp_server(value)
 
 
-def country_prefix(value: str) -> None:
-    if not re.fullmatch(r"\+[1-9][0-9]{0,6}", value):
-        raise ValueError("must be prefixes of phone numbers such as +1,+49")
-
-
-def twilio_id(value: str) -> None:
-    if not re.fullmatch(r"[A-Za-z0-9]+", value):
-        raise ValueError("must be an id of letters and digits")
+def contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
+    """Return a line for each setting that is valid on its own, but not with the others."""
+    provider = values["sms_provider"]
+    found = [
+        f"AUTH_{field.upper()}: Must be set where AUTH_SMS_PROVIDER is {provider}."
+        for field in _NEEDED_BY_SMS_PROVIDER.get(provider, ())
+        if not values[field]
+    ]
+    if values["jwt_keys"] and not values["jwt_secret"]:
+        try:
+            signing_jwk_set(values["jwt_keys"])
+        except ValueError as error:
+            found.append(f"AUTH_JWT_KEYS: {sentence(error)}")
+    if values["mfa_required"] != "none" and not values["mfa_enabled"]:
+        found.append("AUTH_MFA_REQUIRED: Must be none where AUTH_MFA_ENABLED is false.")
+    if values["console"] and not values["pages"]:
+        found.append("AUTH_CONSOLE: Must be false where AUTH_PAGES is false: administrators sign in there.")
+    # The inbox shows every link to the holder of the service role key.
+    if values["dev_inbox"] and not is_local and values["rate_limits_enabled"]:
+        found.append(
+            "AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine, or"
+            " AUTH_RATE_LIMITS_ENABLED=false marks a test environment."
+        )
+    return found

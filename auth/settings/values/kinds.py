@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import limits
@@ -30,16 +31,6 @@ def setting(read: Callable[[Env, str], object], *, may_be_empty: bool = False) -
     return dataclasses.field(metadata={"read": read, "may_be_empty": may_be_empty})
 
 
-def secret(declared: Any) -> Any:
-    """Declare that the console hides the value of a setting."""
-    return dataclasses.field(metadata={**declared.metadata, **SECRET})
-
-
-def secret_url(declared: Any) -> Any:
-    """Declare that the console shows only the host of a URL, because the rest may contain a password."""
-    return shown_as(_place, declared)
-
-
 def shown_as(shows: Callable[[Any], str], declared: Any) -> Any:
     return dataclasses.field(metadata={**declared.metadata, "shows": shows})
 
@@ -63,6 +54,11 @@ def _place(value: str | None) -> str:
     return scheme + separator + re.split("[/?#]", rest.rpartition("@")[2])[0]
 
 
+secret = partial(shown_as, _hidden)
+# The rest of the URL may contain a password.
+secret_url = partial(shown_as, _place)
+
+
 def database(url: str) -> str:
     """Return where a database is, in libpq's words: a host, or the directory of a socket."""
     parts = parse_dsn(url)
@@ -75,10 +71,8 @@ def text(default: str | None, *each: Check) -> Any:
 
 def number(default: int | None, least: int, most: int) -> Any:
     problem = f"Must be a whole number from {least} to {most}."
-    options: dict[str, Any] = {
-        "validate": Range(least, most, error=problem),
-        "error_messages": {"invalid": problem},
-    }
+    check = Range(least, most, error=problem)
+    options: dict[str, Any] = {"validate": check, "error_messages": {"invalid": problem}}
     return setting(lambda env, name: env.int(name, default, **options))
 
 
