@@ -51,28 +51,21 @@ class CannotRender(Exception):
 
 
 class Templates:
-    def __init__(
-        self,
-        base_url: str,
-        site_url: str,
-        folder: Path | None = None,
-        *,
-        brand_name: str | None = None,
-        brand_color: str = brand.DEFAULT_COLOR,
-        brand_logo: str | None = None,
-        provider_titles: Mapping[str, str] | None = None,
-    ) -> None:
-        self._base_url = base_url
-        self._site_url = site_url
-        self._folder = folder
-        self._provider_titles = provider_titles or {}
-        self._brand = {
-            "brand": brand_name or urlsplit(site_url).netloc,
-            "palette": brand.palette(brand_color),
-            "logo": brand.logo_in_mails(brand_logo, base_url),
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        site = urlsplit(settings.site_url)
+        # The variables that are the same in all messages.
+        self._site = {
+            "brand": settings.brand_name,
+            "palette": brand.palette(settings.brand_color),
+            "logo": brand.logo_in_mails(settings.brand_logo, settings.base_url),
+            "site": site.netloc,
+            "site_host": site.hostname,
+            "site_url": settings.site_url,
         }
+        folder = settings.mail_templates
         strings = catalogues.with_own(folder)
-        self._languages = sorted(strings)
+        self.languages = sorted(strings)
         self._strings = {
             f"{language}/{name}": text for language in strings for name, text in strings[language].items()
         }
@@ -92,10 +85,6 @@ class Templates:
         }
 
     @property
-    def languages(self) -> list[str]:
-        return self._languages
-
-    @property
     def kinds(self) -> set[tuple[str, str]]:
         names = {tuple(name.partition("/")[2].split(".")) for name in self._strings}
         return {(channel, kind) for channel, kind, _ in names if kind != "common"}
@@ -103,7 +92,7 @@ class Templates:
     def render(self, row: Any, secrets: Mapping[str, str]) -> Message:
         """Return the message of a row of the outbox, with its link and code. Raises `CannotRender`."""
         variables, code = row.variables, secrets.get("code")
-        language = languages.choose(self._languages, variables.get("locale"), variables.get("languages"))
+        language = languages.choose(self.languages, variables.get("locale"), variables.get("languages"))
         token = secrets.get("token")
         link = self._link(row.kind, token, variables.get("redirect_to")) if token else None
         context = self._context(row, language) | {"link": link, "code": code, "token_hash": token}
@@ -120,8 +109,8 @@ class Templates:
 
     def check(self) -> None:
         """Render each kind in each language, with all variables and with none. Raises `CannotRender`."""
-        full = _SAMPLE | {"redirect_to": self._site_url}
-        for language in self._languages:
+        full = _SAMPLE | {"redirect_to": self._settings.site_url}
+        for language in self.languages:
             for channel, kind in sorted(self.kinds):
                 row = _sample(channel, kind, "user@example.com", full | {"locale": language})
                 self.render(row, _SECRETS)
@@ -140,7 +129,7 @@ class Templates:
         query = {"token": token, "type": _LINK_TYPES.get(kind, kind)}
         if isinstance(redirect_to, str) and redirect_to:
             query["redirect_to"] = redirect_to
-        return f"{self._base_url}/verify?{urlencode(query)}"
+        return f"{self._settings.base_url}/verify?{urlencode(query)}"
 
     def _context(self, row: Any, language: str) -> dict[str, Any]:
         variables = row.variables
@@ -150,13 +139,10 @@ class Templates:
             browser = phrase.render(browser_name=browser, system_name=system)
         expires_at = row.expires_at.astimezone(UTC) if row.expires_at else None
         moment = moments.parsed(variables.get("requested_at"), row.created_at)
-        return self._brand | {
+        return self._site | {
             "channel": row.channel,
             "kind": row.kind,
             "language": language,
-            "site": urlsplit(self._site_url).netloc,
-            "site_host": urlsplit(self._site_url).hostname,
-            "site_url": self._site_url,
             "recipient": row.recipient,
             "valid_until": languages.date_and_time(expires_at, language) if expires_at else None,
             "valid_for": languages.duration(expires_at - row.created_at, language) if expires_at else None,
@@ -165,14 +151,15 @@ class Templates:
             "browser": browser,
             "new_email": masking.masked_email(variables.get("new_email")),
             "new_phone": masking.masked_phone(variables.get("new_phone")),
-            "provider": names.provider(variables.get("provider"), self._provider_titles),
+            "provider": names.provider(variables.get("provider"), self._settings.provider_titles),
             "remaining": variables.get("remaining"),
             "webhook_host": names.host(variables.get("webhook_url")),
         }
 
     def _has_html(self, row: Any, language: str) -> bool:
         # The built-in HTML would contradict the operator's own text.
-        own = self._folder / language / row.kind if self._folder else None
+        folder = self._settings.mail_templates
+        own = folder / language / row.kind if folder else None
         is_text_only = own and own.with_suffix(".txt").exists() and not own.with_suffix(".html").exists()
         return row.channel == "email" and not is_text_only
 
@@ -211,15 +198,7 @@ def load_templates(settings: Settings) -> Templates:
     try:
         if settings.mail_templates and not settings.mail_templates.is_dir():
             raise SettingsError("AUTH_MAIL_TEMPLATES: Must be a folder.")
-        templates = Templates(
-            settings.base_url,
-            settings.site_url,
-            settings.mail_templates,
-            brand_name=settings.brand_name,
-            brand_color=settings.brand_color,
-            brand_logo=settings.brand_logo,
-            provider_titles=settings.provider_titles,
-        )
+        templates = Templates(settings)
         if settings.mail_templates:
             templates.check()
     except (ValueError, OSError, CannotRender) as error:

@@ -53,7 +53,8 @@ class EventSender(Sender):
         if endpoint is None:
             raise Refused("the webhook no longer exists")
         try:
-            secrets = self._secrets(endpoint, recipient)
+            sealed = [bytes(secret) for secret in (endpoint.secret, endpoint.previous_secret) if secret]
+            secrets = [self._sealer.open(secret, recipient) for secret in sealed]
         except CannotOpen as error:
             # Not the webhook's failure, and another process may have the key.
             raise TryLater(f"its secret can't be opened: {error}", is_down=True) from None
@@ -65,28 +66,21 @@ class EventSender(Sender):
             raise TryLater(str(failure)) from failure
         reply = one_line(f"{response.status_line} {response.body.decode(errors='replace')}")
         if response.is_success:
-            self._note_success(endpoint, recipient)
+            # The webhook has received the event, so a failure to record that must not fail the attempt.
+            with contextlib.suppress(psycopg2.Error):
+                if endpoint.is_failing and self._db.run("note_webhook_success", id=recipient):
+                    log.warning("webhook_works_again", webhook_id=recipient)
             return reply
         # 410 Gone is permanent (RFC 9110, section 15.5.11).
         is_gone = response.status == 410
         self._note_failure(recipient, reply, is_gone=is_gone, asked=response.seconds)
         raise Refused(reply) if is_gone else TryLater(reply)
 
-    def _secrets(self, endpoint: Any, webhook_id: str) -> list[str]:
-        sealed = [bytes(secret) for secret in (endpoint.secret, endpoint.previous_secret) if secret]
-        return [self._sealer.open(secret, webhook_id) for secret in sealed]
-
     def _post(self, endpoint: Any, secrets: list[str], message: Message) -> http.Response:
         allows = webhooks.allowed_addresses(endpoint.url, self._private_networks)
         headers = http.signed_headers(message.id, message.text, secrets)
         body = message.text.encode()
         return http.post(endpoint.url, body, headers, timeout=self._timeout, allows=allows)
-
-    def _note_success(self, endpoint: Any, webhook_id: str) -> None:
-        # The webhook has received the event, so a failure to record that must not fail the attempt.
-        with contextlib.suppress(psycopg2.Error):
-            if endpoint.is_failing and self._db.run("note_webhook_success", id=webhook_id):
-                log.warning("webhook_works_again", webhook_id=webhook_id)
 
     def _note_failure(
         self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float | None = None

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from auth.delivery.messages import Templates
 from auth.senders import webhooks
 from auth.text import labels
 from sql import schema
+from tests.delivery.test_mail_templates import TEMPLATES
 
-KINDS = {kind for _channel, kind in Templates("http://localhost", "http://localhost").kinds}
+KINDS = {kind for _channel, kind in TEMPLATES.kinds}
 ROOT = schema.SCHEMA.parent
 _SCHEMA = schema.SCHEMA.read_text()
 
