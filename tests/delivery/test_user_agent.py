@@ -1,149 +1,127 @@
 """The simulated browser of tests/support/user_agent.py behaves like real browsers."""
 
-from typing import Any
-
 import pytest
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
+from tests.support.cases import cases
 from tests.support.user_agent import Blocked, UserAgent, site_of
 
-HERE, THERE = "https://here.example", "https://there.example"
-FORM = "<form method=post action={}><input type=hidden name=a value=1><button name=b value=2></form>"
+HERE, PLAIN, THERE = "https://here.example", "http://here.example", "https://there.example"
+FORM = "<form method=post action=/x><input type=hidden name=a value=1><button name=b value=2></form>"
 
 
 class Site:
     """A site that returns configured responses by path, and records its requests."""
 
-    def __init__(self) -> None:
-        self.answers: dict[str, Response] = {}
-        self.requests: list[Request] = []
+    def __init__(self):
+        self.answers = {}
+        self.requests = []
 
-    def __call__(self, environ: Any, start_response: Any) -> Any:
+    def __call__(self, environ, start_response):
         request = Request(environ)
         request.get_data()
         self.requests.append(request)
         return self.answers.get(request.path, Response("", 200))(environ, start_response)
 
-    def sets(self, *cookies: str) -> None:
-        self.answers["/set"] = Response(headers=[("Set-Cookie", cookie) for cookie in cookies])
+    @property
+    def told(self):
+        """The method, form, cookie, Sec-Fetch-Site and Origin of the last request."""
+        last = self.requests[-1]
+        names = ("Cookie", "Sec-Fetch-Site", "Origin")
+        return last.method, dict(last.form), *(last.headers.get(name) for name in names)
 
 
 @pytest.fixture
-def here() -> Site:
-    return Site()
+def sites():
+    return Site(), Site()
 
 
 @pytest.fixture
-def there() -> Site:
-    return Site()
-
-
-@pytest.fixture
-def browser(here, there) -> UserAgent:
-    plain = {"http://here.example": Client(here, use_cookies=False)}
-    return UserAgent(
-        {HERE: Client(here, use_cookies=False), THERE: Client(there, use_cookies=False), **plain}
-    )
-
-
-def sent(site: Site) -> str | None:
-    return site.requests[-1].headers.get("Cookie")
+def browser(sites):
+    here, there = (Client(site, use_cookies=False) for site in sites)
+    return UserAgent({HERE: here, PLAIN: here, THERE: there})
 
 
 @pytest.mark.parametrize(
-    ("cookie", "typed_in", "link", "form"),
+    ("cookie", "stored", "link", "form"),
     [
         ("c=1; SameSite=Strict; Secure", True, False, False),
         ("c=1; SameSite=Lax; Secure", True, True, False),
         ("c=1; Secure", True, True, False),
         ("c=1; SameSite=None; Secure", True, True, True),
+        *((invalid, False, False, False) for invalid in ("c=1; SameSite=None", "c=1; Max-Age=0")),
+        *((f"__Host-c=1; {rest}", False, False, False) for rest in ("Path=/", "Secure")),
+        ("__Host-c=1; Secure; Path=/; Domain=here.example", False, False, False),
+        ("__Secure-c=1", False, False, False),
     ],
 )
-def test_same_site_decides_which_cross_site_requests_carry_a_cookie(
-    browser, here, cookie, typed_in, link, form
+def test_valid_cookie_is_stored_and_same_site_decides_which_requests_carry_it(
+    browser, sites, cookie, stored, link, form
 ):
-    here.sets(cookie)
+    here, _ = sites
+    here.answers["/set"] = Response(headers={"Set-Cookie": cookie})
+    if "Secure" in cookie:
+        browser.visit(f"{PLAIN}/set")
+        assert browser.cookies == []
     browser.visit(f"{HERE}/set")
-    browser.visit(f"{HERE}/")
-    assert (sent(here) == "c=1") is typed_in
-    browser.be_at(THERE)
-    browser.click(f"{HERE}/")
-    assert (sent(here) == "c=1") is link
-    browser.be_at(THERE)
-    browser.post(f"{HERE}/", {"a": "1"})
-    assert (sent(here) == "c=1") is form
+    assert bool(browser.cookies) is stored
+    carried = []
+    for come_from, go in (
+        (HERE, lambda: browser.visit(f"{HERE}/")),
+        (THERE, lambda: browser.click(f"{HERE}/")),
+        (THERE, lambda: browser.post(f"{HERE}/", {"a": "1"})),
+    ):
+        browser.be_at(come_from)
+        go()
+        carried.append(here.told[2] == "c=1")
+    assert carried == [stored, link, form]
 
 
-@pytest.mark.parametrize(
-    "cookie",
-    [
-        *("c=1; SameSite=None", "__Host-c=1; Path=/", "__Host-c=1; Secure", "__Secure-c=1", "c=1; Max-Age=0"),
-        "__Host-c=1; Secure; Path=/; Domain=here.example",
-    ],
-)
-def test_invalid_cookie_is_not_stored(browser, here, cookie):
-    here.sets(cookie)
+def test_cookie_is_sent_only_to_its_host_and_path_with_tls(browser, sites):
+    here, there = sites
+    here.answers["/set"] = Response(headers={"Set-Cookie": "c=1; Path=/deep; Secure"})
     browser.visit(f"{HERE}/set")
-    assert browser.cookies == []
-
-
-def test_secure_cookie_is_neither_stored_nor_sent_without_tls(browser, here):
-    here.sets("c=1; Secure")
-    browser.visit("http://here.example/set")
-    assert browser.cookies == []
-    browser.visit(f"{HERE}/set")
-    browser.visit("http://here.example/")
-    assert sent(here) is None
-
-
-def test_cookie_is_sent_only_to_its_host_and_path(browser, here, there):
-    here.sets("c=1; Path=/deep")
-    browser.visit(f"{HERE}/set")
-    for path, expected in (("/deep", "c=1"), ("/deep/er", "c=1"), ("/deeper", None), ("/", None)):
-        browser.visit(f"{HERE}{path}")
-        assert sent(here) == expected
+    for url, cookie in (("/deep", "c=1"), ("/deep/er", "c=1"), ("/deeper", None), ("/", None)):
+        browser.visit(f"{HERE}{url}")
+        assert here.told[2] == cookie
+    browser.visit(f"{PLAIN}/deep")
     browser.visit(f"{THERE}/deep")
-    assert sent(there) is None
+    assert (here.told[2], there.told[2]) == (None, None)
 
 
-@pytest.mark.parametrize(("status", "method"), [(302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
-def test_redirect_after_a_form_keeps_the_body_for_307_and_308(browser, here, there, status, method):
+@cases(("status", "method"), [(302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
+def test_redirect_after_a_form_keeps_the_body_for_307_and_308(browser, sites, status, method):
+    here, there = sites
     here.answers["/"] = Response(status=status, headers={"Location": f"{THERE}/x"})
     browser.visit(f"{HERE}/page")
     browser.post(f"{HERE}/", {"a": "1"})
-    form = {"a": "1"} if method == "POST" else {}
-    assert (there.requests[-1].method, dict(there.requests[-1].form)) == (method, form)
+    assert there.told[:2] == (method, {"a": "1"} if method == "POST" else {})
 
 
-def test_request_names_its_origin(browser, here, there):
-    def told():
-        headers = here.requests[-1].headers
-        return headers["Sec-Fetch-Site"], headers.get("Origin")
-
-    browser.visit(f"{HERE}/")
-    assert told() == ("none", None)
+def test_request_names_its_origin(browser, sites):
+    here, there = sites
+    there.answers["/"] = Response(status=302, headers={"Location": f"{HERE}/back"})
+    here.answers["/"] = Response(FORM, headers={"Referrer-Policy": "no-referrer"})
+    browser.visit(f"{HERE}/page")
+    assert here.told[3:] == ("none", None)
     browser.post(f"{HERE}/", {})
-    assert told() == ("same-origin", HERE)
+    assert here.told[3:] == ("same-origin", HERE)
     browser.be_at(THERE)
     browser.post(f"{HERE}/", {})
-    assert told() == ("cross-site", THERE)
-    there.answers["/"] = Response(status=302, headers={"Location": f"{HERE}/back"})
+    assert here.told[3:] == ("cross-site", THERE)
     browser.be_at(HERE)
     browser.click(f"{THERE}/")
-    assert told() == ("cross-site", None)
-
-
-def test_page_without_referrer_sends_a_null_origin(browser, here):
-    here.answers["/"] = Response(FORM.format("/x"), headers={"Referrer-Policy": "no-referrer"})
+    assert here.told[3:] == ("cross-site", None)
     browser.visit(f"{HERE}/")
     browser.submit()
-    assert (here.requests[-1].headers["Origin"], dict(here.requests[-1].form)) == ("null", {"a": "1"})
+    assert (here.told[1], here.told[4]) == ({"a": "1"}, "null")
 
 
-def test_form_action_restricts_the_form_and_its_redirects(browser, here, there):
+def test_form_action_restricts_the_form_and_its_redirects(browser, sites):
+    here, there = sites
     policy = {"Content-Security-Policy": "default-src 'none'; form-action 'self'"}
-    here.answers["/"] = Response(FORM.format("/x"), headers=policy)
+    here.answers["/"] = Response(FORM, headers=policy)
     browser.visit(f"{HERE}/")
     assert browser.submit().url == f"{HERE}/x"
     here.answers["/x"] = Response(status=303, headers={"Location": f"{THERE}/"})
@@ -153,10 +131,10 @@ def test_form_action_restricts_the_form_and_its_redirects(browser, here, there):
     assert there.requests == []
 
 
-def test_fragment_is_kept_through_redirects(browser, here):
-    for location, url in (("/x", f"{HERE}/x#a"), ("/x#b", f"{HERE}/x#b")):
-        here.answers["/"] = Response(status=302, headers={"Location": location})
-        assert browser.visit(f"{HERE}/#a").url == url
+@cases(("location", "url"), [("/x", f"{HERE}/x#a"), ("/x#b", f"{HERE}/x#b")])
+def test_fragment_is_kept_through_redirects(browser, sites, location, url):
+    sites[0].answers["/"] = Response(status=302, headers={"Location": location})
+    assert browser.visit(f"{HERE}/#a").url == url
 
 
 def test_ports_belong_to_the_same_site():
