@@ -1,11 +1,11 @@
 """The settings of mail and SMS: valid values, and errors at the start that quote no secret."""
 
 import base64
+import contextlib
+import dataclasses
 import ipaddress
 import os
 import socket
-import warnings
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +17,7 @@ from auth.senders.sms import TwilioSender, WebhookSender
 from auth.senders.smtp import SmtpSender, hostname_for
 from auth.settings import SettingsError
 from auth.settings.values import targets
+from tests.conftest import clear_settings
 from tests.support.cases import cases
 from tests.support.outbox import message
 from tests.support.smtp_server import MailServer, sender
@@ -40,44 +41,43 @@ CONSOLE = {"AUTH_SMTP_URL": "console", "AUTH_SMS_PROVIDER": "console"}
 
 @pytest.fixture
 def load(monkeypatch, tmp_path):
-    for name in list(os.environ):
-        if name.startswith("AUTH_"):
-            monkeypatch.delenv(name)
+    clear_settings(monkeypatch)
     monkeypatch.setenv("AUTH_STATE_DIR", str(tmp_path))
 
-    def load(**variables: str):
+    def load(**variables):
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return settings.load(os.devnull, missing_secrets="ignore")
+        return settings.load(os.devnull, missing_secrets="ignore")
 
     return load
 
 
+def assert_refused_without_secrets(load, name, value):
+    with pytest.raises(SettingsError) as error:
+        load(**{name: value})
+    (line,) = str(error.value).splitlines()
+    assert line.startswith(f"{name}: Must ")
+    assert "hunter2" not in line
+
+
 class TestSmtpUrl:
-    @pytest.mark.parametrize(
+    @cases(
         ("url", "expected"),
         [
-            ("smtp://mail.example.com", ("mail.example.com", 587, "", "", False, "offered")),
-            ("smtp://mail.example.com:25", ("mail.example.com", 25, "", "", False, "offered")),
-            (
-                "smtp://u:p@mail.example.com:587?starttls=required",
-                ("mail.example.com", 587, "u", "p", False, "required"),
-            ),
+            ("smtp://a.example", ("a.example", 587, "", "", False, "offered")),
+            ("smtp://a.example:25", ("a.example", 25, "", "", False, "offered")),
+            ("smtp://u:p@a.example:587?starttls=required", ("a.example", 587, "u", "p", False, "required")),
             ("smtp://localhost:25/?starttls=never", ("localhost", 25, "", "", False, "never")),
             (
-                "smtps://u%40example.com:p%2F%3A%40%23@mail.example.com",
-                ("mail.example.com", 465, "u@example.com", "p/:@#", True, "offered"),
+                "smtps://u%40b.c:p%2F%3A%40%23@a.example",
+                ("a.example", 465, "u@b.c", "p/:@#", True, "offered"),
             ),
-            ("smtp://u:p@x@mail.example.com", ("mail.example.com", 587, "u", "p@x", False, "offered")),
+            ("smtp://u:p@x@a.example", ("a.example", 587, "u", "p@x", False, "offered")),
             ("smtp://[::1]:2525", ("::1", 2525, "", "", False, "offered")),
         ],
     )
     def test_valid_smtp_url_is_accepted(self, url, expected):
-        server = targets.smtp_server(url)
-        assert (server.host, server.port, server.user, server.password) == expected[:4]
-        assert (server.implicit_tls, server.starttls) == expected[4:]
+        assert dataclasses.astuple(targets.smtp_server(url)) == expected
 
     @cases(
         "url",
@@ -100,27 +100,25 @@ class TestSmtpUrl:
         ],
     )
     def test_invalid_smtp_url_is_refused_without_printing_the_password(self, load, url):
-        with pytest.raises(SettingsError) as error:
-            load(AUTH_SMTP_URL=url)
-        assert str(error.value).startswith("AUTH_SMTP_URL: Must ")
-        assert "hunter2" not in str(error.value)
+        assert_refused_without_secrets(load, "AUTH_SMTP_URL", url)
 
     def test_repr_of_a_server_has_no_password(self):
         assert "hunter2" not in repr(targets.smtp_server("smtp://u:hunter2@mail.example.com"))
 
 
 class TestMailFrom:
-    @pytest.mark.parametrize(
-        ("text", "header"),
+    @cases(
+        "text",
         [
-            ("no-reply@example.com", "no-reply@example.com"),
-            ("Example <no-reply@example.com>", "Example <no-reply@example.com>"),
-            ("Latchkey <no-reply@localhost>", "Latchkey <no-reply@localhost>"),
-            ('"Example, Inc." <no-reply@example.com>', '"Example, Inc." <no-reply@example.com>'),
-            ("Läden <no-reply@läden.example>", "Läden <no-reply@xn--lden-loa.example>"),
+            "a@example.com",
+            "A <a@example.com>",
+            "Latchkey <a@localhost>",
+            '"A, Inc." <a@example.com>',
+            "Lä <a@lä.de>",
         ],
     )
-    def test_valid_sender_is_accepted(self, load, text, header):
+    def test_valid_sender_is_accepted(self, load, text):
+        header = text.replace("@lä", "@xn--l-0fa")
         assert str(targets.mail_address(load(AUTH_MAIL_FROM=text).mail_from)) == header
 
     @cases(
@@ -136,42 +134,28 @@ class TestMailFrom:
 
 
 class TestSms:
-    @pytest.mark.parametrize(
-        ("provider", "names"),
-        [
-            ("twilio", ["AUTH_TWILIO_ACCOUNT_SID", "AUTH_TWILIO_AUTH_TOKEN", "AUTH_TWILIO_FROM"]),
-            ("webhook", ["AUTH_SMS_WEBHOOK_URL", "AUTH_SMS_WEBHOOK_SECRET"]),
-        ],
-    )
-    def test_missing_settings_of_a_provider_are_reported_together(self, load, provider, names):
+    @pytest.mark.parametrize("given", [TWILIO, WEBHOOK], ids=["twilio", "webhook"])
+    def test_missing_settings_of_a_provider_are_reported_together(self, load, given):
+        provider, *names = given
         with pytest.raises(SettingsError) as error:
-            load(AUTH_SMS_PROVIDER=provider)
-        assert str(error.value).splitlines() == [
-            f"{name}: Must be set where AUTH_SMS_PROVIDER is {provider}." for name in names
-        ]
+            load(AUTH_SMS_PROVIDER=given[provider])
+        problem = f"Must be set where AUTH_SMS_PROVIDER is {given[provider]}."
+        assert str(error.value).splitlines() == [f"{name}: {problem}" for name in names]
 
     @pytest.mark.parametrize(
-        ("name", "value"),
+        ("name", "values"),
         [
-            ("AUTH_SMS_PROVIDER", "pigeon"),
-            ("AUTH_SMS_COUNTRIES", "49"),
-            ("AUTH_SMS_COUNTRIES", "+1,DE"),
-            ("AUTH_SMS_COUNTRIES", "+0"),
-            ("AUTH_TWILIO_ACCOUNT_SID", "AC1/../x"),
-            ("AUTH_TWILIO_API_URL", "api.twilio.com"),
-            ("AUTH_TWILIO_API_URL", "https://u:p@api.twilio.com"),
-            ("AUTH_SMS_WEBHOOK_URL", "ftp://example.com"),
-            ("AUTH_SMS_WEBHOOK_URL", "https://example.com/#x"),
-            ("AUTH_SMS_WEBHOOK_SECRET", "hunter2"),
-            ("AUTH_SMS_WEBHOOK_SECRET", "whsec_aHVudGVyMg=="),
+            ("AUTH_SMS_PROVIDER", ["pigeon"]),
+            ("AUTH_SMS_COUNTRIES", ["49", "+1,DE", "+0"]),
+            ("AUTH_TWILIO_ACCOUNT_SID", ["AC1/../x"]),
+            ("AUTH_TWILIO_API_URL", ["api.twilio.com", "https://u:p@api.twilio.com"]),
+            ("AUTH_SMS_WEBHOOK_URL", ["ftp://example.com", "https://example.com/#x"]),
+            ("AUTH_SMS_WEBHOOK_SECRET", ["hunter2", "whsec_aHVudGVyMg=="]),
         ],
     )
-    def test_invalid_sms_settings_are_refused(self, load, name, value):
-        with pytest.raises(SettingsError) as error:
-            load(**{name: value})
-        (line,) = str(error.value).splitlines()
-        assert line.startswith(f"{name}: Must be ")
-        assert "hunter2" not in line
+    def test_invalid_sms_settings_are_refused(self, load, name, values):
+        for value in values:
+            assert_refused_without_secrets(load, name, value)
 
     def test_countries_must_be_prefixes(self, load):
         assert load(AUTH_SMS_COUNTRIES="+1,+49").sms_countries == ("+1", "+49")
@@ -211,33 +195,22 @@ class TestTemplates:
         client = make_app(AUTH_MAIL_TEMPLATES=str(tmp_path / "removed")).test_client()
         assert client.get("/health").status_code == 200
 
-    @pytest.mark.parametrize(
-        ("name", "text", "error"),
-        [
-            ("en/signup.txt", "{{ lnik }}", "en/signup: UndefinedError: 'lnik' is undefined"),
-            ("de.toml", "[email.signup", "de.toml: Expected"),
-        ],
-    )
-    def test_faulty_template_is_refused_with_its_file_and_error(self, load, tmp_path, name, text, error):
+    def test_faulty_or_unreadable_template_is_refused_with_its_file_and_error(self, load, tmp_path):
         (tmp_path / "en").mkdir()
-        (tmp_path / name).write_text(text)
-        problem = self.refused(load, tmp_path)
-        assert problem.startswith("AUTH_MAIL_TEMPLATES: ")
-        assert error in problem
-
-    @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="root can read all files but this one")
-    def test_unreadable_template_is_refused_with_its_error(self, load, tmp_path):
-        (tmp_path / "en").mkdir()
-        (tmp_path / "en" / "signup.txt").symlink_to("/proc/self/mem")
+        (tmp_path / "en" / "signup.txt").write_text("{{ lnik }}")
+        assert self.refused(load, tmp_path) == (
+            "AUTH_MAIL_TEMPLATES: Must contain templates that can be rendered"
+            " (en/signup: UndefinedError: 'lnik' is undefined)."
+        )
+        (tmp_path / "de.toml").write_text("[email.signup")
+        assert "de.toml: Expected" in self.refused(load, tmp_path)
+        (tmp_path / "de.toml").unlink()
+        (tmp_path / "en" / "signup.txt").unlink()
+        (tmp_path / "en" / "signup.txt").symlink_to("/proc/self/mem")  # which root cannot read either
         assert "Input/output error" in self.refused(load, tmp_path)
 
-    def test_valid_templates_are_used(self, load, tmp_path):
-        (tmp_path / "en").mkdir()
-        (tmp_path / "en" / "signup.txt").write_text("Hello\n\n{{ link }}")
-        assert load(AUTH_MAIL_TEMPLATES=str(tmp_path)).mail_templates == tmp_path
 
-
-@pytest.mark.parametrize(
+@cases(
     ("host", "name"),
     [("auth.example.com", "auth.example.com"), ("10.1.2.3", "[10.1.2.3]"), ("::1", "[IPv6:::1]")],
 )
@@ -247,15 +220,13 @@ def test_hostname_for_ehlo(host, name):
 
 def test_password_is_not_sent_unencrypted_to_another_machine():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
+        with contextlib.suppress(OSError):
             probe.connect(("192.0.2.1", 9))
-        except OSError:
-            pytest.skip("this machine has no address but loopback")
-        address = probe.getsockname()[0]
-    if ipaddress.ip_address(address).is_loopback:
+        address = ipaddress.ip_address(probe.getsockname()[0])
+    if address.is_loopback or address.is_unspecified:
         pytest.skip("this machine has no address but loopback")
-    with MailServer(host=address) as server:
-        smtp = sender(server.url(host=address, credentials="u:hunter2@"))
+    with MailServer(host=str(address)) as server:
+        smtp = sender(server.url(host=str(address), credentials="u:hunter2@"))
         with pytest.raises(TryLater, match="the password is not sent without") as error:
             smtp.send("alice@example.com", message())
         assert error.value.is_down

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from auth.senders.sender import Refused, TryLater
+from tests.support.cases import cases
 from tests.support.outbox import message
 from tests.support.processes import free_port
 from tests.support.server import at_once
@@ -25,8 +26,12 @@ ALICE = "alice@example.com"
 CREDENTIALS = f"{USER}:{ENCODED_PASSWORD}@"
 # Short timeouts for tests.
 IMPATIENT = {"reply_timeout": 0.2, "message_timeout": 0.6}
-# Each ends a mail by one timeout only. They leave time for the stages before a broken one.
-TIMEOUTS = {"close": {}, "hang": {"reply_timeout": 0.8}, "drip": {"message_timeout": 1.2}}
+# Each ends a mail by one timeout only, and leaves time for the stages before a broken one.
+TIMEOUTS = {
+    "close": ({}, "the connection was closed"),
+    "hang": ({"reply_timeout": 0.8}, "no answer in time"),
+    "drip": ({"message_timeout": 1.2}, "not done within 1.2 s"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +74,13 @@ def refused_with(error, smtp, to=ALICE):
     return raised.value
 
 
-def tls_server(scheme, certificate):
-    return MailServer(tls=certificate) if scheme == "smtps" else MailServer(starttls=certificate)
-
-
 def connections(server):
     return len({session.peer for session in server.sessions})
+
+
+def resolve_to(monkeypatch, *addresses):
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
 
 
 class TestMail:
@@ -92,8 +98,8 @@ class TestMail:
             "Auto-Submitted": "auto-generated",
             "MIME-Version": "1.0",
         }
-        assert mail.get_content_type() == "multipart/alternative"
-        assert [part.get_content_type() for part in mail.iter_parts()] == ["text/plain", "text/html"]
+        types = [part.get_content_type() for part in mail.walk()]
+        assert types == ["multipart/alternative", "text/plain", "text/html"]
         assert server.text() == sent.text
         assert mail.get_body(("html",)).get_content().strip() == sent.html
         assert (envelope.mail_from, envelope.rcpt_tos) == ("no-reply@example.com", [ALICE])
@@ -104,41 +110,27 @@ class TestMail:
         assert server.mails[0].get_content_type() == "text/plain"
         assert server.mails[0].get_content() == sent.text
 
-    def test_mail_carries_any_language(self, smtp, server):
+    def test_mail_carries_any_language_in_seven_bits(self):
         text = "您好\n" + "很长" * 500 + "\n"
-        smtp.send(ALICE, message(subject="请确认您的电子邮箱地址", text=text, html="<p>Grüße</p>"))
-        assert server.subjects == ["请确认您的电子邮箱地址"]
-        assert server.text().splitlines() == text.splitlines()
-
-    def test_mail_is_seven_bit_for_servers_without_8bitmime(self):
         with MailServer(decode_data=False) as server:
-            deliver(server.url(), subject="Grüße", text="Grüße\n", html="<p>Grüße</p>")
+            deliver(server.url(), subject="请确认您的电子邮箱地址", text=text, html="<p>Grüße</p>")
+            assert server.subjects == ["请确认您的电子邮箱地址"]
+            assert server.text().splitlines() == text.splitlines()
             assert server.envelopes[0].content.isascii()
 
 
 class TestHeaders:
-    @pytest.mark.parametrize(
-        "recipient",
-        [
-            *("alice@example.com\r\nBcc: eve@example.com", "alice@example.com\nX: y", "a b@example.com"),
-            *("alice", "@", ""),
-        ],
-    )
+    @cases("recipient", ["a@b.c\r\nBcc: eve@example.com", "a@b.c\nX: y", "a b@example.com", "alice", "@", ""])
     def test_invalid_recipient_is_refused(self, smtp, server, recipient):
         assert str(refused_with(Refused, smtp, recipient)) == "the recipient is not an email address"
         assert server.mails == []
 
-    @pytest.mark.parametrize(
-        "recipient",
-        ["eve@example.com>,<bob@example.com", "a,b@example.com", '"@example.com', "a<b>@example.com"],
-    )
+    @cases("recipient", ["eve@b.c>,<bob@b.c", "a,b@example.com", '"@example.com', "a<b>@example.com"])
     def test_unusual_recipient_is_one_recipient(self, smtp, server, recipient):
         with contextlib.suppress(Refused):
             smtp.send(recipient, message())
-        for envelope in server.envelopes:
-            assert len(envelope.rcpt_tos) == 1
-        for mail in server.mails:
-            assert len(mail["To"].addresses) == 1
+        assert {len(envelope.rcpt_tos) for envelope in server.envelopes} <= {1}
+        assert {len(mail["To"].addresses) for mail in server.mails} <= {1}
 
     def test_subject_cannot_inject_a_header(self, smtp, server):
         with pytest.raises(ValueError, match="linefeed"):
@@ -151,16 +143,11 @@ class TestHeaders:
         assert server.envelopes[0].rcpt_tos == [long]
         assert server.mails[0]["To"].addresses[0].addr_spec == long
 
-
-class TestInternationalAddresses:
-    def test_international_address_is_sent_with_smtputf8(self, smtp, server):
+    def test_international_address_needs_smtputf8(self, smtp, server):
         smtp.send("jürgen@example.com", message())
         (envelope,) = server.envelopes
-        assert envelope.rcpt_tos == ["jürgen@example.com"]
-        assert envelope.smtp_utf8
+        assert (envelope.rcpt_tos, envelope.smtp_utf8) == (["jürgen@example.com"], True)
         assert server.mails[0]["To"] == "jürgen@example.com"
-
-    def test_server_without_smtputf8_is_named_as_the_reason(self):
         with MailServer(enable_SMTPUTF8=False) as server:
             error = refused_with(Refused, sender(server.url()), "jürgen@example.com")
             assert str(error) == "the mail server has no SMTPUTF8, which an address outside ASCII needs"
@@ -169,22 +156,22 @@ class TestInternationalAddresses:
 
 class TestReplies:
     @pytest.mark.parametrize(
-        ("stage", "reply", "error", "reason", "is_down"),
+        ("stage", "reply", "error", "is_down"),
         [
-            ("RCPT", "550 5.1.1 No such user", Refused, "RCPT TO 550 5.1.1 No such user", None),
-            ("DATA", "550 5.1.1 No such user", Refused, "DATA 550 5.1.1 No such user", None),
-            ("RCPT", "451 4.7.1 Greylisted", TryLater, "RCPT TO 451 4.7.1 Greylisted", False),
-            ("DATA", "451 4.7.1 Greylisted", TryLater, "DATA 451 4.7.1 Greylisted", False),
-            ("MAIL", "550 5.7.1 Not as this", TryLater, "MAIL FROM 550 5.7.1 Not as this", True),
+            ("RCPT TO", "550 5.1.1 No such user", Refused, None),
+            ("DATA", "550 5.1.1 No such user", Refused, None),
+            ("RCPT TO", "451 4.7.1 Greylisted", TryLater, False),
+            ("DATA", "451 4.7.1 Greylisted", TryLater, False),
+            ("MAIL FROM", "550 5.7.1 Not as this", TryLater, True),
         ],
     )
     def test_permanent_reply_refuses_a_mail_and_any_other_defers_it(
-        self, smtp, server, stage, reply, error, reason, is_down
+        self, smtp, server, stage, reply, error, is_down
     ):
-        server.replies[stage] = reply
+        server.replies[stage.split()[0]] = reply
         raised = refused_with(error, smtp)
-        assert (str(raised), getattr(raised, "is_down", None)) == (reason, is_down)
-        del server.replies[stage]
+        assert (str(raised), getattr(raised, "is_down", None)) == (f"{stage} {reply}", is_down)
+        server.replies.clear()
         smtp.send("bob@example.com", message())
         assert [mail["To"] for mail in server.mails] == ["bob@example.com"]
 
@@ -196,13 +183,11 @@ class TestReplies:
 
 
 class TestTls:
-    @pytest.mark.parametrize(("options", "is_encrypted"), [("", True), ("?starttls=never", False)])
-    def test_starttls_is_used_when_offered_unless_declined(self, trusted, options, is_encrypted):
-        with MailServer(starttls=trusted) as server:
-            deliver(server.url(options=options))
-            assert (server.sessions[0].ssl is not None) is is_encrypted
-
-    def test_starttls_can_be_required(self, server):
+    def test_starttls_is_used_when_offered_unless_declined_and_can_be_required(self, trusted, server):
+        for options, is_encrypted in (("", True), ("?starttls=never", False)):
+            with MailServer(starttls=trusted) as offering:
+                deliver(offering.url(options=options))
+                assert (offering.sessions[0].ssl is not None) is is_encrypted
         error = refused_with(TryLater, sender(server.url(options="?starttls=required")))
         assert str(error) == "the mail server offers no STARTTLS, and AUTH_SMTP_URL requires it"
         assert server.mails == []
@@ -216,12 +201,13 @@ class TestTls:
     def test_certificate_that_is_untrusted_or_of_another_host_is_refused(
         self, certificate, tmp_path, monkeypatch, scheme
     ):
-        with tls_server(scheme, certificate) as server:
+        option = "tls" if scheme == "smtps" else "starttls"
+        with MailServer(**{option: certificate}) as server:
             error = refused_with(TryLater, sender(server.url(scheme)))
             assert str(error) == "can't connect to the mail server: TLS: self-signed certificate"
             assert (error.is_down, server.mails) == (True, [])
         other = Certificate(tmp_path, "mail.example.com", "127.0.0.9")
-        with other.trusted(monkeypatch), tls_server(scheme, other) as server:
+        with other.trusted(monkeypatch), MailServer(**{option: other}) as server:
             error = refused_with(TryLater, sender(server.url(scheme)))
             assert "certificate is not valid for '127.0.0.1'" in str(error)
             assert server.mails == []
@@ -245,8 +231,7 @@ class TestAuthentication:
     def test_failed_authentication_is_reported_without_the_password(
         self, trusted, password, credentials, reason
     ):
-        options = {"starttls": trusted, "password": password} if password else {}
-        with MailServer(**options) as server:
+        with MailServer(**({"starttls": trusted, "password": password} if password else {})) as server:
             error = refused_with(TryLater, sender(server.url(credentials=credentials)))
         assert str(error).endswith(reason)
         assert error.is_down
@@ -254,18 +239,14 @@ class TestAuthentication:
 
 
 class TestBrokenServers:
-    @pytest.mark.parametrize("behaviour", ["close", "hang", "drip"])
+    @pytest.mark.parametrize("behaviour", TIMEOUTS)
     def test_broken_server_is_left_at_the_deadline_at_each_stage(self, behaviour):
-        expected = {
-            "close": "the connection was closed",
-            "hang": "no answer in time",
-            "drip": "not done within 1.2 s",
-        }[behaviour]
+        timeouts, expected = TIMEOUTS[behaviour]
 
         def meet(stage):
             with BadMailServer(stage, behaviour) as server:
                 began = time.monotonic()
-                error = refused_with(TryLater, sender(server.url, **TIMEOUTS[behaviour]))
+                error = refused_with(TryLater, sender(server.url, **timeouts))
                 assert time.monotonic() - began < 6, stage
                 assert str(error).endswith(expected), stage
                 assert error.is_down == (stage in ("GREETING", "EHLO")), stage
@@ -287,41 +268,31 @@ class TestBrokenServers:
                 queued = waiting.enter_context(socket.socket())
                 queued.setblocking(False)
                 queued.connect_ex(address)
-            monkeypatch.setattr(
-                socket, "getaddrinfo", lambda *_: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address)] * 50
-            )
+            resolve_to(monkeypatch, *[address] * 50)
             began = time.monotonic()
             error = refused_with(TryLater, sender("smtp://mail.example.com", **IMPATIENT))
             assert time.monotonic() - began < 5
             assert str(error).startswith("can't connect to the mail server: no")
 
     def test_next_address_is_tried(self, server, monkeypatch):
-        addresses = [
-            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))
-            for port in (free_port(), server.port)
-        ]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: addresses)
+        resolve_to(monkeypatch, ("127.0.0.1", free_port()), ("127.0.0.1", server.port))
         deliver("smtp://mail.example.com")
         assert len(server.mails) == 1
 
-    @pytest.mark.parametrize(
-        ("url", "reason"),
-        [
-            (f"smtp://127.0.0.1:{free_port()}", "connection refused"),
-            ("smtp://mail.invalid", "its name can't be resolved"),
-        ],
-        ids=["refused", "unknown"],
-    )
-    def test_failed_connection_is_reported(self, url, reason):
-        error = refused_with(TryLater, sender(url))
-        assert (str(error), error.is_down) == (f"can't connect to the mail server: {reason}", True)
+    def test_failed_connection_is_reported(self):
+        for host, reason in (
+            (f"127.0.0.1:{free_port()}", "connection refused"),
+            ("mail.invalid", "its name can't be resolved"),
+        ):
+            error = refused_with(TryLater, sender(f"smtp://{host}"))
+            assert (str(error), error.is_down) == (f"can't connect to the mail server: {reason}", True)
 
     def test_sending_leaves_no_threads_behind(self):
         before = threading.active_count()
         with BadMailServer("GREETING", "close") as server:
             refused_with(TryLater, sender(server.url, **IMPATIENT))
         timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
-        assert [timer for timer in timers if not timer.finished.is_set()] == []
+        assert all(timer.finished.is_set() for timer in timers)
         assert threading.active_count() <= before + 2
 
 
