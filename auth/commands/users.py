@@ -15,7 +15,7 @@ from auth.backups import age
 from auth.commands import open_database, open_parts
 from auth.commands.common import INPUT_FILE, existing_file, failures, json_option, new_file, progress_of
 from auth.tokens.keys import CannotOpen
-from auth.transfer import exporting, reading
+from auth.transfer import reading, records
 from auth.transfer.importing import Import, Outcome
 from auth.transfer.products import PRODUCTS
 from auth.transfer.records import Choices

@@ -13,7 +13,7 @@ from auth.pages.sign_in import destination, form_page, sign_in_form
 from auth.sign_in import passkeys
 from auth.sign_in.arrivals import arrive, go_on
 from auth.sign_in.reauthentication import add, require
-from auth.web import Level, form_schemas, guard, webauthn_schemas
+from auth.web import Level, factor_schemas, form_schemas, guard
 from auth.web.input import check, known_id, read_form
 
 blueprint = Blueprint("passkeys", __name__)
@@ -21,7 +21,7 @@ blueprint = Blueprint("passkeys", __name__)
 
 def sent_credential() -> dict[str, Any]:
     """Return the credential that the script put into the form, with its challenge."""
-    return check(webauthn_schemas.PasskeyResponse(), read_form(form_schemas.CredentialForm()))
+    return check(factor_schemas.PasskeyResponse(), read_form(form_schemas.CredentialForm()))
 
 
 def challenge() -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from auth.account.passkeys import (
 from auth.context import latchkey
 from auth.sign_in import passkeys
 from auth.sign_in.token_response import token_response
-from auth.web import Level, asks_more, audited, guard, schemas, webauthn_schemas
+from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import found
 from auth.web.input import known_id, read_body
@@ -39,7 +39,7 @@ def finish_passkey_registration() -> Response:
     """Add the passkey that the caller's browser has created."""
     require_enabled()
     known = guard.live_caller()
-    body = read_body(webauthn_schemas.PasskeyResponse())
+    body = read_body(factor_schemas.PasskeyResponse())
     return JsonResponse(finish_registration(known, body))
 
 
@@ -57,7 +57,7 @@ def begin_passkey_sign_in() -> Response:
 def finish_passkey_sign_in() -> Response:
     """Sign in the user of a passkey."""
     require_enabled()
-    return token_response(passkeys.sign_in(read_body(webauthn_schemas.PasskeyResponse())))
+    return token_response(passkeys.sign_in(read_body(factor_schemas.PasskeyResponse())))
 
 
 @blueprint.get("/passkeys")
@@ -74,7 +74,7 @@ def list_passkeys() -> Response:
 def rename_passkey(passkey_id: str) -> Response:
     """Rename one of the caller's passkeys."""
     guard.live_caller()
-    name = read_body(webauthn_schemas.PasskeyChange())["friendly_name"]
+    name = read_body(factor_schemas.PasskeyChange())["friendly_name"]
     return JsonResponse(rename(known_id(passkey_id, "webauthn_credential_not_found"), name))
 
 

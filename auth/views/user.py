@@ -6,7 +6,7 @@ from auth.context import latchkey
 from auth.sign_in import passkeys
 from auth.sign_in.reauthentication import record_reauthentication
 from auth.sign_in.token_response import token_response
-from auth.web import Level, asks_more, audited, dialect, guard, schemas, webauthn_schemas
+from auth.web import Level, asks_more, audited, dialect, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body
 from auth.web.limits import limited
@@ -66,7 +66,7 @@ def delete_user() -> Response:
 def confirm_reauthentication() -> Response:
     """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
     known = guard.live_caller()
-    body = read_body(webauthn_schemas.Proof())
+    body = read_body(factor_schemas.Proof())
     if "credential" in body:
         moment, session = passkeys.prove(body)
         return token_response(session, message="Reauthenticated", timestamp=moment)

@@ -24,7 +24,7 @@ from auth.sign_in.arrivals import (
 from auth.sign_in.token_response import Outcome, token_response
 from auth.text.masking import masked
 from auth.tokens import one_time
-from auth.web import audit, audited, dialect, form_schemas, refuses_by_page, schemas, webauthn_schemas
+from auth.web import audit, audited, dialect, factor_schemas, form_schemas, refuses_by_page, schemas
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
@@ -217,7 +217,7 @@ def _answer(query: Mapping[str, str]) -> undo_credentials.Answer | None:
     """Return the verified credential of a form that undoes a change. Raises `ApiError`."""
     if query["type"] not in one_time.UNDO or "challenge_id" not in query:
         return None
-    sent = check(webauthn_schemas.PasskeyResponse(), check(form_schemas.CredentialForm(), dict(query)))
+    sent = check(factor_schemas.PasskeyResponse(), check(form_schemas.CredentialForm(), dict(query)))
     return undo_credentials.verify(query["token"], sent)
 
 

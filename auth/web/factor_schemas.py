@@ -1,4 +1,4 @@
-"""The marshmallow schemas of second factors and recovery codes."""
+"""The marshmallow schemas of second factors, passkeys, recovery codes and proofs."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ class SecurityKeyResponse(Site):
     credential_response = fields.Credential(required=True)
 
 
-FactorChallenge = Input.from_dict({"webauthn": Nested(Site)})
+FactorChallenge = Input.of(webauthn=Nested(Site))
 
 
 class FactorVerification(Input):
@@ -39,4 +39,26 @@ class FactorVerification(Input):
             raise ValidationError("give either a code or webauthn", "code")
 
 
-RecoveryCode = Input.from_dict({"code": fields.ShortText(required=True)})
+RecoveryCode = Input.of(code=fields.ShortText(required=True))
+
+
+class PasskeyResponse(Input):
+    challenge_id = fields.Uuid(required=True)
+    credential = fields.Credential(required=True)
+
+
+PasskeyChange = Input.of(friendly_name=fields.FriendlyName(required=True))
+
+
+class Proof(Reauthentication):
+    challenge_id = fields.Uuid()
+    credential = fields.Credential()
+
+    @validates_schema
+    def has_a_credential(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        if not data:
+            raise ValidationError(
+                "give current_password, nonce, factor_code or a passkey's credential", "current_password"
+            )
+        if ("challenge_id" in data) != ("credential" in data):
+            raise ValidationError("must be given with credential", "challenge_id")

@@ -18,11 +18,6 @@ from auth.web import g, json_bodies
 
 MAX_TEXT = 2048
 _MOST_IDS = 100
-_MOST_JSON = 16_384
-# 8 KiB of metadata, indented.
-_MOST_METADATA_TEXT = 64 * 1024
-# Attestations with certificates take a few KiB.
-_LONGEST_CREDENTIAL = 64 * 1024
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST_BAN = 1000 * 366 * 86_400
 _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -50,12 +45,39 @@ def _text(value: Any, most: int = MAX_TEXT) -> str:
     return value
 
 
-def _matching(pattern: str, requirement: str) -> Callable[..., Function]:
-    def load(value: Any) -> str:
-        _require(re.fullmatch(pattern, _text(value)), requirement)
+def _checked(is_valid: Callable[[Any], object], requirement: str) -> Callable[..., Function]:
+    """Return the type of a field whose value is kept as it is sent."""
+
+    def load(value: Any) -> Any:
+        _require(is_valid(value), requirement)
         return value
 
     return _field(load)
+
+
+def _matching(pattern: str, requirement: str) -> Callable[..., Function]:
+    return _checked(lambda value: re.fullmatch(pattern, _text(value)), requirement)
+
+
+def _list_of(is_valid: Callable[[str], bool], what: str) -> Callable[..., Function]:
+    return _checked(
+        lambda value: (
+            isinstance(value, list)
+            and len(value) <= _MOST_IDS
+            and all(isinstance(item, str) and is_valid(item) for item in value)
+        ),
+        f"must be a list of at most {_MOST_IDS} {what}",
+    )
+
+
+def _object(most: int) -> Callable[..., Function]:
+    """Return the type of an object of at most so many KiB."""
+
+    def is_small(value: Any) -> bool:
+        _require(isinstance(value, dict), "must be an object")
+        return len(json.dumps(value, ensure_ascii=False).encode()) <= most * 1024
+
+    return _checked(is_small, f"must be at most {most} KiB as JSON")
 
 
 def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
@@ -70,7 +92,7 @@ def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
     return _field(load)
 
 
-def _json_text(value: Any, most: int = _MOST_JSON) -> Any:
+def _json_text(value: Any, most: int = 16_384) -> Any:
     """Return the value of JSON in a field of a form."""
     try:
         return json_bodies.decode(_text(value, most).encode())
@@ -80,8 +102,7 @@ def _json_text(value: Any, most: int = _MOST_JSON) -> Any:
 
 def _entry_of_timeline(value: Any) -> dict[str, Any]:
     """Return the place of an entry: its time, its place in that moment, and its id."""
-    form = rf"([^~]+)~([0-3])~({_UUID})"
-    parts = re.fullmatch(form, _text(value))
+    parts = re.fullmatch(rf"([^~]+)~([0-3])~({_UUID})", _text(value))
     if parts is None:
         raise ValidationError("must be the place of an entry")
     return {"at": _timestamp(parts[1]), "place": int(parts[2]), "id": parts[3]}
@@ -94,14 +115,6 @@ def _typed_code(value: Any) -> str:
     return digits
 
 
-def _instance_of(kind: type, requirement: str) -> Callable[..., Function]:
-    def load(value: Any) -> Any:
-        _require(isinstance(value, kind), requirement)
-        return value
-
-    return _field(load)
-
-
 def _password(value: Any) -> str:
     requirement = f"must be a string of at most {hashing.MAX_BYTES} bytes"
     # Check the length first: normalizing a megabyte takes long.
@@ -109,17 +122,6 @@ def _password(value: Any) -> str:
     password = hashing.normalize(value)
     _require(len(password.encode()) <= hashing.MAX_BYTES, requirement)
     return password
-
-
-def _role(value: Any) -> str:
-    is_valid = re.fullmatch(r"[a-z][a-z0-9_]{0,31}", _text(value)) and value not in _RESERVED_ROLES
-    _require(is_valid, "must be a lower-case word other than " + ", ".join(sorted(_RESERVED_ROLES)))
-    return value
-
-
-def _not_true(value: Any) -> bool:
-    _require(value is False, "must be false")
-    return value
 
 
 def _timestamp(value: Any) -> datetime:
@@ -131,18 +133,6 @@ def _timestamp(value: Any) -> datetime:
         return moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValidationError(requirement) from None
-
-
-def _uuids(value: Any) -> list[str]:
-    is_valid = isinstance(value, list) and all(isinstance(item, str) and is_uuid(item) for item in value)
-    _require(is_valid and len(value) <= _MOST_IDS, f"must be a list of at most {_MOST_IDS} UUIDs")
-    return value
-
-
-def _short_texts(value: Any) -> list[str]:
-    is_valid = isinstance(value, list) and all(isinstance(item, str) and len(item) <= 256 for item in value)
-    _require(is_valid and len(value) <= _MOST_IDS, f"must be a list of at most {_MOST_IDS} short strings")
-    return value
 
 
 def _ban_duration(value: Any) -> float:
@@ -164,22 +154,8 @@ def _base64url(value: Any) -> bytes:
     return base64.urlsafe_b64decode(f"{value}==")
 
 
-def _counter(value: Any) -> int:
-    is_valid = type(value) is int and 0 <= value < 2**32
-    _require(is_valid, "must be a whole number from 0 to 4294967295")
-    return int(value)
-
-
-def _credential(value: Any) -> Any:
-    _require(isinstance(value, dict), "must be an object")
-    _require(len(json.dumps(value)) <= _LONGEST_CREDENTIAL, "must be at most 64 KiB as JSON")
-    return value
-
-
-def _strangers_metadata(value: Any) -> Any:
-    _require(isinstance(value, dict), "must be an object")
-    _require(len(json.dumps(value, ensure_ascii=False).encode()) <= 1024, "must be at most 1 KiB as JSON")
-    return value
+def is_uuid(text: str) -> bool:
+    return re.fullmatch(_UUID, text) is not None
 
 
 Text = _field(_text)
@@ -187,32 +163,39 @@ LongText = _field(functools.partial(_text, most=64 * 1024))
 ShortText = _field(functools.partial(_text, most=256))
 # Escaping turns one character into up to twelve, and a QR code of at most 2,331 has the text twice.
 Issuer = _field(functools.partial(_text, most=64))
-ShortTexts = _field(_short_texts)
+ShortTexts = _list_of(lambda item: len(item) <= 256, "short strings")
 NonEmptyText = _matching(r"(?s:.+)", "must not be empty")
-Flag = _instance_of(bool, "must be true or false")
-NotTrue = _field(_not_true)
+Flag = _checked(lambda value: isinstance(value, bool), "must be true or false")
+NotTrue = _checked(lambda value: value is False, "must be false")
 Email = _address(addresses.canonical_email)
 Phone = _address(addresses.canonical_phone)
 Password = _field(_password)
 TypedCode = _field(_typed_code)
 JsonText = _field(_json_text)
-MetadataText = _field(functools.partial(_json_text, most=_MOST_METADATA_TEXT))
+# 8 KiB, indented.
+MetadataText = _field(functools.partial(_json_text, most=64 * 1024))
 EntryOfTimeline = _field(_entry_of_timeline)
 Name = _field(lambda value: _text(value, 80).strip())
 # The database limits the size, which a merge may exceed too.
-Metadata = _instance_of(dict, "must be an object")
+Metadata = _checked(lambda value: isinstance(value, dict), "must be an object")
 # Callers without a credential could fill the disk.
-StrangersMetadata = _field(_strangers_metadata)
-Credential = _field(_credential)
+StrangersMetadata = _object(1)
+# Attestations with certificates take a few KiB.
+Credential = _object(64)
 Base64Url = _field(_base64url)
-Counter = _field(_counter)
+Counter = _checked(
+    lambda value: type(value) is int and 0 <= value < 2**32, "must be a whole number from 0 to 4294967295"
+)
 FriendlyName = _matching(r"(?s:.{1,120})", "must be 1 to 120 characters")
-Role = _field(_role)
+Role = _checked(
+    lambda value: re.fullmatch(r"[a-z][a-z0-9_]{0,31}", _text(value)) and value not in _RESERVED_ROLES,
+    "must be a lower-case word other than " + ", ".join(sorted(_RESERVED_ROLES)),
+)
 Timestamp = _field(_timestamp)
 # As a browser sends the field of a form, in UTC.
 Minute = _field(lambda value: _timestamp(f"{value}Z"))
 Uuid = _matching(_UUID, "must be a UUID")
-Uuids = _field(_uuids)
+Uuids = _list_of(is_uuid, "UUIDs")
 BanDuration = functools.partial(Function, deserialize=_ban_duration, allow_none=True)
 # RFC 7636, sections 4.2 and 4.1.
 CodeChallenge = _matching(
@@ -222,11 +205,8 @@ CodeVerifier = _matching(r"[A-Za-z0-9\-._~]{43,128}", "must be 43 to 128 letters
 
 
 def Choice(*choices: str, **kwargs: Any) -> Function:
-    def load(value: Any) -> str:
-        _require(_text(value) in choices, "must be one of " + ", ".join(choices))
-        return value
-
-    return Function(deserialize=load, **kwargs)
+    requirement = "must be one of " + ", ".join(choices)
+    return _checked(lambda value: _text(value) in choices, requirement)(**kwargs)
 
 
 def Choices(*choices: str, **kwargs: Any) -> Function:
@@ -251,7 +231,3 @@ def PageNumber(default: int, most: int, most_in_dialect: int | None = None) -> F
         return min(int(value or default), limit)
 
     return Function(deserialize=load, load_default=default)
-
-
-def is_uuid(text: str) -> bool:
-    return re.fullmatch(_UUID, text) is not None

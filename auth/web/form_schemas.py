@@ -21,33 +21,23 @@ class AddressForm(Addressed):
         return data
 
 
-Arrival = Challenged.from_dict({"next": fields.Text(), "then": fields.Text()})
-SignInForm = AddressForm.from_dict({"password": fields.Password(required=True)})
-CodeForm = AddressForm.from_dict({"code": fields.TypedCode(required=True)})
-WaitingForm = Input.from_dict(
-    {
-        "email": fields.Email(required=True),
-        "page": fields.Choice("sign-in", "sign-up", "forgot-password", required=True),
-    }
+Arrival = Challenged.of(next=fields.Text(), then=fields.Text())
+SignInForm = AddressForm.of(password=fields.Password(required=True))
+CodeForm = AddressForm.of(code=fields.TypedCode(required=True))
+WaitingForm = Input.of(
+    email=fields.Email(required=True),
+    page=fields.Choice("sign-in", "sign-up", "forgot-password", required=True),
 )
-EmailForm = Input.from_dict({"email": fields.Email(required=True)})
-EmailCodeForm = Input.from_dict(
-    {"email": fields.Email(required=True), "code": fields.TypedCode(required=True)}
-)
-PasswordForm = Input.from_dict({"password": fields.Password(required=True)})
-NameForm = Input.from_dict({"name": fields.Name(required=True)})
-PhoneForm = Input.from_dict({"phone": fields.Phone(required=True)})
-PhoneCodeForm = Input.from_dict(
-    {"phone": fields.Phone(required=True), "code": fields.TypedCode(required=True)}
-)
-IdForm = Input.from_dict({"id": fields.Text(required=True)})
-ProofForm = Input.from_dict({"current_password": fields.Password(), "nonce": fields.TypedCode()})
-DeletionForm = Input.from_dict({"confirmed": fields.Choice("yes", required=True)})
-FactorForm = Input.from_dict(
-    {"factor_id": fields.Text(required=True), "code": fields.TypedCode(required=True)}
-)
-RecoveryForm = Input.from_dict({"recovery_code": fields.Text(required=True)})
-CredentialForm = Input.from_dict(
-    {"challenge_id": fields.Text(required=True), "credential": fields.JsonText(required=True)}
-)
-SignOutForm = Input.from_dict({"scope": fields.Choice("global", "local", load_default="local")})
+EmailForm = Input.of(email=fields.Email(required=True))
+EmailCodeForm = Input.of(email=fields.Email(required=True), code=fields.TypedCode(required=True))
+PasswordForm = Input.of(password=fields.Password(required=True))
+NameForm = Input.of(name=fields.Name(required=True))
+PhoneForm = Input.of(phone=fields.Phone(required=True))
+PhoneCodeForm = Input.of(phone=fields.Phone(required=True), code=fields.TypedCode(required=True))
+IdForm = Input.of(id=fields.Text(required=True))
+ProofForm = Input.of(current_password=fields.Password(), nonce=fields.TypedCode())
+DeletionForm = Input.of(confirmed=fields.Choice("yes", required=True))
+FactorForm = Input.of(factor_id=fields.Text(required=True), code=fields.TypedCode(required=True))
+RecoveryForm = Input.of(recovery_code=fields.Text(required=True))
+CredentialForm = Input.of(challenge_id=fields.Text(required=True), credential=fields.JsonText(required=True))
+SignOutForm = Input.of(scope=fields.Choice("global", "local", load_default="local"))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, pre_load, validates_schema
-from marshmallow.fields import Nested
+from marshmallow.fields import Field, Nested
 
 from auth.senders import webhooks
 from auth.tokens import one_time
@@ -13,6 +13,10 @@ from auth.web import fields, g
 class Input(Schema):
     class Meta:
         unknown = EXCLUDE
+
+    @classmethod
+    def of(cls, **members: Field) -> type[Schema]:
+        return cls.from_dict(members)
 
     @pre_load
     def leave_out_null(self, data: Any, **_kwargs: Any) -> Any:
@@ -59,7 +63,7 @@ class Signup(Addressed, Challenged):
     data = fields.StrangersMetadata(load_default=dict)
 
 
-AnonymousSignup = Input.from_dict({"data": fields.StrangersMetadata(load_default=dict)})
+AnonymousSignup = Input.of(data=fields.StrangersMetadata(load_default=dict))
 
 
 class Otp(Addressed, Challenged):
@@ -83,20 +87,19 @@ class Resend(Addressed, Challenged):
             raise ValidationError(f"must be given for type {data.get('type')}", wanted)
 
 
-Recover = Challenged.from_dict({"email": fields.Email(required=True)})
-
-RedirectQuery = Input.from_dict({"redirect_to": fields.Text()})
-Introspection = Input.from_dict({"token": fields.LongText(required=True)})
-LogoutQuery = Input.from_dict({"scope": fields.Choice("global", "local", "others", load_default="global")})
-PasswordGrant = Addressed.from_dict({"password": fields.Password(required=True)})
-RefreshGrant = Input.from_dict({"refresh_token": fields.Text(required=True)})
-PkceGrant = Input.from_dict(
-    {"auth_code": fields.NonEmptyText(required=True), "code_verifier": fields.CodeVerifier(required=True)}
+Recover = Challenged.of(email=fields.Email(required=True))
+RedirectQuery = Input.of(redirect_to=fields.Text())
+Introspection = Input.of(token=fields.LongText(required=True))
+LogoutQuery = Input.of(scope=fields.Choice("global", "local", "others", load_default="global"))
+PasswordGrant = Addressed.of(password=fields.Password(required=True))
+RefreshGrant = Input.of(refresh_token=fields.Text(required=True))
+PkceGrant = Input.of(
+    auth_code=fields.NonEmptyText(required=True), code_verifier=fields.CodeVerifier(required=True)
 )
-AuthorizeQuery = Challenged.from_dict(
-    {"provider": fields.Text(required=True), "scopes": fields.Text(), "skip_http_redirect": fields.Text()}
+AuthorizeQuery = Challenged.of(
+    provider=fields.Text(required=True), scopes=fields.Text(), skip_http_redirect=fields.Text()
 )
-LinkingForm = Input.from_dict({"flow": fields.Text(required=True)})
+LinkingForm = Input.of(flow=fields.Text(required=True))
 
 
 class IdTokenGrant(Input):
@@ -106,19 +109,16 @@ class IdTokenGrant(Input):
     link_identity = fields.Flag(load_default=False)
 
 
-class LinkingQuery(Input):
-    provider = fields.Text(required=True)
-    redirect_to = fields.Text()
-    scopes = fields.Text()
-    nonce = fields.Text()
-
-
-class CallbackQuery(Input):
-    state = fields.Text()
-    code = fields.LongText()
-    error = fields.Text()
-    iss = fields.Text()
-    user = fields.LongText()
+LinkingQuery = Input.of(
+    provider=fields.Text(required=True), redirect_to=fields.Text(), scopes=fields.Text(), nonce=fields.Text()
+)
+CallbackQuery = Input.of(
+    state=fields.Text(),
+    code=fields.LongText(),
+    error=fields.Text(),
+    iss=fields.Text(),
+    user=fields.LongText(),
+)
 
 
 class Reauthentication(Input):
@@ -141,13 +141,8 @@ class VerifyQuery(Input):
     redirect_to = fields.Text()
 
 
-VerifyForm = VerifyQuery.from_dict(
-    {
-        "action": fields.Text(),
-        "factor_code": fields.Text(),
-        "challenge_id": fields.Text(),
-        "credential": fields.LongText(),
-    }
+VerifyForm = VerifyQuery.of(
+    action=fields.Text(), factor_code=fields.Text(), challenge_id=fields.Text(), credential=fields.LongText()
 )
 
 
@@ -188,9 +183,7 @@ class NewLink(AdminInput):
             raise ValidationError("must be given for a sign-up", "password")
 
 
-InviteOptions = AdminInput.from_dict(
-    {"captcha_token": fields.Text(), "data": fields.Metadata(load_default=dict)}
-)
+InviteOptions = AdminInput.of(captcha_token=fields.Text(), data=fields.Metadata(load_default=dict))
 
 
 class Invitation(AdminInput):
@@ -239,7 +232,7 @@ class AnyUserChange(AnyUser):
     phone_confirmed_at = fields.Timestamp(allow_none=True)
 
 
-Deletion = AdminInput.from_dict({"should_soft_delete": fields.NotTrue()})
+Deletion = AdminInput.of(should_soft_delete=fields.NotTrue())
 
 
 class PageQuery(Input):
@@ -265,11 +258,8 @@ class AuditQuery(PageQuery):
     request_id = fields.Text()
 
 
-TimelineQuery = Input.from_dict(
-    {
-        "kind": fields.Choice("act", "refusal", "session", "message", "event"),
-        "before": fields.EntryOfTimeline(),
-    }
+TimelineQuery = Input.of(
+    kind=fields.Choice("act", "refusal", "session", "message", "event"), before=fields.EntryOfTimeline()
 )
 
 
@@ -287,4 +277,4 @@ class WebhookChange(AdminInput):
     rotate_secret = fields.Flag(load_default=False)
 
 
-TestEvent = AdminInput.from_dict({"event": fields.Choice(*webhooks.EVENTS, load_default="user.updated")})
+TestEvent = AdminInput.of(event=fields.Choice(*webhooks.EVENTS, load_default="user.updated"))
