@@ -1,5 +1,6 @@
 """Attempts to evade the limits: each request counts for the same network or user."""
 
+import contextlib
 import http.client
 import json
 import socket
@@ -115,8 +116,8 @@ class TestAddressesOfOneNetwork:
     def test_failed_passwords_count_by_network(self, limited_failures, alice):
         body = {"email": alice.email, "password": WRONG}
         addresses = ["2001:db8::1", "2001:db8::2", "2001:0db8::3", "2001:db8::4"]
-        answers = [limited_failures.post(LOG_IN, json=body, **at(address)) for address in addresses]
-        assert [answer.status_code for answer in answers] == THREE_WRONG[:4]
+        answers = statuses(lambda address: limited_failures.post(LOG_IN, json=body, **at(address)), addresses)
+        assert answers == THREE_WRONG[:4]
 
 
 class TestSpellingsOfAUser:
@@ -124,22 +125,14 @@ class TestSpellingsOfAUser:
         ("field", "spellings"),
         [
             ("email", ["alice@example.com", "ALICE@EXAMPLE.COM", "Alice@Example.com", "aLiCe@eXaMpLe.CoM"]),
+            ("email", ["a@example.com", "a@example\u3002com", "a@EXAMPLE\u3002COM", "A@example.com"]),
             (
                 "email",
                 [
-                    "alice@example.com",
-                    "alice@example\u3002com",
-                    "alice@EXAMPLE\u3002COM",
-                    "Alice@example.com",
-                ],
-            ),
-            (
-                "email",
-                [
-                    "alice@bücher.example",
-                    "alice@xn--bcher-kva.example",
-                    "ALICE@BÜCHER.example",
-                    "alice@XN--BCHER-KVA.example",
+                    "a@bücher.example",
+                    "a@xn--bcher-kva.example",
+                    "A@BÜCHER.example",
+                    "a@XN--BCHER-KVA.example",
                 ],
             ),
             ("email", ["älice@example.com", "ÄLICE@example.com", "älice@EXAMPLE.com", "Älice@example.com"]),
@@ -189,25 +182,29 @@ SPELLINGS = (
 
 
 class TestSpellingsOfARoute:
+    @pytest.fixture
+    def ask(self, limited_server, alice):
+        """Send an untouched method and target, and return the status and body of the response."""
+
+        def ask(method, target, password):
+            body = json.dumps({"email": alice.email, "password": password}).encode()
+            connection = http.client.HTTPConnection("127.0.0.1", limited_server.port, timeout=10)
+            with contextlib.closing(connection):
+                connection.request(method, target, body, {"Content-Type": "application/json"})
+                response = connection.getresponse()
+                return response.status, response.read()
+
+        return ask
+
     @cases("target", SPELLINGS.split())
-    def test_other_spelling_is_limited_or_not_found(self, limited_server, alice, database, target):
+    def test_other_spelling_is_limited_or_not_found(self, ask, database, target):
         # The limit is used up, so that an evasion would show as another response.
         database.run(
             "INSERT INTO request_counts VALUES ('LIMITER/127.0.0.1/login/20/5/minute', 20, now() + interval '5 minutes')"
             " ON CONFLICT DO NOTHING"
         )
-        body = json.dumps({"email": alice.email, "password": WRONG}).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", limited_server.port, timeout=10)
-        try:
-            connection.putrequest("POST", target, skip_host=False)
-            connection.putheader("Content-Type", "application/json")
-            connection.putheader("Content-Length", str(len(body)))
-            connection.endheaders(body)
-            response = connection.getresponse()
-            answer = json.loads(response.read())
-        finally:
-            connection.close()
-        assert (response.status, answer["error_code"]) in (
+        status, body = ask("POST", target, WRONG)
+        assert (status, json.loads(body)["error_code"]) in (
             (429, "over_request_rate_limit"),
             (404, "not_found"),
             (400, "validation_failed"),
@@ -216,14 +213,8 @@ class TestSpellingsOfARoute:
         assert database.count("failure_counts") == 0
 
     @cases("method", ["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "post", "Post", "XPOST"])
-    def test_other_method_does_nothing(self, limited_server, alice, database, method):
-        body = json.dumps({"email": alice.email, "password": PASSWORD}).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", limited_server.port, timeout=10)
-        try:
-            connection.request(method, LOG_IN, body, {"Content-Type": "application/json"})
-            status = connection.getresponse().status
-        finally:
-            connection.close()
+    def test_other_method_does_nothing(self, ask, database, method):
+        status, _ = ask(method, LOG_IN, PASSWORD)
         assert status in ((200,) if method == "OPTIONS" else (400, 405))
         assert database.count("sessions") == 0
 
@@ -270,25 +261,15 @@ class TestWaysOfSending:
 
 
 class TestSuccessBetweenFailures:
-    def test_success_with_another_user_returns_no_failure(self, limited_failures, alice, mallory):
+    def test_success_returns_no_failure(self, limited_failures, alice, mallory):
+        """Neither with another user, nor with the same user from the same network or another one."""
         client, answers = limited_failures, []
-        for _ in range(5):
+        body = {"email": alice.email, "password": PASSWORD}
+        for number in range(5):
             answers.append(sign_in(client, alice.email, WRONG).status_code)
             assert sign_in(client, mallory.email).status_code == 200
-        assert answers == THREE_WRONG
-
-    def test_success_with_the_same_user_returns_no_failure(self, limited_failures, alice):
-        client = limited_failures
-        assert [sign_in(client, alice.email, WRONG).status_code for _ in range(2)] == [401, 401]
-        for _ in range(5):
-            assert sign_in(client, alice.email).status_code == 200
-        assert [sign_in(client, alice.email, WRONG).status_code for _ in range(2)] == [401, 429]
-
-    def test_success_from_another_network_returns_no_failure(self, limited_failures, alice):
-        client, body, answers = limited_failures, {"email": alice.email, "password": WRONG}, []
-        for _ in range(5):
-            answers.append(client.post(LOG_IN, json=body, **at(HOME)).status_code)
-            assert client.post(LOG_IN, json=body | {"password": PASSWORD}, **at(OFFICE)).status_code == 200
+            assert client.post(LOG_IN, json=body, **at(OFFICE)).status_code == 200
+            assert number > 1 or sign_in(client, alice.email).status_code == 200
         assert answers == THREE_WRONG
 
     def test_success_does_not_reset_the_limit_of_log_ins(self, limited, alice):
@@ -301,10 +282,3 @@ class TestManyUsers:
         people = [register(client, service_role, f"user{number}@example.com") for number in range(5)]
         spraying = limited()
         assert statuses(lambda person: sign_in(spraying, person.email, WRONG), people) == THREE_WRONG
-
-    def test_sign_ups_are_limited_by_network(self, limited, database):
-        client = limited(AUTH_RATE_LIMIT_SIGNUP="3 per 5 minutes")
-        bodies = [{"email": f"user{number}@example.com", "password": PASSWORD} for number in range(5)]
-        answers = statuses(lambda body: client.post("/signup", json=body), bodies)
-        assert answers == [201, 201, 201, 429, 429]
-        assert database.count("users") == 3
