@@ -4,7 +4,6 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from auth.context import EXTENSION
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error
+from tests.support.cases import cases
 from tests.support.processes import wait_until
 from tests.support.raw_http import HOST, exchange
 from tests.support.services import HOME, at
@@ -23,13 +23,24 @@ NEW = "Another-Horse-1"
 
 
 @pytest.fixture
-def events(make_app, capfd):
-    """Return a client, and a function that returns the events logged so far."""
+def logging_client(make_app, capfd):
+    """Return a client, and a function that returns the lines logged since it was last called."""
 
     def make(**changes):
         client = make_app(**{"AUTH_LOG_LEVEL": "info", **changes}).test_client()
         capfd.readouterr()
-        return client, lambda: [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+        return client, lambda: capfd.readouterr().err.splitlines()
+
+    return make
+
+
+@pytest.fixture
+def events(logging_client):
+    """Return a client, and a function that returns the events."""
+
+    def make(**changes):
+        client, lines = logging_client(**changes)
+        return client, lambda: [json.loads(line) for line in lines()]
 
     return make
 
@@ -57,20 +68,16 @@ class TestRequestEvent:
         client.get(f"/admin/users/{alice.id}?x={WRONG}", headers=service_role)
         client.get(f"/auth/v1/admin/users/{alice.id}", headers=service_role)
         client.get(f"/verify?type=signup&token={WRONG}")
-        assert [event["route"] for event in logged()] == [
-            "/admin/users/<user_id>",
-            "/admin/users/<user_id>",
-            "/verify",
-        ]
+        of_user = "/admin/users/<user_id>"
+        assert [event["route"] for event in logged()] == [of_user, of_user, "/verify"]
 
     def test_event_names_the_caller(self, events, alice):
-        client, logged = events()
         session = alice.sign_in()
-        logged()
+        client, logged = events()
         client.get("/user", headers=session.authorization)
         assert [(event["user_id"], event["status"]) for event in logged()] == [(alice.id, 200)]
 
-    @pytest.mark.parametrize(
+    @cases(
         ("method", "path", "status", "route"),
         [
             ("GET", "/nothing", 404, None),
@@ -85,25 +92,20 @@ class TestRequestEvent:
     def test_refused_requests_are_logged(self, events, method, path, status, route):
         client, logged = events()
         client.open(path, method=method)
-        assert [(event["method"], event["status"], event["route"]) for event in logged()] == [
-            (method, status, route)
-        ]
+        (event,) = logged()
+        assert (event["method"], event["status"], event["route"]) == (method, status, route)
 
     def test_event_has_the_id_of_the_response(self, events):
         client, logged = events()
-        sent = ["x", "a\r\nb", "<script>", "a" * 200, '"}{', "a b c d e f g h", ""]
-        answers = [client.get("/settings", headers={"X-Request-Id": id.replace("\r\n", "")}) for id in sent]
-        assert (
-            [event["request_id"] for event in logged()]
-            == [answer.headers["X-Request-Id"] for answer in answers]
-            == [A_UUID] * len(sent)
-        )
+        sent = ["x", "ab", "<script>", "a" * 200, '"}{', "a b c d e f g h", ""]
+        answers = [client.get("/settings", headers={"X-Request-Id": id}) for id in sent]
+        ids = [answer.headers["X-Request-Id"] for answer in answers]
+        assert [event["request_id"] for event in logged()] == ids == [A_UUID] * len(sent)
 
     def test_input_cannot_break_a_line(self, events):
         client, logged = events()
-        client.open(
-            '/\n%0a%0d{"event": "forged"}', method="GET", headers={"User-Agent": 'x"}\\n{"event": "forged"}'}
-        )
+        forged = '"event": "forged"}'
+        client.get(f"/\n%0a%0d{{{forged}", headers={"User-Agent": f'x"}}\\n{{{forged}}}'})
         assert {event["event"] for event in logged()} == {"request"}
 
     def test_event_has_level_info(self, events):
@@ -111,69 +113,45 @@ class TestRequestEvent:
         client.get("/settings")
         assert logged() == []
 
-    def test_text_event_is_one_line(self, make_app, capfd):
-        client = make_app(AUTH_LOG_LEVEL="info", AUTH_LOG_FORMAT="text").test_client()
-        capfd.readouterr()
+    def test_text_event_is_one_line_that_cannot_control_the_terminal(self, logging_client, alice):
+        client, lines = logging_client(AUTH_LOG_FORMAT="text")
         client.get("/settings")
-        (line,) = capfd.readouterr().err.splitlines()
+        (line,) = lines()
         assert "request" in line
         assert "/settings" in line
-
-    def test_text_event_cannot_control_the_terminal(self, make_app, alice, capfd):
-        client = make_app(AUTH_LOG_LEVEL="info", AUTH_LOG_FORMAT="text").test_client()
         session = alice.sign_in().on(client)
         session.refreshed().refreshed()
-        capfd.readouterr()
-        body, user_agent = (
-            {"refresh_token": session.refresh_token},
-            {"User-Agent": "Firefox\x9b31m\x85a_line_of_its_own"},
-        )
-        assert_error(
-            client.post("/token?grant_type=refresh_token", json=body, headers=user_agent),
-            400,
-            "refresh_token_already_used",
-        )
-        (line,) = [line for line in capfd.readouterr().err.splitlines() if "refresh_token_reused" in line]
+        body, user_agent = {"refresh_token": session.refresh_token}, "Firefox\x9b31m\x85a_line_of_its_own"
+        path, headers = "/token?grant_type=refresh_token", {"User-Agent": user_agent}
+        assert_error(client.post(path, json=body, headers=headers), 400, "refresh_token_already_used")
+        (line,) = [line for line in lines() if "refresh_token_reused" in line]
         assert r"Firefox\x9b31m\x85a_line_of_its_own" in line
 
 
 BODY = {"email": "dave@example.com", "password": PASSWORD, "app_metadata": {"key": "a-value-of-this-test"}}
 
 
-class TestUnexpectedFailure:
-    """A 500 reveals nothing but the request id; the log has the reason, but no secrets."""
+@pytest.fixture
+def unknown_constraint(database):
+    """A constraint that `BODY` violates."""
+    database.run("ALTER TABLE users ADD CONSTRAINT of_this_test CHECK (email <> 'dave@example.com')")
+    yield
+    database.run("ALTER TABLE users DROP CONSTRAINT of_this_test")
 
-    @pytest.fixture
-    def fail(self, make_app, database, service_role, capfd) -> Iterator[Callable[..., Any]]:
-        """Return a function that violates an unknown constraint, and returns the response and the log."""
-        database.run("ALTER TABLE users ADD CONSTRAINT of_this_test CHECK (email <> 'dave@example.com')")
 
-        def fail(log_format: str) -> tuple[Any, str]:
-            client = make_app(AUTH_LOG_LEVEL="info", AUTH_LOG_FORMAT=log_format).test_client()
-            capfd.readouterr()
-            return client.post("/admin/users", json=BODY, headers=service_role), capfd.readouterr().err
-
-        yield fail
-        database.run("ALTER TABLE users DROP CONSTRAINT of_this_test")
-
-    @pytest.mark.parametrize("log_format", ["json", "text"])
-    def test_response_has_only_the_id_and_the_log_names_the_failure(self, fail, log_format):
-        response, text = fail(log_format)
-        id = response.headers["X-Request-Id"]
-        assert_error(
-            response, 500, "unexpected_failure", f"Something went wrong on our side; the request id is {id}"
-        )
-        for part in ("unexpected_failure", id, "where", "admin_users.py", "CheckViolation", "of_this_test"):
-            assert part in text
-
-    @pytest.mark.parametrize("log_format", ["json", "text"])
-    def test_log_contains_neither_the_input_nor_the_row(self, fail, log_format):
-        _, text = fail(log_format)
-        assert [
-            secret
-            for secret in (PASSWORD, SERVICE_ROLE_KEY, "$2b$", "a-value-of-this-test", "dave@example.com")
-            if secret in text
-        ] == []
+@pytest.mark.parametrize("log_format", ["json", "text"])
+def test_response_to_a_failure_has_only_the_id_and_the_log_the_reason_without_secrets(
+    logging_client, service_role, unknown_constraint, log_format
+):
+    client, lines = logging_client(AUTH_LOG_FORMAT=log_format)
+    response = client.post("/admin/users", json=BODY, headers=service_role)
+    text, id = "".join(lines()), response.headers["X-Request-Id"]
+    sentence = f"Something went wrong on our side; the request id is {id}"
+    assert_error(response, 500, "unexpected_failure", sentence)
+    reason = ("unexpected_failure", id, "where", "admin_users.py", "CheckViolation", "of_this_test")
+    assert [part for part in reason if part not in text] == []
+    secrets = (PASSWORD, SERVICE_ROLE_KEY, "$2b$", "a-value-of-this-test", "dave@example.com")
+    assert [secret for secret in secrets if secret in text] == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -204,14 +182,10 @@ def test_no_secret_is_logged_at_level_debug(
 
     def keep(response: Any) -> Any:
         body = response.json if response.mimetype == "application/json" else {}
-        secrets.extend(
-            body[name]
-            for name in ("access_token", "refresh_token", "hashed_token", "email_otp", "action_link")
-            if body.get(name)
-        )
-        secrets.extend(
-            re.findall(r"(?:access_token|refresh_token|code)=([^&#]+)", response.headers.get("Location", ""))
-        )
+        names = ("access_token", "refresh_token", "hashed_token", "email_otp", "action_link")
+        secrets.extend(body[name] for name in names if body.get(name))
+        location = response.headers.get("Location", "")
+        secrets.extend(re.findall(r"(?:access_token|refresh_token|code)=([^&#]+)", location))
         return response
 
     def keep_sent(to: str) -> Any:
@@ -219,27 +193,29 @@ def test_no_secret_is_logged_at_level_debug(
         secrets.extend(secret for secret in (sent.token, sent.code) if secret)
         return sent
 
+    def post(path: str, headers: Any = None, **body: Any) -> Any:
+        return keep(server.post(path, json=body, headers=headers))
+
     # Sign-ups and log-ins.
-    keep(server.post("/signup", json={"email": "dave@example.com", "password": PASSWORD}))
+    post("/signup", email="dave@example.com", password=PASSWORD)
     sent = keep_sent("dave@example.com")
     keep(server.get(f"/verify?type=signup&token={sent.token}x"))
     keep(server.get(f"/verify?type=signup&token={sent.token}"))
     keep(sign_in(server, "dave@example.com", WRONG))
     dave = session_of(server, keep(sign_in(server, "dave@example.com")))
-    keep(server.post("/login-admin", json={"email": carol.email, "password": PASSWORD}))
-    keep(server.post("/login-admin", json={"email": alice.email, "password": PASSWORD}))
+    post("/login-admin", email=carol.email, password=PASSWORD)
+    post("/login-admin", email=alice.email, password=PASSWORD)
     second = session_of(server, keep(dave.refresh()))
     third = session_of(server, keep(second.refresh()))
     assert_error(keep(refresh(server, dave.refresh_token)), 400, "refresh_token_already_used")
     keep(third.get("/user"))
     keep(refresh(server, third.refresh_token[:-1] + "x"))
     # Links and codes.
-    for path, body in (("/magiclink", {"email": alice.email}), ("/recover", {"email": alice.email})):
-        server.post(path, json=body)
+    for path, kind in (("/magiclink", "magiclink"), ("/recover", "recovery")):
+        post(path, email=alice.email)
         sent = keep_sent(alice.email)
-        kind = "magiclink" if path == "/magiclink" else "recovery"
-        keep(server.post("/verify", json={"type": kind, "email": alice.email, "token": sent.wrong_code}))
-        keep(server.post("/verify", json={"type": kind, "email": alice.email, "token": sent.code}))
+        post("/verify", type=kind, email=alice.email, token=sent.wrong_code)
+        post("/verify", type=kind, email=alice.email, token=sent.code)
         keep(server.get(f"/verify?type={kind}&token={sent.token}"))
     # Changes by users and administrators.
     session = session_of(server, keep(sign_in(server, alice.email)))
@@ -247,39 +223,21 @@ def test_no_secret_is_logged_at_level_debug(
     keep(session.get("/reauthenticate"))
     keep_sent(alice.email)
     keep(server.put(f"/admin/users/{alice.id}", json={"password": PASSWORD}, headers=service_role))
-    keep(
-        server.post(
-            "/admin/generate_link",
-            json={"type": "recovery", "email": alice.email, "password": NEW},
-            headers=service_role,
-        )
-    )
-    keep(server.post("/admin/invite", json={"email": "erin@example.com"}, headers=service_role))
+    post("/admin/generate_link", service_role, type="recovery", email=alice.email, password=NEW)
+    post("/admin/invite", service_role, email="erin@example.com")
     keep_sent("erin@example.com")
-    keep(server.post("/introspect", json={"token": session.access_token}, headers=service_role))
-    keep(
-        server.post(
-            "/introspect", data={"token": session.refresh_token}, headers={"apikey": SERVICE_ROLE_KEY}
-        )
-    )
-    # Secrets in the wrong places.
     secret = session.access_token
+    post("/introspect", service_role, token=secret)
+    form = {"token": session.refresh_token}
+    keep(server.post("/introspect", data=form, headers={"apikey": SERVICE_ROLE_KEY}))
+    # Secrets in the wrong places.
+    headers = {"Authorization": f"Basic {SERVICE_ROLE_KEY}", "Cookie": f"token={secret}"}
+    headers |= {"X-Request-Id": SERVICE_ROLE_KEY + "!"}
     for path in (
-        f"/{secret}",
-        f"/user?access_token={secret}",
-        f"/admin/users/{secret}",
-        f"/sessions/{secret}",
-        f"/token?grant_type={WRONG}",
-        f"/x/{SERVICE_ROLE_KEY}",
+        *(f"/{secret}", f"/user?access_token={secret}", f"/admin/users/{secret}", f"/sessions/{secret}"),
+        *(f"/token?grant_type={WRONG}", f"/x/{SERVICE_ROLE_KEY}"),
     ):
-        server.get(
-            path,
-            headers={
-                "Authorization": f"Basic {SERVICE_ROLE_KEY}",
-                "Cookie": f"token={secret}",
-                "X-Request-Id": SERVICE_ROLE_KEY + "!",
-            },
-        )
+        server.get(path, headers=headers)
     for content in (
         f'{{"password": "{WRONG}"',
         f'["{WRONG}"]',
@@ -288,34 +246,27 @@ def test_no_secret_is_logged_at_level_debug(
     ):
         server.post("/login-admin", content=content, headers={"Content-Type": "application/json"})
     server.post("/login-admin", content=f"password={WRONG}", headers={"Content-Type": "text/plain"})
-    exchange(
-        service.port,
-        f"GET /verify?token={secret} HTTP/1.1\r\nAuthorization: Bearer {secret}\x00\r\n\r\n".encode(),
-    )
-    exchange(
-        service.port,
-        b"POST /token HTTP/1.1\r\n" + HOST + f"Authorization: Bearer {SERVICE_ROLE_KEY}\r\n".encode(),
-    )
-    exchange(
-        service.port,
-        b"POST /token HTTP/1.1\r\n" + HOST + f"Content-Length: 500\r\n\r\n{{'password': '{WRONG}'".encode(),
-    )
-    exchange(service.port, f"{SERVICE_ROLE_KEY} {secret} HTTP/1.1\r\n\r\n".encode())
+    start = "POST /token HTTP/1.1\r\n" + HOST.decode()
+    for sent in (
+        f"GET /verify?token={secret} HTTP/1.1\r\nAuthorization: Bearer {secret}\x00\r\n\r\n",
+        f"{start}Authorization: Bearer {SERVICE_ROLE_KEY}\r\n",
+        f"{start}Content-Length: 500\r\n\r\n{{'password': '{WRONG}'",
+        f"{SERVICE_ROLE_KEY} {secret} HTTP/1.1\r\n\r\n",
+    ):
+        exchange(service.port, sent.encode())
     # Refusals by the database, late answers and outages.
     with database.locked("users", alice.id) as lock:
         late = lock.start(lambda: sign_in(server, alice.email, PASSWORD))
         waiting = "datname = current_database() AND wait_event_type = 'Lock'"
         database.run(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {waiting}")
         assert late.result().status_code == 503
-    server.post("/admin/users", json={"email": alice.email, "password": PASSWORD}, headers=service_role)
+    post("/admin/users", service_role, email=alice.email, password=PASSWORD)
     server.put("/user", json={"data": {"x": WRONG * 1000}}, headers=session.authorization)
 
     server.get("/settings", headers={"X-Request-Id": "the-last-request"})
     text = wait_until(lambda: log if "the-last-request" in (log := service.text()[logged:]) else "")
-    secrets.extend(
-        row.password_hash
-        for row in database.all("SELECT password_hash FROM users WHERE password_hash IS NOT NULL")
-    )
+    hashed = database.all("SELECT password_hash FROM users WHERE password_hash IS NOT NULL")
+    secrets.extend(row.password_hash for row in hashed)
     assert len(set(secrets)) > 30
     digits = [secret for secret in secrets if secret.isdigit()]
     found = [secret for secret in secrets if secret not in digits and secret in text]
