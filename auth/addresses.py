@@ -31,6 +31,10 @@ def is_email(address: str) -> bool:
     return "@" in address
 
 
+def kind_of(address: str) -> str:
+    return "email" if is_email(address) else "phone"
+
+
 def canonical(address: str) -> str:
     """Return an email or a phone number in its canonical form. Raises `InvalidAddress`."""
     return canonical_email(address) if is_email(address) else canonical_phone(address)

@@ -46,13 +46,13 @@ SELECT :id, :user_id, :factor_type, :friendly_name, :secret
                       AND factor_type <> 'passkey' AND verified_at IS NOT NULL)
 RETURNING id;
 
--- name: select_factor(id uuid, user_id uuid, session_id uuid, with_expired boolean)
+-- name: select_factor(id uuid, user_id uuid, session_id uuid)
 -- Only the session that began to enrol a factor, with a proof, may verify it for the first time.
 SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, secret, last_step,
        extract(epoch FROM clock_timestamp())::float AS moment
   FROM factors AS f
  WHERE id = :id AND user_id = :user_id AND factor_type <> 'passkey'
-   AND (verified_at IS NOT NULL OR :with_expired
+   AND (verified_at IS NOT NULL OR :session_id IS NULL
         OR created_at > now() - interval '5 minutes'
            AND EXISTS (SELECT FROM factor_challenges AS c
                         WHERE c.factor_id = f.id AND c.session_id = :session_id));

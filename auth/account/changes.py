@@ -3,7 +3,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from auth import addresses
 from auth.account import first_address, removal
 from auth.context import latchkey
 from auth.messages import outgoing
@@ -59,7 +58,7 @@ def change_user(body: dict[str, Any], link: Mapping[str, str | None] = _NO_LINK)
             first_address.set_addresses(tx, caller, first["new_email"], first["new_phone"])
         user = tx.one("change_user", user_id=caller.id, **columns)
         for address in added:
-            _send_confirmation(tx, caller, address, link)
+            first_address.request_address(tx, caller, address, link)
         if columns["password_hash"] and caller.email and "email" not in removed:
             outgoing.notify(tx, caller.id, caller.email, "password_changed")
         _record(tx, caller, columns, removed)
@@ -142,29 +141,17 @@ def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str |
     tx.run("void_tokens", user_id=caller.id)
 
 
-def _send_confirmation(tx: Transaction, caller: Any, address: str, link: Mapping[str, str | None]) -> None:
-    is_email = addresses.is_email(address)
-    columns = link if is_email else {}
-    if first_address.is_without_address(caller):
-        first_address.request_address(tx, caller, address, columns)
-        return
-    purpose, message = "email_change" if is_email else "phone_change", outgoing.Message(address)
-    message.write_token(tx, caller.id, purpose, session_id=g.caller.session_id, **columns)
-    message.write(tx, caller.id, purpose, redirect_to=columns.get("redirect_to"))
-
-
 def _record(tx: Transaction, caller: Any, columns: dict[str, Any], removed: list[str]) -> None:
+    old = {kind: getattr(caller, kind) for kind in removal.ADDRESSES if kind in removed}
     acts = [
         "user_changed" if columns["user_metadata"] is not None else None,
         "password_changed" if columns["password_hash"] else None,
-        "email_change_requested" if columns["new_email"] else None,
-        "phone_change_requested" if columns["new_phone"] else None,
-        "email_removed" if "email" in removed else None,
-        "phone_removed" if "phone" in removed else None,
+        *(f"{kind}_change_requested" for kind in removal.ADDRESSES if columns[f"new_{kind}"]),
+        *(f"{kind}_removed" for kind in old),
     ]
-    details = {"new_email": columns["new_email"], "new_phone": columns["new_phone"]}
-    details |= {f"old_{kind}": getattr(caller, kind) for kind in removal.ADDRESSES if kind in removed}
-    email = None if "email" in removed else caller.email
+    details = {name: columns[name] for name in ("new_email", "new_phone")}
+    details |= {f"old_{kind}": address for kind, address in old.items()}
+    email = None if "email" in old else caller.email
     audit.record(tx, caller.id, email, acts, ["user.updated"], **details)
     for provider in set(removed).difference(removal.ADDRESSES):
         audit.record(tx, caller.id, email, ["identity_unlinked"], [], provider=provider)

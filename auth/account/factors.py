@@ -1,14 +1,12 @@
-"""Second factors of the caller: enrol, challenge, verify and remove them."""
+"""Second factors of the caller, authenticator apps and security keys: enrol, challenge, verify and remove."""
 
 import uuid
 from typing import Any
 
-from auth.account import security_keys
 from auth.context import latchkey
 from auth.factors import totp
-from auth.factors.webauthn import CHALLENGE_LIFETIME
-from auth.messages.notices import tell
-from auth.messages.outgoing import notify
+from auth.factors.webauthn import WRONG_SIGNATURE
+from auth.messages.outgoing import notify, tell
 from auth.sign_in import factor_codes, passkeys
 from auth.sign_in.reauthentication import Act, add, give_proof, lock_caller, proof_needed
 from auth.sign_in.reauthentication import remove as removing
@@ -47,7 +45,7 @@ def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
         if not tx.one("insert_factor", secret=sealed, **columns):
             raise ApiError("mfa_factor_name_conflict")
         # `select_factor` finds the session by this row, whose id stays in the database.
-        _write_challenge(tx, caller.id, factor_id, factor_type, None)
+        passkeys.write_challenge(tx, factor_type, None, **_owner(factor_id))
     members = {"totp": _app_members(caller, body, secret)} if secret else {}
     return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
 
@@ -63,38 +61,60 @@ def challenge(factor_id: str, site: dict[str, Any] | None = None) -> dict[str, A
 
     `site` is the relying party that a client names, if it does.
     """
-    security_keys.check_site(site or {})
+    _check_site(site or {})
     sent: bytes | None = None
     members: dict[str, Any] = {}
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx)
-        factor = own_factor(tx, caller.id, factor_id)
+        factor = _own_factor(tx, factor_id)
         if factor.factor_type == "webauthn":
-            sent, members = security_keys.options(tx, caller, factor)
-        row = _write_challenge(tx, caller.id, factor.id, factor.factor_type, sent)
+            sent, members = _key_options(tx, caller, factor)
+        row = passkeys.write_challenge(tx, factor.factor_type, sent, **_owner(factor.id))
     return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
 
 
-def _write_challenge(
-    tx: Transaction, user_id: str, factor_id: str, purpose: str, challenge: bytes | None
-) -> Any:
-    owner = {"user_id": user_id, "session_id": g.caller.session_id, "factor_id": factor_id}
-    columns = {"challenge": challenge, "lifetime": CHALLENGE_LIFETIME}
-    return tx.one("write_challenge", purpose=purpose, **owner, **columns)
+def _key_options(tx: Transaction, caller: Any, factor: Any) -> tuple[bytes, dict[str, Any]]:
+    """Return a challenge for a security key, and the member of the response that has its options."""
+    site, known = latchkey.relying_party, tx.all("list_credentials", user_id=caller.id)
+    if factor.is_verified:
+        own = [row for row in known if row.id == factor.id]
+        challenge, public_key = site.request_options(own, is_passkey=False)
+    else:
+        name = passkeys.name_of(caller)
+        challenge, public_key = site.creation_options(caller.id, name, known, is_passkey=False)
+    options = {"type": _ceremony(factor), "credential_options": {"publicKey": public_key}}
+    return challenge, {"webauthn": options}
+
+
+def _ceremony(factor: Any) -> str:
+    return "request" if factor.is_verified else "create"
+
+
+def _check_site(sent: dict[str, Any]) -> None:
+    """Compare the relying party that a client names with the service's. Raises `ApiError`."""
+    site = latchkey.relying_party
+    if sent.get("rpId", site.id) != site.id:
+        raise ApiError("validation_failed", f"webauthn.rpId: must be {site.id}")
+    if not set(sent.get("rpOrigins", [])).issubset(site.origins):
+        raise ApiError("validation_failed", f"webauthn.rpOrigins: must be among {', '.join(site.origins)}")
+
+
+def _owner(factor_id: str) -> dict[str, str | None]:
+    return {"user_id": guard.caller_id(), "session_id": g.caller.session_id, "factor_id": factor_id}
 
 
 def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
     """Raise the caller's session to `aal2` by a code, and return its row. Raises `ApiError`."""
-    session, ids = None, {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
+    session = None
     with latchkey.db.transaction() as tx:
         tried = factor_codes.count(tx, "totp", guard.caller_id())
-        factor = own_factor(tx, guard.caller_id(), factor_id)
+        factor = _own_factor(tx, factor_id)
         caller = lock_caller(tx, *_acts(factor), given="begun")
-        if not tx.one("try_challenge", id=challenge_id, factor_id=factor.id, **ids):
+        if not tx.one("try_challenge", id=challenge_id, **_owner(factor.id)):
             raise ApiError("mfa_challenge_expired")
         if factor_codes.spend_totp(tx, tried, [factor], code):
             tx.run("delete_challenge", id=challenge_id)
-            session = complete(tx, caller, factor, "totp")
+            session = _complete(tx, caller, factor, "totp")
     if session is None:
         raise ApiError("mfa_verification_failed")
     return session
@@ -104,23 +124,31 @@ def verify_webauthn(
     factor_id: str, challenge_id: str, sent: dict[str, Any], *, added_before: Any = None
 ) -> Any:
     """Raise the caller's session to `aal2` by a security key, and return its row. Raises `ApiError`."""
-    security_keys.check_site(sent)
-    factor = own_factor(latchkey.db, guard.caller_id(), factor_id)
+    _check_site(sent)
+    factor = _own_factor(latchkey.db, factor_id)
     # Before the challenge is spent.
     proof_needed(*_acts(factor))
-    answer = security_keys.verify(factor, challenge_id, sent)
-    if answer.credential:
-        passkeys.require_older(answer.credential, added_before)
+    if sent["type"] != _ceremony(factor):
+        raise ApiError("validation_failed", f"webauthn.type: must be {_ceremony(factor)}")
+    challenge = passkeys.spend_challenge(challenge_id, passkeys.SECURITY_KEY, **_owner(factor.id))
+    response, created = sent["credential_response"], {}
+    if factor.is_verified:
+        credential, assertion = passkeys.verify(response, challenge, passkeys.SECURITY_KEY)
+        if credential.id != factor.id:
+            raise passkeys.failed(WRONG_SIGNATURE)
+        passkeys.require_older(credential, added_before)
+    else:
+        created = passkeys.verify_creation(response, challenge, passkeys.SECURITY_KEY)
     refusal = None
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, *_acts(factor), given="begun")
         # Another request may have verified or removed it.
-        if own_factor(tx, caller.id, factor_id).is_verified != factor.is_verified:
+        if _own_factor(tx, factor_id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
-        if answer.assertion:
-            refusal = passkeys.use(tx, answer.credential, answer.assertion, caller.email)
+        if factor.is_verified:
+            refusal = passkeys.use(tx, credential, assertion, caller.email)
         if refusal is None:
-            session = complete(tx, caller, factor, "webauthn", **answer.columns)
+            session = _complete(tx, caller, factor, "webauthn", **created)
     if refusal:
         raise refusal
     return session
@@ -131,7 +159,7 @@ def _acts(factor: Any) -> list[Act]:
     return [] if factor.is_verified else [add("factor")]
 
 
-def complete(tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any) -> Any:
+def _complete(tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any) -> Any:
     """Raise the caller's session to aal2 after a verified factor, and return its row.
 
     `credential` has the columns of a new security key.
@@ -166,12 +194,11 @@ def check_room(tx: Transaction, user_id: str) -> None:
 
 def remove(factor_id: str, body: dict[str, Any]) -> None:
     """Remove one of the caller's factors."""
-    ids = {"id": factor_id, "user_id": guard.caller_id(), "session_id": None, "with_expired": True}
     act = removing("factor", factor_id)
     given = give_proof(guard.live_caller(), body, act)
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, act, given=given)
-        factor = found(tx.one("select_factor", **ids), "mfa_factor_not_found")
+        factor = _find(tx, caller.id, factor_id)
         if factor.is_verified:
             tell(tx, caller, "factor_removed", g.caller.session_id, restored_factor=factor.id)
             _record(tx, caller, "factor_removed", factor, "user.updated")
@@ -192,8 +219,7 @@ def remove_any(user_id: str, factor_id: str) -> None:
     """Remove a factor of any user, and mail the user."""
     with targets.act() as tx:
         user = targets.lock(tx, user_id)
-        ids = {"id": factor_id, "user_id": user.id, "session_id": None, "with_expired": True}
-        factor = found(tx.one("select_factor", **ids), "mfa_factor_not_found")
+        factor = _find(tx, user.id, factor_id)
         if factor.is_verified and user.email_proved:
             notify(tx, user.id, user.email, "factor_removed")
         _record(tx, user, "factor_removed", factor, "user.updated")
@@ -201,9 +227,13 @@ def remove_any(user_id: str, factor_id: str) -> None:
         tx.run("forget_first_factor", user_id=user.id)
 
 
-def own_factor(db: Database | Transaction, user_id: str, factor_id: str) -> Any:
-    ids = {"id": factor_id, "user_id": user_id, "session_id": g.caller.session_id}
-    row = db.one("select_factor", with_expired=False, **ids)
+def _own_factor(db: Database | Transaction, factor_id: str) -> Any:
+    return _find(db, guard.caller_id(), factor_id, g.caller.session_id)
+
+
+def _find(db: Database | Transaction, user_id: str, factor_id: str, verified_in: str | None = None) -> Any:
+    """Return a factor's row; with `verified_in`, only one that this session may verify."""
+    row = db.one("select_factor", id=factor_id, user_id=user_id, session_id=verified_in)
     return found(row, "mfa_factor_not_found")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from auth import addresses
 from auth.messages import outgoing
-from auth.messages.notices import tell, tell_of_identity
+from auth.messages.outgoing import tell, tell_of_identity
 from auth.providers.client import ExternalIdentity
 from auth.web import audit, g
 from sql import Transaction
@@ -17,19 +17,21 @@ def is_without_address(user: Any) -> bool:
 
 
 def request_address(tx: Transaction, caller: Any, address: str, link: Mapping[str, str | None]) -> None:
-    """Send the link or code that confirms an address. A taken one runs the same statements.
+    """Send the link or code that confirms an address, which the caller has checked unless it is the first.
 
-    Anyone can become an anonymous user, and must not learn which addresses have a user.
+    Then a taken one runs the same statements: anyone can become an anonymous user, and must not learn which
+    addresses have a user.
     """
     message, is_email = outgoing.Message(address), addresses.is_email(address)
-    purpose = "email_change" if is_email else "phone_change"
-    owner = tx.one("select_address_owner", address=address)
-    is_taken = owner is not None and not owner.is_unused
-    kind = ("signup_attempt" if is_email else "none") if is_taken else purpose
-    recipient_id = owner.id if is_taken else caller.id
-    bound_to = {"session_id": g.caller.session_id, **link}
-    message.write_token(tx, None if is_taken else caller.id, purpose, **bound_to)
-    message.write(tx, recipient_id, kind, secret=not is_taken, redirect_to=link.get("redirect_to"))
+    columns = dict(link) if is_email else {}
+    purpose = kind = "email_change" if is_email else "phone_change"
+    user_id = recipient_id = caller.id
+    owner = tx.one("select_address_owner", address=address) if is_without_address(caller) else None
+    if owner and not owner.is_unused:
+        kind = "signup_attempt" if is_email else "none"
+        user_id, recipient_id = None, owner.id
+    message.write_token(tx, user_id, purpose, session_id=g.caller.session_id, **columns)
+    message.write(tx, recipient_id, kind, secret=user_id is not None, redirect_to=columns.get("redirect_to"))
 
 
 def set_addresses(tx: Transaction, caller: Any, email: str | None, phone: str | None) -> None:

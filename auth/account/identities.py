@@ -4,7 +4,7 @@ from psycopg2.errors import UniqueViolation
 
 from auth.account import first_address, removal
 from auth.context import latchkey
-from auth.messages.notices import tell_of_identity
+from auth.messages.outgoing import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
 from auth.sign_in.oauth import invalid_id_token, new_secrets, read_id_token, write_flow
 from auth.sign_in.reauthentication import add, lock_caller, needed

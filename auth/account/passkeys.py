@@ -6,7 +6,7 @@ from auth.account import first_address, removal
 from auth.account.factors import end_other_sessions
 from auth.context import latchkey
 from auth.factors import webauthn
-from auth.messages.notices import tell
+from auth.messages.outgoing import tell
 from auth.sign_in import passkeys
 from auth.sign_in.reauthentication import add, give_proof, lock_caller
 from auth.sign_in.reauthentication import remove as removing

@@ -5,11 +5,11 @@ from typing import Any
 from auth import addresses
 from auth.account import factors
 from auth.context import latchkey
-from auth.messages.notices import notice_address, tell, tell_of_identity
+from auth.messages.outgoing import notice_address, tell, tell_of_identity
 from auth.sign_in.reauthentication import Act, lock_caller, needed, proof_needed, remove
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError
-from sql import Database, Transaction
+from sql import Transaction
 
 ADDRESSES = ("email", "phone")
 _FACTORS = ("totp", "webauthn", "passkey")
@@ -47,13 +47,12 @@ def take_away(
     """Remove addresses and recent additions of a caller whom `lock_caller` has allowed it, and end the other
     sessions. Returns the providers. Raises `ApiError`.
     """
-    session_id = g.caller.session_id
-    providers = removed_providers(tx, caller.id, kinds, ids) if kinds or ids else []
-    factor_ids = [
-        way["id"] for way in list_recent(tx, caller.id) if way["type"] in _FACTORS and way["id"] in ids
-    ]
-    if not providers and not factor_ids:
+    if not kinds and not ids:
         return []
+    session_id = g.caller.session_id
+    providers = removed_providers(tx, caller.id, kinds, ids)
+    recent = list_recent(tx, caller.id)
+    factor_ids = [way["id"] for way in recent if way["type"] in _FACTORS and way["id"] in ids]
     told = _as_told(tx, caller, [kind for kind in ADDRESSES if kind in providers])
     for provider in providers if is_told else ():
         if provider in ADDRESSES:
@@ -79,9 +78,9 @@ def _as_told(tx: Transaction, caller: Any, kinds: list[str]) -> Any:
     for address in [getattr(caller, kind) for kind in kinds]:
         row = tx.one("void_links_to_recent_address", user_id=caller.id, address=address)
         if row and address == notice_address(caller):
-            is_email = addresses.is_email(row.target)
-            email, phone = (row.target, None) if is_email else (None, row.target)
-            told = caller._replace(email=email, email_proved=is_email, phone=phone, phone_proved=not is_email)
+            nothing = {"email": None, "email_proved": False, "phone": None, "phone_proved": False}
+            kind = addresses.kind_of(row.target)
+            told = caller._replace(**nothing | {kind: row.target, f"{kind}_proved": True})
     return told
 
 
@@ -136,11 +135,6 @@ def delete(tx: Transaction, user_id: str, providers: list[str]) -> None:
 
 def check_remaining(tx: Transaction, user_id: str) -> None:
     """Check that a user whose row is locked can still sign in. Raises `ApiError`."""
-    if not can_sign_in(tx, user_id):
-        raise ApiError("removal.single_identity_not_deletable")
-
-
-def can_sign_in(db: Database | Transaction, user_id: str) -> bool:
     settings = latchkey.settings
     enabled = {
         "email": settings.email_enabled,
@@ -148,4 +142,5 @@ def can_sign_in(db: Database | Transaction, user_id: str) -> bool:
         "passkey": settings.passkeys_enabled,
     }
     usable = [*latchkey.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
-    return db.one("select_can_sign_in", user_id=user_id, usable=usable).can_sign_in
+    if not tx.one("select_can_sign_in", user_id=user_id, usable=usable).can_sign_in:
+        raise ApiError("removal.single_identity_not_deletable")

@@ -1,5 +1,6 @@
 from typing import Any
 
+from auth import addresses
 from auth.context import latchkey
 from auth.messages import outgoing
 from auth.passwords.policy import check_strength
@@ -66,7 +67,7 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
     message, redirect_to = outgoing.Message(address), checked_redirect(body)
     with latchkey.db.transaction() as tx:
-        has_quota = outgoing.count(tx, outgoing.quota(tx, address)).seconds_left == 0
+        has_quota = outgoing.count(tx, address).seconds_left == 0
         user = _insert(tx, body, password_hash, is_confirmed=False)
         owner = tx.one("select_address_owner", address=address)
         owner_id = owner and owner.id
@@ -76,12 +77,8 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         tx.run("dispute_sign_up", address=address, is_repeated=has_secrets and not user.is_created)
         purpose = "signup" if email else "sms_signup"
         link = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}
-        own = {
-            "password_hash": password_hash,
-            "user_metadata": body["data"],
-            "browser_hash": body.get("browser_hash"),
-            **waiting.asker(),
-        }
+        link |= {"browser_hash": body.get("browser_hash"), **waiting.asker()}
+        own = {"password_hash": password_hash, "user_metadata": body["data"]}
         message.write_token(tx, owner_id if has_secrets else None, purpose, **link, **own)
         message.write(tx, owner_id, kind, secret=has_secrets, redirect_to=redirect_to)
 
@@ -99,18 +96,18 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
 
 def create_addressed_user(tx: Transaction, body: dict[str, Any], made_by: str, **columns: Any) -> str | None:
     """Create a user without a sign-up, and return the id, or None if the address is taken."""
-    defaults: dict[str, Any] = {
-        "is_wanted": True,
-        "password_hash": None,
-        "app_metadata": {},
-        "is_invited": False,
-    }
-    address = {"email": body.get("email"), "phone": body.get("phone")}
-    others = {"user_metadata": body.get("data", {}), "made_by": made_by}
-    created = tx.one("insert_addressed_user", **address, **others, **defaults | columns)
-    user_id = created and created.id
-    kind = "email" if address["email"] else "phone"
-    tx.run("write_address_identity", user_id=user_id, provider=kind, address=address[kind])
+    defaults: dict[str, Any] = {"is_wanted": True, "password_hash": None, "app_metadata": {}}
+    created = tx.one(
+        "insert_addressed_user",
+        email=body.get("email"),
+        phone=body.get("phone"),
+        user_metadata=body.get("data", {}),
+        made_by=made_by,
+        **defaults | {"is_invited": False} | columns,
+    )
+    user_id, address = created and created.id, _address(body)
+    kind = addresses.kind_of(address)
+    tx.run("write_address_identity", user_id=user_id, provider=kind, address=address)
     return user_id
 
 

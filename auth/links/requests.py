@@ -23,7 +23,7 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
     message = outgoing.Message(email or body["phone"])
     may_create = body.get("create_user", False) and not latchkey.settings.disable_signup
     with targets.act() if target_id else latchkey.db.transaction() as tx:
-        take = outgoing.take_quota if target_id else outgoing.count_to
+        take = outgoing.take_quota if target_id else outgoing.count
         has_quota = take(tx, email or body["phone"]).seconds_left == 0
         created_id = create_addressed_user(tx, body, "message", is_wanted=has_quota and may_create)
         if target_id:

@@ -7,10 +7,9 @@ from psycopg2.errors import UniqueViolation
 from auth import addresses
 from auth.account import first_address, removal
 from auth.context import latchkey
-from auth.links import undo_credentials
-from auth.links.undo import undo
-from auth.messages.notices import tell
-from auth.sign_in import factor_codes, waiting
+from auth.links import undo
+from auth.messages.outgoing import tell
+from auth.sign_in import waiting
 from auth.sign_in.arrivals import target_of
 from auth.sign_in.token_response import Outcome, open_session, write_code
 from auth.tokens import one_time
@@ -36,7 +35,7 @@ def spend(
     *,
     redirects: bool,
     factor_code: str = "",
-    answer: undo_credentials.Answer | None = None,
+    answer: undo.Answer | None = None,
     is_same: bool = False,
 ) -> Outcome:
     """Spend a link or a code; `redirects` if the response is a redirect. Raises `ApiError`.
@@ -44,9 +43,26 @@ def spend(
     `is_same` if the user says that this browser asked for the link. `factor_code` or `answer` is for undoing
     a change that was made with a second factor.
     """
-    audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
+    token_hash, is_undo = proof["token_hash"], link_type in one_time.UNDO
+    audit.about(address=proof["target"], token_hash=token_hash, type=link_type)
+    link = {"token_hash": token_hash, "purposes": one_time.PURPOSES.get(link_type, [])}
+    if is_undo and factor_code:
+        # In a transaction of its own, because codes are counted before the user's row is locked.
+        latchkey.db.run("record_mail_proof_of_undo", network=g.client["network"], **link)
     try:
-        outcome = _spend(link_type, proof, redirects, factor_code, answer, is_same)
+        with latchkey.db.transaction() as tx:
+            # A refusal is raised later, so that the transaction commits the attempt or the spent link.
+            refusal = undo.refusal(tx, link, factor_code, answer) if is_undo else None
+            spent = None if refusal else tx.one("spend_one_time_token", **proof | link)
+            if spent is None:
+                outcome = Outcome(refusal=refusal or ApiError("otp_expired"))
+            elif is_undo:
+                undo.undo(tx, spent, token_hash)
+                outcome = Outcome(undone_to=spent.target)
+            elif link_type in one_time.CHANGES:
+                outcome = _take_new_address(tx, spent, proof, redirects)
+            else:
+                outcome = _confirm_address(tx, spent, redirects, is_same)
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
@@ -55,58 +71,14 @@ def spend(
     return outcome
 
 
-def _spend(
-    link_type: str,
-    proof: Proof,
-    redirects: bool,
-    factor_code: str,
-    answer: undo_credentials.Answer | None,
-    is_same: bool,
-) -> Outcome:
-    # A refusal is returned, not raised, so that the transaction commits the counted attempt or the spent
-    # link.
-    purposes = one_time.PURPOSES.get(link_type)
-    if purposes is None:
-        return _expired()
-    if link_type in one_time.UNDO and factor_code:
-        # In a transaction of its own, because codes are counted before the user's row is locked.
-        here = {"token_hash": proof["token_hash"], "network": g.client["network"]}
-        latchkey.db.run("record_mail_proof_of_undo", **here, purposes=purposes)
-    with latchkey.db.transaction() as tx:
-        if link_type in one_time.UNDO:
-            asked = tx.one("select_asked_factor", token_hash=proof["token_hash"], purposes=purposes)
-            # A lost mailbox must not beat a factor.
-            if asked and (refusal := _factor_refusal(tx, asked, factor_code, answer)):
-                return Outcome(refusal=refusal)
-            tx.all("lock_users_of_undo", token_hash=proof["token_hash"])
-        spent = tx.one("spend_one_time_token", **proof, purposes=purposes)
-        if spent is None:
-            return _expired()
-        if link_type in one_time.UNDO:
-            undo(tx, spent, proof["token_hash"])
-            return Outcome(undone_to=spent.target)
-        if link_type in one_time.CHANGES:
-            return _take_new_address(tx, spent, proof, redirects)
-        return _confirm_address(tx, spent, redirects, is_same)
-
-
-def _factor_refusal(
-    tx: Transaction, asked: Any, factor_code: str, answer: undo_credentials.Answer | None
-) -> ApiError | None:
-    if answer:
-        return undo_credentials.use(tx, asked.user_id, answer)
-    is_proved = factor_codes.proves_owner(tx, asked, factor_code)
-    return None if is_proved else ApiError("undo.insufficient_aal")
-
-
 def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool) -> Outcome:
     user_id, is_sign_up = spent.user_id, spent.purpose in ("signup", "sms_signup")
     password_hash = None if is_sign_up else spent.password_hash
-    by_email = addresses.is_email(spent.target)
-    owner = {"user_id": user_id, "provider": "email" if by_email else "phone"}
+    kind = addresses.kind_of(spent.target)
+    owner = {"user_id": user_id, "provider": kind}
     proof = tx.one("select_proof", **owner)
     if spent.target not in (proof.email, proof.phone):
-        return _expired()
+        return Outcome(refusal=ApiError("otp_expired"))
     if proof.is_banned:
         return Outcome(refusal=ApiError("user_banned"))
 
@@ -132,7 +104,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool
     if is_sign_up and (code or session):
         waiting.finish_sign_up(tx, spent.id)
     acts = [
-        ("email_confirmed" if by_email else "phone_confirmed") if proof.is_confirmation else None,
+        f"{kind}_confirmed" if proof.is_confirmation else None,
         "password_changed" if password_hash else None,
         "signed_in" if session else None,
     ]
@@ -141,9 +113,10 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool
     email = None if proof.drops_email else proof.email
     details = {"method": "otp", "purpose": spent.purpose, "session_id": session and session.session_id}
     audit.record(tx, user_id, email, acts, events, **details)
-    recent = removal.list_recent(tx, user_id) if spent.purpose == "recovery" else None
-    # The address that was just proved is not in question.
-    recent = recent and [change for change in recent if change["type"] != owner["provider"]]
+    recent = None
+    if spent.purpose == "recovery":
+        # The address that was just proved is not in question.
+        recent = [change for change in removal.list_recent(tx, user_id) if change["type"] != kind]
     return Outcome(
         session=session,
         authorization_code=code,
@@ -156,40 +129,33 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool
 
 def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool) -> Outcome:
     """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it."""
-    user, by_email = tx.one("lock_user", user_id=spent.user_id), addresses.is_email(spent.target)
-    if spent.target != (user.new_email if by_email else user.new_phone):
-        return _expired()
+    user, kind = tx.one("lock_user", user_id=spent.user_id), addresses.kind_of(spent.target)
+    if spent.target != getattr(user, f"new_{kind}"):
+        return Outcome(refusal=ApiError("otp_expired"))
     if user.is_banned:
         return Outcome(refusal=ApiError("user_banned"))
 
     is_first = first_address.is_without_address(user)
     if is_first:
         tx.run("delete_unused_sign_up", address=spent.target, owner_id=user.id)
-    kind, provider = ("email_changed", "email") if by_email else ("phone_changed", "phone")
-    new_address = {"new_email" if by_email else "new_phone": spent.target}
-    tell(tx, user, kind, spent.session_id, restored=provider, **new_address)
-    if by_email:
-        tx.run("change_email", user_id=user.id, email=spent.target, is_proved=True)
-    else:
-        tx.run("change_phone", user_id=user.id, phone=spent.target, is_proved=True)
-    tx.run("write_address_identity", user_id=user.id, provider=provider, address=spent.target)
+    act, old_address = f"{kind}_changed", getattr(user, kind)
+    tell(tx, user, act, spent.session_id, restored=kind, **{f"new_{kind}": spent.target})
+    tx.run(f"change_{kind}", user_id=user.id, is_proved=True, **{kind: spent.target})
+    tx.run("write_address_identity", user_id=user.id, provider=kind, address=spent.target)
     tx.run("forget_mail_proofs", user_id=user.id)
     if is_first:
         first_address.finish(tx, user.id, spent.session_id)
-    elif by_email:
+    elif kind == "email":
         tx.run("end_user_sessions", user_id=user.id, kept_session_id=spent.session_id, reason="email_changed")
     tx.run("void_tokens", user_id=user.id)
 
     # A stranger may have sent the link, to sign its reader in as a user that the stranger controls.
     signs_in = not redirects and not (is_first and proof["token_hash"])
     session = open_session(tx, user.id, "otp") if signs_in else None
-    acts = [kind, "signed_in" if session else None]
+    acts = [act, "signed_in" if session else None]
     events = ["user.updated", "auth.login" if session else None]
-    changed = {"old_address": user.email if by_email else user.phone, "new_address": spent.target}
+    changed = {"old_address": old_address, "new_address": spent.target}
     details = {"method": "otp", "session_id": session and session.session_id, **changed}
-    audit.record(tx, user.id, spent.target if by_email else user.email, acts, events, **details)
+    email = spent.target if kind == "email" else user.email
+    audit.record(tx, user.id, email, acts, events, **details)
     return Outcome(session, redirect_to=spent.redirect_to)
-
-
-def _expired() -> Outcome:
-    return Outcome(refusal=ApiError("otp_expired"))

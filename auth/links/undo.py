@@ -1,20 +1,84 @@
-"""Undoing a change, and what was added since, by the link in its notice."""
+"""Undoing a change, and what was added since, by the link in its notice.
+
+It takes a factor if the user had one before the change: a lost mailbox must not beat a factor.
+"""
 
 from typing import Any
 
 from auth import addresses
 from auth.context import latchkey
+from auth.factors.webauthn import Assertion
+from auth.sign_in import factor_codes, passkeys
 from auth.tokens import one_time
 from auth.web import audit
+from auth.web.errors import ApiError
 from sql import Transaction
+
+# The row of a passkey or security key, and its verified assertion.
+Answer = tuple[Any, Assertion]
+
+
+def challenge(token: str) -> dict[str, Any] | None:
+    """Return a challenge for the user of a link, with options, or None if the user has no credential."""
+    known = _credentials(token)
+    if not known:
+        return None
+    # The link proves the mailbox, so presence is enough, for passkeys too.
+    sent, options = latchkey.relying_party.request_options(known, is_passkey=False)
+    row = passkeys.write_challenge(latchkey.db, passkeys.SECURITY_KEY, sent, user_id=known[0].user_id)
+    return {"challenge_id": row.id, "options": options}
+
+
+def verify(token: str, sent: dict[str, Any]) -> Answer:
+    """Spend the challenge, and verify the response to it. Raises `ApiError`."""
+    known = {bytes(row.credential_id): row for row in _credentials(token)}
+    if not known:
+        raise ApiError("undo.insufficient_aal")
+    owner = {"user_id": next(iter(known.values())).user_id}
+    challenge = passkeys.spend_challenge(sent["challenge_id"], passkeys.SECURITY_KEY, **owner)
+    return passkeys.check(sent["credential"], challenge, known.get, is_passkey=False)
+
+
+def _credentials(token: str) -> list[Any]:
+    columns = {"token_hash": one_time.hash_token(token), "purposes": list(one_time.UNDO)}
+    return latchkey.db.all("list_asked_credentials", **columns)
+
+
+def refusal(
+    tx: Transaction, link: dict[str, Any], factor_code: str, answer: Answer | None
+) -> ApiError | None:
+    """Check the factor that a link asks for, and lock the users whom undoing concerns. `link` has its
+    `token_hash` and `purposes`.
+
+    The caller raises the error after the transaction, which counts the attempt.
+    """
+    asked = tx.one("select_asked_factor", **link)
+    refused = None
+    if asked and answer:
+        refused = _use(tx, asked.user_id, *answer)
+    elif asked and not factor_codes.proves_owner(tx, asked, factor_code):
+        refused = ApiError("undo.insufficient_aal")
+    if refused is None:
+        tx.all("lock_users_of_undo", token_hash=link["token_hash"])
+    return refused
+
+
+def _use(tx: Transaction, user_id: str, credential: Any, assertion: Assertion) -> ApiError | None:
+    """Store the counter, or return why the credential is refused."""
+    user = tx.one("lock_user", user_id=user_id)
+    if not credential.is_removed:
+        return passkeys.use(tx, credential, assertion, user.email)
+    counter, before = assertion.new_sign_count, credential.sign_count
+    return None if counter > before or counter == before == 0 else passkeys.counter_fell()
 
 
 def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
     """Undo a change by its spent link. Raises `UniqueViolation` if another user has proved the address."""
     target, restored = spent.target, spent.restores or {}
-    factor = restored if restored.get("provider") == "factor" else None
-    restored = {} if factor else restored
-    kept = "email" if addresses.is_email(target) else "phone"
+    factor = None
+    if restored.get("provider") == "factor":
+        factor, restored = restored, {}
+    kept = addresses.kind_of(target)
     user = tx.one("lock_user", user_id=spent.user_id)
     is_changed = target != getattr(user, kept) or restored.get("provider") == kept
     added = list_undone(token_hash, tx)
@@ -70,7 +134,7 @@ def _free(tx: Transaction, address: str, owner_id: str) -> None:
     tx.run("delete_unused_holder", address=address, owner_id=owner_id)
     holder = tx.one("select_unproved_holder", address=address, owner_id=owner_id)
     if holder:
-        kind = "email" if addresses.is_email(address) else "phone"
+        kind = addresses.kind_of(address)
         tx.run("remove_ways_to_sign_in", user_id=holder.id, ids=[], providers=[kind])
         email = None if kind == "email" else holder.email
         audit.record(tx, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)

@@ -1,4 +1,4 @@
-"""Outgoing mail and SMS: the link and the code of a message, its rows, and its quota."""
+"""Outgoing mail and SMS: the link and the code of a message, its rows, its quota, and notices of changes."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -48,10 +48,10 @@ class Message:
         lifetime: int = one_time.LINK_LIFETIME,
         sms_link: bool = False,
     ) -> None:
-        is_phone = not addresses.is_email(address)
-        code_lifetime = one_time.SMS_CODE_LIFETIME if is_phone else one_time.MAIL_CODE_LIFETIME
+        is_mail = addresses.is_email(address)
+        code_lifetime = one_time.MAIL_CODE_LIFETIME if is_mail else one_time.SMS_CODE_LIFETIME
         self.id = new_id()
-        self.link = one_time.new_token() if link and (sms_link or not is_phone) else None
+        self.link = one_time.new_token() if link and (sms_link or is_mail) else None
         self.code = one_time.new_code() if code else None
         self._address = address
         self._token_id = new_id() if self.link or self.code else None
@@ -93,7 +93,7 @@ class Message:
         self, tx: Transaction, user_id: str | None, kind: str, *, secret: bool = True, **others: Any
     ) -> None:
         """Write the message, with link and code if `secret`. `others` are variables of its template."""
-        secrets = {name: value for name, value in (("token", self.link), ("code", self.code)) if value}
+        secrets = {name: value for name, value in {"token": self.link, "code": self.code}.items() if value}
         languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES]
         sealed = latchkey.sealer.seal_json(secrets, self.id) if secrets else None
         tx.run(
@@ -114,8 +114,72 @@ def notify(tx: Transaction, user_id: str, email: str, kind: str, **others: Any) 
     Message(email, link=False, code=False).write(tx, user_id, kind, **others)
 
 
-def quota(tx: Transaction, address: str) -> Windows:
-    """Return the windows in which a message to an address counts."""
+def tell(
+    tx: Transaction,
+    user: Any,
+    kind: str,
+    session_id: str | None,
+    *,
+    restored: str | None = None,
+    restored_factor: str | None = None,
+    **others: Any,
+) -> None:
+    """Write the notice of a change, with a link that undoes it, to the previous address.
+
+    Call it before the change. `restored` is the provider of the identity that the change replaces or removes,
+    `restored_factor` the id of a factor; `others` are variables of the template.
+    """
+    target = notice_address(user)
+    if target is None:
+        return
+    message = Message(target, code=False, lifetime=one_time.UNDO_LIFETIME, sms_link=True)
+    kept = {"restored": restored, "restored_factor": restored_factor}
+    message.write_undo_token(tx, user.id, session_id, **kept)
+    message.write(tx, user.id, kind, **others)
+
+
+def tell_of_identity(tx: Transaction, user: Any, kind: str, provider: str, session_id: str | None) -> None:
+    """Write the notice of a linked or unlinked identity, without a link if the user's email is not proved."""
+    if notice_address(user):
+        restored = provider if kind == "identity_unlinked" else None
+        tell(tx, user, kind, session_id, restored=restored, provider=provider)
+    elif user.email:
+        notify(tx, user.id, user.email, kind, provider=provider)
+
+
+def notice_address(user: Any) -> str | None:
+    """Return the proved address to which notices with a link go, if any."""
+    if user.email_proved:
+        return user.email
+    return user.phone if user.phone_proved and latchkey.settings.offers_phone else None
+
+
+def count(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
+    """Count a message to an address in its windows, unless others are named, and return the row of
+    `take_from_quota`.
+    """
+    windows = _windows(tx, address) if windows is None else windows
+    windows = windows if latchkey.settings.rate_limits_enabled else []
+    return tx.one(
+        "take_from_quota",
+        quota_keys=[counts.key(key, limit) for key, limit in windows],
+        quota_amounts=[limit.amount for _, limit in windows],
+        quota_seconds=[limit.get_expiry() for _, limit in windows],
+    )
+
+
+def take_quota(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
+    """Count a message like `count`. Raises `ApiError` if none is left."""
+    row = count(tx, address, windows)
+    if row.seconds_left:
+        note(Window(row.amount, 0, row.seconds_left))
+        is_sms = not addresses.is_email(address)
+        key = "over_sms_send_rate_limit" if is_sms else "over_email_send_rate_limit"
+        raise refusal(key, row.seconds_left)
+    return row
+
+
+def _windows(tx: Transaction, address: str) -> Windows:
     settings, network = latchkey.settings, g.client["network"]
     windows = [(f"message {address} {network}", limit) for limit in settings.rate_limit_messages]
     windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
@@ -128,33 +192,6 @@ def quota(tx: Transaction, address: str) -> Windows:
         return [*windows, (f"sms_known {network}", total), ("sms_known", total), ("sms", total)]
     per_network, share = settings.rate_limit_sms_new_numbers, counts.share_of_new_numbers(total)
     return [*windows, (f"sms_new {network}", per_network), ("sms_new", share), ("sms", total)]
-
-
-def count(tx: Transaction, windows: Windows) -> Any:
-    """Count a message in its windows and return the row of `take_from_quota`."""
-    windows = windows if latchkey.settings.rate_limits_enabled else []
-    return tx.one(
-        "take_from_quota",
-        quota_keys=[counts.key(key, limit) for key, limit in windows],
-        quota_amounts=[limit.amount for _, limit in windows],
-        quota_seconds=[limit.get_expiry() for _, limit in windows],
-    )
-
-
-def count_to(tx: Transaction, address: str) -> Any:
-    """Count a message to an address in its windows, like `count`."""
-    return count(tx, quota(tx, address))
-
-
-def take_quota(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
-    """Count a message and return the row of `take_from_quota`. Raises `ApiError` if none is left."""
-    row = count(tx, quota(tx, address) if windows is None else windows)
-    if row.seconds_left:
-        note(Window(row.amount, 0, row.seconds_left))
-        is_sms = not addresses.is_email(address)
-        key = "over_sms_send_rate_limit" if is_sms else "over_email_send_rate_limit"
-        raise refusal(key, row.seconds_left)
-    return row
 
 
 def note_quota(row: Any) -> None:

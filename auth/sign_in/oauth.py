@@ -13,8 +13,7 @@ from flask import Response
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
-from auth.messages.notices import tell_of_identity
-from auth.messages.outgoing import new_id, notify
+from auth.messages.outgoing import new_id, notify, tell_of_identity
 from auth.providers import ProviderError, ProviderUnavailable
 from auth.providers.client import ExternalIdentity, Provider
 from auth.providers.id_tokens import unverified_issuer

@@ -29,8 +29,10 @@ PASSKEY, SECURITY_KEY = "passkey", "webauthn"
 _NOBODY = {"user_id": None, "session_id": None, "factor_id": None}
 
 
-def write_challenge(db: Database | Transaction, purpose: str, challenge: bytes, **owner: str | None) -> Any:
-    """Write a challenge, and return its id and expiry in Unix seconds."""
+def write_challenge(
+    db: Database | Transaction, purpose: str, challenge: bytes | None, **owner: str | None
+) -> Any:
+    """Write a challenge, none for an app, and return its id and expiry in Unix seconds."""
     columns = {"challenge": challenge, "lifetime": CHALLENGE_LIFETIME}
     return db.one("write_challenge", purpose=purpose, **columns, **_NOBODY | owner)
 

@@ -5,9 +5,8 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
-from auth.links import undo_credentials
+from auth.links import undo
 from auth.links.spending import Proof, by_code, by_link, spend
-from auth.links.undo import list_undone
 from auth.pages.page import address, ago, device, page
 from auth.pages.sign_in import form_page
 from auth.sign_in import browser_sessions, waiting
@@ -118,8 +117,8 @@ def _proof(body: Mapping[str, str]) -> Proof:
 
 def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Response:
     target = _target(query, target_of(link))
-    challenge = undo_credentials.challenge(query["token"]) if link.asks_for_factor else None
-    undone = list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
+    challenge = undo.challenge(query["token"]) if link.asks_for_factor else None
+    undone = undo.list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
     return page(
         "link.html",
         form_target=form_targets(target),
@@ -213,12 +212,12 @@ def _is_change_elsewhere(link_type: str, target: str) -> bool:
     )
 
 
-def _answer(query: Mapping[str, str]) -> undo_credentials.Answer | None:
+def _answer(query: Mapping[str, str]) -> undo.Answer | None:
     """Return the verified credential of a form that undoes a change. Raises `ApiError`."""
     if query["type"] not in one_time.UNDO or "challenge_id" not in query:
         return None
     sent = check(factor_schemas.PasskeyResponse(), check(form_schemas.CredentialForm(), dict(query)))
-    return undo_credentials.verify(query["token"], sent)
+    return undo.verify(query["token"], sent)
 
 
 def _target(query: Mapping[str, str], requested: str | None) -> str:
