@@ -1,6 +1,5 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from auth.account import first_address, removal
@@ -11,9 +10,6 @@ from auth.sign_in.reauthentication import Act, add, change, give_proof, lock_cal
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError
 from sql import Transaction
-
-_NO_LINK: Mapping[str, str | None] = MappingProxyType({"redirect_to": None, "code_challenge": None})
-_COLUMNS = ("user_metadata", "password_hash", "new_email", "new_phone")
 
 
 @dataclass
@@ -37,7 +33,7 @@ class _Wish:
         return acts + ([change("metadata")] if self.columns["user_metadata"] is not None or not acts else [])
 
 
-def change_user(body: dict[str, Any], link: Mapping[str, str | None] = _NO_LINK) -> Any:
+def change_user(body: dict[str, Any], link: Mapping[str, str | None] | None = None) -> Any:
     """Apply a `UserChange` body to the caller. `link` has the columns of the link that confirms an email."""
     outgoing.check_channel(body.get("email"), body.get("phone"))
     wish = _read(body)
@@ -58,7 +54,7 @@ def change_user(body: dict[str, Any], link: Mapping[str, str | None] = _NO_LINK)
             first_address.set_addresses(tx, caller, first["new_email"], first["new_phone"])
         user = tx.one("change_user", user_id=caller.id, **columns)
         for address in added:
-            first_address.request_address(tx, caller, address, link)
+            first_address.request_address(tx, caller, address, link or {})
         if columns["password_hash"] and caller.email and "email" not in removed:
             outgoing.notify(tx, caller.id, caller.email, "password_changed")
         _record(tx, caller, columns, removed)
@@ -79,7 +75,8 @@ def delete_caller(body: dict[str, Any]) -> str:
 
 def _read(body: dict[str, Any]) -> _Wish:
     """Return what a body changes of the caller. Raises `ApiError`."""
-    wish = _Wish(dict.fromkeys(_COLUMNS) | {"user_metadata": body.get("data")})
+    columns = dict.fromkeys(("password_hash", "new_email", "new_phone"))
+    wish = _Wish(columns | {"user_metadata": body.get("data")})
     wish.sets_password = body.get("password") is not None
     wish.ids = [way.lower() for way in body.get("remove", [])]
     if not (wish.sets_password or wish.ids or any(kind in body for kind in removal.ADDRESSES)):

@@ -133,8 +133,7 @@ def tell(
     if target is None:
         return
     message = Message(target, code=False, lifetime=one_time.UNDO_LIFETIME, sms_link=True)
-    kept = {"restored": restored, "restored_factor": restored_factor}
-    message.write_undo_token(tx, user.id, session_id, **kept)
+    message.write_undo_token(tx, user.id, session_id, restored=restored, restored_factor=restored_factor)
     message.write(tx, user.id, kind, **others)
 
 
