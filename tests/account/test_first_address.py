@@ -4,7 +4,6 @@ Mallory has a session of Dora, who has no address to which a notice could go.
 """
 
 import json
-from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
@@ -162,15 +161,6 @@ def test_passkey_proves_a_session_for_the_first_address(service, database, outbo
     assert proved.id == session.id
     dora.add_address(proved, outbox)
     assert dora.addresses() == (MALLORY, None)
-
-
-def test_first_address_of_a_user_with_a_passkey_needs_the_second_step(service, database):
-    dora = WithPasskey(service, database)
-    user = dora.sign_in().user
-    low = sign_up_anonymously(dora.client)
-    database.run("UPDATE sessions SET user_id = %(id)s WHERE id = %(session)s", id=user["id"], session=low.id)
-    session = token_of(dora, replace(low, user=user), "aal1")
-    assert_error(session.put("/user", json={"email": MALLORY}), 403, "insufficient_aal")
 
 
 def test_anonymous_user_needs_no_proof_for_the_first_address(service, database, outbox):

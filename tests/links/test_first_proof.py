@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.factors import has_no_mail_proof, prove_mail_elsewhere, set_up
-from tests.support.links import OTHER_PHONE, PHONE, assert_dead, fragment, hand_in, press, type_in
+from tests.support.links import OTHER_PHONE, PHONE, fragment, hand_in, press, type_in
 from tests.support.oauth import Service, external
 from tests.support.users import PASSWORD, session_of, sign_in
 
@@ -92,24 +92,6 @@ class TestProofByOtherMeans:
         again = session_of(lax, prove(lax, outbox, service_role))
         assert sign_in(lax, DAVE, PASSWORD).status_code == 200
         assert (dave.get("/user").status_code, again.get("/user").status_code) == (200, 200)
-
-    def test_phone_and_other_identities_are_removed(
-        self, lax, mallory, outbox, service_role, database, prove
-    ):
-        mallory.put("/user", json={"phone": PHONE})
-        assert type_in(lax, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
-        add_identity(database, "google")
-        mallory.put("/user", json={"email": "mallory@evil.example", "phone": OTHER_PHONE})
-        dave = session_of(lax, prove(lax, outbox, service_role)).get("/user").json
-        members = ("phone", "phone_confirmed_at", "new_email", "new_phone")
-        assert [dave[name] for name in members] == [None, None, None, None]
-        assert dave["app_metadata"] == {"provider": "email", "providers": ["email"]}
-        assert dave["identities"] == [identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)]
-        assert database.all("SELECT provider FROM identities") == [("email",)]
-        assert_error(sign_in_by_phone(lax, MALLORYS), 401, "invalid_credentials")
-        assert_dead(lax, "email_change", outbox.last("mallory@evil.example").token)
-        response = type_in(lax, "phone_change", OTHER_PHONE, outbox.last(OTHER_PHONE).code)
-        assert_error(response, 403, "otp_expired")
 
     def test_factors_and_networks_are_removed(self, lax, mallory, outbox, service_role, database, prove):
         set_up(mallory)
@@ -209,30 +191,6 @@ class TestProofByTheSignUp:
         client.post("/signup", json={"email": DAVE, "password": MALLORYS})
         return session_of(client, sign_in(client, DAVE, MALLORYS))
 
-    def test_earlier_sessions_phone_and_pending_changes_end(self, client, mallory, outbox, database):
-        mallory.put("/user", json={"phone": PHONE})
-        # That voids the link of the sign-up, so another one is requested.
-        assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
-        mallory.put("/user", json={"email": "mallory@evil.example", "phone": OTHER_PHONE})
-        client.post("/resend", json={"type": "signup", "email": DAVE})
-        dave = session_of(client, hand_in(client, "signup", outbox.last(DAVE, "signup").token))
-        after = dave.get("/user").json
-        members = ("phone", "phone_confirmed_at", "new_email", "new_phone")
-        assert [after[name] for name in members] == [None, None, None, None]
-        assert after["app_metadata"]["providers"] == ["email"]
-        assert database.all("SELECT provider FROM identities") == [("email",)]
-        assert_error(mallory.get("/user"), 401, "session_not_found")
-
-    def test_link_of_another_sign_up_is_refused_afterwards(self, make_app, outbox):
-        client = make_app().test_client()
-        client.post("/signup", json={"email": DAVE, "password": MALLORYS})
-        mallorys = outbox.last().token
-        client.post("/signup", json={"email": DAVE, "password": PASSWORD})
-        assert hand_in(client, "signup", outbox.last().token).status_code == 200
-        assert_dead(client, "signup", mallorys)
-        assert_error(sign_in(client, DAVE, MALLORYS), 401, "invalid_credentials")
-        assert sign_in(client, DAVE, PASSWORD).status_code == 200
-
 
 def by_sms(client, outbox):
     client.post("/otp", json={"phone": PHONE})
@@ -247,18 +205,16 @@ class TestPhone:
         assert lax.post("/signup", json={"phone": PHONE, "password": MALLORYS}).status_code == 201
         return session_of(lax, sign_in_by_phone(lax, MALLORYS))
 
-    def test_phone_proved_by_a_sign_in_code_removes_password_and_sessions(self, lax, mallory, outbox):
-        dave = by_sms(lax, outbox)
-        assert_error(mallory.get("/user"), 401, "session_not_found")
-        assert_error(sign_in_by_phone(lax, MALLORYS), 401, "invalid_credentials")
-        assert dave.get("/user").json["phone_confirmed_at"] == A_TIMESTAMP
-
-    def test_email_added_before_the_proof_does_not_sign_in(self, lax, mallory, outbox):
+    def test_phone_proved_by_a_sign_in_code_removes_password_sessions_and_an_added_email(
+        self, lax, mallory, outbox
+    ):
         """Otherwise a link to Mallory's mailbox would open an account that Dave uses."""
         mallory.put("/user", json={"email": "mallory@evil.example"})
         assert hand_in(lax, "email_change", outbox.last("mallory@evil.example").token).status_code == 200
         dave = by_sms(lax, outbox)
+        assert dave.get("/user").json["phone_confirmed_at"] == A_TIMESTAMP
         assert_error(mallory.get("/user"), 401, "session_not_found")
+        assert_error(sign_in_by_phone(lax, MALLORYS), 401, "invalid_credentials")
         assert_error(sign_in(lax, "mallory@evil.example", MALLORYS), 401, "invalid_credentials")
         lax.post("/magiclink", json={"email": "mallory@evil.example"})
         opened = hand_in(lax, "magiclink", outbox.last("mallory@evil.example", "magiclink").token)
@@ -266,12 +222,6 @@ class TestPhone:
 
 
 class TestPhoneOfItsOwner:
-    def test_phone_proved_by_the_code_of_the_sign_up_keeps_the_password(self, make_app, outbox):
-        client = make_app(**LAX).test_client()
-        client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
-        assert type_in(client, "sms", PHONE, outbox.last().code).status_code == 200
-        assert sign_in_by_phone(client, PASSWORD).status_code == 200
-
     def test_proof_of_an_added_phone_keeps_a_proved_email(self, client, alice, outbox):
         session = alice.open_session()
         session.put("/user", json={"phone": PHONE})

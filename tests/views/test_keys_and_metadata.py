@@ -4,7 +4,6 @@ import json
 
 import yaml
 
-from auth import __version__
 from tests.support.answers import assert_ok
 from tests.support.contract import OPENAPI
 from tests.tokens.test_access_tokens import private_jwk
@@ -32,7 +31,7 @@ def test_jwk_set_has_no_private_members(make_app):
             assert private[member] not in response.text
 
 
-def test_metadata_describes_the_service_by_urls_that_exist(client):
+def test_metadata_describes_the_service_by_urls_that_exist_and_not_by_the_host_header(client, make_app):
     expected = {
         "issuer": "http://localhost:8000",
         "token_endpoint": "http://localhost:8000/token",
@@ -46,9 +45,6 @@ def test_metadata_describes_the_service_by_urls_that_exist(client):
     assert client.get(metadata["jwks_uri"]).status_code == 200
     assert client.get(metadata["service_documentation"]).status_code == 200
     assert client.post(metadata["token_endpoint"]).status_code == 400
-
-
-def test_metadata_follows_the_settings_and_not_the_host_header(make_app):
     settings = {"AUTH_BASE_URL": "https://auth.example.com/", "AUTH_JWT_ISSUER": "https://issuer.example"}
     evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
     metadata = make_app(**settings).test_client().get(METADATA, headers=evil).json
@@ -63,11 +59,3 @@ def test_description_is_served_unchanged(client):
     assert response.mimetype == "application/yaml"
     assert response.headers["Cache-Control"] == CACHED
     assert yaml.safe_load(response.data)["openapi"].startswith("3.0.")
-
-
-def test_welcome_page_is_a_page_for_programs_too(client):
-    response = client.get("/")
-    assert (response.status_code, response.mimetype) == (200, "text/html")
-    assert "Latchkey" in response.text
-    assert __version__ in response.text
-    assert 'docs"' in response.text

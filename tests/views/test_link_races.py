@@ -111,18 +111,7 @@ class TestConcurrentGuesses:
         assert_error(type_in(server, type, message.to, message.code), 403, "otp_expired")
         assert succeeded(follow(server, type, message.token))
 
-    def test_right_code_among_wrong_ones_signs_in_at_most_once(self, server, ask, database):
-        message = ask("sms")
-        codes = [message.wrong_code] * 49 + [message.code]
-        answers = at_once(50, lambda number: type_in(server, "sms", message.to, codes[number]))
-        right = succeeded(answers[-1])
-        assert [answer.status_code for answer in answers[:-1]] == [403] * 49
-        assert database.count("sessions") == int(right)
-        assert right or database.value("SELECT tries FROM one_time_tokens") == 5
-
-    def test_daily_limit_of_codes_counts_concurrent_guesses_of_all_types(
-        self, server, client, ask, outbox, database
-    ):
+    def test_daily_limit_counts_concurrent_guesses_of_all_types(self, server, client, ask, outbox, database):
         first = ask("magiclink")
         wrong = f"{(int(first.code) + 7) % 1_000_000:06}"
         types = ["magiclink", "recovery", "signup", "email", "email_change"]
@@ -145,17 +134,6 @@ class TestConcurrentRequestsOfLinks:
         assert [answer.status_code for answer in answers] == [200] * count
         assert [database.count(table) for table in ("users", "identities", "outbox")] == [1, 1, count]
         assert succeeded(type_in(server, "sms" if address == PHONE else "email", address, outbox.last().code))
-
-    def test_twelve_sign_ups_by_phone_make_one_user(self, server, outbox, database):
-        bodies = [{"phone": PHONE, "password": f"Correct-Horse-{number}"} for number in range(12)]
-        answers = at_once(12, lambda number: server.post("/signup", json=bodies[number]))
-        assert {answer.status_code for answer in answers} <= {201, 503}
-        assert [database.count(table) for table in ("users", "identities")] == [1, 1]
-        message = outbox.last()
-        assert message.user_id == database.value("SELECT id::text FROM users")
-        assert succeeded(type_in(server, "sms", PHONE, message.code))
-        log_ins = [server.post("/token?grant_type=password", json=body).status_code for body in bodies]
-        assert sorted(log_ins) == [200] + [401] * 11
 
     def test_generated_invitations_make_one_user(self, server, service_role, database):
         body = {"type": "invite", "email": DAVE}
@@ -264,9 +242,7 @@ class TestRacesWithRequestsThatVoidLinks:
         assert database.count("sessions") == 1
 
     @pytest.mark.parametrize("order", [0, 1])
-    def test_sign_up_is_neither_replaced_by_another_before_nor_after_its_link(
-        self, client, outbox, database, race, order
-    ):
+    def test_sign_up_is_not_replaced_by_another_around_its_link(self, client, outbox, database, race, order):
         made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
         token = outbox.last().token
         again = {"email": DAVE, "password": OTHER_PASSWORD}
@@ -342,9 +318,7 @@ class TestRacesWithRequestsThatVoidLinks:
         assert database.count("sessions", "ended_at IS NULL") == 0
 
     @pytest.mark.parametrize("is_proved_first", [True, False])
-    def test_password_of_a_squatter_is_void_with_the_first_proof(
-        self, make_app, outbox, database, is_proved_first
-    ):
+    def test_first_proof_voids_the_password_of_a_squatter(self, make_app, outbox, database, is_proved_first):
         """Mallory signs in with the password of her sign-up while Dave's link removes it."""
         app = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false")
         client = app.test_client()
@@ -394,9 +368,7 @@ class TestRacesWithRequestsThatVoidLinks:
         assert not succeeded(verified)
 
     @pytest.mark.parametrize(("kind", "address"), [("email", NEW), ("phone", PHONE)])
-    def test_requesting_and_resending_a_change_do_not_deadlock(
-        self, make_app, alice, outbox, database, kind, address
-    ):
+    def test_requests_for_a_change_do_not_deadlock(self, make_app, alice, outbox, database, kind, address):
         """Both lock the count of messages to the new address, and Alice's row."""
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_MESSAGES="100 per minute")
         session = alice.sign_in(client=app.test_client())

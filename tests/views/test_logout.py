@@ -39,14 +39,6 @@ def test_scope_decides_which_sessions_of_the_user_end(alice, bob, query, ends_th
     assert_signed_in(alice.sign_in())
 
 
-def test_logout_voids_every_refresh_token_of_the_session(alice):
-    first = alice.open_session()
-    second = first.refreshed()
-    second.post("/logout")
-    for session in (first, second):
-        assert_signed_out(session)
-
-
 def test_logout_records_reason_and_time_of_the_end_once(alice, database):
     laptop, phone = alice.open_session(), alice.open_session()
     phone.delete(f"/sessions/{phone.id}")

@@ -10,17 +10,13 @@ import pytest
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
 from tests.support.links import (
-    BROWSER,
     ON_ITS_WAY,
     PHONE,
     assert_dead,
     assert_signed_in,
     assert_signs_in,
-    follow,
     fragment,
-    later,
     path,
-    press,
     type_in,
 )
 from tests.support.users import PASSWORD, sign_in
@@ -48,10 +44,10 @@ def ask(client, outbox):
 
 @pytest.mark.parametrize(("route", "link", "code"), ROUTES, ids=lambda value: value)
 class TestKnownAddress:
-    def test_known_address_is_sent_one_link_and_code(
+    def test_known_address_gets_one_link_and_code_and_keeps_password_and_sessions(
         self, client, alice, outbox, database, route, link, code
     ):
-        session = alice.open_session()
+        other = alice.open_session()
         before = database.everything("users", "identities", "sessions")
         body = {"data": {"name": "Mallory"}, "create_user": True, "password": "Another-Horse-1"}
         response = client.post(route, json={"email": alice.email} | body)
@@ -62,13 +58,7 @@ class TestKnownAddress:
         assert (message.lifetime, len(message.token)) == (3600, 43)
         assert (len(message.code), message.code.isdecimal()) == (6, True)
         assert database.everything("users", "identities", "sessions") == before
-        assert session.get("/user").status_code == 200
-
-    def test_link_signs_in_and_keeps_the_password_and_other_sessions(
-        self, client, alice, ask, route, link, code
-    ):
-        other = alice.open_session()
-        session = assert_signs_in(client, link, ask(alice.email, route).token)
+        session = assert_signs_in(client, link, message.token)
         assert session.get("/user").json == user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP)
         method = "recovery" if link == "recovery" else "otp"
         assert session.claims["amr"] == [{"method": method, "timestamp": session.claims["iat"]}]
@@ -76,26 +66,14 @@ class TestKnownAddress:
         assert alice.try_to_sign_in().status_code == 200
 
     @pytest.mark.parametrize("spelling", ["ALICE@example.com", "Alice@Example.COM"])
-    def test_code_signs_in_for_any_spelling_of_the_address(
-        self, client, alice, outbox, route, link, code, spelling
-    ):
+    def test_code_signs_in_for_any_spelling(self, client, alice, outbox, route, link, code, spelling):
         client.post(route, json={"email": spelling})
         response = type_in(client, code, spelling.swapcase(), outbox.last(alice.email).code)
         recent: dict[str, Any] = {"recent_changes": []} if route == "/recover" else {}
         expected = user(alice.email, id=alice.id, last_sign_in_at=A_TIMESTAMP)
         assert_signed_in(client, response, expected, **recent)
 
-    def test_link_and_code_work_for_an_hour(self, client, alice, ask, database, route, link, code):
-        older, message = ask(alice.email, route), ask(alice.email, route)
-        later(database, secs=3590)
-        assert client.get(path(link, message.token), headers=BROWSER).status_code == 200
-        assert_error(type_in(client, code, alice.email, older.code), 403, "otp_expired")
-        assert type_in(client, code, alice.email, message.code).status_code == 200
-        assert_dead(client, link, message.token)
-
-    def test_banned_user_is_sent_nothing_until_the_ban_ends(
-        self, client, alice, outbox, database, route, link, code
-    ):
+    def test_banned_user_is_sent_nothing(self, client, alice, outbox, database, route, link, code):
         database.run("UPDATE users SET banned_until = now() + interval '1 hour'")
         assert_ok(client.post(route, json={"email": alice.email}), ON_ITS_WAY)
         assert (outbox.sent(), outbox.suppressed(), database.count("one_time_tokens")) == ([], 1, 0)
@@ -117,7 +95,7 @@ class TestUnknownAddress:
     @pytest.mark.parametrize(
         "body", [{}, {"create_user": True}, {"create_user": None, "data": {"x": 1, "y": None}}]
     )
-    def test_unknown_address_is_sent_a_link_that_creates_a_user(
+    def test_unknown_address_gets_a_link_that_makes_a_user(
         self, client, outbox, database, service_role, route, body
     ):
         assert_ok(client.post(route, json={"email": DAVE} | body), ON_ITS_WAY)
@@ -149,23 +127,13 @@ class TestUnknownAddress:
             ("/recover", {"email": DAVE}),
         ],
     )
-    def test_nothing_happens_when_no_user_may_be_created(
-        self, make_app, outbox, database, route, address, is_disabled
-    ):
+    def test_no_user_is_created_unless_allowed(self, make_app, outbox, database, route, address, is_disabled):
         client = make_app(**({"AUTH_DISABLE_SIGNUP": "true"} if is_disabled else {})).test_client()
         create_user = is_disabled or route == "/recover"
         body = address | {"data": {"name": "Dave"}, "create_user": create_user}
         assert_ok(client.post(route, json=body), ON_ITS_WAY)
         assert (outbox.sent(), outbox.suppressed()) == ([], 1)
         assert [database.count(table) for table in ("users", "identities", "one_time_tokens")] == [0, 0, 0]
-
-    @cases("create_user", [True, False])
-    def test_data_is_validated_even_when_ignored(self, client, alice, database, create_user):
-        for email in (alice.email, DAVE):
-            body = {"email": email, "data": {"x": "x" * 9000}, "create_user": create_user}
-            refused = client.post("/magiclink", json=body)
-            assert_error(refused, 400, "validation_failed", details=A_SENTENCE)
-        assert database.count("outbox") == 0
 
 
 class TestSeveralLinks:
@@ -199,8 +167,6 @@ class TestRefusals:
             ({}, "email: is required"),
             ({"email": None}, "email: is required"),
             ({"email": 1}, "email: must be a string"),
-            ({"email": ["alice@example.com"]}, "email: must be a string"),
-            ({"email": "alice"}, A_SENTENCE),
             ({"email": "alice@"}, A_SENTENCE),
             ({"email": "alice@example.com", "redirect_to": 1}, "redirect_to: must be a string"),
             ({"phone": PHONE}, "email: is required"),
@@ -211,24 +177,19 @@ class TestRefusals:
         assert (database.count("outbox"), database.count("users")) == (0, 1)
 
     @cases("route", ["/magiclink", "/otp"])
+    @cases("email", ["alice@example.com", DAVE])
     @cases(
         ("body", "details"),
         [
-            ({"create_user": "true"}, "create_user: must be true or false"),
             ({"create_user": 1}, "create_user: must be true or false"),
             ({"data": []}, "data: must be an object"),
+            *(({"data": {"x": "x" * 9000}, "create_user": value}, A_SENTENCE) for value in (True, False)),
         ],
     )
-    def test_invalid_description_of_a_user_is_400(self, client, alice, database, route, body, details):
-        response = client.post(route, json={"email": alice.email} | body)
+    def test_invalid_description_of_a_user_is_400(self, client, alice, database, route, email, body, details):
+        response = client.post(route, json={"email": email} | body)
         assert_error(response, 400, "validation_failed", details=details)
         assert (database.count("outbox"), database.count("users")) == (0, 1)
-
-    def test_form_and_get_are_refused(self, client, alice, database):
-        form = client.post("/magiclink", data={"email": alice.email})
-        assert_error(form, 415, "unsupported_media_type", details=A_SENTENCE)
-        assert_error(client.get("/magiclink"), 405, "method_not_allowed")
-        assert database.count("outbox") == 0
 
     def test_request_is_refused_when_email_is_disabled(self, make_app, alice, database):
         client = make_app(AUTH_EMAIL_ENABLED="false").test_client()
@@ -239,33 +200,10 @@ class TestRefusals:
     @cases(
         "address",
         [
-            "{0}\r\nBcc: mallory@example.com",
-            "{0}\nmallory@example.com",
-            "{0}\r",
-            "{0}\n",
-            "\n{0}",
-            "mallory@example.com,{0}",
-            "{0}, mallory@example.com",
-            "{0};mallory@example.com",
-            "{0} mallory@example.com",
-            "<{0}>",
-            "{0}>",
-            "Alice <{0}>",
-            " {0}",
-            "{0} ",
-            "{0}\t",
-            "{0}\u0000",
-            "{0}\u2028",
-            "{0}\u0085",
-            "{0}%0d%0abcc:mallory@example.com",
-            "alice\uff20example.com",
-            "\uff41lice@example.com",
-            '"alice\r\n"@example.com',
-            '"alice,mallory"@example.com',
-            "alice(\r\n)@example.com",
-            "mailto:{0}",
-            "alice@[127.0.0.1]",
-            "{0}@mallory.example",
+            *("{0}\r\nBcc: mallory@example.com", "{0}\n", "\n{0}", "{0}\u0000", "{0}\u2028"),
+            *("mallory@example.com,{0}", "{0};mallory@example.com", "{0} mallory@example.com"),
+            *("<{0}>", "Alice <{0}>", " {0}", "{0}\t", "{0}%0d%0abcc:mallory@example.com"),
+            *("alice\uff20example.com", '"alice\r\n"@example.com', "mailto:{0}", "{0}@mallory.example"),
         ],
     )
     def test_address_that_mail_software_reads_differently_is_refused(
@@ -273,6 +211,7 @@ class TestRefusals:
     ):
         """On each route that takes one: line breaks, commas and brackets could inject recipients or headers."""
         session, email = alice.open_session(), {"email": address.format(alice.email)}
+        change = {"type": "email_change", "email": alice.email, "new_email": email["email"]}
         before = database.everything(*NOTHING_EXPIRED)
         for target, body in (
             *((route, email) for route, _, _ in ROUTES),
@@ -282,10 +221,7 @@ class TestRefusals:
             ("/verify", {"type": "magiclink", "token": "123456"} | email),
             ("/admin/generate_link", {"type": "magiclink"} | email),
             ("/admin/generate_link", {"type": "invite"} | email),
-            (
-                "/admin/generate_link",
-                {"type": "email_change", "email": alice.email, "new_email": email["email"]},
-            ),
+            ("/admin/generate_link", change),
             ("/admin/invite", email),
         ):
             headers = service_role if target.startswith("/admin") else {}
@@ -294,12 +230,6 @@ class TestRefusals:
             assert response.json["error_code"] in ("validation_failed", "bad_json")
         assert session.put("/user", json=email).status_code == 400
         assert database.everything(*NOTHING_EXPIRED) == before
-
-
-def test_credentials_in_headers_are_ignored(client, alice, outbox):
-    for headers in ({"Authorization": "Bearer nonsense"}, {"apikey": "nonsense"}):
-        assert_ok(client.post("/magiclink", json={"email": alice.email}, headers=headers), ON_ITS_WAY)
-    assert len(outbox.sent()) == 2
 
 
 def test_host_headers_do_not_reach_the_link(client, alice, database, service_role):
@@ -335,20 +265,13 @@ def test_host_headers_do_not_reach_the_link(client, alice, database, service_rol
     assert fragment(client.get(link, headers=headers))["type"] == "magiclink"
 
 
-@pytest.mark.parametrize("by", ["body", "query"])
-@pytest.mark.parametrize("use", [follow, press])
-def test_link_redirects_to_the_requested_target(make_app, alice, outbox, by, use):
-    client = make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**").test_client()
-    target = "https://app.example.com/in?x=1"
-    body, url = {"email": alice.email}, "/magiclink"
-    if by == "body":
-        body["redirect_to"] = target
-    else:
-        url += f"?redirect_to={target}"
-    client.post(url, json=body)
-    assert fragment(use(client, "magiclink", outbox.last().token), target)["type"] == "magiclink"
-
-
 def test_email_that_begins_with_a_plus_is_not_a_phone_number(client, outbox):
     assert_ok(client.post("/magiclink", json={"email": "+1555@example.com"}), ON_ITS_WAY)
     assert_signs_in(client, "magiclink", outbox.last("+1555@example.com").token)
+
+
+def test_user_without_a_password_can_recover(client, service_role, ask):
+    client.post("/admin/users", json={"email": DAVE, "email_confirm": True}, headers=service_role)
+    session = assert_signs_in(client, "recovery", ask(DAVE, "/recover").token)
+    assert session.put("/user", json={"password": PASSWORD}).status_code == 200
+    assert sign_in(client, DAVE).status_code == 200

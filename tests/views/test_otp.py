@@ -6,7 +6,6 @@ from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_
 from tests.support.cases import cases
 from tests.support.links import (
     ON_ITS_WAY,
-    OTHER_PHONE,
     PHONE,
     WITH_CHALLENGE,
     assert_signed_in,
@@ -52,38 +51,26 @@ def ask(client, outbox):
 
 
 class TestCode:
-    def test_known_number_is_sent_a_code_that_signs_in(self, client, phil, ask, outbox):
-        message = ask()
+    @pytest.mark.parametrize("spelling", [PHONE, "+49-170-1234567", "+49 (170) 123.45.67", f" {PHONE}"])
+    def test_known_number_is_sent_a_code_that_signs_in(self, client, phil, ask, outbox, spelling):
+        message = ask(spelling)
         assert outbox.sent() == [message]
         assert (message.channel, message.to, message.token, message.lifetime) == ("sms", PHONE, None, 600)
         assert (len(message.code), message.code.isdecimal()) == (6, True)
         both = [identity("email", "phil@example.com"), identity("phone", PHONE, last_sign_in_at=A_TIMESTAMP)]
         expected = {"email": "phil@example.com", "email_confirmed_at": A_TIMESTAMP, "identities": both}
         expected["app_metadata"] = {"provider": "email", "providers": ["email", "phone"]}
-        response = type_in(client, "sms", PHONE, message.code)
+        response = type_in(client, "sms", spelling.strip(), message.code)
         assert_signed_in(client, response, phone_user(PHONE, id=phil, **expected))
 
-    @pytest.mark.parametrize("body", [{}, {"create_user": True}, {"data": {"name": "Dave"}}])
+    # Without a link, a code challenge is ignored.
+    @pytest.mark.parametrize("body", [{}, WITH_CHALLENGE, {"create_user": True, "data": {"name": "Dave"}}])
     def test_unknown_number_is_sent_a_code_that_creates_a_user(self, client, ask, database, body):
         message = ask(**body)
         made = database.one("SELECT made_by, email, password_hash, phone_confirmed_at FROM users")
         assert made == ("message", None, None, None)
         expected = phone_user(PHONE, user_metadata=body.get("data", {}), confirmation_sent_at=A_TIMESTAMP)
         assert_signed_in(client, type_in(client, "sms", PHONE, message.code), expected)
-
-    @pytest.mark.parametrize(
-        "spelling", ["+49 170 1234567", "+49-170-1234567", "+49 (170) 123.45.67", " +491701234567 "]
-    )
-    def test_number_may_be_spelled_differently(self, client, phil, ask, spelling):
-        message = ask(spelling)
-        assert message.to == PHONE
-        assert type_in(client, "sms", spelling.strip(), message.code).status_code == 200
-
-    def test_code_confirms_an_unconfirmed_number(self, client, service_role, ask):
-        body = {"email": DAVE, "phone": PHONE, "email_confirm": True}
-        made = client.post("/admin/users", json=body, headers=service_role).json
-        confirmed = type_in(client, "sms", PHONE, ask().code).json["user"]
-        assert (confirmed["id"], confirmed["phone_confirmed_at"]) == (made["id"], A_TIMESTAMP)
 
     def test_banned_user_is_sent_nothing(self, client, phil, outbox, database):
         database.run("UPDATE users SET banned_until = 'infinity'")
@@ -97,16 +84,6 @@ class TestCode:
         assert type_in(client, "sms", PHONE, second.code).status_code == 200
         assert_error(type_in(client, "sms", PHONE, second.code), 403, "otp_expired")
         assert database.count("sessions") == 1
-
-    def test_code_challenge_is_ignored_without_a_link(self, client, phil, ask):
-        assert "access_token" in type_in(client, "sms", PHONE, ask(**WITH_CHALLENGE).code).json
-
-    def test_code_of_another_number_is_refused(self, client, phil, ask, database):
-        mine, other = ask(), ask(OTHER_PHONE)
-        assert_error(type_in(client, "sms", OTHER_PHONE, mine.code), 403, "otp_expired")
-        assert database.count("sessions") == 0
-        assert type_in(client, "sms", OTHER_PHONE, other.code).status_code == 200
-        assert type_in(client, "sms", PHONE, mine.code).status_code == 200
 
     @pytest.mark.parametrize("confirmed", [{"phone_confirm": True}, {}])
     def test_first_sign_in_by_a_phone_set_by_an_administrator_keeps_the_account(
@@ -129,24 +106,15 @@ class TestRefusals:
         [
             ({}, "email: give either an email or a phone"),
             ({"email": "alice@example.com", "phone": PHONE}, "email: give either an email or a phone"),
-            ({"email": None, "phone": None}, "email: give either an email or a phone"),
             ({"phone": 491701234567}, "phone: must be a string"),
             *(
                 ({"phone": malformed}, A_SENTENCE)
                 for malformed in (
-                    "491701234567",
-                    "+0491701234567",
-                    "+49170",
-                    "+4917012345678901",
-                    "+49170123456\uff17",
-                    "+491701234567\n",
-                    "+491701234567,+15551234567",
-                    "+491701234567;ext=1",
-                    "++491701234567",
+                    *("491701234567", "+0491701234567", "+49170", "+4917012345678901", "++491701234567"),
+                    *("+49170123456\uff17", f"{PHONE}\n", f"{PHONE},+15551234567", f"{PHONE};ext=1"),
                 )
             ),
             ({"phone": PHONE, "create_user": "yes"}, "create_user: must be true or false"),
-            ({"phone": PHONE, "data": "x"}, "data: must be an object"),
         ],
     )
     def test_invalid_body_is_400(self, client, phil, database, body, details):

@@ -1,5 +1,6 @@
 """HTML pages: texts, languages, headers and escaping; GET has no effect."""
 
+import itertools
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
@@ -9,7 +10,7 @@ import pytest
 from auth import __version__
 from auth.pages import page as pages
 from auth.text.catalogues import built_in
-from tests.support.answers import Like, assert_error
+from tests.support.answers import Like
 from tests.support.cases import cases
 from tests.support.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send
 from tests.support.users import PASSWORD
@@ -110,7 +111,7 @@ def ask(make_app, outbox):
 
 class TestContinuePage:
     @pytest.mark.parametrize("purpose", PURPOSES)
-    def test_page_shows_the_address_and_has_all_fields_of_the_link(
+    def test_page_shows_the_address_and_has_the_fields_of_the_link(
         self, client, service_role, outbox, purpose
     ):
         address, heading = PURPOSES[purpose]
@@ -158,10 +159,7 @@ class TestSignUpPage:
     @pytest.mark.parametrize(
         ("user_agent", "device"),
         [
-            (
-                "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1",
-                "Safari on iOS",
-            ),
+            ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1", "Safari on iOS"),
             ("Mozilla/5.0 (Windows NT 10.0) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0", "Edge on Windows"),
             ("Dalvik/2.1.0 (Linux; U; Android 15; Pixel 9)", "Android"),
             ("<script>alert(1)</script> Firefox/1", "Firefox"),
@@ -174,19 +172,8 @@ class TestSignUpPage:
         client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
         page = look(client, path("signup", outbox.last().token))
         assert f"Signed up just now, {f'with {device}, ' if device else ''}from 127.0.0.1." in page.text
-        for planted in ("<script", "evil", "555", "Mozilla", "Dalvik", "python-requests"):
+        for planted in ("<script", "evil", "+1 555", "Mozilla", "Dalvik", "python-requests"):
             assert planted not in page.html
-
-    def test_this_was_not_me_deletes_the_sign_up_once(self, client, link, database):
-        page = look(client, link)
-        button = page.all("button")[1]
-        decline = page.fields | {"action": button["value"]}
-        assert button["name"] == "action"
-        declined = Page(client.post("/verify", data=decline))
-        assert (declined.status, declined.heading) == (200, TEXTS["en"]["declined.heading"])
-        assert database.count("users") == 0
-        again = Page(client.post("/verify", data=decline))
-        assert (again.status, again.heading) == (403, "This link no longer works")
 
 
 class TestPagesOfAddressChanges:
@@ -216,16 +203,6 @@ class TestPagesOfAddressChanges:
         assert database.one("SELECT email, password_hash FROM users") == ("erin@example.com", None)
 
 
-@cases("site", ["cross-site", "same-site", "none", "nonsense"])
-@cases("action", [{}, {"action": "decline"}])
-def test_form_of_another_site_is_refused_without_effect(client, link, database, site, action):
-    fields = look(client, link).fields | action
-    before = database.everything()
-    response = client.post("/verify", data=fields, headers={"Sec-Fetch-Site": site})
-    assert_error(response, 403, "insufficient_permissions", "This form was sent by another site")
-    assert database.everything() == before
-
-
 class TestDeadLinkPage:
     def test_used_or_expired_link_shows_reasons_and_advice(self, client, link, database):
         database.run("UPDATE one_time_tokens SET expires_at = now()")
@@ -244,12 +221,6 @@ class TestDeadLinkPage:
             == "Try to sign in: your email address may already be confirmed. If that does not work, sign up again."
         )
         assert page.all("form") == []
-
-    def test_link_replaced_by_three_newer_ones_shows_the_page(self, client, outbox):
-        for _ in range(4):
-            client.post("/magiclink", json={"email": "erin@example.com"})
-        headings = [look(client, path("magiclink", sent.token)).heading for sent in outbox.sent()]
-        assert headings == ["This link no longer works"] + ["Sign in to localhost:8000"] * 3
 
     @cases("type", ["signup", "magiclink", "recovery", "invite", "email_change", "undo"])
     def test_advice_depends_on_the_type_of_the_link(self, client, type):
@@ -303,29 +274,20 @@ class TestWelcomePage:
 
 class TestLanguages:
     @cases(
-        ("accepted", "language"),
+        ("language", "headers"),
         [
-            ("de", "de"),
-            ("de-AT,de;q=0.9,en;q=0.8", "de"),
-            ("DE-ch", "de"),
-            ("en;q=0.5, fr;q=0.9", "fr"),
-            ("pt-BR, es-419;q=0.8, en;q=0.7", "es"),
-            ("zh-TW,zh;q=0.9", "zh"),
-            ("zh-Hant-HK", "zh"),
-            ("en-US,en;q=0.9,de;q=0.8", "en"),
-            ("de;q=0, fr;q=0.1", "fr"),
-            ("ja", "en"),
-            ("*", "en"),
-            ("", "en"),
-            (";;q=,,-", "en"),
-            ("../../de", "en"),
-            ("x" * 4000, "en"),
+            ("de", ["de", "de-AT,de;q=0.9,en;q=0.8", "DE-ch"]),
+            ("fr", ["en;q=0.5, fr;q=0.9", "de;q=0, fr;q=0.1"]),
+            ("es", ["pt-BR, es-419;q=0.8, en;q=0.7"]),
+            ("zh", ["zh-TW,zh;q=0.9", "zh-Hant-HK"]),
+            ("en", ["en-US,en;q=0.9,de;q=0.8", "ja", "*", "", ";;q=,,-", "../../de", "x" * 4000]),
         ],
     )
-    def test_language_follows_accept_language(self, client, accepted, language):
-        page = look(client, "/", **{"Accept-Language": accepted})
-        assert page.all("html")[0]["lang"] == language
-        assert TEXTS[language]["welcome.running"] in page.text
+    def test_language_follows_accept_language(self, client, language, headers):
+        for accepted in headers:
+            page = look(client, "/", **{"Accept-Language": accepted})
+            assert page.all("html")[0]["lang"] == language
+            assert TEXTS[language]["welcome.running"] in page.text
 
     @pytest.mark.parametrize("language", TEXTS)
     def test_pages_are_translated(self, client, link, language):
@@ -425,21 +387,18 @@ class TestPaths:
 
 
 class TestStaticFiles:
-    @cases("prefix", ["", "/auth/v1"])
-    def test_file_has_its_type_and_the_headers_of_every_response(self, client, prefix):
-        for name, mimetype in (("page.css", "text/css"), ("welcome.js", "text/javascript")):
+    def test_file_has_its_type_and_the_headers_of_every_response_and_is_not_limited(self, make_app):
+        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LINKS="1 per hour").test_client()
+        files = (("page.css", "text/css"), ("welcome.js", "text/javascript"))
+        for prefix, (name, mimetype) in itertools.product(("", "/auth/v1"), files):
             response = client.get(f"{prefix}/static/{name}")
             assert (response.status_code, response.mimetype) == (200, mimetype)
+            assert response.headers["Cache-Control"] == "no-cache"
             assert response.headers["X-Content-Type-Options"] == "nosniff"
             assert response.headers["Referrer-Policy"] == "no-referrer"
             assert response.headers["X-Request-Id"]
-
-    def test_file_is_revalidated_by_its_etag_and_not_limited(self, make_app):
-        client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_LINKS="1 per hour").test_client()
-        response = client.get("/static/page.css")
-        assert response.headers["Cache-Control"] == "no-cache"
-        for _ in range(2):
-            again = client.get("/static/page.css", headers={"If-None-Match": response.headers["ETag"]})
+            known = {"If-None-Match": response.headers["ETag"]}
+            again = client.get(f"{prefix}/static/{name}", headers=known)
             assert (again.status_code, again.data) == (304, b"")
             assert again.headers["X-Content-Type-Options"] == "nosniff"
             assert "X-RateLimit-Limit" not in again.headers

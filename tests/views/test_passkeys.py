@@ -74,9 +74,13 @@ def assert_wrong_signature(response):
 
 
 class TestRegistration:
-    def test_user_registers_a_passkey_and_signs_in_with_it(self, client, alice, laptop, database):
+    def test_user_registers_a_passkey_which_ends_the_other_sessions_and_signs_in(
+        self, client, alice, laptop, database
+    ):
+        other = alice.open_session()
         authenticator, passkey = register(laptop)
         assert passkey == {"id": A_UUID, "friendly_name": "Passkey", "created_at": A_TIMESTAMP}
+        assert_error(other.get("/user"), 401, "session_not_found")
         response = sign_in_response(client, authenticator)
         user = laptop.get("/user").json
         assert_ok(response, token_response(user | {"last_sign_in_at": A_TIMESTAMP}))
@@ -89,15 +93,7 @@ class TestRegistration:
         assert "factors" not in session.user
         assert database.count("factor_challenges") == 0
 
-    def test_first_passkey_ends_the_other_sessions(self, alice, laptop):
-        others = alice.open_session()
-        register(laptop)
-        assert_error(others.get("/user"), 401, "session_not_found")
-        assert laptop.get("/user").status_code == 200
-
-    def test_first_passkey_of_an_anonymous_user_needs_no_proof_and_makes_it_permanent(
-        self, make_app, database
-    ):
+    def test_first_passkey_of_an_anonymous_user_needs_no_proof_and_converts_it(self, make_app, database):
         client = make_app(AUTH_ANONYMOUS_ENABLED="true").test_client()
         visitor = sign_up_anonymously(client)
         database.run("INSERT INTO sessions (user_id, method) SELECT id, 'anonymous' FROM users")
@@ -116,24 +112,10 @@ class TestRegistration:
         assert excluded == [encode(authenticator.passkeys[0].id)]
         assert options["user"]["name"] == "alice@example.com"
 
-    @cases(
-        "changes",
-        [
-            {"origin": "https://evil.example"},
-            {"rp_id": "evil.example"},
-            {"challenge": encode(bytes(64))},
-            {"is_verified": False},
-            {"algorithm": ES384},
-        ],
-    )
+    @cases("changes", [{"origin": "https://evil.example"}, {"is_verified": False}, {"algorithm": ES384}])
     def test_registration_with_a_foreign_part_is_refused(self, laptop, database, changes):
         assert_error(register_response(laptop, Authenticator(), **changes), *FAILED, details=A_SENTENCE)
         assert database.count("factors") == 0
-
-    def test_session_older_than_15_minutes_needs_a_proof(self, laptop, database):
-        grow_old(database)
-        assert_error(laptop.post(OPTIONS, json={}), *NEEDED, details=A_SENTENCE)
-        assert laptop.post(OPTIONS, json={"current_password": PASSWORD}).status_code == 200
 
     def test_second_passkey_cannot_be_added_at_aal1(self, alice, laptop, database):
         """As from a stolen password, a stolen session, or a registration that began before the first."""
@@ -189,16 +171,8 @@ class TestSignIn:
     @cases(
         "changes",
         [
-            {"origin": "https://evil.example"},
-            {"rp_id": "evil.example"},
-            {"challenge": encode(bytes(64))},
-            {"is_verified": False},
-            {"is_present": False},
-            {"cross_origin": True},
-            {"type": "webauthn.create"},
-            {"key": Key(ES256)},
-            {"user_handle": None},
-            {"user_handle": bytes(16)},
+            *({"origin": "https://evil.example"}, {"is_verified": False}, {"key": Key(ES256)}),
+            *({"user_handle": None}, {"user_handle": bytes(16)}),
         ],
     )
     def test_assertion_with_a_foreign_part_is_refused(self, client, authenticator, database, changes):
@@ -208,7 +182,7 @@ class TestSignIn:
         assert (database.count("sessions"), database.count("outbox", "kind = 'auth.login'")) == (sessions, 0)
         assert sign_in(client, authenticator)
 
-    def test_unknown_passkey_is_refused_like_a_wrong_signature(
+    def test_unknown_passkey_looks_like_a_wrong_one(
         self, client, authenticator, mallory, database, service_role
     ):
         database.run("DELETE FROM factors")
@@ -327,13 +301,6 @@ class TestManagement:
         assert passkey.get("/passkeys").json == []
         assert outbox.kinds() == [("passkey_added", alice.email), ("passkey_removed", alice.email)]
 
-    def test_removal_needs_aal2_and_a_proof(self, alice, passkey, known, database):
-        assert_error(alice.sign_in().delete(f"/passkeys/{known['id']}"), *LEVEL)
-        grow_old(database)
-        refused = passkey.delete(f"/passkeys/{known['id']}")
-        assert_error(refused, *NEEDED, details=A_SENTENCE)
-        assert database.count("factors") == 1
-
     def test_link_in_a_mail_does_not_replace_passkeys(self, client, alice, known, outbox, database):
         database.run("UPDATE factors SET verified_at = verified_at - interval '8 days'")
         client.post("/recover", json={"email": alice.email})
@@ -350,9 +317,7 @@ class TestManagement:
             assert_error(session.delete(f"/passkeys/{id}"), *NOT_FOUND)
         assert session.get("/passkeys").json == []
 
-    def test_administrator_lists_and_removes_passkeys(
-        self, client, alice, authenticator, service_role, outbox
-    ):
+    def test_administrator_lists_and_removes_them(self, client, alice, authenticator, service_role, outbox):
         path = f"/admin/users/{alice.id}/passkeys"
         (known,) = client.get(path, headers=service_role).json
         assert known == {"id": A_UUID, "friendly_name": "Passkey", "created_at": A_TIMESTAMP}
@@ -362,9 +327,7 @@ class TestManagement:
         assert_ok(client.get(path, headers=service_role), [])
         assert outbox.last().kind == "passkey_removed"
 
-    def test_removal_and_sign_in_at_once_leave_no_session_at_aal2(
-        self, server, passkey, known, authenticator, database
-    ):
+    def test_sign_in_during_a_removal_leaves_no_aal2(self, server, passkey, known, authenticator, database):
         body, on_server = assertion(server, authenticator), passkey.on(server)
         acts = (
             lambda: on_server.delete(f"/passkeys/{known['id']}"),

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.links import OTHER_PHONE, PHONE, assert_signed_in, hand_in, type_in
-from tests.support.users import PASSWORD, register, session_of
+from tests.support.users import PASSWORD, register
 
 THIRD_PHONE = "+491705555555"
 
@@ -57,13 +57,6 @@ class TestRequest:
         client.post("/otp", json={"phone": PHONE})
         assert type_in(client, "sms", PHONE, outbox.last(kind="sms").code).json["user"]["email"] is None
 
-    def test_taken_number_is_409(self, client, session, service_role, outbox):
-        client.post("/admin/users", json={"email": "phil@example.com", "phone": PHONE}, headers=service_role)
-        before = session.get("/user").json
-        assert_error(session.put("/user", json={"phone": PHONE, "data": {"x": 1}}), 409, "phone_exists")
-        assert session.get("/user").json == before
-        assert outbox.sent() == []
-
     def test_current_number_is_not_a_change(self, client, session, change, outbox):
         confirm(client, PHONE, change())
         before = len(outbox.sent())
@@ -74,17 +67,13 @@ class TestRequest:
         assert session.put("/user", json={"phone": PHONE, "email": "new@example.com"}).status_code == 200
         assert sorted(outbox.kinds()) == [("email_change", "new@example.com"), ("phone_change", PHONE)]
 
-    def test_invalid_number_is_400(self, session, outbox):
-        refused = session.put("/user", json={"phone": "0170"})
-        assert_error(refused, 400, "validation_failed", details=A_SENTENCE)
-        assert outbox.sent() == []
-
 
 class TestCode:
-    def test_code_changes_the_number_signs_in_and_keeps_all_sessions(
+    def test_code_changes_the_number_signs_in_and_keeps_sessions_but_no_links(
         self, client, session, alice, change, outbox
     ):
         other = alice.open_session()
+        client.post("/magiclink", json={"email": alice.email})
         changed = confirm(client, PHONE, change())
         both = [identity("email", alice.email), identity("phone", PHONE)]
         expected = user(
@@ -94,10 +83,11 @@ class TestCode:
         expected["last_sign_in_at"] = A_TIMESTAMP
         assert_signed_in(client, changed, expected)
         assert (session.get("/user").status_code, other.get("/user").status_code) == (200, 200)
+        assert_error(hand_in(client, "magiclink", outbox.last(kind="magiclink").token), 403, "otp_expired")
         notice = outbox.last(alice.email)
         assert (notice.kind, notice.channel, notice.code) == ("phone_changed", "email", None)
         assert (notice.lifetime, notice.variables["new_phone"]) == (7 * 86_400, PHONE)
-        assert len(outbox.sent()) == 2
+        assert len(outbox.sent()) == 3
 
     def test_new_number_signs_in_and_the_old_one_does_not(self, client, change, outbox):
         confirm(client, PHONE, change())
@@ -128,19 +118,12 @@ class TestCode:
         assert_error(confirm(client, PHONE, code), 409, "phone_exists")
         assert database.everything("users", "identities", "sessions", "one_time_tokens") == before
 
-    def test_of_the_codes_of_two_users_for_one_number_only_the_newest_works(
-        self, client, change, bob, database
-    ):
+    def test_of_the_codes_of_two_users_for_one_number_the_newest_works(self, client, change, bob, database):
         alices, bobs = change(), change(session=bob.open_session())
         assert_expired(client, PHONE, alices)
         assert confirm(client, PHONE, bobs).json["user"]["id"] == bob.id
         assert_expired(client, PHONE, alices)
         assert database.all("SELECT id::text FROM users WHERE phone = %(phone)s", phone=PHONE) == [(bob.id,)]
-
-    def test_change_voids_other_links_and_codes(self, client, alice, change, outbox):
-        client.post("/magiclink", json={"email": alice.email})
-        assert confirm(client, PHONE, change()).status_code == 200
-        assert_error(hand_in(client, "magiclink", outbox.last(kind="magiclink").token), 403, "otp_expired")
 
     def test_code_of_a_banned_user_is_refused(self, client, change, database):
         code = change()
@@ -148,28 +131,10 @@ class TestCode:
         assert_error(confirm(client, PHONE, code), 403, "user_banned")
         assert database.value("SELECT phone FROM users") is None
 
-    def test_session_started_by_the_code_counts_toward_the_limit(self, make_app, alice, change, database):
-        """AUTH_SESSIONS_PER_USER: each way to sign in ends the oldest session beyond the limit."""
-        client = make_app(AUTH_SESSIONS_PER_USER="1").test_client()
-        code = change(session=alice.sign_in(client=client))
-        latest = session_of(client, confirm(client, PHONE, code))
-        assert latest.get("/user").status_code == 200
-        assert database.count("sessions", "ended_at IS NULL") == 1
-
-    def test_number_can_change_back_and_forth_and_is_free_afterwards(
-        self, client, session, service_role, change
-    ):
+    def test_number_can_change_back_and_forth_and_is_free_again(self, client, session, service_role, change):
         for phone in (PHONE, OTHER_PHONE, PHONE, THIRD_PHONE):
             assert confirm(client, phone, change(phone)).json["user"]["phone"] == phone
         identities = session.get("/user").json["identities"]
         assert [each["identity_data"].get("phone") for each in identities] == [None, THIRD_PHONE]
         bob = register(client, service_role, "bob@example.com").open_session()
         assert confirm(client, PHONE, change(session=bob)).json["user"]["email"] == "bob@example.com"
-
-
-def test_change_by_an_administrator_voids_the_pending_one(client, session, service_role, alice, change):
-    code = change()
-    body = {"phone": OTHER_PHONE, "phone_confirm": True}
-    client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
-    assert_expired(client, PHONE, code)
-    assert session.get("/user").json["phone"] == OTHER_PHONE

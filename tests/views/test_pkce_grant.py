@@ -102,9 +102,7 @@ class TestCode:
         assert fragment(page)["error_code"] == "bad_oauth_state"
         assert trade(service, code).status_code == 200
 
-    def test_code_is_void_after_another_link_but_not_after_another_sign_in(
-        self, service, outbox, by, code, database
-    ):
+    def test_code_is_void_after_another_link_but_not_sign_in(self, service, outbox, by, code, database):
         codes = [begin(service, outbox, by), code]
         statuses = [trade(service, each).status_code for each in codes]
         assert statuses == [200, 404 if by == "link" else 200]
@@ -124,6 +122,9 @@ class TestReplay:
     def test_second_use_ends_the_session_of_the_first_alone(self, service, code, owner, database):
         other = owner.open_session()
         session = session_of(service.client, trade(service, code))
+        # A code found in a log or in a browser's history must not be able to sign its user out.
+        assert_error(trade(service, code, OTHER_VERIFIER), *WRONG)
+        assert session.get("/user").status_code == 200
         assert_error(trade(service, code), *GONE)
         assert_error(session.get("/user"), 401, "session_not_found")
         assert_error(session.refresh(), 400, "refresh_token_not_found")
@@ -139,12 +140,6 @@ class TestReplay:
         codes = [response.json.get("error_code") for response in responses]
         assert sorted(codes, key=str) == [None] + ["flow_state_not_found"] * 19
         assert database.all("SELECT end_reason FROM sessions") == [("authorization_code_reused",)]
-
-    def test_second_use_with_a_wrong_verifier_ends_nothing(self, service, code):
-        """A code found in a log or in a browser's history must not be able to sign its user out."""
-        session = session_of(service.client, trade(service, code))
-        assert_error(trade(service, code, OTHER_VERIFIER), *WRONG)
-        assert session.get("/user").status_code == 200
 
 
 class TestVerifier:
@@ -192,20 +187,11 @@ class TestBody:
         assert_error(trade(service, wrong.format(code=code)), *GONE)
         assert database.count("sessions") == 0
 
-    def test_form_is_415_and_the_prefix_is_accepted(self, service, code, database):
-        body = {"auth_code": code, "code_verifier": VERIFIER}
-        refused = service.client.post(PATH, data=body)
-        assert_error(refused, 415, "unsupported_media_type", details=A_SENTENCE)
-        assert database.count("sessions") == 0
-        assert service.client.post(f"/auth/v1{PATH}", json=body).status_code == 200
-
 
 class TestChallenge:
     """The challenge can be neither dropped nor weakened (RFC 9700, section 2.1.1)."""
 
-    def test_redirect_contains_only_the_code_which_is_not_that_of_the_provider(
-        self, service, google, database
-    ):
+    def test_redirect_contains_only_a_code_which_is_not_the_providers(self, service, google, database):
         page = service.sign_in("google", redirect_to=APPLICATION, **WITH_CHALLENGE)
         parameters = query(page, APPLICATION)
         assert set(parameters) == {"code"}
@@ -215,14 +201,10 @@ class TestChallenge:
     @cases(
         "sent",
         [
+            *({"code_challenge_method": method} for method in ("plain", "none", "", "s256 ")),
             *(
-                {"code_challenge_method": method}
-                for method in ("plain", "PLAIN", "none", "", "s512", "s256 ")
-            ),
-            *(
-                {"code_challenge": challenge, "code_challenge_method": method}
-                for challenge in ("", "x", "x" * 42, "x" * 44, "x" * 42 + "=", "x" * 42 + "+", "ä" * 43)
-                for method in (None, "s256")
+                {"code_challenge": challenge}
+                for challenge in ("", "x" * 42, "x" * 44, "x" * 42 + "=", "ä" * 43)
             ),
             {"code_challenge": None, "code_challenge_method": "s256"},
         ],

@@ -7,19 +7,15 @@ from tests.support.cases import cases
 from tests.support.links import (
     BROWSER,
     CHALLENGE,
-    EXPIRED,
     ON_ITS_WAY,
     PHONE,
     VERIFIER,
     WITH_CHALLENGE,
     assert_dead,
     follow,
-    fragment,
-    later,
     path,
     press,
     query,
-    tokens_for,
 )
 from tests.support.users import PASSWORD, sign_in
 
@@ -89,11 +85,6 @@ class TestRedirect:
         assert "#" not in location
         assert exchange(client, location.removeprefix(led_to)).status_code == 200
 
-    def test_failed_link_redirects_with_an_error_in_the_fragment(self, client, message, database):
-        later(database, secs=3600)
-        assert fragment(follow(client, "magiclink", message.token)) == EXPIRED
-        assert database.count("authorization_codes") == 0
-
 
 class TestRequestsWithAChallenge:
     @pytest.mark.parametrize(
@@ -114,10 +105,6 @@ class TestRequestsWithAChallenge:
         assert_error(exchange(client, code, "x" * 43), 400, "bad_code_verifier")
         assert exchange(client, code).json["user"]["email"] == body["email"]
 
-    def test_link_requested_without_a_challenge_carries_tokens(self, client, message, alice, outbox):
-        client.post("/magiclink", json={"email": alice.email})
-        assert fragment(follow(client, "magiclink", outbox.last().token)) == tokens_for("magiclink")
-
     def test_first_proof_with_a_challenge_removes_the_password(self, make_app, outbox):
         client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
         client.post("/signup", json=DAVE)
@@ -128,12 +115,9 @@ class TestRequestsWithAChallenge:
     @cases(
         ("challenge", "details"),
         [
-            *(
-                (
-                    {"code_challenge": CHALLENGE, "code_challenge_method": method},
-                    "code_challenge_method: must be s256",
-                )
-                for method in ("plain", "PLAIN", "", "s512")
+            (
+                {"code_challenge": CHALLENGE, "code_challenge_method": "s512"},
+                "code_challenge_method: must be s256",
             ),
             (
                 {"code_challenge": CHALLENGE, "code_challenge_method": 256},
@@ -141,11 +125,10 @@ class TestRequestsWithAChallenge:
             ),
             ({"code_challenge_method": "s256"}, "code_challenge: must be given with code_challenge_method"),
             ({"code_challenge_method": "plain"}, A_SENTENCE),
-            ({"code_challenge": ""}, A_SENTENCE),
-            ({"code_challenge": CHALLENGE[:-1]}, A_SENTENCE),
-            ({"code_challenge": CHALLENGE + "="}, A_SENTENCE),
-            ({"code_challenge": CHALLENGE[:-1] + "+"}, A_SENTENCE),
-            ({"code_challenge": CHALLENGE[:-1] + "\n"}, A_SENTENCE),
+            *(
+                ({"code_challenge": malformed}, A_SENTENCE)
+                for malformed in ("", *(CHALLENGE[:-1] + end for end in ("", "+", "\n")), CHALLENGE + "=")
+            ),
             ({"code_challenge": [CHALLENGE]}, "code_challenge: must be a string"),
         ],
     )

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok
+from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok
 from tests.support.factors import raised, set_up
 from tests.support.server import at_once
 from tests.support.users import session_of
@@ -51,16 +51,6 @@ def test_ten_codes_are_shown_once_and_void_older_ones(session):
     new = make(session)
     assert_error(use(session, codes[0]), *WRONG)
     assert use(session, new[0]).status_code == 200
-
-
-def test_making_needs_aal2_and_a_proof(alice, bob, session, database):
-    for low in (bob.open_session(), alice.open_session()):
-        assert_error(low.post("/recovery_codes"), *LOW)
-    database.run(
-        "UPDATE sessions SET created_at = now() - interval '1 day',"
-        " reauthenticated_at = NULL, factor_proved_at = NULL"
-    )
-    assert_error(session.post("/recovery_codes"), 400, "reauthentication_needed", details=A_SENTENCE)
 
 
 def test_codes_go_with_the_last_factor(app_and_session, session, codes):

@@ -39,75 +39,41 @@ GOOD = [
 ]
 # Other hosts, no scheme or another one, scripts and documents, userinfo, backslashes (which browsers read as
 # slashes), look-alike hosts, ports, paths that parsers shorten or cut differently, and URLs of no pattern.
+# tests/net/test_redirects.py has more of each.
 _HOSTILE = r"""
-https://evil.example https://evil.example/https://app.example.com/start
-https://evil.example?https://app.example.com/
-https://2130706433/ https://[::1]/ https://[::ffff:127.0.0.1]/
-//evil.example ///evil.example //app.example.com/ /relative ../x ?x=1 app.example.com
-http://app.example.com/start
-https:evil.example https:/evil.example https:///evil.example https:app.example.com https:/app.example.com
-https:\\evil.example HTTPS://app.example.com/ Https://app.example.com/ hTTps://evil.example
-ftp://app.example.com/ wss://app.example.com/ ://app.example.com/
-javascript:alert(1) JavaScript:alert(1) javascript://app.example.com/%0aalert(1) vbscript:x about:blank
-data:text/html,<script>alert(1)</script> data://app.example.com/,x file:///etc/passwd file://app.example.com/x
+https://evil.example https://evil.example?https://app.example.com/ https://2130706433/ https://[::1]/
+//evil.example ///evil.example /relative ?x=1 app.example.com http://app.example.com/start ://app.example.com/
+https:evil.example https:/evil.example https:///evil.example https:\\evil.example HTTPS://app.example.com/
+ftp://app.example.com/ javascript:alert(1) javascript://app.example.com/%0aalert(1) vbscript:x
+data:text/html,<script>alert(1)</script> data://app.example.com/,x file://app.example.com/x
 blob:https://app.example.com/x view-source:https://app.example.com/
-https://app.example.com@evil.example https://app.example.com:443@evil.example/
-https://app.example.com%40evil.example/ https://app.example.com%2f@evil.example/
-https://user@app.example.com/ https://user:password@app.example.com/ https://@app.example.com/
-https://evil.example@app.example.com/ https://evil.example#@app.example.com/
-https://evil.example?@app.example.com/
-https://evil.example\@app.example.com https://evil.example\.app.example.com/
-https://app.example.com\@evil.example
-https://app.example.com\.evil.example https://app.example.com/\evil.example /\evil.example \\evil.example
-https://app.example.com.evil.example/ https://app.example.comevil.example/ https://evilapp.example.com/
-https://evil-app.example.com/ https://app-example.com/ https://appxexample.com/ https://app.example.com./
-https://.app.example.com/ https://APP.example.com/ https://app%2eexample.com/ https://xn--pp-7lc.example.com/
-https://app.example.com:8443/ https://app.example.com:80/ https://app.example.com:0/ https://app.example.com:/
-https://app.example.com:443:443/ https://app.example.com:-443/ https://app.example.com:99999/
-https://port.example.com/
-https://app.example.com/../x https://app.example.com/a/./b https://app.example.com/..
-https://app.example.com/%2e%2e/x https://app.example.com/.%2E/x https://app.example.com/a/%2e
+https://app.example.com@evil.example https://user@app.example.com/ https://evil.example#@app.example.com/
+https://evil.example\@app.example.com https://app.example.com\.evil.example /\evil.example
+https://app.example.com.evil.example/ https://evilapp.example.com/ https://appxexample.com/
+https://app.example.com./ https://APP.example.com/ https://app%2eexample.com/
+https://app.example.com:8443/ https://app.example.com:0/ https://app.example.com:/ https://app.example.com:99999/
+https://app.example.com/../x https://app.example.com/a/./b https://app.example.com/.%2E/x
 https://app.example.com/..;/x https://app.example.com/%2e.;a=b/x https://app.example.com/%252e%252e/x
-https://app.example.com/%2f%2fevil.example https://app.example.com/%2F..%2Fx
-https://app.example.com/%5cevil.example
-https://app.example.com/%00 https://app.example.com/%0d%0aSet-Cookie:x
-https://app.example.com/#fragment https://app.example.com#
-https://app.example.com/<script> https://app.example.com/"onclick='x' https://app.example.com/`x`
-https://app.example.com/{x}|^
-https://preview.example.com/ https://.preview.example.com/ https://a.b.preview.example.com/
-https://evil.example/.preview.example.com/ https://evil.example%2f.preview.example.com/
-https://evil.example?.preview.example.com/ https://x.preview.example.com.evil.example/
-https://x.preview.example.com:444/ https://*.preview.example.com/
-https://exact.example.com/cb/ https://exact.example.com/cb/x https://exact.example.com/CB
-https://exact.example.com/
-https://query.example.com/cb https://query.example.com/cb?x=2 https://query.example.com/cb?x=1&y=2
-https://segment.example.com/a/x/y/b https://segment.example.com/a//b https://segment.example.com/a/../b
-myapp://callback/x myapp://callback@evil myapp://evil myapp:callback myapp:///callback MYAPP://callback
-otherapp://callback
+https://app.example.com/%2f%2fevil.example https://app.example.com/%5cevil.example
+https://app.example.com/%0d%0aSet-Cookie:x https://app.example.com/%7f https://app.example.com/#fragment
+https://app.example.com/"onclick='x' https://app.example.com/`x` https://app.example.com/{x}|^
+https://preview.example.com/ https://a.b.preview.example.com/ https://x.preview.example.com:444/
+https://evil.example/.preview.example.com/ https://x.preview.example.com.evil.example/
+https://port.example.com/ https://exact.example.com/cb/ https://query.example.com/cb?x=2
+https://segment.example.com/a/x/y/b myapp://callback/x myapp:callback MYAPP://callback otherapp://callback
 """
 HOSTILE = [
     *_HOSTILE.split(),
     # Control characters, spaces, and characters that become others in a host.
-    "java\tscript:alert(1)",
-    "https://\u0430pp.example.com/",
-    "https://app.example\u3002com/",
-    "https://app.example.com\uff0fevil.example",
-    "https://app.example.com\u2100evil.example",
-    "https://app.example.com/\r\nLocation: https://evil.example",
-    "https://app.example.com/\nSet-Cookie: x=y",
-    "https://app.example.com/\t",
-    "https://evil.example\t.app.example.com/",
-    "ht\ntps://evil.example",
-    "\thttps://app.example.com/",
-    " https://app.example.com/",
-    "https://app.example.com/ ",
-    "https://app.example.com /",
-    "https://app.example.com/\x7f",
-    "https://app.example.com/\u2028",
-    "https://app.example.com/\u00a0",
+    *("java\tscript:alert(1)", "https://\u0430pp.example.com/", "https://app.example\u3002com/"),
+    *(
+        "https://app.example.com/\r\nLocation: https://evil.example",
+        "https://evil.example\t.app.example.com/",
+    ),
+    *(" https://app.example.com/", "https://app.example.com/ ", "https://app.example.com/\x7f"),
 ]
-# A third, and one of most kinds, for routes that share a check.
-SOME, FEW = HOSTILE[::3], HOSTILE[::20]
+# One of most kinds, for routes that share a check.
+FEW = HOSTILE[::10]
 DAVE = "dave@example.com"
 ALICE = "alice@example.com"
 # The routes that make a link, with a body, in which {} is a number.
@@ -182,10 +148,6 @@ def leads_to(response, target=SITE):
     return fragment(response, target).get("type") == "magiclink"
 
 
-def test_hostile_targets_are_distinct_and_many():
-    assert len(HOSTILE) == len(set(HOSTILE)) >= 135
-
-
 class TestCreatingALink:
     """A target that is not allowed is replaced with the default when the link is made."""
 
@@ -210,7 +172,7 @@ class TestCreatingALink:
         assert stored_targets(database) == sorted([default, *GOOD[::4]])
 
     def test_no_hostile_target_is_kept(self, ask, database):
-        for target in SOME:
+        for target in HOSTILE:
             assert ask("/magiclink", target).status_code == 200
         assert stored_targets(database) == [SITE]
 
@@ -229,13 +191,6 @@ class TestCreatingALink:
             refused = ask("/magiclink", f"https://app.example.com/{target}", by)
             assert_error(refused, 400, "validation_failed", details=A_SENTENCE)
         assert database.everything() == before
-
-    @cases("target", [1, ["https://app.example.com/"], {}, True])
-    @cases("route", ROUTES)
-    def test_target_that_is_not_a_string_is_400(self, ask, database, route, target):
-        refused = ask(route, target)
-        assert_error(refused, 400, "validation_failed", details="redirect_to: must be a string")
-        assert database.count("outbox") == 0
 
 
 class TestOpeningALink:
@@ -284,13 +239,10 @@ class TestOpeningALink:
         page = client.get(path("magiclink", link(), redirect_to=target), headers=BROWSER)
         assert f"form-action 'self' {source};" in page.headers["Content-Security-Policy"]
 
-    def test_target_that_is_no_longer_allowed_is_replaced(self, ask, make_app, outbox):
+    def test_target_of_the_request_is_used_as_long_as_it_is_allowed(self, client, ask, make_app, outbox):
         ask("/magiclink", "https://exact.example.com/cb")
         later = make_app(AUTH_SITE_URL=SITE).test_client()
         assert leads_to(follow(later, "magiclink", outbox.last().token))
-
-    def test_repeated_target_is_400(self, client, link):
-        twice = urlencode({"redirect_to": ["https://app.example.com/", "https://evil.example"]}, doseq=True)
-        response = client.get(f"{path('magiclink', token := link())}&{twice}")
-        assert_error(response, 400, "validation_failed", details="redirect_to: must be given once")
-        assert leads_to(follow(client, "magiclink", token))
+        ask("/magiclink", "https://exact.example.com/cb")
+        opened = follow(client, "magiclink", outbox.last().token, redirect_to="")
+        assert leads_to(opened, "https://exact.example.com/cb")

@@ -122,9 +122,7 @@ class TestMessages:
 
         return deliver
 
-    def test_queued_and_sent_mail_is_an_item_with_the_reply_of_the_server(
-        self, tell, alice, recover, deliver
-    ):
+    def test_queued_and_sent_mail_is_an_item_with_the_servers_reply(self, tell, alice, recover, deliver):
         assert timeline_texts(tell(alice.id)) == [MAIL + "waits to be sent"]
         with MailServer() as server:
             deliver(server.url())
@@ -152,9 +150,7 @@ class TestMessages:
                 deliver(server.url())
             assert timeline_texts(tell(alice.id)) == [Like("the reason", re.escape(MAIL) + sentence)]
 
-    def test_mail_with_a_void_link_was_not_sent(
-        self, tell, alice, recover, deliver, database, outbox, client
-    ):
+    def test_mail_with_a_void_link_is_not_sent(self, tell, alice, recover, deliver, database, outbox, client):
         follow(client, "recovery", outbox.last(alice.email).token)
         clear_history(database)
         with MailServer() as server:
@@ -272,9 +268,7 @@ class TestLimits:
         used_up = {"network": "127.0.0.1", "count": 1, "amount": 1, "is_used_up": True}
         assert only == limit("1 of 1 .*", **used_up, what="messages", address=alice.email)
 
-    def test_used_up_totals_are_shown_while_their_window_is_configured(
-        self, make_app, counted, service_role, alice
-    ):
+    def test_used_up_totals_of_configured_windows_are_shown(self, make_app, counted, service_role, alice):
         def client(**limits):
             return make_app(AUTH_RATE_LIMITS_ENABLED="true", **limits).test_client()
 

@@ -44,7 +44,7 @@ def assert_ended(session, database, reason="refresh_token_reused"):
 
 
 class TestRefresh:
-    def test_refresh_returns_new_tokens_and_the_whole_user(self, alice):
+    def test_refresh_returns_new_tokens_and_the_whole_user_as_it_is_now(self, alice, database):
         session = alice.sign_in()
         response = session.refresh()
         assert_ok(response, token_response(user(alice.email, last_sign_in_at=A_TIMESTAMP)))
@@ -52,6 +52,10 @@ class TestRefresh:
         assert response.json["access_token"] != session.access_token
         # The earlier access token stays valid.
         assert session.get("/user").status_code == 200
+        database.run("""UPDATE users SET user_metadata = '{"name": "Alice"}', role = 'editor'""")
+        refreshed = session.refreshed()
+        assert (refreshed.user["role"], refreshed.claims["role"]) == ("editor", "editor")
+        assert refreshed.claims["user_metadata"] == {"name": "Alice"}
 
     def test_refresh_continues_the_session_and_does_not_count_as_a_sign_in(self, session, database):
         database.run("UPDATE sessions SET created_at = created_at - interval '1 hour'")
@@ -65,12 +69,6 @@ class TestRefresh:
         assert database.count("sessions") == 1
         assert database.everything("users", "identities", "outbox") == before
 
-    def test_refresh_returns_the_changed_user(self, session, database):
-        database.run("""UPDATE users SET user_metadata = '{"name": "Alice"}', role = 'editor'""")
-        refreshed = session.refreshed()
-        assert (refreshed.user["role"], refreshed.claims["role"]) == ("editor", "editor")
-        assert refreshed.claims["user_metadata"] == {"name": "Alice"}
-
     @cases(
         ("query", "headers"),
         [
@@ -81,9 +79,7 @@ class TestRefresh:
             ("lang=en&grant_type=refresh_token", {}),
         ],
     )
-    def test_query_may_be_encoded_in_any_way_and_credentials_are_ignored(
-        self, client, session, query, headers
-    ):
+    def test_query_may_be_encoded_in_any_way_and_headers_are_ignored(self, client, session, query, headers):
         body = {"refresh_token": session.refresh_token}
         assert client.post(f"/token?{query}", json=body, headers=headers).status_code == 200
 
@@ -121,22 +117,20 @@ class TestReuse:
         assert database.one("SELECT refreshes, counted_until FROM sessions") == counted
         assert database.everything() == before
 
-    def test_reused_token_ends_the_session_after_the_interval(self, session, database):
+    @pytest.mark.parametrize(
+        ("settings", "interval"), [({}, 60), ({"AUTH_REFRESH_REUSE_INTERVAL": "30"}, 30)], ids=str
+    )
+    def test_reused_token_ends_the_session_after_the_interval(
+        self, sign_in_with, database, settings, interval
+    ):
+        session = sign_in_with(**settings)
         successor = session.refreshed()
-        age(database, 40)
+        age(database, interval - 20)
         assert session.refreshed().refresh_token == successor.refresh_token
         age(database, 20)
         assert_error(session.refresh(), *STOLEN)
         assert_ended(successor, database)
         assert_ended(session, database)
-
-    def test_reuse_interval_is_a_setting(self, sign_in_with, database):
-        session = sign_in_with(AUTH_REFRESH_REUSE_INTERVAL="30")
-        successor = session.refreshed()
-        age(database, 10)
-        assert session.refreshed().refresh_token == successor.refresh_token
-        age(database, 20)
-        assert_error(session.refresh(), *STOLEN)
 
     def test_reuse_interval_of_zero_allows_each_token_once(self, sign_in_with, database):
         session = sign_in_with(AUTH_REFRESH_REUSE_INTERVAL="0")
@@ -144,9 +138,7 @@ class TestReuse:
         assert_error(session.refresh(), *STOLEN)
         assert_ended(successor, database)
 
-    def test_reused_token_ends_the_session_alone_when_its_successor_was_used_too(
-        self, alice, session, database
-    ):
+    def test_reused_token_ends_its_session_alone_when_its_successor_was_used(self, alice, session, database):
         phone = alice.open_session()
         newest = session.refreshed().refreshed()
         assert_error(session.refresh(), *STOLEN)
@@ -193,9 +185,7 @@ class TestWithoutRotation:
             assert refreshed.refresh_token == session.refresh_token
             assert refreshed.access_token != session.access_token
 
-    def test_token_rotated_earlier_still_counts_as_stolen_without_rotation(
-        self, client, app, alice, database
-    ):
+    def test_token_rotated_earlier_counts_as_stolen_without_rotation(self, client, app, alice, database):
         first = alice.sign_in(client=app.test_client())
         newest = first.refreshed().refreshed()
         assert_error(refresh(client, first.refresh_token), *STOLEN)
@@ -208,9 +198,7 @@ class TestLifetime:
         [({}, MONTH), ({"AUTH_REFRESH_TOKEN_LIFETIME": "600"}, 600)],
         ids=["30 days", "a setting"],
     )
-    def test_session_expires_some_time_after_its_last_refresh(
-        self, sign_in_with, database, settings, lifetime
-    ):
+    def test_session_expires_a_while_after_its_last_refresh(self, sign_in_with, database, settings, lifetime):
         session = sign_in_with(**settings)
         age(database, lifetime - 10)
         session = session.refreshed()
@@ -247,17 +235,6 @@ class TestRefusals:
         assert_error(session.refresh(), 400, "user_banned", msg)
         assert database.everything() == before
 
-    @cases(
-        ("body", "details"),
-        [
-            ({}, "refresh_token: is required"),
-            ({"refresh_token": None}, "refresh_token: is required"),
-            ({"refresh_token": 1}, "refresh_token: must be a string"),
-        ],
-    )
-    def test_missing_token_is_400(self, client, body, details):
-        assert_error(client.post(PATH, json=body), 400, "validation_failed", details=details)
-
     def test_token_of_unknown_origin_does_not_reach_the_database(self, client, session, parts):
         before = parts.db.statements_run
         for token in ("", "x", "x" * 56, "=" * 56, "x" * 2048, "é" * 56, session.access_token):
@@ -266,9 +243,7 @@ class TestRefusals:
 
 
 class TestConcurrency:
-    def test_fifty_concurrent_refreshes_with_one_token_return_the_same_successor(
-        self, server, alice, database
-    ):
+    def test_fifty_concurrent_refreshes_with_one_token_return_one_successor(self, server, alice, database):
         session = alice.sign_in()
         answers = at_once(50, lambda _: refresh(server, session.refresh_token))
         assert [answer.status_code for answer in answers] == [200] * 50

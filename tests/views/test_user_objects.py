@@ -79,9 +79,7 @@ class TestConcurrentChanges:
 class TestUpgrade:
     """The schema is applied to a database that has the functions of another release."""
 
-    def test_only_missing_and_outdated_copies_are_written(
-        self, database, database_url, alice, bob, carol, session
-    ):
+    def test_only_missing_or_old_copies_are_written(self, database, database_url, alice, bob, carol, session):
         before = session.get("/user").json
         database.run("DELETE FROM user_objects WHERE user_id = %(id)s", id=alice.id)
         database.run("UPDATE user_objects SET object = '{}' WHERE user_id = %(id)s", id=carol.id)

@@ -8,7 +8,7 @@ import pytest
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, Like, assert_error, assert_ok, user
 from tests.support.cases import cases
 from tests.support.links import PHONE
-from tests.support.server import at_once, until_served
+from tests.support.server import at_once
 from tests.support.users import PASSWORD, sign_in
 
 NEW = "Another-Horse-1"
@@ -50,36 +50,22 @@ def unchanged(session, bob, database):
 
 
 class TestUser:
-    def test_response_is_the_whole_user_object(self, alice):
+    def test_response_is_the_whole_user_object_and_other_users_stay(self, alice, bob, database):
+        bobs = "SELECT users::text FROM users WHERE id = %(id)s"
+        before = database.value(bobs, id=bob.id)
         session = alice.sign_in()
-        response = put(session, data={"name": "Alice"})
+        response = put(session, data={"name": "Alice"}, password=NEW)
         signed_in = {"last_sign_in_at": A_TIMESTAMP, "user_metadata": {"name": "Alice"}}
         assert_ok(response, user(alice.email, id=alice.id, **signed_in))
         assert_ok(session.get("/user"), response.json)
+        assert database.value(bobs, id=bob.id) == before
 
-    @cases(
-        "body",
-        [
-            {},
-            {"email": "ALICE@example.com"},
-            {"role": "admin", "aud": "x", "is_admin": True, "identities": []},
-            {"app_metadata": {"plan": "gold"}, "user_metadata": {"x": 1}},
-            {"id": "00000000-0000-0000-0000-000000000000"},
-            {"email_confirmed_at": "2026-01-01T00:00:00Z", "email_confirm": True, "banned_until": None},
-        ],
-    )
+    @cases("body", [{}, {"email": "ALICE@example.com"}, {"role": "admin", "app_metadata": {"plan": "gold"}}])
     def test_current_address_or_fields_users_may_not_change_only_set_updated_at(self, session, body):
         before = session.get("/user").json
         response = put(session, **body)
         assert_ok(response, before | {"updated_at": A_TIMESTAMP})
         assert response.json["updated_at"] > before["updated_at"]
-
-    def test_update_changes_only_the_caller(self, alice, bob, database):
-        other = bob.open_session()
-        before = database.value("SELECT users::text FROM users WHERE id = %(id)s", id=bob.id)
-        put(alice.sign_in(), data={"x": 1}, password=NEW)
-        assert database.value("SELECT users::text FROM users WHERE id = %(id)s", id=bob.id) == before
-        assert other.get("/user").status_code == 200
 
 
 class TestMetadata:
@@ -107,19 +93,14 @@ class TestMetadata:
         assert session.get("/user").json["user_metadata"] == after
 
     @pytest.mark.parametrize("letter", ["x", "ü", "😀"])
-    def test_data_may_be_8_kib_as_json(self, session, letter):
+    def test_merged_data_may_be_8_kib_as_json(self, session, letter):
         room = (8192 - len('{"x": ""}')) // len(letter.encode())
         assert put(session, data={"x": letter * room}).status_code == 200
         before = session.get("/user").json
-        refused = put(session, data={"x": letter * (room + 1)})
-        assert_error(refused, *TOO_LARGE, details=TOO_LARGE_DETAILS)
+        for data in ({"x": letter * (room + 1)}, {"y": letter}):
+            assert_error(put(session, data=data), *TOO_LARGE, details=TOO_LARGE_DETAILS)
         assert session.get("/user").json == before
-
-    def test_size_limit_applies_to_the_merged_data(self, session):
-        half = "x" * 5000
-        assert put(session, data={"a": half}).status_code == 200
-        assert_error(put(session, data={"b": half}), *TOO_LARGE, details=A_SENTENCE)
-        assert put(session, data={"a": None, "b": half}).json["user_metadata"] == {"b": half}
+        assert put(session, data={"x": None, "y": letter}).json["user_metadata"] == {"y": letter}
 
     def test_fifty_concurrent_changes_are_all_kept(self, server, alice):
         session = alice.sign_in()
@@ -134,9 +115,7 @@ class TestMetadata:
 
 
 class TestPassword:
-    def test_new_password_replaces_the_old_one_and_ends_all_other_sessions_of_the_user(
-        self, alice, bob, mailbox, database
-    ):
+    def test_new_password_ends_the_other_sessions_of_the_user(self, alice, bob, mailbox, database):
         laptop, phone, tablet = (alice.open_session() for _ in range(3))
         bobs = bob.open_session()
         assert put(laptop, password=NEW).status_code == 200
@@ -171,11 +150,10 @@ class TestPassword:
         assert alice.try_to_sign_in(NEW).status_code == 200
 
     @pytest.mark.usefixtures("unchanged")
-    @cases("password", ["short", "correct-horse-1", "CORRECT-HORSE-1", "Correct-Horse", "CorrectHorse1", ""])
-    def test_weak_password_is_422(self, session, password):
-        response = put(session, password=password)
-        msg = Like("a sentence", r"Password should (be at least 8 characters|contain at least .*)\.")
-        weak = {"reasons": response.json["weak_password"]["reasons"]}
+    def test_weak_password_is_422(self, session):
+        response = put(session, password="correct-horse-1")
+        msg = Like("a sentence", r"Password should contain at least .*\.")
+        weak = {"reasons": ["characters"]}
         assert_error(response, 422, "weak_password", msg, A_SENTENCE, weak_password=weak)
 
     @pytest.mark.usefixtures("unchanged")
@@ -186,9 +164,7 @@ class TestPassword:
         refused = put(session, password=NEW, data={"x": "y" * 9000})
         assert_error(refused, *TOO_LARGE, details=TOO_LARGE_DETAILS)
 
-    def test_one_of_two_concurrent_password_changes_wins_and_ends_the_other_session(
-        self, app, alice, database
-    ):
+    def test_one_of_two_concurrent_changes_wins_and_ends_the_other_session(self, app, alice, database):
         laptop, phone = (alice.open_session().on(app.test_client()) for _ in range(2))
         with database.locked("users", alice.id) as lock:
             first = lock.start(lambda: put(laptop, password=NEW))
@@ -220,16 +196,6 @@ class TestPassword:
         after = mine.get("/user").json
         assert (after["new_email"], after["new_phone"], after["user_metadata"]) == (None, None, {})
 
-    def test_concurrent_password_changes_leave_one_session(self, server, alice):
-        sessions = [alice.sign_in() for _ in range(8)]
-        at_once(
-            8,
-            lambda number: until_served(lambda: put(sessions[number].on(server), password=f"{NEW}{number}")),
-        )
-        alive = [number for number, session in enumerate(sessions) if session.get("/user").status_code == 200]
-        assert len(alive) == 1
-        assert alice.try_to_sign_in(f"{NEW}{alive[0]}").status_code == 200
-
 
 class TestAddresses:
     """A changed email or phone is pending until it is verified, and reserves nothing."""
@@ -248,12 +214,6 @@ class TestAddresses:
         refused = alice.client.post("/token?grant_type=password", json=body)
         assert_error(refused, 401, "invalid_credentials")
         assert alice.try_to_sign_in().status_code == 200
-
-    def test_pending_email_does_not_reserve_the_address(self, alice, bob):
-        put(alice.sign_in(), **EMAIL_CHANGE)
-        assert put(bob.sign_in(), **EMAIL_CHANGE).json["new_email"] == "new@example.com"
-        made = alice.client.post("/signup", json=EMAIL_CHANGE | {"password": PASSWORD})
-        assert made.status_code == 201
 
     def test_taken_address_is_409(self, session, bob, database):
         database.run("UPDATE users SET phone = %(phone)s WHERE id = %(id)s", id=bob.id, phone=PHONE)
@@ -303,9 +263,7 @@ class TestReauthentication:
         wrong = {"nonce": "123456", "current_password": WRONG}
         assert put(session, **change, **wrong).status_code == 200
 
-    def test_current_and_new_password_are_hashed_with_one_admission(
-        self, session, database, parts, monkeypatch
-    ):
+    def test_both_passwords_are_hashed_with_one_admission(self, session, database, parts, monkeypatch):
         older(database, DAY)
         admission = threading.Semaphore(1)
         monkeypatch.setattr(parts.passwords, "_admission", admission)
@@ -317,20 +275,13 @@ class TestReauthentication:
         for change in ({"data": {"name": "Alice"}}, {"data": {}, "nonce": "1"}, {"email": alice.email}):
             assert put(session, **change).status_code == 200
 
-    def test_old_session_cannot_probe_addresses_or_the_password_even_after_a_refresh(
-        self, session, bob, database, hashes
-    ):
+    def test_old_session_cannot_probe_addresses_or_the_password(self, session, bob, database, hashes):
         older(database, DAY)
         before = hashes.count
         for change in ({"email": bob.email}, {"password": PASSWORD}):
             assert_needed(put(session, **change))
             assert_needed(put(session.refreshed(), **change))
         assert hashes.count == before
-
-    def test_invented_nonce_is_refused(self, session, database):
-        older(database, DAY)
-        response = put(session, password=NEW, nonce="123456")
-        assert_error(response, 400, "reauthentication_not_valid", details=A_SENTENCE)
 
     def test_setting_always_requires_reauthentication_of_each_session(self, make_app, alice):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="always").test_client())
@@ -347,12 +298,6 @@ class TestReauthentication:
         assert put(session, password=NEW).status_code == 200
         assert delete(session).status_code == 200
 
-    def test_first_address_of_a_user_without_one_needs_a_proof_too(self, session, database):
-        database.run("UPDATE users SET email = NULL, password_hash = NULL")
-        older(database, 900)
-        for change in (EMAIL_CHANGE, PHONE_CHANGE):
-            assert_needed(put(session, **change))
-
     def test_age_that_requires_reauthentication_is_a_setting(self, make_app, alice, database):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="300").test_client())
         older(database, 290)
@@ -368,9 +313,7 @@ class TestReauthentication:
 
 
 class TestDeletion:
-    def test_deletion_removes_the_user_with_all_sessions_and_nobody_else(
-        self, alice, bob, client, service_role, database
-    ):
+    def test_deletion_removes_the_user_and_nobody_else(self, alice, bob, client, service_role, database):
         session, other, bobs = alice.open_session(), alice.open_session(), bob.open_session()
         before = bobs.get("/user").json
         assert_ok(session.delete("/user"), {"message": "User deleted", "timestamp": A_TIMESTAMP})
@@ -384,12 +327,8 @@ class TestDeletion:
         assert bobs.delete("/user", json={}).status_code == 200
         for table in ("users", "identities", "sessions", "one_time_tokens"):
             assert database.count(table) == 0
-
-    def test_address_of_a_deleted_user_can_be_used_again(self, alice, client, service_role):
-        alice.sign_in().delete("/user")
-        response = client.post("/admin/users", json={"email": alice.email}, headers=service_role)
-        assert response.status_code == 200
-        assert response.json["id"] != alice.id
+        again = client.post("/admin/users", json={"email": alice.email}, headers=service_role)
+        assert (again.status_code, again.json["id"] != alice.id) == (200, True)
 
     def test_one_of_two_concurrent_deletions_succeeds(self, app, alice, database):
         session = alice.open_session()

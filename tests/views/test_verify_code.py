@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response, user
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response
 from tests.support.cases import cases
 from tests.support.links import (
     BY_CODE,
@@ -13,7 +13,7 @@ from tests.support.links import (
     OTHER_PHONE,
     PHONE,
     TYPES,
-    assert_signed_in,
+    assert_dead,
     assert_signs_in,
     counted,
     follow,
@@ -73,22 +73,20 @@ class TestEachType:
             assert_expired(hand_in(client, type, message.token))
         assert database.everything(*EFFECTS) == before
 
-    def test_right_code_is_accepted_as_the_fifth_try_and_wrong_ones_change_nothing(
-        self, client, message, database, type
+    @pytest.mark.parametrize("tries", [4, 5])
+    def test_right_code_is_refused_after_five_wrong_tries_but_no_link(
+        self, client, message, database, type, tries
     ):
         before = database.everything(*EFFECTS)
-        for number in range(4):
+        for number in range(tries):
             assert_expired(type_in(client, type, message.to, message.wrong_code))
             assert counted(database, f"code {message.to}") == number + 1
         assert database.everything(*EFFECTS) == before
-        assert type_in(client, type, message.to, message.code).status_code == 200
-
-    def test_right_code_is_refused_after_five_wrong_tries_but_the_link_works(
-        self, client, message, database, type
-    ):
-        before = database.everything(*EFFECTS)
-        for code in [message.wrong_code] * 5 + [message.code]:
-            assert_expired(type_in(client, type, message.to, code))
+        response = type_in(client, type, message.to, message.code)
+        if tries == 4:
+            assert response.status_code == 200
+            return
+        assert_expired(response)
         assert database.everything(*EFFECTS) == before
         if message.token:
             assert fragment(follow(client, type, message.token))["type"] == type
@@ -109,30 +107,36 @@ class TestEachType:
         for address in (bob.email, OTHER_PHONE, "nobody@example.com", "+15550100"):
             assert_expired(type_in(client, type, address, message.code))
 
-    @pytest.mark.parametrize(
-        "bodies",
-        [[{"password": "Another-Horse-1"}], [{"ban_duration": "1h"}, {"ban_duration": None}], []],
-        ids=["password change", "lifted ban", "deletion"],
-    )
-    def test_code_is_void_after_a_password_change_a_ban_or_a_deletion(
-        self, client, service_role, message, database, bodies, type
-    ):
-        path = f"/admin/users/{database.value('SELECT user_id FROM one_time_tokens')}"
-        for body in bodies:
-            assert client.put(path, json=body, headers=service_role).status_code == 200
-            assert type_in(client, type, message.to, message.code).status_code == 403
-        if not bodies:
-            assert client.delete(path, headers=service_role).status_code == 200
-        assert_expired(type_in(client, type, message.to, message.code))
-        if message.token:
-            assert_expired(hand_in(client, type, message.token))
-        assert database.count("sessions", "ended_at IS NULL") == 0
-
 
 @pytest.mark.parametrize("type", [type for type in BY_CODE if type in BY_LINK])
 def test_spent_link_voids_its_code(client, message, type):
     assert fragment(follow(client, type, message.token))["type"] == type
     assert_expired(type_in(client, type, message.to, message.code))
+
+
+@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize(
+    "change",
+    [{"email": "elsewhere@example.com"}, {"password": "Another-Horse-1"}, {"ban_duration": "1h"}, None],
+    ids=["address", "password", "ban", "deletion"],
+)
+def test_link_and_code_are_void_after_a_deletion_a_ban_or_a_change_of_address_or_password(
+    client, service_role, message, database, type, change
+):
+    path = f"/admin/users/{database.value('SELECT user_id FROM one_time_tokens')}"
+    if change is None:
+        assert client.delete(path, headers=service_role).status_code == 200
+    else:
+        by_sms = "email" in change and message.channel == "sms"
+        body = {"phone": OTHER_PHONE, "phone_confirm": True} if by_sms else change
+        assert client.put(path, json=body, headers=service_role).status_code == 200
+        client.put(path, json={"ban_duration": None}, headers=service_role)
+    before = database.everything("sessions")
+    if message.code:
+        assert_expired(type_in(client, type, message.to, message.code))
+    if message.token:
+        assert_dead(client, type, message.token)
+    assert database.everything("sessions") == before
 
 
 class TestDailyLimitOfTries:
@@ -165,9 +169,7 @@ class TestDailyLimitOfTries:
         assert_signs_in(client, "magiclink", message.token)
 
     @pytest.mark.parametrize(("tries", "days"), [(19, 0), (21, 1)], ids=["nineteen", "the next day"])
-    def test_code_is_accepted_after_nineteen_wrong_tries_or_the_next_day(
-        self, client, ask, waste, database, tries, days
-    ):
+    def test_code_works_after_nineteen_tries_or_the_next_day(self, client, ask, waste, database, tries, days):
         waste(tries)
         later(database, days=days)
         assert type_in(client, "magiclink", ERIN, ask().code).status_code == 200
@@ -202,11 +204,6 @@ class TestDailyLimitOfTries:
         assert_expired(type_in(client, "magiclink", ERIN, ask().code))
         assert type_in(client, "magiclink", alice.email, outbox.last(alice.email).code).status_code == 200
 
-    def test_tries_are_limited_with_rate_limits_disabled(self, make_app, ask, waste):
-        client = make_app(AUTH_RATE_LIMITS_ENABLED="false").test_client()
-        waste(20, client=client)
-        assert_expired(type_in(client, "magiclink", ERIN, ask().code))
-
 
 class TestSpelling:
     @pytest.mark.usefixtures("unspent")
@@ -227,10 +224,6 @@ class TestSpelling:
     )
     def test_code_in_another_spelling_is_refused(self, client, message, change):
         assert_expired(type_in(client, "magiclink", message.to, change(message.code)))
-
-    def test_address_may_be_spelled_differently(self, client, message):
-        expected = user(ERIN, last_sign_in_at=A_TIMESTAMP)
-        assert_signed_in(client, type_in(client, "magiclink", "ERIN@Example.com", message.code), expected)
 
 
 class TestMisplacedCodes:
@@ -293,18 +286,6 @@ class TestRefusals:
         body = f'{{"type": "magiclink", "email": "{message.to}", "token": "{message.code}"}}'
         refused = client.post("/verify", data=body, content_type=content_type)
         assert_error(refused, 415, "unsupported_media_type", details=A_SENTENCE)
-
-    def test_unknown_link_code_and_address_get_the_same_response_for_the_same_work(
-        self, client, message, parts
-    ):
-        for type in BY_LINK:
-            unknown = hand_in(client, type, "x" * 43)
-            assert_expired(unknown)
-            assert type_in(client, type, "nobody@example.com", "123456").json == unknown.json
-        for address in (message.to, "nobody@example.com"):
-            before = parts.db.statements_run
-            assert_expired(type_in(client, "magiclink", address, message.wrong_code))
-            assert parts.db.statements_run - before == 2
 
 
 def test_thirty_first_try_in_five_minutes_from_one_network_is_429(make_app, message, database):
