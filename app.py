@@ -6,9 +6,7 @@ from auth.context import EXTENSION, make_parts
 from auth.pages import routes as pages
 from auth.settings import Settings
 from auth.views import (
-    admin_links,
-    admin_users,
-    audit_log,
+    admin,
     dev_inbox,
     factors,
     identities,
@@ -30,7 +28,7 @@ from auth.web.input import MAX_BODY, MAX_FORM
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
-    *(factors, admin_users, admin_links, audit_log, webhooks, dev_inbox),
+    *(factors, admin, webhooks, dev_inbox),
 )
 
 

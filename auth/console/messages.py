@@ -5,8 +5,7 @@ from itertools import chain
 
 from flask import Blueprint, Response
 
-from auth.admin import resending
-from auth.admin.resending import REQUESTED
+from auth.admin import messages
 from auth.console.access import administrator
 from auth.console.acts import Act, Subject, serve, told
 from auth.console.page import Filters, console_page, page_of, place_of, whole_address
@@ -58,7 +57,7 @@ def _counts() -> dict[str, str]:
 
 
 def _find(message_id: str) -> Subject:
-    message = resending.find(message_id)
+    message = messages.find(message_id)
     name = f"{timeline.message(message.channel, message.kind)} to {message.recipient}"
     return Subject(name, "console/messages", message)
 
@@ -68,7 +67,7 @@ def _effects(subject: Subject) -> Sequence[str]:
     if message.outcome == "waiting":
         return [f"Tries to send {what} now; it is waiting."]
     effects = [f"Sends 1 message: {what} again, which counts against the limits of this address."]
-    if message.kind in REQUESTED or message.kind == "invite":
+    if message.kind in messages.REQUESTED or message.kind == "invite":
         effects.append("It has a new link or code, which you do not see.")
     return effects
 
@@ -78,7 +77,7 @@ _ACTS = {
         title="Send again",
         effects=_effects,
         undo="It cannot be taken back once it is sent.",
-        do=lambda subject, _form: resending.resend(subject.row.id),
+        do=lambda subject, _form: messages.resend(subject.row.id),
         done="The message will be sent within seconds.",
     ),
 }

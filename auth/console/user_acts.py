@@ -9,7 +9,7 @@ from typing import Any
 from flask import Blueprint, Response
 
 from auth.account import factors, passkeys
-from auth.admin import invitations, users
+from auth.admin import messages, users
 from auth.console import acts
 from auth.console.acts import Act, Subject
 from auth.console.page import counted, device
@@ -127,7 +127,7 @@ def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
 
 
 def _invite(_users: Subject, form: dict[str, Any]) -> Response:
-    user, _message_id = invitations.invite({"email": form["email"], "data": {}, "options": {}})
+    user, _message_id = messages.invite({"email": form["email"], "data": {}, "options": {}})
     return to_own(f"console/users/{json.loads(user)['id']}?done=invite")
 
 

@@ -87,7 +87,9 @@ def begin_linking() -> Response:
     if provider is None:
         return oauth.refused(known.redirect_to, ApiError("oauth_provider_not_supported"))
     state, browser = one_time.new_token(), oauth.browser_secret(provider)
-    secrets = _bind(flow_token, browser, state)
+    hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
+    flow = latchkey.db.one("bind_oauth_flow", state_hash=one_time.hash_token(flow_token), **hashes)
+    secrets = flow and oauth.flow_secrets(flow)
     if secrets is None:
         return _dead_link()
     try:
@@ -100,16 +102,6 @@ def begin_linking() -> Response:
 def _linking_flow(token: str) -> Any:
     token_hash = one_time.hash_token(token)
     return token_hash and latchkey.db.one("select_linking_flow", state_hash=token_hash)
-
-
-def _bind(flow_token: str, browser: str, state: str) -> dict[str, Any] | None:
-    flow = latchkey.db.one(
-        "bind_oauth_flow",
-        state_hash=one_time.hash_token(flow_token),
-        browser_hash=one_time.hash_token(browser),
-        new_state_hash=one_time.hash_token(state),
-    )
-    return flow and oauth.flow_secrets(flow)
 
 
 def _dead_link() -> Response:

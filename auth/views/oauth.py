@@ -32,7 +32,8 @@ def authorize() -> Response:
         forwarded: dict[str, str] = {name: query[name] for name in _FORWARDED if name in query}
         return jsonify(url=outgoing.own_url("authorize", forwarded))
     redirect_to = checked_redirect(query)
-    if redirect_to and latchkey.redirects.is_own_page(redirect_to) and _is_from_other_site():
+    comes_from_us = request.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
+    if redirect_to and latchkey.redirects.is_own_page(redirect_to) and not comes_from_us:
         # It would sign the browser out of its present account. The page asks the user.
         return Response(status=302, headers={"Location": redirect_to})
     state, secrets = one_time.new_token(), oauth.new_secrets(query.get("scopes"))
@@ -46,10 +47,6 @@ def authorize() -> Response:
     others = {"redirect_to": redirect_to, "code_challenge": query.get("code_challenge")}
     oauth.write_flow(latchkey.db, provider, state, secrets, browser, **others)
     return oauth.to_provider(provider, url, browser, 302)
-
-
-def _is_from_other_site() -> bool:
-    return request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none")
 
 
 @blueprint.post("/sso")

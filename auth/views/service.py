@@ -9,7 +9,7 @@ from auth import __version__
 from auth.context import latchkey
 from auth.net import probes
 from auth.pages.page import page
-from auth.settings import PASSWORD_CLASSES, Settings
+from auth.settings import PASSWORD_CLASSES
 from auth.settings.presets import PRESETS
 from auth.tokens.one_time import hash_token
 from auth.web.health import HealthCheck
@@ -51,8 +51,7 @@ def _answer_probe(nonce: str) -> None:
     """Record how a request of `latchkey doctor` arrived, in the database: the response must not reveal it."""
     forwarded = request.headers.get("X-Forwarded-For", "")[:_LONGEST_FORWARDED].split(",")
     seen = {"forwarded_for": [hop.strip() for hop in forwarded if hop.strip()], "scheme": request.scheme}
-    token_hash = hash_token(nonce)
-    if token_hash:
+    if token_hash := hash_token(nonce):
         with suppress(psycopg2.Error):
             latchkey.db.run("answer_probe", token_hash=token_hash, seen=seen)
 
@@ -63,6 +62,7 @@ def get_settings() -> Response:
     settings = latchkey.settings
     names = sorted({*PRESETS, *settings.providers})
     required = settings.password_requirements
+    lifted = {} if settings.rate_limits_enabled else {"enabled": False}
     return jsonify(
         external_email_enabled=settings.email_enabled,
         external_phone_enabled=settings.offers_phone,
@@ -79,16 +79,11 @@ def get_settings() -> Response:
         refresh_token_rotation_enabled=settings.refresh_token_rotation,
         mfa_enabled=settings.mfa_enabled,
         mfa_max_enrolled_factors=settings.mfa_max_enrolled_factors if settings.mfa_enabled else 0,
-        rate_limits=_rate_limits(settings),
+        rate_limits={
+            name: requests_and_window(getattr(settings, f"rate_limit_{name}")) | lifted
+            for name in ("signup", "login", "recover")
+        },
     )
-
-
-def _rate_limits(settings: Settings) -> dict[str, dict[str, int | bool]]:
-    lifted = {} if settings.rate_limits_enabled else {"enabled": False}
-    return {
-        name: requests_and_window(getattr(settings, f"rate_limit_{name}")) | lifted
-        for name in ("signup", "login", "recover")
-    }
 
 
 @blueprint.get("/openapi.yaml")

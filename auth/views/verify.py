@@ -6,7 +6,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from auth.context import latchkey
 from auth.links import undo
-from auth.links.spending import Proof, by_code, by_link, spend
+from auth.links.spending import by_code, by_link, spend
 from auth.pages.page import address, ago, device, page
 from auth.pages.sign_in import form_page
 from auth.sign_in import browser_sessions, waiting
@@ -85,13 +85,15 @@ def verify() -> Response:
     body = read_body(schemas.Verification())
     if body["type"] in one_time.UNDO:
         raise ApiError("validation_failed", "type: undo is for the link's page alone")
-    outcome = spend(body["type"], _proof(body), redirects=False)
+    if "token_hash" in body:
+        proof = by_link(body["token_hash"])
+    else:
+        proof = by_code(body.get("email") or body["phone"], body["token"])
+    outcome = spend(body["type"], proof, redirects=False)
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
-    recent: dict[str, Any] = (
-        {} if outcome.recent_changes is None else {"recent_changes": outcome.recent_changes}
-    )
-    return token_response(outcome.session, **recent)
+    recent = outcome.recent_changes
+    return token_response(outcome.session, **{} if recent is None else {"recent_changes": recent})
 
 
 def _verify_form() -> Response:
@@ -105,20 +107,14 @@ def _verify_form() -> Response:
 
 def _page_of_link(query: Mapping[str, str], status: int = 200) -> Response:
     purposes = one_time.PURPOSES.get(query["type"], [])
-    link = latchkey.db.one("select_link", token_hash=one_time.hash_token(query["token"]), purposes=purposes)
-    return _link_page(query, link, status) if link else _dead_link_page(query["type"])
-
-
-def _proof(body: Mapping[str, str]) -> Proof:
-    if "token_hash" in body:
-        return by_link(body["token_hash"])
-    return by_code(body.get("email") or body["phone"], body["token"])
-
-
-def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Response:
+    token_hash = one_time.hash_token(query["token"])
+    link = latchkey.db.one("select_link", token_hash=token_hash, purposes=purposes)
+    if link is None:
+        return _dead_link_page(query["type"])
     target = _target(query, target_of(link))
     challenge = undo.challenge(query["token"]) if link.asks_for_factor else None
-    undone = undo.list_undone(one_time.hash_token(query["token"])) if link.purpose == "undo" else []
+    # From where the link was asked for.
+    asked = {"moment": ago(link.asked_at), "device": device(link.user_agent), "ip": link.ip}
     return page(
         "link.html",
         form_target=form_targets(target),
@@ -127,17 +123,12 @@ def _link_page(query: Mapping[str, str], link: Any, status: int = 200) -> Respon
         link=link,
         ago=ago,
         device=device(link.signup_user_agent),
-        elsewhere=_asked(link) if waiting.is_elsewhere(link) else None,
-        undone=undone,
+        elsewhere=asked if waiting.is_elsewhere(link) else None,
+        undone=undo.list_undone(token_hash) if link.purpose == "undo" else [],
         challenge=challenge,
         script=challenge is not None,
         status=status,
     )
-
-
-def _asked(link: Any) -> dict[str, Any]:
-    """Return from where a link was asked for."""
-    return {"moment": ago(link.asked_at), "device": device(link.user_agent), "ip": link.ip}
 
 
 def _dead_link_page(link_type: str) -> Response:
@@ -154,13 +145,12 @@ def _is_program() -> bool:
 def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     link_type = query["type"]
     try:
-        factor_code, answer = query.get("factor_code", ""), _answer(query)
         outcome = spend(
             link_type,
             by_link(query["token"]),
             redirects=True,
-            factor_code=factor_code,
-            answer=answer,
+            factor_code=query.get("factor_code", ""),
+            answer=_answer(query),
             is_same=query.get("action") == "same",
         )
     except ApiError as error:

@@ -1,0 +1,138 @@
+"""Invitations, and messages sent again by an administrator, who never sees the link or the code."""
+
+from typing import Any
+
+from auth.account.sign_up import create_addressed_user
+from auth.context import latchkey
+from auth.links.requests import write_requested
+from auth.messages import outgoing
+from auth.sign_in.arrivals import requested_target
+from auth.tokens import one_time
+from auth.web import audit, targets
+from auth.web.errors import ApiError, found
+from auth.web.input import known_id
+from sql import Transaction
+
+# Messages that users request. Resending one creates another link or code.
+REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_change"}
+
+
+def invite(body: dict[str, Any]) -> tuple[str, str]:
+    """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
+    settings, email, redirect_to = latchkey.settings, body["email"], requested_target("invite", body)
+    # The address first, so that an invitation refused by its window does not count for the service.
+    windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
+    windows.append(("invite", settings.rate_limit_invite))
+    with targets.act() as tx:
+        known = tx.one("select_user_of_address", address=email)
+        if known and not known.is_invited:
+            raise ApiError("email_exists")
+        quota = outgoing.take_quota(tx, email, windows)
+        user_id, is_created = _invited_user(tx, body)
+        message_id = _write_invitation(tx, user_id, email, redirect_to)
+        acts, made_by = ["user_created" if is_created else None, "invited"], "invitation"
+        events = ["user.created" if is_created else None]
+        audit.record(tx, user_id, email, acts, events, by=made_by if is_created else None)
+        user = tx.one("select_any_user", id=user_id).user_object
+    outgoing.note_quota(quota)
+    return user, message_id
+
+
+def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
+    app_metadata = body["options"].get("data", {})
+    created_id = create_addressed_user(tx, body, "invitation", app_metadata=app_metadata, is_invited=True)
+    if created_id:
+        return created_id, True
+    user = tx.one("lock_user_by_email", email=body["email"])
+    if user is None or not user.is_invited:
+        raise ApiError("email_exists")
+    targets.check(tx, user.id, user)
+    tx.run("renew_invitation", user_id=user.id, user_metadata=body["data"], app_metadata=app_metadata)
+    return user.id, False
+
+
+def _write_invitation(
+    tx: Transaction, user_id: str, email: str, redirect_to: str | None, **variables: Any
+) -> str:
+    message = outgoing.Message(email, code=False, lifetime=one_time.INVITATION_LIFETIME)
+    message.write_token(tx, user_id, "invite", redirect_to=redirect_to)
+    message.write(tx, user_id, "invite", redirect_to=redirect_to, **variables)
+    return message.id
+
+
+def find(message_id: str) -> Any:
+    """Return the row of a mail or SMS that can be sent again. Raises `ApiError`."""
+    id = known_id(message_id, "message.not_found")
+    message = found(latchkey.db.one("select_message", id=id), "message.not_found")
+    if message.is_for_administrator:
+        raise targets.refusal(message.user_id)
+    if why := _obstacle(message):
+        raise ApiError("message.validation_failed", why=why)
+    return message
+
+
+def _obstacle(message: Any) -> str | None:
+    if message.outcome == "waiting":
+        return None
+    if not message.has_user:
+        return "its user no longer exists"
+    if message.kind == "reauthentication":
+        return "only the user can ask for this code, where it is needed"
+    if message.has_link and message.outcome == "sent":
+        return "it was delivered, and another one would void the link in it"
+    return None
+
+
+def resend(message_id: str) -> None:
+    """Send a mail or SMS again; a waiting one at once. Raises `ApiError`."""
+    message = find(message_id)
+    with targets.act() as tx:
+        if message.outcome == "waiting":
+            if message.has_user:
+                targets.lock(tx, message.user_id)
+            tx.one("hurry_message", id=message.id)
+            return
+        quota = outgoing.take_quota(tx, message.recipient)
+        # The user may have become an administrator.
+        targets.lock(tx, message.user_id)
+        # The languages and the browser of the first request, which are not the administrator's.
+        variables = {name: message.variables.get(name) for name in ("languages", "user_agent")}
+        if message.kind in REQUESTED:
+            _request_again(tx, message, variables)
+        elif message.kind == "invite":
+            _invite_again(tx, message, variables)
+        else:
+            _notify_again(tx, message)
+        audit.record(tx, message.user_id, None, ["message_resent"], [], kind=message.kind)
+    outgoing.note_quota(quota)
+
+
+def _request_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
+    purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
+    to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
+    outgoing.check_channel(**to)
+    user = tx.one("lock_recipient", purpose=purpose, browser_hash=message.browser_hash, **to)
+    # The address may belong to another user now.
+    if user is None or user.id != message.user_id or not user.is_due:
+        raise ApiError("undue.validation_failed")
+    again, link = outgoing.Message(message.recipient), {"redirect_to": message.variables.get("redirect_to")}
+    asked = ("code_challenge", "browser_hash", "user_agent", "ip")
+    bound_to = {name: getattr(message, name) for name in asked}
+    write_requested(tx, again, purpose, user, link, bound_to, **variables)
+
+
+def _invite_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
+    user = tx.one("lock_user_by_email", email=message.recipient)
+    if user is None or user.id != message.user_id or not user.is_invited or user.is_banned:
+        raise ApiError("undue.validation_failed")
+    _write_invitation(tx, user.id, message.recipient, message.variables.get("redirect_to"), **variables)
+
+
+def _notify_again(tx: Transaction, message: Any) -> None:
+    """Copy a notice. If its undo link never left, the copy gets another one in its place."""
+    id, token, sealed = outgoing.new_id(), one_time.new_token(), None
+    if message.has_link:
+        renewed = {"id": message.one_time_token_id, "token_hash": one_time.hash_token(token)}
+        if tx.run("renew_undo_token", **renewed):
+            sealed = latchkey.sealer.seal_json({"token": token}, id)
+    tx.run("copy_notice", id=message.id, new_id=id, secret=sealed)

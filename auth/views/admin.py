@@ -1,0 +1,218 @@
+import functools
+import time
+from typing import Any
+
+from flask import Blueprint, Response, json, jsonify
+
+from auth.account import removal
+from auth.account.sign_up import create_addressed_user
+from auth.admin import messages, users
+from auth.context import latchkey
+from auth.history import timeline
+from auth.messages import outgoing
+from auth.passwords.policy import check_strength
+from auth.sign_in.arrivals import requested_target
+from auth.web import audit, counted, counts, dialect, guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.errors import ApiError, found
+from auth.web.input import known_id, read_body, read_query
+from auth.web.paging import bounds, paginated
+from sql import Transaction
+
+blueprint = Blueprint("admin", __name__)
+
+# The last row of the log and of a timeline that paging reaches; the filter `until` reaches older ones.
+MOST_EVENTS = 100_000
+# A larger total is cached for `_TOTAL_AGE` seconds.
+_EXACT_TOTAL = 1_000
+_TOTAL_AGE = 10
+
+
+@blueprint.post("/admin/users")
+@guard.admin
+def create_user() -> Response:
+    """Create a user."""
+    body = read_body(schemas.NewUser())
+    if "role" in body and not guard.is_service_role():
+        raise ApiError("role.insufficient_permissions", "role: must be absent")
+    if "password" in body:
+        check_strength(latchkey.settings, body["password"], [body.get("email"), body.get("phone")])
+        body["password_hash"] = latchkey.passwords.hash(body["password"])
+    elif "password_hash" in body and not latchkey.passwords.can_check(body["password_hash"]):
+        cost = latchkey.passwords.highest_cost
+        raise ApiError("validation_failed", f"password_hash: must be a bcrypt hash of a cost of 4 to {cost}")
+    return JsonResponse(users.create_user(body))
+
+
+@blueprint.get("/admin/users")
+@guard.admin
+@dialect.translated(writes=dialect.list_of_users)
+def list_users() -> Response:
+    """List users: filtered, searched by prefix, sorted, paginated."""
+    query = read_query(schemas.UsersQuery())
+    prefix = query.get("q", "").strip().lower().removeprefix("@")
+    filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}
+    filters["is_anonymous"] = query["is_anonymous"] == "true" if "is_anonymous" in query else None
+    order = {"sort": query["sort"], "descending": query["order"] == "desc"}
+    row = latchkey.db.one("list_users", **order, **bounds(query), **filters)
+    return paginated(row.users, _total(filters), query)
+
+
+@blueprint.get("/admin/users/<user_id>")
+@guard.admin
+def get_any_user(user_id: str) -> Response:
+    """Return any user."""
+    row = latchkey.db.one("select_any_user", id=known_id(user_id, "user_not_found"))
+    return JsonResponse(found(row, "user_not_found").user_object)
+
+
+@blueprint.get("/admin/users/<user_id>/recent_changes")
+@guard.admin
+def list_recent_changes(user_id: str) -> Response:
+    """Return what was added to any user in the last seven days; PUT /admin/users/{id} removes it."""
+    user_id = known_id(user_id, "user_not_found")
+    found(latchkey.db.one("select_addresses", id=user_id), "user_not_found")
+    return jsonify(recent_changes=removal.list_recent(latchkey.db, user_id))
+
+
+@blueprint.put("/admin/users/<user_id>")
+@guard.service_role
+def update_any_user(user_id: str) -> Response:
+    """Change any user."""
+    body = read_body(schemas.AnyUserChange())
+    user_id = known_id(user_id, "user_not_found")
+    password_hash = None
+    if "password" in body:
+        known = found(latchkey.db.one("select_addresses", id=user_id), "user_not_found")
+        others = [known.email, known.phone, body.get("email"), body.get("phone")]
+        check_strength(latchkey.settings, body["password"], others)
+        password_hash = latchkey.passwords.hash(body["password"])
+    return JsonResponse(users.update_user(user_id, body, password_hash))
+
+
+@blueprint.delete("/admin/users/<user_id>")
+@guard.service_role
+def delete_any_user(user_id: str) -> Response:
+    """Delete any user and everything that belongs to it."""
+    read_body(schemas.Deletion())
+    users.delete_user(known_id(user_id, "user_not_found"))
+    return jsonify({})
+
+
+@blueprint.post("/admin/users/<user_id>/logout")
+@guard.service_role
+def logout_any_user(user_id: str) -> Response:
+    """End all sessions of any user."""
+    read_body(schemas.AdminInput())
+    moment = users.end_sessions(known_id(user_id, "user_not_found"))
+    return jsonify(message="User signed out", timestamp=moment)
+
+
+def _total(filters: dict[str, Any]) -> int:
+    total = latchkey.db.one("count_users", most=_EXACT_TOTAL, **filters).total
+    if total < _EXACT_TOTAL:
+        return total
+    return _counted(tuple(filters.items()), int(time.monotonic() / _TOTAL_AGE))
+
+
+@functools.lru_cache(maxsize=64)
+def _counted(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
+    return latchkey.db.one("count_users", most=None, **dict(filters)).total
+
+
+@blueprint.post("/admin/generate_link")
+@guard.service_role
+def generate_link() -> Response:
+    """Create a link, and the code that goes with it, without sending them."""
+    body = read_body(schemas.NewLink())
+    # The variants name the address to which the client mails the link. Both confirm the new address.
+    purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
+    email, new_email = body["email"], body["new_email"] if purpose == "email_change" else None
+    password_hash = None
+    if "password" in body and purpose in ("signup", "recovery"):
+        check_strength(latchkey.settings, body["password"], [email])
+        password_hash = latchkey.passwords.hash(body["password"])
+    redirect_to = requested_target(purpose, body) or latchkey.settings.site_url
+    message = outgoing.Message(new_email or email)
+    with latchkey.db.transaction() as tx:
+        user_id, is_created = _linked_user(tx, purpose, body, password_hash)
+        if new_email:
+            if tx.one("select_user_of_address", address=new_email):
+                raise ApiError("email_exists")
+            tx.run("request_email_change", user_id=user_id, new_email=new_email)
+        link_password = password_hash if purpose == "recovery" else None
+        message.write_token(tx, user_id, purpose, redirect_to=redirect_to, password_hash=link_password)
+        acts = ["user_created" if is_created else None, "link_generated"]
+        details = {"purpose": purpose, "new_email": new_email, "by": "link" if is_created else None}
+        audit.record(tx, user_id, email, acts, ["user.created" if is_created else None], **details)
+        user = tx.one("select_any_user", id=user_id).user_object
+    parameters = {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}
+    link = {
+        "action_link": outgoing.own_url("verify", parameters),
+        "email_otp": message.code,
+        "hashed_token": message.link,
+        "verification_type": body["type"],
+        "redirect_to": redirect_to,
+    }
+    return JsonResponse(json.dumps(json.loads(user) | link))
+
+
+def _linked_user(
+    tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None
+) -> tuple[str, bool]:
+    """Return the id of the user that a link is for, and whether the user is new. Raises `ApiError`."""
+    creates = purpose in ("signup", "invite")
+    own = {"is_invited": purpose == "invite", "password_hash": password_hash if purpose == "signup" else None}
+    created_id = create_addressed_user(tx, body, "link", is_wanted=creates, **own)
+    if created_id:
+        return created_id, True
+    user = found(tx.one("lock_user_by_email", email=body["email"]), "email.user_not_found")
+    if not creates:
+        return user.id, False
+    if user.is_confirmed:
+        raise ApiError("email_exists")
+    tx.run("take_over_unconfirmed", user_id=user.id, user_metadata=body["data"], **own)
+    tx.run("end_user_sessions", user_id=user.id, kept_session_id=None, reason="address_proved")
+    tx.run("void_tokens", user_id=user.id)
+    return user.id, False
+
+
+@blueprint.post("/admin/invite")
+@blueprint.post("/invite")
+@guard.service_role
+@counted("invite")
+def invite() -> Response:
+    """Invite a user by mail, or again until the user accepts."""
+    user, message_id = messages.invite(read_body(schemas.Invitation()))
+    return JsonResponse(f'{{"user": {user}, "message_id": "{message_id}"}}')
+
+
+@blueprint.get("/admin/audit")
+@guard.admin
+def list_audit() -> Response:
+    """List the audit log, newest first."""
+    query = read_query(schemas.AuditQuery())
+    filters = {name: query.get(name) for name in ("action", "since", "until", "request_id")}
+    filters["subject"] = query.get("user")
+    total = latchkey.db.one("count_audit", most=MOST_EVENTS, **filters).total
+    place, entries = bounds(query), "[]"
+    if place["page_offset"] < total:
+        entries = latchkey.db.one("list_audit", **place, **filters).entries
+    return paginated(entries, total, query)
+
+
+@blueprint.get("/admin/users/<user_id>/timeline")
+@guard.admin
+def get_timeline(user_id: str) -> Response:
+    """List the events of a user, even a deleted one, newest first, with the counts of limits."""
+    query = read_query(schemas.PageQuery())
+    user_id = known_id(user_id, "user_not_found")
+    known = latchkey.db.one("count_timeline", user_id=user_id, most=MOST_EVENTS)
+    if known.addresses is None and not known.total:
+        raise ApiError("user_not_found")
+    place, rows = bounds(query), []
+    if place["page_offset"] < known.total:
+        rows = latchkey.db.all("list_timeline", user_id=user_id, **place)
+    items = json.dumps([timeline.item(row) for row in rows])
+    limits = json.dumps(counts.against(latchkey.settings, latchkey.db, [user_id, *(known.addresses or [])]))
+    return paginated(items, known.total, query, limits=limits)
