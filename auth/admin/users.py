@@ -8,10 +8,6 @@ from auth.web import audit, targets
 from auth.web.errors import ApiError
 from sql import Transaction
 
-_ADDRESSES = ("email", "phone")
-_CHANGE = {"email": "change_email", "phone": "change_phone"}
-_CONFIRM = {"email": "confirm_email", "phone": "confirm_phone"}
-
 
 def create_user(body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON."""
@@ -29,7 +25,7 @@ def create_user(body: dict[str, Any]) -> str:
             email_confirm=email is not None and body["email_confirm"],
             phone_confirm=phone is not None and body["phone_confirm"],
         ).id
-        for kind in _ADDRESSES:
+        for kind in removal.ADDRESSES:
             if kind in body:
                 tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
         _set_ban(tx, user_id, body)
@@ -118,7 +114,7 @@ def _update(
     tx.run("update_any_user", id=user_id, password_hash=password_hash, **others)
     after = tx.one("lock_user", user_id=user_id)
     acts, details = _acts(before, after, body), _details(before, after, body)
-    for provider in set(removed).difference(_ADDRESSES):
+    for provider in set(removed).difference(removal.ADDRESSES):
         audit.record(tx, user_id, after.email, ["identity_unlinked"], [], provider=provider)
     audit.record(tx, user_id, after.email, acts, ["user.updated"], **details)
     return tx.one("select_any_user", id=user_id).user_object
@@ -133,7 +129,7 @@ def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) ->
         tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason="way_to_sign_in_removed")
         tx.run("void_tokens", user_id=user_id)
     if providers or any(
-        body.get(kind, getattr(before, kind)) != getattr(before, kind) for kind in _ADDRESSES
+        body.get(kind, getattr(before, kind)) != getattr(before, kind) for kind in removal.ADDRESSES
     ):
         # A thief who had changed the address must not undo what the administrator does.
         tx.run("void_undo_links", user_id=user_id, moment=None)
@@ -156,10 +152,10 @@ def _confirmation(body: dict[str, Any], kind: str) -> Any:
 
 def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any], old: str | None) -> None:
     if body.get(kind, old) not in (old, None):
-        tx.run(_CHANGE[kind], user_id=user_id, is_proved=False, **{kind: body[kind]})
+        tx.run(f"change_{kind}", user_id=user_id, is_proved=False, **{kind: body[kind]})
         tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
     if f"{kind}_confirmed_at" in body or body.get(f"{kind}_confirm"):
-        tx.run(_CONFIRM[kind], id=user_id, confirmed_at=_confirmation(body, kind))
+        tx.run(f"confirm_{kind}", id=user_id, confirmed_at=_confirmation(body, kind))
 
 
 def _set_ban(tx: Transaction, user_id: str, body: dict[str, Any]) -> None:
@@ -188,7 +184,7 @@ def _acts(before: Any, after: Any, body: dict[str, Any]) -> list[str | None]:
 
 def _details(before: Any, after: Any, body: dict[str, Any]) -> dict[str, Any]:
     details = {"banned_until": after.banned_until} if "ban_duration" in body else {}
-    for name in (*_ADDRESSES, "role"):
+    for name in (*removal.ADDRESSES, "role"):
         old, new = getattr(before, name), getattr(after, name)
         details |= {f"old_{name}": old} if old and old != new else {}
     return details | ({"role": after.role} if before.role != after.role else {})

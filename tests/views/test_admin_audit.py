@@ -1,5 +1,6 @@
 """GET /admin/audit: administrators read acts and refusals."""
 
+import itertools
 from urllib.parse import quote
 
 import pytest
@@ -69,26 +70,21 @@ class TestList:
         assert (entry["action"], entry["reason"]) == ("sign_in_refused", "invalid_credentials")
         assert (entry["actor"], entry["actor_id"]) == ("anonymous", None)
 
-    def test_act_without_actor_has_nulls(self, look, database):
-        origin = {"actor": "service"} | dict.fromkeys(("ip", "network", "user_agent", "request_id"))
-        act(database, None, "webhook_disabled", origin=origin)
-        (entry,) = look().json["data"]
-        assert {entry[name] for name in ("user_id", "actor_id", "ip", "user_agent", "request_id")} == {None}
-
     def test_newest_acts_come_first_and_ties_are_broken_by_id(self, look, database, five):
         assert days(look()) == [5, 4, 3, 2, 1]
         database.run("UPDATE audit_log SET at = '2026-01-01T00:00:00Z'")
         ids = [look(f"?per_page=1&page={page}").json["data"][0]["id"] for page in range(1, 6)]
         assert ids == sorted(set(ids), reverse=True)
 
-    def test_administrator_may_read_the_audit_log(self, database, carol):
+    def test_administrator_reads_an_act_of_the_service_with_nulls(self, look, database, carol):
         session = carol.open_session()
         clear_history(database)
-        act(database, ALICE, "signed_in")
-        assert [entry["action"] for entry in session.get("/admin/audit").json["data"]] == ["signed_in"]
-
-    def test_list_is_empty_without_rows(self, look, database):
         assert_ok(look(), {"data": [], "pagination": pagination(1, 20, 0, 0)})
+        origin = {"actor": "service"} | dict.fromkeys(("ip", "network", "user_agent", "request_id"))
+        act(database, None, "webhook_disabled", origin=origin)
+        (entry,) = session.get("/admin/audit").json["data"]
+        assert (entry["action"], entry["actor"]) == ("webhook_disabled", "service")
+        assert {entry[name] for name in ("user_id", "actor_id", "ip", "user_agent", "request_id")} == {None}
 
     def test_audit_log_cannot_be_changed(self, look, client, service_role, five, database):
         before = database.everything()
@@ -126,14 +122,20 @@ class TestFilters:
         assert days(response) == found
         assert response.json["pagination"]["total"] == len(found)
 
-    @cases("user", ["", "alice", "alice@example.com", "1", f"{{{ALICE}}}", "\0", "' OR true --"])
-    def test_malformed_user_id_is_400(self, look, user):
-        assert_error(look(f"?user={quote(user)}"), 400, "validation_failed", details=A_SENTENCE)
-
-    @cases("value", ["", "yesterday", "2026-01-01", "2026-01-01T00:00:00", "1767225600", "infinity", "\0"])
-    @cases("name", ["since", "until"])
-    def test_malformed_timestamp_is_400(self, look, name, value):
-        assert_error(look(f"?{name}={quote(value)}"), 400, "validation_failed", details=A_SENTENCE)
+    @cases(
+        ("names", "values"),
+        [
+            (["user"], ["", "alice", "alice@example.com", "1", f"{{{ALICE}}}", "\0", "' OR true --"]),
+            (
+                ["since", "until"],
+                ["", "yesterday", "2026-01-01", "2026-01-01T00:00:00", "1767225600", "infinity", "\0"],
+            ),
+            (["page", "per_page"], ["0", "-1", "x", "1.0"]),
+        ],
+    )
+    def test_malformed_parameter_is_400(self, look, names, values):
+        for name, value in itertools.product(names, values):
+            assert_error(look(f"?{name}={quote(value)}"), 400, "validation_failed", details=A_SENTENCE)
 
     @cases("name", ["user", "action", "since", "until", "request_id", "page", "per_page"])
     def test_repeated_filter_is_400(self, look, name):
@@ -146,27 +148,19 @@ class TestPages:
         response = look("?per_page=2&page=2")
         assert (days(response), response.json["pagination"]) == ([3, 2], pagination(2, 2, 5, 3))
 
-    @pytest.mark.parametrize("prefix", ["", "/auth/v1"])
-    def test_following_the_links_yields_each_act_once_with_the_same_filters(
-        self, client, service_role, five, prefix
-    ):
+    def test_following_the_links_yields_each_act_once_with_the_same_filters(self, client, service_role, five):
         query = "per_page=1&action=signed_in&since=2026-01-01T00:00:00%2B00:00"
-        path, met = f"{prefix}/admin/audit?{query}", []
+        path, met = f"/admin/audit?{query}", []
         while path:
             response = client.get(path, headers=service_role)
             met += days(response)
             path = links(response).get("next")
         assert met == [2, 1]
 
-    @cases("value", ["0", "-1", "x", "1.0"])
-    @cases("name", ["page", "per_page"])
-    def test_page_that_is_not_a_positive_number_is_400(self, look, name, value):
-        assert_error(look(f"?{name}={value}"), 400, "validation_failed", details=A_SENTENCE)
-
-    @cases("page", ["4", "2147483648", "9" * 20])
-    def test_page_beyond_the_last_is_empty(self, look, five, page):
-        response = look(f"?per_page=2&page={page}")
-        assert (days(response), response.json["pagination"]["total"]) == ([], 5)
+    def test_page_beyond_the_last_is_empty(self, look, five):
+        for page in ("4", "2147483648", "9" * 20):
+            response = look(f"?per_page=2&page={page}")
+            assert (days(response), response.json["pagination"]["total"]) == ([], 5)
 
 
 @pytest.fixture(scope="class")

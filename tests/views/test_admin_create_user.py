@@ -11,12 +11,13 @@ from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_
 from tests.support.cases import cases
 from tests.support.links import PHONE
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, register, sign_in
+from tests.support.users import PASSWORD, register, session_of, sign_in
 
 A_HASH = "$2b$04$cJT8I5oWykZphhb.aipKbemJLtvE7k5268teGFGeLRwagkPL5cp0q"
 DAVE = {"email": "dave@example.com"}
 UNCONFIRMED = user("dave@example.com", email_confirmed_at=None, confirmed_at=None)
 INVALID = (400, "validation_failed")
+WRONG_KEYS = [SERVICE_ROLE_KEY[:-1], SERVICE_ROLE_KEY.upper(), "x.y.z"]
 
 
 @pytest.fixture
@@ -73,19 +74,20 @@ class TestCreatedUser:
         assert_ok(client.get(f"/admin/users/{response.json['id']}", headers=service_role), response.json)
         assert sign_in(client, "dave@example.com").status_code == 200
 
-    @pytest.mark.parametrize("confirm", [{}, {"email_confirm": False}, {"email_confirm": None}])
+    @pytest.mark.parametrize("confirm", [{}, {"email_confirm": False}])
     def test_user_is_unconfirmed_by_default(self, create, client, confirm):
         assert_ok(create(DAVE | {"password": PASSWORD} | confirm), UNCONFIRMED)
         assert_error(sign_in(client, "dave@example.com"), 403, "email_not_confirmed")
 
-    def test_email_and_phone_are_confirmed_separately(self, create):
+    def test_addresses_are_confirmed_separately_and_a_missing_phone_is_not(self, create):
         made = create(DAVE | {"phone": PHONE, "phone_confirm": True}).json
         confirmed = [made[name] for name in ("email_confirmed_at", "phone_confirmed_at", "confirmed_at")]
         assert confirmed == [None, A_TIMESTAMP, A_TIMESTAMP]
-
-    def test_null_means_absent_and_a_missing_phone_is_not_confirmed(self, create):
+        # Null means absent.
         names = "password phone email_confirm role user_metadata app_metadata ban_duration"
-        assert_ok(create(DAVE | dict.fromkeys(names.split()) | {"phone_confirm": True}), UNCONFIRMED)
+        erin = {"email": "erin@example.com"} | dict.fromkeys(names.split()) | {"phone_confirm": True}
+        unconfirmed = {"email_confirmed_at": None, "confirmed_at": None}
+        assert_ok(create(erin), user("erin@example.com", **unconfirmed))
 
     @pytest.mark.parametrize("field", ["created_at", "banned_until", "identities", "aud", "data", ""])
     def test_unknown_member_is_refused_by_name(self, refused, client, service_role, field):
@@ -144,25 +146,23 @@ class TestPasswordHash:
         details = "password_hash: must be a bcrypt hash of a cost of 4 to 6"
         refused(DAVE | {"password_hash": password_hash}, *INVALID, details=details)
 
-    def test_hash_with_a_password_is_refused(self, refused):
-        details = "password_hash: must be absent if there is a password"
-        refused(DAVE | {"password_hash": A_HASH, "password": PASSWORD}, *INVALID, details=details)
+
+@cases(
+    ("body", "details"),
+    [
+        *((body, "email: is required") for body in ({}, {"email": None}, {"phone": PHONE})),
+        (
+            DAVE | {"password_hash": A_HASH, "password": PASSWORD},
+            "password_hash: must be absent if there is a password",
+        ),
+    ],
+)
+def test_body_without_an_email_or_with_two_passwords_is_refused(refused, body, details):
+    refused(body, *INVALID, details=details)
 
 
 class TestAuthorization:
     """What tests/web/test_access_matrix.py does not show of all routes."""
-
-    @pytest.fixture
-    def refused_with(self, client, database):
-        def refuse(headers, *error, **members):
-            before = database.everything("users", "identities")
-            assert_error(client.post("/admin/users", json=DAVE, headers=headers), *error, **members)
-            assert database.everything("users", "identities") == before
-
-        return refuse
-
-    def test_administrator_is_accepted(self, carol):
-        assert_ok(carol.sign_in().post("/admin/users", json=DAVE), UNCONFIRMED)
 
     def test_new_and_old_key_are_accepted_during_rotation(self, make_app):
         new, old = secret("n"), secret("o")
@@ -172,57 +172,39 @@ class TestAuthorization:
             body, headers = {"email": f"{key[0]}@example.com"}, {"Authorization": f"Bearer {key}"}
             assert client.post("/admin/users", json=body, headers=headers).status_code == status
 
-    @cases("key", [SERVICE_ROLE_KEY[:-1], SERVICE_ROLE_KEY + "x", SERVICE_ROLE_KEY.upper(), "x.y.z"])
-    def test_wrong_key_is_refused(self, refused_with, key):
-        refused_with({"Authorization": f"Bearer {key}"}, 401, "bad_jwt")
-        refused_with({"apikey": key}, 401, "bad_jwt")
-
-    @cases("value", [f"Basic {SERVICE_ROLE_KEY}", SERVICE_ROLE_KEY, "Bearer \xfc"])
-    def test_malformed_authorization_is_refused(self, refused_with, value):
-        refused_with({"Authorization": value}, 401, "bad_jwt", details=A_SENTENCE)
-
-    def test_former_administrator_is_refused(self, refused_with, database, carol):
-        session = carol.open_session()
-        database.run("UPDATE users SET role = 'authenticated'")
-        assert session.claims["role"] == "admin"
-        refused_with(session.authorization, 403, "not_admin", "Only administrators may do this")
-        # The demotion did not end the session.
-        assert session.get("/user").status_code == 200
-
-    def test_repeated_key_is_400(self, refused_with):
-        headers = [("apikey", SERVICE_ROLE_KEY), ("apikey", SERVICE_ROLE_KEY)]
-        refused_with(headers, *INVALID, details="apikey: must be given once")
+    @cases(
+        ("headers", "status", "error_code", "details"),
+        [
+            *(({"apikey": key}, 401, "bad_jwt", None) for key in WRONG_KEYS),
+            *(({"Authorization": f"Bearer {key}"}, 401, "bad_jwt", None) for key in WRONG_KEYS),
+            ({"Authorization": "Bearer \xfc"}, 401, "bad_jwt", A_SENTENCE),
+            ([("apikey", SERVICE_ROLE_KEY)] * 2, *INVALID, "apikey: must be given once"),
+        ],
+    )
+    def test_wrong_or_malformed_key_is_refused(self, client, database, headers, status, error_code, details):
+        response = client.post("/admin/users", json=DAVE, headers=headers)
+        assert_error(response, status, error_code, details=details)
+        assert database.count("users") == 0
 
     def test_credential_is_checked_before_the_body(self, client):
         response = client.post("/admin/users", data="{", content_type="application/json")
         assert_error(response, 401, "no_authorization", details=A_SENTENCE)
 
-
-class TestRoles:
-    def test_administrator_may_not_set_a_role(self, carol, database):
-        session = carol.open_session()
+    def test_created_administrator_creates_users_without_a_role(self, create, client, database):
+        create(DAVE | {"role": "admin", "password": PASSWORD, "email_confirm": True})
+        session, erin = session_of(client, sign_in(client, DAVE["email"])), {"email": "erin@example.com"}
         for role in ("admin", "authenticated", "editor"):
-            response = session.post("/admin/users", json=DAVE | {"role": role})
+            response = session.post("/admin/users", json=erin | {"role": role})
             assert_error(response, 403, "insufficient_permissions", details=A_SENTENCE)
         assert database.count("users") == 1
-        assert session.post("/admin/users", json=DAVE | {"role": None}).status_code == 200
-
-    def test_created_administrator_may_administer(self, create, client):
-        create(DAVE | {"role": "admin", "password": PASSWORD, "email_confirm": True})
-        headers = {"Authorization": f"Bearer {sign_in(client, DAVE['email']).json['access_token']}"}
-        response = client.post("/admin/users", json={"email": "erin@example.com"}, headers=headers)
-        assert response.status_code == 200
+        unconfirmed = {"email_confirmed_at": None, "confirmed_at": None}
+        assert_ok(session.post("/admin/users", json=erin | {"role": None}), user(**erin, **unconfirmed))
 
 
-class TestRefusals:
-    @cases("body", [{}, {"email": None}, {"phone": PHONE}])
-    def test_missing_email_is_refused(self, refused, body):
-        refused(body, *INVALID, details="email: is required")
-
-    def test_one_of_fifty_concurrent_requests_creates_the_user(self, server, service_role, database):
-        answers = at_once(50, lambda _: server.post("/admin/users", json=DAVE, headers=service_role))
-        assert sorted(answer.status_code for answer in answers) == [200] + [409] * 49
-        assert database.count("users") == database.count("identities") == 1
+def test_one_of_fifty_concurrent_requests_creates_the_user(server, service_role, database):
+    answers = at_once(50, lambda _: server.post("/admin/users", json=DAVE, headers=service_role))
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 49
+    assert database.count("users") == database.count("identities") == 1
 
 
 @pytest.mark.parametrize("role", [None, "admin"])

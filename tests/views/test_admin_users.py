@@ -1,0 +1,287 @@
+"""/admin/users/{id}: reading, deleting and signing out a user; the bodies that create or change one."""
+
+import itertools
+import json
+import uuid
+
+import pytest
+
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
+from tests.support.cases import cases
+from tests.support.links import PHONE
+from tests.support.server import at_once
+
+INVALID = (400, "validation_failed")
+GONE = (404, "user_not_found", "User not found")
+SIGNED_OUT = {"message": "User signed out", "timestamp": A_TIMESTAMP}
+A_TIME = "{}: must be an ISO 8601 timestamp with a time zone"
+A_PHONE = "{}: must be a phone number in E.164 form, such as +491701234567"
+
+
+@pytest.fixture(params=["POST", "PUT"])
+def send(request, client, service_role, alice):
+    """Create Dave, or change Alice."""
+    path, body = "/admin/users", {"email": "dave@example.com"}
+    if request.param == "PUT":
+        path, body = f"{path}/{alice.id}", {}
+    return lambda more: client.open(path, method=request.param, json=body | more, headers=service_role)
+
+
+@pytest.fixture
+def refused(send, database):
+    """Assert that a body is refused with an error and changes nothing."""
+
+    def refuse(body, *error, **members):
+        before = database.everything()
+        assert_error(send(body), *error, **members)
+        assert database.everything() == before
+
+    return refuse
+
+
+@cases(
+    ("names", "values", "details"),
+    [
+        (
+            ["email"],
+            ["dave", "dave@", "@example.com", "d@@example.com", "dave@example", "", 1, []],
+            A_SENTENCE,
+        ),
+        (
+            ["phone"],
+            ["0170 1234567", "+0491701234567", "+49", "+49170123456789012", "+49x1701234567"],
+            A_PHONE,
+        ),
+        (["phone"], ["", "+٤٩١٧٠١٢٣٤٥٦٧"], A_PHONE),
+        (["phone"], [49], A_SENTENCE),
+        (
+            ["password"],
+            [1, True, ["x"], {"x": 1}, "Aa1-" * 257, "Größe-1" * 120],
+            "{}: must be a string of at most 1024 bytes",
+        ),
+        (["role"], ["service_role", "supabase_admin", "anon", "postgres", "Admin", "1a", "_a"], A_SENTENCE),
+        (["role"], ["a-b", "admin ", "", "x" * 33, "admin\n", "ádmin", 1, True, ["admin"]], A_SENTENCE),
+        (["email_confirm", "phone_confirm"], ["true", 1, 0, "on", []], "{}: must be true or false"),
+        (["user_metadata", "app_metadata"], ["x", 1, True, [], [{"a": 1}]], "{}: must be an object"),
+        (["user_metadata", "app_metadata"], [{"x": "y" * 8184}], "{}: must be at most 8 KiB as JSON"),
+        (
+            ["ban_duration"],
+            ["", "0s", "0h0m", "-1h", "+1h", "1", "h", "1y", "1H", "1 h", " 1h", "1h "],
+            A_SENTENCE,
+        ),
+        (["ban_duration"], ["1h\n", "1.5h", "1e3s", "1h,30m", "\u0662h", "\uff11h", "Permanent"], A_SENTENCE),
+        (
+            ["ban_duration"],
+            ["infinity", "null", "999999999999w", "9999999999999h", "9" * 9999 + "h"],
+            A_SENTENCE,
+        ),
+        (["ban_duration"], [24, -1, 0, 1.5, True, False, ["24h"], {"hours": 24}], A_SENTENCE),
+        (
+            ["created_at", "banned_until", "data", "is_admin", "made_by"],
+            ["x"],
+            "{}: is not a member of this body",
+        ),
+    ],
+)
+def test_malformed_member_is_400(refused, names, values, details):
+    for name, value in itertools.product(names, values):
+        expected = details.format(name) if isinstance(details, str) else details
+        refused({"user_metadata": {"y": 1}, name: value}, *INVALID, details=expected)
+
+
+@cases(
+    "sent",
+    [
+        *("", "now", "infinity", "2026-01-31", "2026-01-31T12:00:00", "2026-02-30T12:00:00Z"),
+        *("2026-01-31T25:00:00Z", "2026-01-31T12:00:00+99:00", "10000-01-01T00:00:00Z"),
+        *("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "x" * 5000),
+        *(0, 1.5, True, [], {}),
+    ],
+)
+@pytest.mark.parametrize("send", ["PUT"], indirect=True)
+def test_malformed_time_of_confirmation_is_400(refused, sent):
+    for name in ("email_confirmed_at", "phone_confirmed_at"):
+        refused({name: sent}, *INVALID, details=A_TIME.format(name))
+
+
+@cases(
+    ("password", "reasons"),
+    [
+        ("Ab1-", ["length"]),
+        ("abcdefgh", ["characters"]),
+        ("", ["length", "characters"]),
+        ("password", ["characters", "common"]),
+    ],
+)
+def test_weak_password_is_400(refused, password, reasons):
+    members = {"details": A_SENTENCE, "weak_password": {"reasons": reasons}}
+    refused({"password": password, "role": "editor"}, 400, "weak_password", **members)
+
+
+def test_taken_email_or_phone_is_409(refused, client, service_role, bob):
+    client.put(f"/admin/users/{bob.id}", json={"phone": PHONE}, headers=service_role)
+    msg = "A user with this {} has already been registered"
+    for email in ("bob@example.com", "BOB@Example.com"):
+        refused({"email": email, "role": "editor"}, 409, "email_exists", msg.format("email address"))
+    refused({"phone": "+49 170 1234567"}, 409, "phone_exists", msg.format("phone number"))
+
+
+@pytest.mark.parametrize("field", ["user_metadata", "app_metadata"])
+def test_metadata_may_have_8_kib(send, field):
+    value = "y" * (8192 - len(json.dumps({"x": ""})))
+    response = send({field: {"x": value}})
+    assert (response.status_code, response.json[field]["x"]) == (200, value)
+
+
+@pytest.mark.parametrize("role", ["authenticated", "admin", "a", "a_1", "x" * 32])
+def test_service_role_key_may_set_a_role(send, role):
+    response = send({"role": role})
+    assert (response.status_code, response.json["role"]) == (200, role)
+
+
+@cases("id", [str(uuid.UUID(int=0)), "me", "%00", "%25", "0" * 32, "' OR true --", f"{{{uuid.UUID(int=0)}}}"])
+@cases(
+    ("method", "path", "body"),
+    [
+        ("GET", "", None),
+        ("PUT", "", {}),
+        ("PUT", "", {"role": "admin"}),
+        ("PUT", "", {"password": "Another-Horse-1"}),
+        ("DELETE", "", None),
+        ("POST", "/logout", None),
+    ],
+)
+def test_unknown_or_malformed_id_is_404(client, service_role, alice, method, path, body, id):
+    session = alice.open_session()
+    response = client.open(f"/admin/users/{id}{path}", method=method, json=body, headers=service_role)
+    assert_error(response, *GONE)
+    assert session.get("/user").status_code == 200
+
+
+@cases(("method", "path", "body"), [("GET", "", None), ("PUT", "", {}), ("POST", "/logout", None)])
+def test_id_is_case_insensitive(client, service_role, alice, method, path, body):
+    path = f"/admin/users/{alice.id.upper()}{path}"
+    response = client.open(path, method=method, json=body, headers=service_role)
+    assert (response.status_code, response.json.get("id", alice.id)) == (200, alice.id)
+
+
+@pytest.fixture
+def ask(client, service_role):
+    """Send a request for a user."""
+    return lambda method, id, path="", **options: client.open(
+        f"/admin/users/{id}{path}", method=method, headers=service_role, **options
+    )
+
+
+class TestReading:
+    def test_response_is_the_whole_user_object(self, ask, alice, carol):
+        expected = user(alice.email, id=alice.id)
+        assert_ok(ask("GET", alice.id), expected)
+        assert_ok(carol.sign_in().get(f"/admin/users/{alice.id}"), expected)
+        own = alice.open_session().get("/user").json
+        assert_ok(ask("GET", alice.id), own)
+
+    def test_response_shows_a_ban_and_times_in_utc_with_microseconds(self, ask, alice, database):
+        database.run(
+            "UPDATE users SET banned_until = '9999-12-31T23:59:59Z', created_at = '2026-07-01T14:30:00.5+02:00'"
+        )
+        shown = ask("GET", alice.id).json
+        assert shown["banned_until"] == "9999-12-31T23:59:59.000000Z"
+        assert (shown["created_at"], shown["updated_at"]) == ("2026-07-01T12:30:00.500000Z", A_TIMESTAMP)
+
+
+class TestDeletion:
+    def test_delete_removes_the_user_with_everything_it_owns(
+        self, ask, client, service_role, alice, bob, database, mailbox
+    ):
+        session, other = alice.sign_in(), bob.open_session()
+        before = other.get("/user").json
+        client.post("/recover", json={"email": alice.email})
+        assert_ok(ask("DELETE", alice.id), {})
+        for table in ("identities", "sessions", "known_networks", "one_time_tokens"):
+            assert database.count(table, f"user_id = '{alice.id}'") == 0
+        assert mailbox.messages_to(alice.email) == []
+        assert_error(ask("DELETE", alice.id), *GONE)
+        assert_error(ask("GET", alice.id), *GONE)
+        assert_error(alice.try_to_sign_in(), 401, "invalid_credentials", "Invalid login credentials")
+        assert_ok(other.get("/user"), before)
+        # The address is free. Tokens of the deleted user are not valid for a new one.
+        for _ in range(2):
+            assert_error(session.get("/user"), 401, "user_not_found")
+            assert_error(session.put("/user", json={"data": {"x": 1}}), 401, "user_not_found")
+            assert_error(session.refresh(), 400, "refresh_token_not_found")
+            client.post("/admin/users", json={"email": alice.email}, headers=service_role)
+        assert database.value("SELECT id::text FROM users WHERE email = 'alice@example.com'") != alice.id
+
+    def test_soft_deletion_is_refused(self, ask, alice):
+        session = alice.open_session()
+        for body, details in (
+            ({"should_soft_delete": True}, "should_soft_delete: must be false"),
+            ({"should_soft_delete": "false"}, "should_soft_delete: must be false"),
+            ({"soft": True}, "soft: is not a member of this body"),
+        ):
+            assert_error(ask("DELETE", alice.id, json=body), *INVALID, details=details)
+        assert session.get("/user").status_code == 200
+        assert_ok(ask("DELETE", alice.id, json={"should_soft_delete": False}), {})
+
+    def test_users_and_administrators_may_not_delete_even_themselves(self, carol, mallory, database):
+        msg = "Only the service role key may do this"
+        for session in (carol.open_session(), mallory.open_session()):
+            for id in (mallory.id, carol.id, "nonsense"):
+                assert_error(session.delete(f"/admin/users/{id}"), 403, "insufficient_permissions", msg)
+        assert database.count("users") == 2
+
+    def test_one_of_fifty_concurrent_requests_deletes_the_user(self, server, service_role, alice):
+        answers = at_once(50, lambda _: server.delete(f"/admin/users/{alice.id}", headers=service_role))
+        assert sorted(answer.status_code for answer in answers) == [200] + [404] * 49
+
+    def test_concurrent_log_in_leaves_no_session(self, app, alice, database):
+        with database.locked("users", alice.id, "DELETE FROM users WHERE id = %s") as lock:
+            log_in = lock.start(lambda: alice.try_to_sign_in(client=app.test_client()))
+        assert_error(log_in.result(), 401, "invalid_credentials", "Invalid login credentials")
+        assert database.count("sessions") == 0
+
+
+class TestLogout:
+    def test_logout_ends_all_sessions_of_the_user_alone(self, ask, alice, bob, database):
+        sessions, other = [alice.open_session() for _ in range(3)], bob.open_session()
+        assert_ok(ask("POST", alice.id, "/logout"), SIGNED_OUT)
+        for session in sessions:
+            assert_error(session.get("/user"), 401, "session_not_found")
+            assert_error(session.refresh(), 400, "refresh_token_not_found")
+        reasons = database.all("SELECT DISTINCT end_reason FROM sessions WHERE ended_at IS NOT NULL")
+        assert reasons == [("ended_by_admin",)]
+        assert (other.get("/user").status_code, other.refresh().status_code) == (200, 200)
+        # A session that had ended keeps its reason and time.
+        alice.sign_in().post("/logout")
+        before = database.everything("sessions")
+        assert_ok(ask("POST", alice.id, "/logout", json={}), SIGNED_OUT)
+        assert database.everything("sessions") == before
+
+    def test_body_must_have_no_members(self, ask, alice):
+        session, details = alice.open_session(), "scope: is not a member of this body"
+        assert_error(ask("POST", alice.id, "/logout", json={"scope": "local"}), *INVALID, details=details)
+        assert session.get("/user").status_code == 200
+
+    def test_waiting_refresh_finds_the_session_ended(self, app, service_role, alice, database):
+        session, path = alice.open_session(), f"/admin/users/{alice.id}/logout"
+        with database.locked("sessions", session.id) as lock:
+            logout = lock.start(lambda: app.test_client().post(path, headers=service_role))
+            refresh = lock.start(session.on(app.test_client()).refresh)
+        assert logout.result().status_code == 200
+        assert_error(refresh.result(), 400, "refresh_token_not_found")
+
+    def test_fifty_concurrent_requests_all_succeed(self, server, service_role, alice, database):
+        alice.sign_in()
+        answers = at_once(50, lambda _: server.post(f"/admin/users/{alice.id}/logout", headers=service_role))
+        assert {answer.status_code for answer in answers} == {200}
+        assert database.count("sessions", "ended_at IS NULL") == 0
+
+
+def test_other_methods_change_nothing(ask, alice):
+    session = alice.open_session()
+    assert_error(ask("GET", alice.id, "/logout"), 405, "method_not_allowed")
+    assert_error(ask("DELETE", ""), 404, "not_found")
+    head = ask("HEAD", alice.id)
+    assert (head.status_code, head.data) == (200, b"")
+    assert session.get("/user").status_code == 200
