@@ -8,6 +8,8 @@ from auth.web import audit, targets
 from auth.web.errors import ApiError
 from sql import Transaction
 
+_CONFIRM = {"email": "confirm_email", "phone": "confirm_phone"}
+
 
 def create_user(body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON."""
@@ -155,7 +157,7 @@ def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any],
         tx.run(f"change_{kind}", user_id=user_id, is_proved=False, **{kind: body[kind]})
         tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
     if f"{kind}_confirmed_at" in body or body.get(f"{kind}_confirm"):
-        tx.run(f"confirm_{kind}", id=user_id, confirmed_at=_confirmation(body, kind))
+        tx.run(_CONFIRM[kind], id=user_id, confirmed_at=_confirmation(body, kind))
 
 
 def _set_ban(tx: Transaction, user_id: str, body: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from tests.support.users import PASSWORD, register, session_of, sign_in
 A_HASH = "$2b$04$cJT8I5oWykZphhb.aipKbemJLtvE7k5268teGFGeLRwagkPL5cp0q"
 DAVE = {"email": "dave@example.com"}
 UNCONFIRMED = user("dave@example.com", email_confirmed_at=None, confirmed_at=None)
+ERIN = {"email": "erin@example.com", "identities": [identity("email", "erin@example.com")]}
 INVALID = (400, "validation_failed")
 WRONG_KEYS = [SERVICE_ROLE_KEY[:-1], SERVICE_ROLE_KEY.upper(), "x.y.z"]
 
@@ -86,8 +87,7 @@ class TestCreatedUser:
         # Null means absent.
         names = "password phone email_confirm role user_metadata app_metadata ban_duration"
         erin = {"email": "erin@example.com"} | dict.fromkeys(names.split()) | {"phone_confirm": True}
-        unconfirmed = {"email_confirmed_at": None, "confirmed_at": None}
-        assert_ok(create(erin), user("erin@example.com", **unconfirmed))
+        assert_ok(create(erin), UNCONFIRMED | ERIN)
 
     @pytest.mark.parametrize("field", ["created_at", "banned_until", "identities", "aud", "data", ""])
     def test_unknown_member_is_refused_by_name(self, refused, client, service_role, field):
@@ -197,8 +197,7 @@ class TestAuthorization:
             response = session.post("/admin/users", json=erin | {"role": role})
             assert_error(response, 403, "insufficient_permissions", details=A_SENTENCE)
         assert database.count("users") == 1
-        unconfirmed = {"email_confirmed_at": None, "confirmed_at": None}
-        assert_ok(session.post("/admin/users", json=erin | {"role": None}), user(**erin, **unconfirmed))
+        assert_ok(session.post("/admin/users", json=erin | {"role": None}), UNCONFIRMED | ERIN)
 
 
 def test_one_of_fifty_concurrent_requests_creates_the_user(server, service_role, database):

@@ -205,7 +205,7 @@ class TestLinking:
 
     def test_authorization_request_is_that_of_a_sign_in(self, service, session, database):
         # Linking ignores challenges, also those of a method that sign-ins refuse.
-        challenge = {"code_challenge": CHALLENGE, "code_challenge_method": "plain"}
+        challenge: dict[str, Any] = {"code_challenge": CHALLENGE, "code_challenge_method": "plain"}
         browser = service.browser()
         browser.visit(begin_linking(service, session, "google", scopes="openid contacts", **challenge))
         assert database.value("SELECT code_challenge FROM oauth_flows") is None
