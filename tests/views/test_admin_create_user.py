@@ -178,6 +178,7 @@ class TestAuthorization:
             *(({"apikey": key}, 401, "bad_jwt", None) for key in WRONG_KEYS),
             *(({"Authorization": f"Bearer {key}"}, 401, "bad_jwt", None) for key in WRONG_KEYS),
             ({"Authorization": "Bearer \xfc"}, 401, "bad_jwt", A_SENTENCE),
+            ({"Authorization": f"Basic {SERVICE_ROLE_KEY}"}, 401, "bad_jwt", A_SENTENCE),
             ([("apikey", SERVICE_ROLE_KEY)] * 2, *INVALID, "apikey: must be given once"),
         ],
     )
