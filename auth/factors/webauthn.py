@@ -118,10 +118,10 @@ class RelyingParty:
         return options.challenge, options_to_json_dict(options)
 
     def verify_creation(
-        self, response: Mapping[str, Any], challenge: bytes, *, is_passkey: bool
+        self, sent: Mapping[str, Any], challenge: bytes, *, is_passkey: bool
     ) -> dict[str, Any]:
         """Verify a response to creation options, and return its columns. Raises `InvalidResponse`."""
-        credential = _checked(lambda: parse_registration_credential_json(dict(response)))
+        credential = _checked(lambda: parse_registration_credential_json(dict(sent)))
         verified = _checked(
             lambda: verify_registration_response(
                 credential=credential,

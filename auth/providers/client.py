@@ -255,9 +255,8 @@ class Provider:
 
 def _has_hosts_of(preset: Preset, settings: ProviderSettings) -> bool:
     hosts = {origin(url) for key in _ADDRESSES if (url := getattr(preset, key))}
-    return bool(hosts) and hosts.issuperset(
-        origin(url) for key in _ADDRESSES if (url := getattr(settings, key))
-    )
+    own = {origin(url) for key in _ADDRESSES if (url := getattr(settings, key))}
+    return bool(hosts) and own <= hosts
 
 
 def _find(value: Any, path: str) -> Any:

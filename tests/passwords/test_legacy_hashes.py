@@ -100,13 +100,11 @@ class TestLogIn:
         assert alice.try_to_sign_in(password).status_code == 200
         assert_error(alice.try_to_sign_in(f"{password}x"), 401, "invalid_credentials")
 
-    @pytest.mark.parametrize(
-        "algorithm", ["pbkdf2_sha256", "pbkdf2_sha1", "scrypt", "bcrypt", "bcrypt_sha256"]
-    )
-    def test_password_hashed_by_django_is_accepted(self, alice, set_hash, django_hasher, algorithm):
-        hasher = django_hasher[algorithm]
+    @pytest.mark.parametrize("kind", ["pbkdf2_sha256", "pbkdf2_sha1", "scrypt", "bcrypt", "bcrypt_sha256"])
+    def test_password_hashed_by_django_is_accepted(self, alice, set_hash, django_hasher, kind):
+        hasher = django_hasher[kind]
         salt = hasher.salt()
-        notation = hasher.encode("weak", salt, *([1000] if algorithm.startswith("pbkdf2") else []))
+        notation = hasher.encode("weak", salt, *([1000] if kind.startswith("pbkdf2") else []))
         set_hash(legacy.stored_form(notation))
         assert_error(alice.try_to_sign_in("Weak"), 401, "invalid_credentials")
         assert alice.try_to_sign_in("weak").status_code == 200

@@ -153,9 +153,7 @@ FORGED: dict[str, Forge] = {
     "alg none with a signature": unsigned({"alg": "none"}, b"x" * 256),
     "alg nOnE with a kid": unsigned({"alg": "nOnE", "kid": "google-1"}, b"x" * 256),
     "HS256 with the public key": keyed(lambda google: google.signing_key.as_pem(private=False)),
-    "HS256 with the modulus": keyed(
-        lambda google: str(google.signing_key.as_dict(private=False)["n"]).encode()
-    ),
+    "HS256 with the modulus": keyed(lambda google: str(google.signing_key.as_dict()["n"]).encode()),
     "HS256 with the client secret": keyed(lambda google: google.client_secret.encode()),
     "key that is not published": with_key("google-9"),
     "other key with a known kid": with_key("google-1"),

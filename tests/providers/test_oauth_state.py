@@ -136,11 +136,6 @@ class TestAuthorize:
         assert sent == SENT | {"scope": extra.get("scopes", SENT["scope"])}
         assert not {"of-mallory", CHALLENGE} & set(sent.values())
 
-    def test_head_has_no_effect(self, service, database):
-        response = service.client.head("/authorize?provider=google")
-        assert (response.data, "Set-Cookie" in response.headers) == (b"", False)
-        assert database.count("oauth_flows") == 0
-
     @cases(
         ("sent", "error_code"),
         [
@@ -205,8 +200,10 @@ class TestCallback:
         assert service.client.post("/callback", data={"state": "x"}).status_code == 303
         assert service.client.post("/callback", json={"state": "x"}).status_code == 303
 
-    def test_head_does_not_spend_the_state(self, service, begun, database, no_effect):
+    def test_head_has_no_effect(self, service, begun, database, no_effect):
         browser, url = begun
+        response = service.client.head("/authorize?provider=google")
+        assert (response.data, "Set-Cookie" in response.headers) == (b"", False)
         cookie = browser.cookies[0]
         headers = {"Cookie": f"{cookie.name}={cookie.value}"}
         response = service.client.head(url.removeprefix(SITE), headers=headers)
@@ -361,9 +358,14 @@ class TestFormPost:
         fakes.apple.person = {"sub": "001.alice", "email": "alice@example.com", "email_verified": "true"}
         return make_service(AUTH_BASE_URL="https://auth.example.com")
 
-    def test_form_post_signs_in_once_with_a_cross_site_cookie(self, apples, database):
-        browser = apples.browser()
+    def test_form_post_signs_in_once_by_a_cross_site_cookie_of_its_browser(self, apples, database):
+        browser, other = apples.browser(), apples.browser()
+        sent = apples.leave(browser, "apple")
+        assert (sent["response_mode"], sent["code_challenge_method"]) == ("form_post", "S256")
         form = apples.sign_in("apple", browser).forms[0]
+        apples.sign_in("apple", other)
+        assert_failed(other.post(apples.callback("apple"), form.fields), *STALE, apples.origin)
+        assert database.count("users") == 0
         page = browser.submit()
         assert apples.session(page, apples.origin).get("/user").json["email"] == "alice@example.com"
         # The other one is of the page at the end.
@@ -374,14 +376,6 @@ class TestFormPost:
         browser.be_at("https://appleid.apple.example/")
         assert_failed(browser.post(apples.callback("apple"), form.fields), *STALE, apples.origin)
         assert database.count("sessions") == 1
-
-    def test_form_post_in_another_browser_is_refused(self, apples, database):
-        sent = apples.leave(apples.browser(), "apple")
-        assert (sent["response_mode"], sent["code_challenge_method"]) == ("form_post", "S256")
-        form, other = apples.sign_in("apple", apples.browser()).forms[0], apples.browser()
-        apples.sign_in("apple", other)
-        assert_failed(other.post(apples.callback("apple"), form.fields), *STALE, apples.origin)
-        assert database.count("users") == 0
 
     def test_cross_site_cookie_is_refused_for_a_redirecting_provider(self, apples, database):
         # Otherwise a form of any site could finish a flow of Google: Apple's cookie is sent across sites.
@@ -434,17 +428,15 @@ class TestTarget:
         assert not [value for value in single(urlsplit(url).query).values() if value in end]
 
 
-class TestSkipHttpRedirect:
-    def test_skip_http_redirect_returns_a_url_that_starts_the_flow_later(self, service, google, database):
-        asked = ASKED | {"scopes": "openid email"} | WITH_CHALLENGE
-        response = service.client.get("/authorize", query_string=asked, headers={"Host": "evil.example"})
-        assert_ok(response, {"url": ANYTHING})
-        assert response.json["url"].startswith(f"{SITE}/authorize?")
-        assert (database.count("oauth_flows"), "Set-Cookie" in response.headers) == (0, False)
-        page = service.browser().visit(response.json["url"])
-        assert set(query(page, APPLICATION)) == {"code"}
-        assert google.parameters("/authorize")["scope"] == "openid email"
-
-    @cases("value", ["false", "", "1", "TRUE"])
-    def test_other_value_of_skip_http_redirect_redirects(self, service, value):
-        assert service.client.get(f"/authorize?provider=google&skip_http_redirect={value}").status_code == 302
+def test_skip_http_redirect_returns_a_url_that_starts_the_flow_later(service, google, database):
+    asked = ASKED | {"scopes": "openid email"} | WITH_CHALLENGE
+    response = service.client.get("/authorize", query_string=asked, headers={"Host": "evil.example"})
+    assert_ok(response, {"url": ANYTHING})
+    assert response.json["url"].startswith(f"{SITE}/authorize?")
+    assert (database.count("oauth_flows"), "Set-Cookie" in response.headers) == (0, False)
+    page = service.browser().visit(response.json["url"])
+    assert set(query(page, APPLICATION)) == {"code"}
+    assert google.parameters("/authorize")["scope"] == "openid email"
+    for value in ("false", "", "1", "TRUE"):
+        path = f"/authorize?provider=google&skip_http_redirect={value}"
+        assert service.client.get(path).status_code == 302

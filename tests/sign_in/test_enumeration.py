@@ -188,9 +188,7 @@ class TestMailServer:
             for name, (path, _, field) in REQUESTS.items():
                 for probed in ("confirmed", "banned", "unknown"):
                     address = everybody[probed][field]
-                    answer, cost = measured.of(
-                        lambda name=name, address=address: answer_of(client, name, address)
-                    )
+                    answer, cost = measured.of(lambda args=(name, address): answer_of(client, *args))
                     seen.add((path, field, str(answer[:2]), cost))
             # One kind for each path and kind of address: quotas of SMS cost another statement.
             assert len(seen) == len({(path, field) for path, _, field in REQUESTS.values()})

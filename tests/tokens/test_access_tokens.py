@@ -334,9 +334,8 @@ class TestKeys:
         assert OCT["k"] not in published.text
         if kid in found:
             key = jwt.PyJWK(found[kid]).key
-            assert (
-                jwt.decode(session.access_token, key, [algorithm], audience="authenticated") == session.claims
-            )
+            claims = jwt.decode(session.access_token, key, [algorithm], audience="authenticated")
+            assert claims == session.claims
 
     def test_new_key_in_first_place_signs_while_the_old_one_verifies(self, use):
         old, new = private_jwk("ES256", kid="old"), private_jwk("ES256", kid="new")

@@ -212,9 +212,7 @@ DECIDED_BY_ACT = {
 
 
 class TestRoutes:
-    @pytest.mark.parametrize(
-        "has_factor", [True, False], ids=["while it has the factor", "once it is removed"]
-    )
+    @pytest.mark.parametrize("has_factor", [True, False], ids=["with the factor", "once it is removed"])
     def test_level_of_each_route_decides_whether_the_token_is_accepted(
         self, make_app, alice, service_role, has_factor
     ):
@@ -235,9 +233,8 @@ class TestRoutes:
             names = re.findall("{(.+?)}", path)
             target = path.format_map({name: ids.get(name, str(uuid.uuid4())) for name in names})
             # A global log-out would end the sessions of the other requests.
-            target += {"/logout": "?scope=local", "/user/identities/authorize": "?provider=google"}.get(
-                path, ""
-            )
+            suffixes = {"/logout": "?scope=local", "/user/identities/authorize": "?provider=google"}
+            target += suffixes.get(path, "")
             response = client.open(target, method=method, headers=session.authorization, json={})
             level = route_of(view).level
             # To enrol another factor takes one. The removal of a factor that is gone needs no level.
@@ -296,22 +293,19 @@ class TestKeys:
         pem = jwt.PyJWK(jwk).key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         signature = session.access_token.rpartition(".")[2]
         payloads = [session.claims, session.claims | {"aud": FULL}, full.claims]
-        low_header, of_jwk = step_header | {"alg": "none"}, step_header | {"kid": jwk["kid"]}
+        header, unsigned = encode(step_header), encode(step_header | {"alg": "none"})
+        of_jwk = encode(step_header | {"kid": jwk["kid"]})
         of_step = encode(full_header | {"kid": step_header["kid"]})
         forged = {
-            "alg none": [f"{encode(low_header)}.{encode(claims)}." for claims in payloads],
-            "other claims": [
-                f"{encode(step_header)}.{encode(claims)}.{signature}" for claims in payloads[1:]
-            ],
-            "kid of the published key": [
-                f"{encode(of_jwk)}.{encode(claims)}.{signature}" for claims in payloads
-            ],
+            "alg none": [f"{unsigned}.{encode(claims)}." for claims in payloads],
+            "other claims": [f"{header}.{encode(claims)}.{signature}" for claims in payloads[1:]],
+            "kid of the published key": [f"{of_jwk}.{encode(claims)}.{signature}" for claims in payloads],
             "kid of the step": [f"{of_step}.{full.access_token.partition('.')[2]}"],
             "keyed with public data": [
-                hmac_signed(header | {"alg": "HS256"}, encode(claims), data)
+                hmac_signed(signed | {"alg": "HS256"}, encode(claims), data)
                 for claims in payloads
                 for data in (json.dumps(jwk).encode(), step_header["kid"].encode(), pem, b"")
-                for header in (step_header, {"typ": "at+jwt", "kid": jwk["kid"]})
+                for signed in (step_header, {"typ": "at+jwt", "kid": jwk["kid"]})
             ],
         }
         for name, tokens in forged.items():
