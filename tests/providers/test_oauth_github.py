@@ -118,13 +118,6 @@ class TestTwitter:
             identity("email", "x@example.com"),
         )
 
-    def test_user_of_the_same_number_at_another_provider_is_another(self, service, github, twitter, database):
-        github.be(2244994945, "octocat@github.com")
-        ids = {service.user(provider)["id"] for provider in ("github", "twitter")}
-        twitter.be("1", "Another")
-        ids.add(service.user("twitter")["id"])
-        assert (len(ids), database.count("users", "email IS NULL")) == (3, 2)
-
     # RFC 6749, section 2.3.1: id and secret are form-encoded before they are joined for Basic.
     @pytest.mark.parametrize("secret", ["a:b", "a b", "50%25", "a+b/c="])
     def test_secret_with_special_characters_is_unchanged(self, make_service, twitter, monkeypatch, secret):

@@ -1,13 +1,12 @@
 """Signing in with a real OpenID provider (django-oauth-toolkit), which requires PKCE, through gunicorn."""
 
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.support import oidc_provider
 from tests.support.answers import ANYTHING, assert_error, assert_ok, token_response
-from tests.support.links import VERIFIER, WITH_CHALLENGE
-from tests.support.oauth import assert_failed, fragment, new_user, query
+from tests.support.oauth import assert_failed, fragment, new_user
 from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 from tests.support.processes import free_port
 from tests.support.user_agent import UserAgent
@@ -33,9 +32,9 @@ def running(serve, tmp_path_factory):
 def sign_in(running, database, app):
     """Sign Dave in, in a new or a given browser, and return the last page."""
 
-    def sign_in(browser=None, **parameters):
+    def sign_in(browser=None):
         browser = browser or UserAgent()
-        browser.visit(f"{running[2]}/authorize?{urlencode({'provider': 'django', **parameters})}")
+        browser.visit(f"{running[2]}/authorize?provider=django")
         if "password" in browser.page.text:
             browser.submit(username="dave", password=oidc_provider.PASSWORD)
         return browser.submit(allow="Authorize")
@@ -72,12 +71,6 @@ def test_refused_consent_redirects_with_an_error(running, database, app):
     browser.submit(username="dave", password=oidc_provider.PASSWORD)
     assert_failed(browser.submit(), "bad_oauth_callback", target=running[2])
     assert (database.count("users"), database.count("oauth_flows")) == (0, 0)
-
-
-def test_code_challenge_returns_an_authorization_code(running, sign_in):
-    code = query(sign_in(**WITH_CHALLENGE), running[2])["code"]
-    body = {"auth_code": code, "code_verifier": VERIFIER}
-    assert_ok(running[1].post("/token?grant_type=pkce", json=body), token_response(DAVE))
 
 
 def test_id_token_of_a_native_application_signs_in_once(running, database, app):
