@@ -33,7 +33,6 @@ class _AuditFilters(Filters):
 @blueprint.get("/console/audit")
 @administrator
 def show_audit() -> Response:
-    """Show the acts and refusals of the audit log."""
     query = read_query(_AuditFilters())
     try:
         found = _search(query)

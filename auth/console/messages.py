@@ -30,7 +30,6 @@ class _MessageFilters(Filters):
 @blueprint.get("/console/messages")
 @administrator
 def show_messages() -> Response:
-    """Show the messages, newest first."""
     query = read_query(_MessageFilters())
     place = place_of(query)
     states = _STATES[query["state"]] if "state" in query else [*chain(*_STATES.values())]

@@ -1,4 +1,4 @@
-"""The overview: what happens day by day, what fails, and whether the service is well."""
+"""The overview: what happens day by day, what fails, whether the service is well, and its settings."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +9,7 @@ from auth import __version__
 from auth.console.access import administrator
 from auth.console.page import console_page
 from auth.context import latchkey
+from auth.settings.listing import DEFAULT, listed
 
 blueprint = Blueprint("overview", __name__)
 
@@ -46,6 +47,18 @@ def show_overview() -> Response:
         most=_MOST,
         needs_backup=not latchkey.settings.is_local,
         version=__version__,
+    )
+
+
+@blueprint.get("/console/settings")
+@administrator
+def show_settings() -> Response:
+    """Show the settings of this node: those that are set, then the defaults."""
+    found = list(listed(latchkey.key_ring.settings))
+    return console_page(
+        "settings.html",
+        chosen=[each for each in found if each.origin != DEFAULT],
+        defaults=[each for each in found if each.origin == DEFAULT],
     )
 
 

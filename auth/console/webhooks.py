@@ -69,7 +69,6 @@ def _states(id: str | None = None) -> list[Any]:
 
 
 def _webhook(id: str) -> Any:
-    """Return a webhook. Raises `ApiError`."""
     return found_webhook(next(iter(_states(webhook_id_of(id))), None))
 
 

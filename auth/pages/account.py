@@ -1,4 +1,4 @@
-"""The account: what is in it, its devices and connected accounts, its data as a file, and its deletion."""
+"""The account: devices, connected accounts, what was added lately, the data as a file, and the deletion."""
 
 import json
 from typing import Any
@@ -6,15 +6,17 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from auth.account import identities, removal
-from auth.account.changes import delete_caller
+from auth.account.changes import change_user, delete_caller
 from auth.context import latchkey
 from auth.messages.outgoing import own_url
+from auth.net.redirects import with_query
 from auth.pages.confirm import require_proof
-from auth.pages.page import ago, device, has_text, page, provider, text, to_own
+from auth.pages.page import address, ago, device, has_text, page, provider, text, to_own
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, form, told
 from auth.pages.profile import own_user
 from auth.sign_in import browser_sessions, oauth
+from auth.pages.sign_in import destination
 from auth.sign_in.browser_sessions import signed_in
 from auth.web import Level, form_schemas, g, guard
 from auth.web.application import JsonResponse
@@ -26,12 +28,19 @@ blueprint = Blueprint("account", __name__)
 _ID = form_schemas.IdForm()
 _ALL = {"page_size": 1000, "page_offset": 0}
 _MOST_ACTIVITY = 10_000
+# The texts for the types of recent additions.
+_KINDS = {
+    "email": ("forms", "email"),
+    "phone": ("forms", "phone"),
+    "totp": ("second_step", "app_name"),
+    "webauthn": ("second_step", "key_name"),
+    "passkey": ("account", "passkey"),
+}
 
 
 @blueprint.get("/account")
 @signed_in(Level.AAL2)
 def show_account() -> Response:
-    """Show the user what is in the account, with one action for each item."""
     user, known = own_user(), guard.live_caller()
     return page(
         "account.html",
@@ -54,7 +63,6 @@ def show_account() -> Response:
 @signed_in(Level.AAL2)
 @limited("links")
 def download_data() -> Response:
-    """Return everything in the account as a file."""
     activity = latchkey.db.one("list_activity", user_id=guard.caller_id(), most=_MOST_ACTIVITY).entries
     data = {
         "user": own_user(),
@@ -74,7 +82,6 @@ def _delete_form(problem: Problem | None = None) -> Response:
 @blueprint.get("/account/delete")
 @signed_in(Level.AAL2)
 def show_delete() -> Response:
-    """Ask whether to delete the account."""
     require_proof()
     return _delete_form()
 
@@ -93,7 +100,6 @@ def submit_delete() -> Response:
 @blueprint.post("/account/sessions/end")
 @form("user_changes", level=Level.AAL2)
 def end_device() -> Response:
-    """End one of the user's sessions."""
     session_id = known_id(read_form(_ID)["id"], "device.not_found")
     # If it has ended meanwhile, so much the better.
     guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))
@@ -125,6 +131,57 @@ def disconnect_provider() -> Response:
     identities.require_manual_linking()
     identities.unlink(known_id(read_form(_ID)["id"], "identity_not_found"))
     return to_own("account?done=disconnected#connected")
+
+
+def _changes_form(problem: Problem | None = None) -> Response:
+    guard.live_caller()
+    to = destination()
+    return page(
+        "account_changes.html",
+        script=True,
+        here=f"/{to.path('account/changes')}",
+        to=to,
+        problem=problem,
+        changes=[_change(change) for change in removal.list_recent(latchkey.db, guard.caller_id())],
+        may_take_back=removal.may_take_back(),
+    )
+
+
+@blueprint.get("/account/changes")
+@signed_in(Level.SESSION)
+def show_changes() -> Response:
+    """Show what was added, even to a user who cannot pass a second step that a thief has added."""
+    return _changes_form()
+
+
+@blueprint.post("/account/changes")
+@form("user_changes", _changes_form, level=Level.SESSION, refusal="change_refused")
+def remove_change() -> Response:
+    change_user({"remove": [known_id(read_form(_ID)["id"], "not_found")]})
+    return to_own(with_query(destination().path("account/changes"), {"done": "removed"}))
+
+
+@blueprint.post("/account/changes/undo")
+@form("user_changes", _changes_form, level=Level.SESSION, refusal="change_refused")
+def undo_changes() -> Response:
+    """Undo what was added while no notice of it could be mailed."""
+    removal.take_back()
+    return to_own("account/changes?done=removed")
+
+
+def _change(change: dict[str, Any]) -> dict[str, Any]:
+    kind, label = change["type"], change["label"] or ""
+    if kind == "identity":
+        name, _, label = label.partition(" ")
+        title = provider(name)["title"]
+    else:
+        title = text(*_KINDS[kind])
+    return {
+        "id": change["id"],
+        "title": title,
+        "label": address(label) if label else "",
+        "added": ago(change["added_at"]),
+    }
 
 
 def _second_steps() -> dict[str, Any]:

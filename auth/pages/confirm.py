@@ -92,6 +92,5 @@ def submit_passkey_proof() -> Response:
 @signed_in(Level.SESSION)
 @form("recover", _form)
 def request_proof_code() -> Response:
-    """Send a code to the user's address."""
     send_reauthentication_code(guard.live_caller())
     return _form(is_sent=True)

@@ -153,7 +153,6 @@ def _first_code_form(problem: Problem | None = None) -> Response:
 @blueprint.get("/account/two-step")
 @signed_in(Level.SESSION)
 def show_two_step() -> Response:
-    """Explain authenticator apps, and offer to set one up."""
     return _page("two_step.html", here="/account/two-step", is_required=_is_required())
 
 

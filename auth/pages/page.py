@@ -1,20 +1,31 @@
-"""Pages for people, in their language. The texts are in auth/text/pages."""
+"""Pages for people, in their language and theme, with the operator's colours and logo.
 
+The texts are in auth/text/pages.
+"""
+
+import re
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Response, render_template, request
+from flask import Blueprint, Response, render_template, request
 from markupsafe import Markup
 
 from auth.context import latchkey
 from auth.net.redirects import origin
-from auth.settings.brand import is_svg, logo_file
+from auth.settings.brand import LOGO_TYPES, is_svg, logo_file, palette
 from auth.settings.presets import PRESETS
 from auth.sign_in.token_response import see_other
 from auth.text import languages, masking, moments, names, user_agents
 from auth.text.catalogues import DEFAULT, built_in, string
-from auth.web import cookies, forms, g
+from auth.web import cookies, fields, forms, g, refuses_by_page, schemas
 from auth.web.edge import for_no_other_origin
+from auth.web.errors import ApiError
+from auth.web.forms import own_form
+from auth.web.input import read_form
+from auth.web.limits import limited
+
+blueprint = Blueprint("brand", __name__)
 
 LANGUAGES = sorted(built_in("pages"))
 _CSP = (
@@ -22,11 +33,24 @@ _CSP = (
     "frame-ancestors 'none'; base-uri 'none'"
 )
 _SCRIPT = "script-src 'self'; connect-src 'self'; "
-THEMES = ("light", "dark")
+_THEMES = ("light", "dark")
 # Characters that fit beside each other on the narrowest phone.
 _PHONE_WIDTH = 34
 # Cookies of the footer's choices.
-LANGUAGE, THEME = "latchkey_language", "latchkey_theme"
+_LANGUAGE, _THEME = "latchkey_language", "latchkey_theme"
+_CACHED = {"Cache-Control": "public, max-age=300"}
+# A logo must not run or load anything, even if it is opened on its own.
+_LOGO_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_YEAR = 365 * 86_400
+# A path of ours, relative to the root.
+_OWN_PATH = re.compile(r"/([a-z-]+(/[a-z0-9-]+)*)?(\?[!-~]*)?")
+_Preferences = schemas.Input.from_dict(
+    {
+        "language": fields.Choice(*LANGUAGES),
+        "theme": fields.Choice("system", *_THEMES),
+        "back": fields.Text(required=True),
+    }
+)
 
 
 def page(
@@ -39,11 +63,11 @@ def page(
     them, and prefix paths of this service with `root`.
     """
     language, settings = chosen_language(), latchkey.settings
-    secret, theme = forms.secret(), cookies.sent(THEME)
+    secret, theme = forms.secret(), cookies.sent(_THEME)
     common = {
         "language": language,
         "languages": {code: string("pages", code, "common.language").render() for code in LANGUAGES},
-        "theme": theme if theme in THEMES else None,
+        "theme": theme if theme in _THEMES else None,
         # A query may contain a token, which belongs in one field only.
         "here": None if request.args else request.path,
         "brand": settings.brand_name,
@@ -77,7 +101,7 @@ def page(
 def chosen_language() -> str:
     """Return the language of the console, else the one chosen in the footer, else the browser's."""
     return g.language or languages.choose(
-        LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language")
+        LANGUAGES, cookies.sent(_LANGUAGE), request.headers.get("Accept-Language")
     )
 
 
@@ -145,7 +169,6 @@ def device(user_agent: object) -> str | None:
 
 
 def ago(timestamp: str) -> Markup:
-    """Return how long ago a time was, in the reader's language."""
     return moments.ago(timestamp, chosen_language())
 
 
@@ -159,3 +182,40 @@ def address(text: str) -> Markup:
     """Keep an address in one piece in right-to-left text and out of machine translation."""
     is_long = len(text) > _PHONE_WIDTH
     return Markup('<bdi translate="no"{}>{}</bdi>').format(Markup(' class="long"') if is_long else "", text)
+
+
+@blueprint.get("/brand.css")
+def brand_css() -> Response:
+    """Return the colours that page.css uses."""
+    colors = palette(latchkey.settings.brand_color)
+    css = (
+        f":root {{ --accent: {colors.accent}; --on-accent: {colors.on_accent}; "
+        f"--link: light-dark({colors.on_light}, {colors.on_dark}); }}\n"
+    )
+    return Response(css, mimetype="text/css", headers=_CACHED)
+
+
+@blueprint.get("/brand/logo")
+def brand_logo() -> Response:
+    """Return the file `AUTH_BRAND_LOGO`."""
+    logo = latchkey.settings.brand_logo
+    content = logo_file(logo)
+    if logo is None or content is None:
+        raise ApiError("not_found")
+    headers = _CACHED | {"Content-Security-Policy": _LOGO_CSP}
+    return Response(content, mimetype=LOGO_TYPES[PurePath(logo).suffix.lower()], headers=headers)
+
+
+@blueprint.post("/preferences")
+@own_form
+@limited("links")
+@refuses_by_page
+def preferences() -> Response:
+    """Remember a language or a theme, and return to the page."""
+    form = read_form(_Preferences())
+    back = form["back"] if _OWN_PATH.fullmatch(form["back"]) else "/"
+    response = to_own(back[1:])
+    for cookie, name in ((_LANGUAGE, "language"), (_THEME, "theme")):
+        if name in form:
+            cookies.remember(response, cookie, form[name], max_age=_YEAR)
+    return response

@@ -25,14 +25,12 @@ def sent_credential() -> dict[str, Any]:
 
 
 def challenge() -> dict[str, Any] | None:
-    """Return a new challenge for the script."""
     return passkeys.begin_passkey_assertion() if latchkey.settings.passkeys_enabled else None
 
 
 @blueprint.post("/sign-in/passkey")
 @form("authorize", sign_in_form)
 def begin_passkey_page() -> Response:
-    """Ask the browser for a passkey."""
     require_enabled()
     return form_page("passkey.html", "sign-in", problem=None, challenge=challenge())
 
@@ -47,7 +45,6 @@ def submit_passkey() -> Response:
 @blueprint.post("/account/passkeys/new")
 @form("user_changes", level=Level.ENROL)
 def show_new_passkey() -> Response:
-    """Ask the browser to create a passkey."""
     require_enabled()
     require(add("passkey"))
     challenge = begin_registration(guard.live_caller(), {})
@@ -73,5 +70,4 @@ def remove_passkey() -> Response:
 
 
 def own_passkeys() -> list[dict[str, Any]]:
-    """Return the caller's passkeys."""
     return json.loads(latchkey.db.one("list_passkeys", user_id=guard.caller_id()).passkeys)

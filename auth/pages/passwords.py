@@ -33,7 +33,6 @@ def _new_form(problem: Problem | None = None) -> Response:
 
 @blueprint.get("/forgot-password")
 def show_forgot_password() -> Response:
-    """Ask for the email or phone of the account."""
     return _forgot_form()
 
 
@@ -59,7 +58,6 @@ def change_password() -> Response:
 @blueprint.get("/new-password")
 @signed_in(Level.AAL2)
 def show_new_password() -> Response:
-    """Ask for a new password."""
     require_proof()
     return _new_form()
 

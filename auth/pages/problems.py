@@ -165,7 +165,6 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
 
 
 def _name(exception: Exception, error: ApiError, field: str | None, limit_text: str) -> str:
-    """Return the name of an error's text."""
     if isinstance(exception, WeakPassword):
         return f"weak_{next(iter(exception.problems))}"
     if error.key in _BY_KEY:

@@ -28,7 +28,6 @@ _EMAIL, _PHONE = {"kind": "email"}, {"kind": "phone"}
 
 
 def own_user() -> dict[str, Any]:
-    """Return the user object of the caller."""
     return json.loads(guard.admit(latchkey.db.one("select_user", **guard.caller())).user_object)
 
 
@@ -113,7 +112,6 @@ def remove_address(kind: str) -> Response:
 @signed_in(Level.AAL2)
 @form("waiting")
 def show_email_waiting() -> Response:
-    """Say whether the link to the new address is used."""
     return jsonify(is_used=_has_email(read_form(form_schemas.EmailForm())["email"]))
 
 

@@ -1,29 +1,18 @@
 from flask import Blueprint, Flask
 
-from auth.pages import (
-    account,
-    brand,
-    changes,
-    confirm,
-    factors,
-    passkeys,
-    passwords,
-    problems,
-    profile,
-    sign_in,
-)
+from auth.pages import account, confirm, factors, page, passkeys, passwords, problems, profile, sign_in
 from auth.settings import Settings
 from auth.settings.brand import logo_file
 
 blueprint = Blueprint("pages", __name__)
-for _pages in (sign_in, passwords, account, profile, changes, confirm, passkeys, factors):
+for _pages in (sign_in, passwords, account, profile, confirm, passkeys, factors):
     blueprint.register_blueprint(_pages.blueprint)
 problems.register_in(blueprint)
 
 
 def register(app: Flask, settings: Settings) -> None:
     logo_file(settings.brand_logo)
-    app.register_blueprint(brand.blueprint)
+    app.register_blueprint(page.blueprint)
     if settings.pages:
         app.register_blueprint(blueprint)
     problems.register(app, settings.pages)

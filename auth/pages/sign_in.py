@@ -43,7 +43,6 @@ def form_page(template: str, own_path: str, **values: Any) -> Response:
 
 
 def _address_of(sent: Mapping[str, Any]) -> str:
-    """Return the email or phone of a form."""
     return sent.get("email") or sent["phone"]
 
 
@@ -228,7 +227,6 @@ def sign_out() -> Response:
 
 @blueprint.get("/sign-up")
 def show_sign_up() -> Response:
-    """Ask for the address and the password of a new account."""
     if browser_sessions.resume() or identifier() is None:
         return to_own(destination().path("sign-in"))
     return _sign_up_form()

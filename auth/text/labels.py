@@ -30,7 +30,6 @@ def label(table: str, name: str, /, **values: str) -> str:
 
 
 def names(*tables: str) -> set[str]:
-    """Return the names in tables of labels."""
     known = (key.partition(".") for key in built_in("console")[DEFAULT])
     return {name for table, _, name in known if table in tables}
 
