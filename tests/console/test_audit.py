@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from html import unescape
 from urllib.parse import urlencode
 
 import pytest
@@ -29,17 +28,8 @@ def look(operator, database):
     return look
 
 
-def following(operator):
-    """Open the next page, or return None."""
-    found = re.search(r'href="([^"]*)" rel="next"', operator.page.text)
-    return operator.click(unescape(found[1])) if found else None
-
-
-def test_empty_log_explains_what_it_will_show(look):
+def test_entry_names_event_user_actor_and_network(alice, look, database, carol):
     assert "Nothing has happened yet" in look()
-
-
-def test_entry_names_event_user_actor_and_network(look, database, alice, carol):
     by_carol = {"actor": "user", "actor_id": carol.id}
     act(database, alice.id, "banned", origin=by_carol, banned_until="9999-12-31")
     act(database, ALICE, "user_deleted", origin=_BY_THE_KEY)
@@ -78,25 +68,22 @@ def test_filters_combine(look, database, alice, bob, carol):
     assert "No user has the address nonsense" in look(by="nonsense")
 
 
-@pytest.mark.parametrize("by", ["CAROL@example.com", "{id}"])
-def test_acts_of_an_administrator_are_found(look, database, alice, bob, carol, by):
+def test_acts_of_an_administrator_are_found(look, database, alice, bob, carol):
     act(database, alice.id, "banned", origin={"actor": "user", "actor_id": carol.id})
     act(database, None, "webhook_deleted", origin={"actor": "user", "actor_id": carol.id})
     act(database, bob.id, "unbanned", origin=_BY_THE_KEY)
     act(database, carol.id, "signed_in", origin={"actor": "user", "actor_id": carol.id})
-    text = look(by=by.format(id=carol.id))
-    assert ("banned" in text, "webhook deleted" in text) == (True, True)
-    assert "unbanned" not in text
-    assert "signed in" not in text
+    for by in ("CAROL@example.com", carol.id):
+        text = look(by=by)
+        assert ("banned" in text, "webhook deleted" in text) == (True, True)
+        assert ("unbanned" in text, "signed in" in text) == (False, False)
     assert "unbanned" in look(by="service_role")
 
 
 def test_pages_of_keys_show_each_entry_once(look, operator, database, alice):
     act(database, alice.id, *(f"act_{number:03}" for number in range(120)))
     look()
-    found = re.findall(r"act (\d+)</td>", operator.page.text)
-    while following(operator):
-        found += re.findall(r"act (\d+)</td>", operator.page.text)
+    found = [number for page in operator.pages() for number in re.findall(r"act (\d+)</td>", page.text)]
     assert sorted(map(int, found)) == list(range(120))
     assert "First" in operator.page.text
 
@@ -108,10 +95,9 @@ def test_filters_that_rarely_meet_are_searched_in_steps(look, operator, database
     for number in range(3):
         act(database, alice.id, *(f"act_{number}_{each}" for each in range(8)))
     look(user=alice.email, action="banned")
-    for _ in range(2):
-        assert "Searched back to" in operator.page.text
-        assert following(operator)
-    assert "banned" in operator.page.text.partition("<tbody>")[2]
+    *searched, last = [page.text for page in operator.pages()]
+    assert ["Searched back to" in text for text in searched] == [True, True]
+    assert "banned" in last.partition("<tbody>")[2]
 
 
 @pytest.fixture(scope="class")

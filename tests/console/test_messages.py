@@ -52,12 +52,10 @@ def rows(page):
 
 
 class TestList:
-    def test_empty_list_explains_what_it_will_show(self, operator):
-        assert "Mails and SMS to users will stand here" in operator.visit("/console/messages").text
-
     def test_failed_mail_shows_why_and_neither_link_nor_code(
         self, operator, client, alice, deliver, outbox, database
     ):
+        assert "Mails and SMS to users will stand here" in operator.visit("/console/messages").text
         ask(client, alice)
         sent = outbox.last(alice.email)
         deliver("550 5.1.1 No such user here")
@@ -95,14 +93,8 @@ class TestList:
             " FROM generate_series(1000, 1119) AS n"
         )
         operator.visit("/console/messages")
-        found = []
-        while True:
-            found += [n for n in range(1000, 1120) if f">{n}@example.com<" in rows(operator.page)]
-            if 'rel="next"' not in operator.page.text:
-                break
-            link = operator.page.text.partition('" rel="next"')[0].rpartition('href="')[2]
-            operator.click(link.replace("&amp;", "&"))
-        assert (len(found), len(set(found))) == (120, 120)
+        found = [name for page in operator.pages() for name in re.findall(r">(\d+)@", rows(page))]
+        assert sorted(found) == [str(number) for number in range(1000, 1120)]
 
     def test_page_is_read_from_an_index(self, database, database_url):
         database.run(
@@ -150,9 +142,7 @@ class TestSendingAgain:
         body = {"auth_code": code, "code_verifier": VERIFIER}
         assert client.post("/token?grant_type=pkce", json=body).status_code == 200
 
-    def test_waiting_mail_is_sent_at_once_and_not_doubled(
-        self, operator, client, alice, deliver, database, server
-    ):
+    def test_waiting_mail_is_sent_once_at_once(self, operator, client, alice, deliver, database, server):
         id = ask(client, alice)
         deliver("451 Later")
         assert server.mails == []
@@ -186,9 +176,8 @@ class TestSendingAgain:
         deliver("550 No")
         resend(operator, id)
         assert outbox.kinds() == [("invite", "dave@example.com")] * 2
-        assert database.value("SELECT user_metadata FROM users WHERE email = 'dave@example.com'") == {
-            "name": "Dave"
-        }
+        kept = database.value("SELECT user_metadata FROM users WHERE email = 'dave@example.com'")
+        assert kept == {"name": "Dave"}
         assert_signs_in(client, "invite", outbox.last("dave@example.com").token)
 
 
@@ -206,11 +195,16 @@ class TestRefusals:
 
         return refused
 
-    def test_message_of_an_administrator_is_not(self, refused, client, carol, deliver):
+    def test_message_of_an_administrator_and_code_for_a_session_are_not(
+        self, refused, client, alice, carol, deliver
+    ):
         id = ask(client, carol)
         assert "Only the service role key may change" in refused(id, 403)
         deliver("550 No")
         assert "Only the service role key may change" in refused(id, 403)
+        id = alice.open_session().get("/reauthenticate").json["message_id"]
+        deliver("550 No")
+        assert "only the user can ask for this code" in refused(id)
 
     @pytest.mark.parametrize("kind", ["waiting", "recovery", "invite", "notice"])
     def test_lock_decides_whether_a_message_is_for_an_administrator(
@@ -234,31 +228,19 @@ class TestRefusals:
         assert sent.result().status == 403
         assert database.everything("outbox", "one_time_tokens", "audit_log") == before
 
-    @pytest.mark.parametrize(
-        ("since", "said"),
-        [
-            ("UPDATE users SET email_confirmed_at = now() WHERE id = %(id)s", "This message is not needed"),
-            (
-                "UPDATE users SET email = 'old@example.com' WHERE id = %(id)s;"
-                "INSERT INTO users (email, made_by) VALUES ('dave@example.com', 'signup')",
-                "This message is not needed",
-            ),
-            ("DELETE FROM users WHERE id = %(id)s", "its user no longer exists"),
-        ],
-    )
-    def test_confirmation_that_its_user_cannot_use_is_not(
-        self, refused, client, outbox, database, deliver, since, said
-    ):
+    def test_confirmation_that_its_user_cannot_use_is_not(self, refused, client, database, deliver):
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
         deliver("550 No")
         id, user_id = database.one("SELECT id, user_id FROM outbox")
-        database.run(since, id=user_id)
-        assert said in refused(id)
-
-    def test_code_for_a_session_is_not(self, refused, alice, deliver):
-        id = alice.open_session().get("/reauthenticate").json["message_id"]
-        deliver("550 No")
-        assert "only the user can ask for this code" in refused(id)
+        for since, said in (
+            ("UPDATE users SET email_confirmed_at = now()", "This message is not needed"),
+            ("UPDATE users SET email_confirmed_at = NULL, email = 'old@example.com'", "not needed"),
+            ("DELETE FROM users", "its user no longer exists"),
+        ):
+            database.run(f"{since} WHERE id = %(id)s", id=user_id)
+            if "old@" in since:
+                database.run("INSERT INTO users (email, made_by) VALUES ('dave@example.com', 'signup')")
+            assert said in refused(id)
 
     def test_unknown_id_and_event_are_not_found(self, operator, database, alice):
         database.run(

@@ -128,12 +128,5 @@ class TestForgottenPassword:
         body = {"email": DAVE, "password": NEW}
         assert client.post("/token?grant_type=password", json=body).status_code == 200
 
-    def test_link_leads_to_a_new_password(self, visitor, alice, outbox):
-        visitor.visit("/forgot-password")
-        visitor.submit(email=alice.email)
-        visitor.visit(link_of(outbox.last(alice.email)))
-        assert visitor.submit().url == f"{SITE}/new-password"
-        assert "access_token" not in str(visitor.page.trail)
-
     def test_dead_link_leads_to_another_one(self, visitor):
         assert 'href="forgot-password"' in visitor.visit(path("recovery", "x" * 43)).text

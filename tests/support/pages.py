@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urljoin
 
@@ -40,6 +41,12 @@ class Visitor(UserAgent):
         """Return the URL of the link of the current page that has this text."""
         found = re.search(rf'<a href="([^"]+)"[^>]*>{re.escape(text)}</a>', self.page.text)
         return urljoin(self.page.url, html.unescape(found[1])) if found else None
+
+    def pages(self) -> Iterator[Page]:
+        """Yield the current page of a list, and those that follow it."""
+        yield self.page
+        while url := self.link("Next"):
+            yield self.visit(url)
 
     @property
     def session_cookie(self) -> Cookie | None:
