@@ -201,13 +201,15 @@ class TestTls:
     def test_certificate_that_is_untrusted_or_of_another_host_is_refused(
         self, certificate, tmp_path, monkeypatch, scheme
     ):
-        option = "tls" if scheme == "smtps" else "starttls"
-        with MailServer(**{option: certificate}) as server:
+        def serve(certificate):
+            return MailServer(tls=certificate) if scheme == "smtps" else MailServer(starttls=certificate)
+
+        with serve(certificate) as server:
             error = refused_with(TryLater, sender(server.url(scheme)))
             assert str(error) == "can't connect to the mail server: TLS: self-signed certificate"
             assert (error.is_down, server.mails) == (True, [])
         other = Certificate(tmp_path, "mail.example.com", "127.0.0.9")
-        with other.trusted(monkeypatch), MailServer(**{option: other}) as server:
+        with other.trusted(monkeypatch), serve(other) as server:
             error = refused_with(TryLater, sender(server.url(scheme)))
             assert "certificate is not valid for '127.0.0.1'" in str(error)
             assert server.mails == []

@@ -10,6 +10,7 @@ from standardwebhooks import Webhook
 
 from auth.senders.sender import Refused, TryLater
 from auth.senders.sms import TwilioSender, WebhookSender
+from tests.support.cases import cases
 from tests.support.deliverers import deliver_due
 from tests.support.http_target import HttpTarget
 from tests.support.outbox import CODE, Outbox, message
@@ -42,10 +43,8 @@ class TestTwilio:
         ("sender", "name"), [("+15555550100", "From"), ("MG0123456789", "MessagingServiceSid")]
     )
     def test_request_follows_the_api(self, target, sms, sender, name):
-        target.status, target.body = (
-            201,
-            b'{"sid": "SM42", "status": "queued", "body": "123456 is your code"}',
-        )
+        target.status = 201
+        target.body = b'{"sid": "SM42", "status": "queued", "body": "123456 is your code"}'
         assert twilio(target, sender=sender).send(DAVE, sms) == "201 SM42 queued"
         (posted,) = target.requests
         assert posted.path == "/2010-04-01/Accounts/AC123/Messages.json"
@@ -59,14 +58,14 @@ class TestTwilio:
         with pytest.raises(Refused, match=r"^400 Bad Request 21211 Invalid 'To' …$"):
             twilio(target).send(DAVE, sms)
 
-    @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
+    @cases("status", [401, 403, 404, 429, 500, 503])
     def test_errors_of_account_and_server_are_retried(self, target, sms, status):
         target.status, target.body = status, b'{"code": 20003, "message": "Authenticate"}'
         with pytest.raises(TryLater, match=f"^{status} .*20003 Authenticate$") as error:
             twilio(target).send(DAVE, sms)
         assert error.value.is_down
 
-    @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"sid": null}', b"\xff", b"[" * 10_000])
+    @cases("body", [b"", b"<html>", b"[]", b'{"sid": null}', b"\xff", b"[" * 10_000])
     def test_any_2xx_is_a_success(self, target, sms, body):
         target.status, target.body = 201, body
         assert twilio(target).send(DAVE, sms).startswith("201")
@@ -97,16 +96,15 @@ class TestWebhookEndpoint:
 
 @each_provider
 class TestResponses:
-    @pytest.mark.parametrize("status", [301, 302, 307, 308])
-    def test_redirect_is_not_followed_and_does_not_count_as_success(self, target, sms, provider, status):
+    def test_redirect_is_not_followed_and_does_not_count_as_success(self, target, sms, provider):
         with HttpTarget() as other:
-            target.status, target.headers = status, {"Location": f"{other.url}/sms"}
-            with pytest.raises(TryLater, match=str(status)):
-                provider(target).send(DAVE, sms)
-            assert other.requests == []
-        assert len(target.requests) == 1
+            for status in (301, 302, 307, 308):
+                target.status, target.headers = status, {"Location": f"{other.url}/sms"}
+                with pytest.raises(TryLater, match=str(status)):
+                    provider(target).send(DAVE, sms)
+            assert (other.requests, len(target.requests)) == ([], 4)
 
-    @pytest.mark.parametrize(
+    @cases(
         ("header", "seconds"),
         [
             *[("120", 120), ("0", 0), ("99999999", 3600), ("soon", None), ("-5", None), (None, None)],
@@ -119,53 +117,40 @@ class TestResponses:
             provider(target).send(DAVE, sms)
         assert error.value.seconds == seconds
 
-    def test_endless_response_is_not_read(self, target, sms, provider):
-        target.body = b"x" * 50_000_000
-        began = time.monotonic()
-        provider(target).send(DAVE, sms)
-        assert time.monotonic() - began < 8
-
     @pytest.mark.parametrize("behaviour", ["hang", "drip", "close"])
     def test_broken_server_is_left_at_the_deadline(self, target, sms, provider, behaviour):
         target.behaviour = behaviour
+        timeout, reason = 0.5, "no answer in time|not done within 0.5 s"
+        if behaviour == "close":
+            timeout, reason = 10, "the connection was closed"
         began = time.monotonic()
-        with pytest.raises(TryLater) as error:
-            provider(target, **({} if behaviour == "close" else {"timeout": 0.5})).send(DAVE, sms)
+        with pytest.raises(TryLater, match=f"^no answer: ({reason})$") as error:
+            provider(target, timeout=timeout).send(DAVE, sms)
         assert time.monotonic() - began < 5
         assert error.value.is_down
-        reasons = (
-            {"no answer: the connection was closed"}
-            if behaviour == "close"
-            else {"no answer: no answer in time", "no answer: not done within 0.5 s"}
-        )
-        assert str(error.value) in reasons
 
-    def test_success_counts_even_if_the_body_never_ends(self, target, sms, provider):
-        target.behaviour = "drip body"
-        began = time.monotonic()
-        assert provider(target, timeout=1.5).send(DAVE, sms).startswith("200")
-        assert time.monotonic() - began < 8
+    def test_success_counts_even_if_the_body_never_ends_or_is_huge(self, target, sms, provider):
+        for behaviour, body in (("drip body", b""), ("", b"x" * 50_000_000)):
+            target.behaviour, target.body = behaviour, body
+            began = time.monotonic()
+            assert provider(target, timeout=1.5).send(DAVE, sms).startswith("200")
+            assert time.monotonic() - began < 8
 
     def test_refused_connection_is_reported(self, target, sms, provider):
         target.url = f"http://127.0.0.1:{free_port()}"
         with pytest.raises(TryLater, match=r"^no answer: connection refused$"):
             provider(target).send(DAVE, sms)
 
-    def test_proxy_variables_are_ignored(self, target, sms, provider, monkeypatch):
+    def test_proxy_variables_and_netrc_are_ignored(self, target, sms, provider, monkeypatch, tmp_path):
+        (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+        monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
         with HttpTarget() as proxy:
             for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
                 monkeypatch.setenv(name, proxy.url)
             provider(target).send(DAVE, sms)
             assert proxy.requests == []
-        assert len(target.requests) == 1
-
-    def test_netrc_credentials_are_not_sent(self, target, sms, provider, monkeypatch, tmp_path):
-        (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
-        monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-        provider(target).send(DAVE, sms)
-        assert base64.b64encode(b"somebody:else").decode() not in target.requests[0].headers.get(
-            "authorization", ""
-        )
+        (posted,) = target.requests
+        assert base64.b64encode(b"somebody:else").decode() not in posted.headers.get("authorization", "")
 
     def test_certificates_are_verified(self, sms, provider, tmp_path, monkeypatch):
         certificate = Certificate(tmp_path)
@@ -181,16 +166,13 @@ class TestResponses:
 class TestSettings:
     def test_twilio_sends_waiting_messages(self, make_app, database, target):
         target.status, target.body = 201, b'{"sid": "SM42", "status": "queued"}'
-        twilio = {
-            "ACCOUNT_SID": "AC123",
-            "AUTH_TOKEN": "the-token",
-            "FROM": "+15555550100",
-            "API_URL": target.url,
-        }
         app = make_app(
             AUTH_SMS_PROVIDER="twilio",
             AUTH_SITE_URL="https://app.example.com",
-            **{f"AUTH_TWILIO_{name}": value for name, value in twilio.items()},
+            AUTH_TWILIO_ACCOUNT_SID="AC123",
+            AUTH_TWILIO_AUTH_TOKEN="the-token",
+            AUTH_TWILIO_FROM="+15555550100",
+            AUTH_TWILIO_API_URL=target.url,
         )
         parts = app.extensions["latchkey"]
         outbox = Outbox(database, parts)
