@@ -43,28 +43,41 @@ def service(environment, directory, database):
 
 
 @pytest.fixture
-def ring(service):
-    return service.extensions["latchkey"].key_ring
+def running(service):
+    """The parts of the service."""
+    return service.extensions["latchkey"]
 
 
 @pytest.fixture
-def rotate(directory, ring):
+def write(directory, running):
+    """Replace a file of keys, which the service reads again."""
+
+    def write(name, text):
+        (directory / name).write_text(text)
+        running.key_ring.refresh()
+
+    return write
+
+
+@pytest.fixture
+def rotate(directory, write):
     """Put a new secret key before the old one, to be used in `seconds` from now."""
     old = (directory / "secret_key").read_text().strip()
-
-    def rotate(seconds):
-        (directory / "secret_key").write_text(f"{NEW}@{at(seconds)},{old}\n")
-        ring.refresh()
-
-    return rotate
+    return lambda seconds: write("secret_key", f"{NEW}@{at(seconds)},{old}\n")
 
 
-def write_jwks(directory, *changes):
-    """Add a key with these members before those of the file for each of `changes`; return the key ids."""
-    old = json.loads((directory / "jwt_keys.json").read_text())["keys"]
-    jwks = [json.loads(signing_keys.new_jwk_set())["keys"][0] | change for change in changes] + old
-    (directory / "jwt_keys.json").write_text(json.dumps({"keys": jwks}))
-    return [jwk["kid"] for jwk in jwks]
+@pytest.fixture
+def add_keys(directory, write):
+    """Add a key that is used in these seconds before the keys of the file for each of `times`; return all."""
+
+    def add(*times):
+        old = json.loads((directory / "jwt_keys.json").read_text())["keys"]
+        new = [json.loads(signing_keys.new_jwk_set())["keys"][0] for _ in times]
+        jwks = [jwk | {"active_from": at(seconds)} for jwk, seconds in zip(new, times, strict=True)] + old
+        write("jwt_keys.json", json.dumps({"keys": jwks}))
+        return jwks
+
+    return add
 
 
 def signed(service, **options):
@@ -76,44 +89,30 @@ def signed(service, **options):
 
 
 class TestSigningKeys:
-    def test_new_key_is_published_first_and_signs_when_its_time_has_come(self, service, directory, ring):
-        new, old = write_jwks(directory, {"active_from": at(60)})
-        client = service.test_client()
-        assert [key["kid"] for key in client.get("/.well-known/jwks.json").json["keys"]] == [old]
-        ring.refresh()
-        published = client.get("/.well-known/jwks.json").json["keys"]
-        assert [key["kid"] for key in published] == [new, old]
+    def test_new_key_is_published_first_and_signs_when_its_time_has_come(self, service, add_keys, write):
+        new, old = add_keys(60)
+        published = service.test_client().get("/.well-known/jwks.json").json["keys"]
+        assert [key["kid"] for key in published] == [new["kid"], old["kid"]]
         assert not any("active_from" in key for key in published)
-        assert signed(service)[1] == old
-
-        jwks = json.loads((directory / "jwt_keys.json").read_text())["keys"]
-        jwks[0]["active_from"] = at(-60)
+        assert signed(service)[1] == old["kid"]
         # A bare array is a set too.
-        (directory / "jwt_keys.json").write_text(json.dumps(jwks))
-        ring.refresh()
-        assert signed(service)[1] == new
+        write("jwt_keys.json", json.dumps([new | {"active_from": at(-60)}, old]))
+        assert signed(service)[1] == new["kid"]
 
-    def test_old_keys_verify_until_they_are_removed(self, service, directory, ring):
+    def test_old_keys_verify_until_they_are_removed(self, service, running, add_keys, write):
         old_token = signed(service)[0]
-        write_jwks(directory, {"active_from": at(-60)})
-        ring.refresh()
-        tokens = service.extensions["latchkey"].access_tokens
-        assert tokens.claims(old_token)
-        jwks = json.loads((directory / "jwt_keys.json").read_text())["keys"]
-        (directory / "jwt_keys.json").write_text(json.dumps({"keys": jwks[:1]}))
-        ring.refresh()
+        new, _old = add_keys(-60)
+        assert running.access_tokens.claims(old_token)
+        write("jwt_keys.json", json.dumps([new]))
         with pytest.raises(InvalidAccessToken, match="unknown kid"):
-            tokens.claims(old_token)
+            running.access_tokens.claims(old_token)
 
     @pytest.mark.parametrize(
-        ("times", "signs"),
-        [([-60, -120], 0), ([-120, -60], 1), ([60, -60], 1), ([60, 30], 2)],
-        ids=str,
+        ("times", "signs"), [((-60, -120), 0), ((-120, -60), 1), ((60, -60), 1), ((60, 30), 2)]
     )
-    def test_key_whose_time_came_last_signs(self, service, directory, ring, times, signs):
-        kids = write_jwks(directory, *({"active_from": at(seconds)} for seconds in times))
-        ring.refresh()
-        assert signed(service)[1] == kids[signs]
+    def test_key_whose_time_came_last_signs(self, service, add_keys, times, signs):
+        keys = add_keys(*times)
+        assert signed(service)[1] == keys[signs]["kid"]
 
     def test_signing_moves_from_a_shared_secret_to_a_key_when_its_time_has_come(self, make_app):
         for seconds, kid in ((60, None), (-60, "next")):
@@ -124,8 +123,8 @@ class TestSigningKeys:
 
 
 class TestSecretKeys:
-    def test_new_secret_is_accepted_first_and_used_when_its_time_has_come(self, service, rotate, ring):
-        tokens = service.extensions["latchkey"].refresh_tokens
+    def test_new_secret_is_accepted_first_and_used_when_its_time_has_come(self, running, rotate):
+        tokens = running.refresh_tokens
         old = tokens.make(SESSION_ID, 7)
         rotate(60)
         assert tokens.make(SESSION_ID, 7) == old
@@ -137,9 +136,9 @@ class TestSecretKeys:
         assert tokens.read(new) == tokens.read(old)
 
     def test_token_that_lacks_a_step_is_signed_by_the_new_secret_when_its_time_has_come(
-        self, service, rotate, directory, ring
+        self, service, running, rotate, write
     ):
-        tokens = service.extensions["latchkey"].access_tokens
+        tokens = running.access_tokens
         old, old_kid = signed(service, lacks_step=True)
         rotate(60)
         assert signed(service, lacks_step=True)[1] == old_kid
@@ -147,8 +146,7 @@ class TestSecretKeys:
         new, new_kid = signed(service, lacks_step=True)
         assert new_kid != old_kid
         assert [tokens.verify(token).aal for token in (old, new)] == ["aal0", "aal0"]
-        (directory / "secret_key").write_text(NEW)
-        ring.refresh()
+        write("secret_key", NEW)
         assert tokens.verify(new)
         with pytest.raises(InvalidAccessToken, match="unknown kid"):
             tokens.verify(old)
@@ -168,14 +166,12 @@ class TestSecretKeys:
     def test_waiting_message_is_resealed(self, parts, client, outbox, database, alice):
         before = parts.key_ring.settings.secret_key
         client.post("/magiclink", json={"email": alice.email})
-        sealed = database.value("SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL")
-        link = outbox.last().token
+        waiting = "SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL"
+        sealed, link = database.value(waiting), outbox.last().token
         try:
             parts.key_ring.sealer.use([b"n" * 32, *keys.derive(before, keys.SEALING)])
             janitor.keep_house(parts.db, parts.sealer)
-            resealed = database.value(
-                "SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL"
-            )
+            resealed = database.value(waiting)
             assert bytes(resealed)[:4] == parts.sealer.newest != bytes(sealed)[:4]
             assert outbox.last().token == link
         finally:
@@ -217,35 +213,27 @@ class TestFiles:
         ],
     )
     def test_file_that_is_broken_or_of_another_deployment_changes_nothing(
-        self, service, directory, ring, name, text, capfd
+        self, running, directory, write, name, text, capfd
     ):
-        token = service.extensions["latchkey"].refresh_tokens.make(SESSION_ID, 7)
-        write_jwks(directory, {"active_from": at(-60)})
-        (directory / name).write_text(text)
-        ring.refresh()
-        ring.refresh()
-        assert service.extensions["latchkey"].refresh_tokens.read(token)
+        token = running.refresh_tokens.make(SESSION_ID, 7)
+        for _ in range(2):
+            write(name, text)
+        assert running.refresh_tokens.read(token)
         logged = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
         (problem,) = [line["reason"] for line in logged if line["event"] == "keys_not_read_again"]
         assert problem.startswith(f"{directory / name}: ")
 
-    def test_service_role_key_is_replaced_without_a_restart(self, service, directory, ring):
+    def test_service_role_key_is_replaced_without_a_restart(self, service, directory, write):
         client = service.test_client()
         old = (directory / "service_role_key").read_text().strip()
-
-        def statuses():
-            return [client.get("/admin/users", headers={"apikey": key}).status_code for key in (old, NEW)]
-
         for text, expected in ((f"{NEW},{old}", [200, 200]), (NEW, [401, 200])):
-            (directory / "service_role_key").write_text(text)
-            ring.refresh()
-            assert statuses() == expected
+            write("service_role_key", text)
+            headers = ({"apikey": key} for key in (old, NEW))
+            assert [client.get("/admin/users", headers=each).status_code for each in headers] == expected
 
-    def test_secret_that_was_removed_is_refused(self, service, directory, ring, rotate):
-        tokens = service.extensions["latchkey"].refresh_tokens
-        old = tokens.make(SESSION_ID, 7)
+    def test_secret_that_was_removed_is_refused(self, running, write, rotate):
+        old = running.refresh_tokens.make(SESSION_ID, 7)
         rotate(-60)
-        (directory / "secret_key").write_text(NEW)
-        ring.refresh()
+        write("secret_key", NEW)
         with pytest.raises(InvalidRefreshToken):
-            tokens.read(old)
+            running.refresh_tokens.read(old)

@@ -33,11 +33,15 @@ def kept(directory: Path, name: str) -> str:
 
 
 class TestKeptSecrets:
-    def test_secret_is_generated_once(self, tmp_path):
+    def test_secret_is_generated_once_unless_the_operator_wrote_it(self, tmp_path):
         made = kept(tmp_path / "var", "secret_key")
         assert len(made) == 43
         assert kept(tmp_path / "var", "secret_key") == made
         assert kept(tmp_path / "var", "service_role_key") != made
+        (key,) = signing_keys.parse_jwk_set(kept(tmp_path / "var", "jwt_keys.json"))
+        assert key.algorithm == "ES256"
+        (tmp_path / "secret_key").write_text("put there by an operator, by hand\n")
+        assert kept(tmp_path, "secret_key") == "put there by an operator, by hand"
 
     def test_secrets_are_readable_by_their_owner_only_whatever_the_umask(self, tmp_path):
         directory = tmp_path / "deep" / "var"
@@ -50,14 +54,6 @@ class TestKeptSecrets:
         assert {mode(path) for path in directory.iterdir()} == {0o600}
         # Under root, Postgres runs as another user, which passes through.
         assert mode(directory) == (0o711 if os.geteuid() == 0 else 0o700)
-
-    def test_secret_of_the_operator_is_used(self, tmp_path):
-        (tmp_path / "secret_key").write_text("put there by an operator, by hand\n")
-        assert kept(tmp_path, "secret_key") == "put there by an operator, by hand"
-
-    def test_generated_signing_key_is_es256(self, tmp_path):
-        (key,) = signing_keys.parse_jwk_set(kept(tmp_path / "var", "jwt_keys.json"))
-        assert key.algorithm == "ES256"
 
     def test_concurrent_starts_use_the_same_secrets(self, tmp_path):
         with ThreadPoolExecutor(16) as threads:
@@ -140,11 +136,11 @@ class TestCommands:
         monkeypatch.chdir(state_dir_setting)
         monkeypatch.delenv("AUTH_STATE_DIR")
         result = CliRunner().invoke(main, arguments.split())
-        assert (result.exit_code, result.output) == (
-            1,
-            f"Error: AUTH_STATE_DIR: {state_dir_setting / 'var'} has no secret_key, service_role_key, jwt_keys.json."
+        assert result.exit_code == 1
+        assert result.output == (
+            f"Error: AUTH_STATE_DIR: {state_dir_setting / 'var'} has no {', '.join(NAMES)}."
             " Set it to the state directory of the service,"
-            " or run this in the directory where the service was started.\n",
+            " or run this in the directory where the service was started.\n"
         )
         assert not list(state_dir_setting.iterdir())
 
@@ -169,18 +165,15 @@ class TestCommands:
         assert not list(state_dir_setting.iterdir())
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [{}, {"Authorization": ""}, {"Authorization": "Bearer"}, {"Authorization": "Bearer "}, {"apikey": ""}],
-)
-def test_empty_credential_never_matches_even_an_empty_service_role_key(make_app, headers):
+def test_empty_credential_never_matches_even_an_empty_service_role_key(make_app):
     app = make_app()
     parts = app.extensions[EXTENSION]
-    app.extensions[EXTENSION] = dataclasses.replace(
-        parts, settings=dataclasses.replace(parts.settings, service_role_key=("",))
-    )
-    response = app.test_client().get("/admin/users", headers=headers)
-    assert (response.status_code, "data" in response.json) == (401, False)
+    keyless = dataclasses.replace(parts.settings, service_role_key=("",))
+    app.extensions[EXTENSION] = dataclasses.replace(parts, settings=keyless)
+    empty = [{"Authorization": value} for value in ("", "Bearer", "Bearer ")]
+    for headers in [*empty, {"apikey": ""}, {}]:
+        response = app.test_client().get("/admin/users", headers=headers)
+        assert (response.status_code, "data" in response.json) == (401, False)
 
 
 def test_configured_secrets_are_not_written(tmp_path, monkeypatch):
