@@ -74,7 +74,8 @@ def not_enabled(issuer):
 def test_body_is_refused(make_app, database, path, body, error):
     client = make_app(AUTH_PHONE_ENABLED="false").test_client()
     response = client.post(path, json=body)
-    assert_error(response, *error, details=response.json.get("details"))
+    status, error_code, sentence = error
+    assert_error(response, status, error_code, sentence, response.json.get("details"))
     assert database.count("users") == 0
 
 
