@@ -25,7 +25,6 @@ def age_factors(database):
 
 
 def recover(client, alice, outbox):
-    """Sign in by a recovery mail, and return the session and its `recent_changes`."""
     client.post("/recover", json={"email": alice.email})
     response = hand_in(client, "recovery", outbox.last(alice.email, "recovery").token)
     return session_of(client, response), response.json["recent_changes"]

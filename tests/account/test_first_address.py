@@ -24,13 +24,10 @@ UNDO = "account/changes/undo"
 
 
 class Dora:
-    """A user without an address."""
-
     def __init__(self, service, database):
         self.service, self.client, self.database = service, service.client, database
 
     def age(self, **intervals):
-        """Move what exists into the past."""
         interval = f"make_interval({', '.join(f'{name} => {number}' for name, number in intervals.items())})"
         for table, columns in {
             "users": ("created_at", "converted_at", "first_factor_at"),
@@ -282,7 +279,6 @@ class TestTakingBack:
 
 
 def sign_in_with_factor(dora, database):
-    """Return a session of Dora that has passed the second step."""
     session = dora.sign_in()
     raised = "aal = 'aal2', factor_proved_at = now()"
     database.run(f"UPDATE sessions SET {raised} WHERE id = %(id)s", id=session.id)

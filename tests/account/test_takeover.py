@@ -35,7 +35,6 @@ LAST_WAY = (422, "single_identity_not_deletable")
 
 
 def age(database, days=30):
-    """Move all that exists into the past."""
     for moved in (
         "users SET created_at",
         "identities SET created_at",
@@ -64,7 +63,6 @@ def _mallory_at_google(google):
 
 
 def add_phone(session, outbox, phone=PHONE):
-    """Change the phone of a session's user, and return the session that the code opens."""
     assert session.put("/user", json={"phone": phone}).status_code == 200
     response = type_in(session.client, "phone_change", phone, outbox.last(phone, "phone_change").code)
     return session_of(session.client, response)

@@ -21,7 +21,7 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, Session, session_of, sign_in
+from tests.support.users import PASSWORD, Session, sign_in
 
 NEW = "new@example.com"
 DAVE = "dave@example.com"
@@ -50,7 +50,6 @@ def wins(answers):
 
 @pytest.fixture
 def ask(client, service_role, outbox):
-    """Return a function that sends the message of a type."""
     return lambda type: send(type, client, service_role, outbox)
 
 
@@ -187,7 +186,6 @@ class TestRacesWithRequestsThatVoidLinks:
 
     @pytest.fixture
     def message(self, client, alice, outbox):
-        """A link and a code of Alice."""
         client.post("/magiclink", json={"email": alice.email})
         return outbox.last()
 
@@ -316,29 +314,6 @@ class TestRacesWithRequestsThatVoidLinks:
             assert fragment(follow(client, "undo", message.token)) == EXPIRED
         assert database.value("SELECT email FROM users") == alice.email
         assert database.count("sessions", "ended_at IS NULL") == 0
-
-    @pytest.mark.parametrize("is_proved_first", [True, False])
-    def test_first_proof_voids_the_password_of_a_squatter(self, make_app, outbox, database, is_proved_first):
-        """Mallory signs in with the password of her sign-up while Dave's link removes it."""
-        app = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false")
-        client = app.test_client()
-        made = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
-        client.post("/magiclink", json={"email": DAVE})
-        token = outbox.last(kind="magiclink").token
-        acts = [
-            lambda: follow(app.test_client(), "magiclink", token),
-            lambda: sign_in(app.test_client(), DAVE),
-        ]
-        with database.locked("users", made) as lock:
-            futures = [lock.start(act) for act in (acts if is_proved_first else reversed(acts))]
-        answers = [future.result() for future in futures]
-        proved, tried = answers if is_proved_first else reversed(answers)
-        assert succeeded(proved)
-        if is_proved_first:
-            assert_error(tried, 401, "invalid_credentials")
-        else:
-            assert_error(session_of(client, tried).get("/user"), 401, "session_not_found")
-        assert database.count("sessions", "ended_at IS NULL") == 1
 
     @pytest.mark.parametrize("order", [0, 1])
     def test_new_password_leaves_no_session_of_an_authorization_code(

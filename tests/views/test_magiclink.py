@@ -33,8 +33,6 @@ ROUTES = [
 
 @pytest.fixture
 def ask(client, outbox):
-    """Ask for a link, and return the message."""
-
     def ask(email, route="/magiclink"):
         assert_ok(client.post(route, json={"email": email}), ON_ITS_WAY)
         return outbox.last()

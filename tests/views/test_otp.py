@@ -18,7 +18,6 @@ DAVE = "dave@example.com"
 
 
 def phone_user(phone, **changes):
-    """Return the expected user object after a sign-in by phone, without an email."""
     expected = {
         "email": None,
         "email_confirmed_at": None,
@@ -41,8 +40,6 @@ def phil(client, service_role):
 
 @pytest.fixture
 def ask(client, outbox):
-    """Ask for a code, and return the message."""
-
     def ask(phone=PHONE, **body):
         assert_ok(client.post("/otp", json={"phone": phone} | body), ON_ITS_WAY)
         return outbox.last(kind="sms")

@@ -72,12 +72,10 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """The text of all elements."""
         return " ".join(text for tag in ("h1", "p", "li", "button", "a") for text in self.texts.get(tag, []))
 
     @property
     def fields(self) -> dict[str, str | None]:
-        """The fields of the form, without its buttons."""
         return {field["name"]: field["value"] for field in self.all("input")}  # type: ignore[misc]
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
@@ -90,13 +88,11 @@ class Page(HTMLParser):
 
 
 def look(client: Any, where: str, **headers: str) -> Page:
-    """Open a page with the headers of a browser."""
     return Page(client.get(where, headers=BROWSER | headers))
 
 
 @pytest.fixture
 def link(client, outbox):
-    """The path of the link of a sign-up."""
     client.post("/signup", json=DAVE, headers={"User-Agent": FIREFOX})
     return path("signup", outbox.last().token)
 

@@ -27,8 +27,6 @@ def link(site, outbox, here) -> str:
 
 @pytest.fixture
 def use(page):
-    """Open a link and press its button."""
-
     def use(link, said="You are signed in."):
         page.open(link)
         page.click("Continue")
@@ -59,22 +57,6 @@ def test_decline_button_deletes_the_sign_up(page, link, database):
     page.click("This was not me")
     page.wait_for("You do not need to do anything else.")
     assert database.count("users") == 0
-
-
-def test_page_works_by_keyboard(page, link):
-    page.open(link)
-    page.press("Tab")
-    assert page.run("document.activeElement.innerText") == "Continue"
-    assert page.run("getComputedStyle(document.activeElement).outlineWidth") == "2px"
-    page.press("Enter")
-    page.wait_for("You are signed in.")
-
-
-def test_page_works_without_javascript(page, here, link, use, database):
-    page.without_script()
-    use(link, "Without JavaScript")
-    assert page.url.startswith(f"{here}/#access_token=")
-    assert database.value("SELECT email_confirmed_at FROM users") is not None
 
 
 def test_second_click_during_a_slow_response_is_harmless(page, link, database):

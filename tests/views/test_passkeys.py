@@ -33,25 +33,21 @@ A_RANDOM_ID = "0f6d8c62-9a4c-4d4e-8a4e-2f8f5d2c7b11"
 
 @pytest.fixture
 def laptop(alice):
-    """A session of Alice."""
     return alice.open_session()
 
 
 @pytest.fixture
 def authenticator(laptop):
-    """Alice's, with a passkey."""
     return register(laptop)[0]
 
 
 @pytest.fixture
 def passkey(client, authenticator):
-    """A session of Alice that began with her passkey."""
     return sign_in(client, authenticator)
 
 
 @pytest.fixture
 def known(passkey):
-    """Alice's passkey, as she sees it."""
     return passkey.get("/passkeys").json[0]
 
 
@@ -63,7 +59,6 @@ def grow_old(database):
 
 
 def begun(session, **options):
-    """Begin a registration, and return the body that completes it."""
     answer = session.post(OPTIONS, json={}).json
     credential = Authenticator().create(answer["options"], **options)
     return {"challenge_id": answer["challenge_id"], "credential": credential}

@@ -36,7 +36,6 @@ def by(request):
 
 
 def begin(service, outbox, by, challenge=WITH_CHALLENGE):
-    """Sign in with a code challenge, and return the authorization code."""
     if by == "provider":
         return query(service.sign_in("google", **challenge))["code"]
     service.client.post("/magiclink", json={"email": ALICE["email"]} | challenge)

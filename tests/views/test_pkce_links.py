@@ -32,7 +32,6 @@ def message(client, alice, outbox):
 
 @pytest.fixture
 def code(client, message):
-    """The authorization code of Alice's link."""
     return query(follow(client, "magiclink", message.token))["code"]
 
 

@@ -31,7 +31,6 @@ CHANGES: list[tuple[str, str, dict[str, str]]] = [
 
 @pytest.fixture
 def session(alice, database):
-    """A session of Alice, a day old."""
     session = alice.open_session()
     grow_old(database)
     return session
@@ -135,18 +134,21 @@ class TestNonce:
         session.get("/reauthenticate")
         assert change(session, nonce=outbox.last().code).status_code == 200
 
-    @cases(
-        "malformed",
-        ["", "x", "12345", "1234567", "\uff11\uff12\uff13\uff14\uff15\uff16", " 123456", "123 456"],
-    )
-    def test_malformed_nonce_is_refused(self, session, alice, malformed):
-        assert_not_valid(change(session, nonce=malformed))
+    def test_malformed_nonce_is_refused(self, session, alice):
+        for malformed in (
+            "",
+            "x",
+            "12345",
+            "1234567",
+            "\uff11\uff12\uff13\uff14\uff15\uff16",
+            " 123456",
+            "123 456",
+        ):
+            assert_not_valid(change(session, nonce=malformed))
+        for malformed in (123456, True, ["123456"], {}):
+            refused = change(session, nonce=malformed)
+            assert_error(refused, 400, "validation_failed", details="nonce: must be a string")
         assert alice.try_to_sign_in().status_code == 200
-
-    @cases("nonce", [123456, True, ["123456"], {}])
-    def test_nonce_that_is_not_a_string_is_refused(self, session, nonce):
-        refused = change(session, nonce=nonce)
-        assert_error(refused, 400, "validation_failed", details="nonce: must be a string")
 
     def test_nonce_of_another_user_is_refused(self, session, nonce, bob, database, outbox):
         bobs = bob.open_session()

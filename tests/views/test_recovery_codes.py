@@ -16,7 +16,6 @@ NONE = {"remaining": 0, "created_at": None}
 
 @pytest.fixture
 def app_and_session(alice):
-    """Alice's authenticator app, and a session that has used it."""
     return set_up(alice.open_session())
 
 
@@ -53,19 +52,22 @@ def test_ten_codes_are_shown_once_and_void_older_ones(session):
     assert use(session, new[0]).status_code == 200
 
 
-def test_codes_go_with_the_last_factor(app_and_session, session, codes):
-    assert session.delete(f"/factors/{app_and_session[0].id}").status_code == 200
-    assert_ok(session.get("/recovery_codes"), NONE)
-    assert_error(use(session, codes[0]), *WRONG)
-
-
-def test_code_raises_the_session_once(alice, codes):
+def test_code_raises_the_session_once_and_codes_go_with_the_last_factor(
+    alice, app_and_session, codes, database, client, service_role
+):
     low = alice.sign_in()
     high = session_of(low.client, use(low, codes[0].upper().replace("-", " ")))
     assert (high.claims["aal"], high.claims["amr"][-1]["method"]) == ("aal2", "recovery_code")
+    mails = database.all("SELECT kind FROM outbox WHERE channel = 'email' ORDER BY kind")
+    assert [row.kind for row in mails] == ["factor_added", "recovery_code_used", "recovery_codes_created"]
+    told = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json["data"]
+    assert any(item["text"].startswith("recovery code used, 9 left") for item in told)
     assert high.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
     assert_error(use(alice.sign_in("Another-Horse-1"), codes[0]), *WRONG)
     assert_ok(high.get("/recovery_codes"), {"remaining": 9, "created_at": A_TIMESTAMP})
+    assert high.delete(f"/factors/{app_and_session[0].id}").status_code == 200
+    assert_ok(high.get("/recovery_codes"), NONE)
+    assert_error(use(high, codes[1]), *WRONG)
 
 
 def test_one_of_fifty_concurrent_uses_succeeds(alice, codes, server):
@@ -86,11 +88,3 @@ def test_ten_wrong_codes_a_day_leave_the_authenticator_app_open(alice, app_and_s
         assert_error(use(alice.open_session(), f"00000-0000{number}"), *WRONG)
     assert_error(use(session, codes[0]), 429, "over_request_rate_limit")
     assert raised(alice.sign_in(), app_and_session[0]).claims["aal"] == "aal2"
-
-
-def test_use_is_recorded_and_mailed(alice, session, codes, database, client, service_role):
-    use(session, codes[0])
-    mails = database.all("SELECT kind FROM outbox WHERE channel = 'email' ORDER BY kind")
-    assert [row.kind for row in mails] == ["factor_added", "recovery_code_used", "recovery_codes_created"]
-    told = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json["data"]
-    assert any(item["text"].startswith("recovery code used, 9 left") for item in told)

@@ -38,7 +38,6 @@ def resend(client, outbox):
 
 @pytest.fixture
 def signed_up(client, outbox):
-    """The message of Dave's sign-up."""
     client.post("/signup", json={"email": DAVE, "password": PASSWORD})
     return outbox.last()
 

@@ -16,7 +16,6 @@ UNKNOWN = (400, "webauthn_challenge_not_found")
 
 @pytest.fixture
 def laptop(alice):
-    """A session of Alice."""
     return alice.open_session()
 
 

@@ -73,7 +73,6 @@ class TestList:
 class TestPages:
     @pytest.fixture
     def sessions(self, alice):
-        """Seven sessions, the newest first."""
         return [alice.open_session() for _ in range(7)][::-1]
 
     def test_pages_follow_each_other_and_link_to_the_next_one(self, sessions):

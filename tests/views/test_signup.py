@@ -57,13 +57,11 @@ class Channel:
         return type_in(client, self.type, self.address, code)
 
     def signed_up(self, **changes):
-        """Return the expected user object of an unconfirmed sign-up."""
         none = dict.fromkeys(["email", "email_confirmed_at", "confirmed_at"])
         own = {self.name: self.address, "identities": [identity(self.name, self.address)]}
         return user("") | none | {"confirmation_sent_at": A_TIMESTAMP, "app_metadata": {}} | own | changes
 
     def confirmed(self, **changes):
-        """Return the expected user object after confirmation and sign-in."""
         names = [f"{self.name}_confirmed_at", "confirmed_at", "last_sign_in_at"]
         own = {
             "app_metadata": {"provider": self.name, "providers": [self.name]},
@@ -212,41 +210,12 @@ class TestRepeatedSignUp:
             assert_error(BY_EMAIL.sign_in(client, password), 401, "invalid_credentials")
         assert database.value("SELECT user_metadata FROM users") == {}
 
-    def test_sign_in_code_to_a_phone_removes_the_password_of_the_sign_up(self, client, outbox):
-        client.post("/signup", json=BY_PHONE.body)
-        client.post("/resend", json={"type": "sms", "phone": PHONE})
-        client.post("/otp", json={"phone": PHONE})
-        assert [message.kind for message in outbox.sent(PHONE)] == ["signup", "signup", "sms"]
-        assert BY_PHONE.confirm(client, outbox.last(PHONE).code).status_code == 200
-        assert_error(BY_PHONE.sign_in(client), 401, "invalid_credentials")
-
     def test_declining_one_sign_up_keeps_the_other(self, client, links):
         mallorys, daves = links
         assert press(client, "signup", mallorys, action="decline").status_code == 200
         assert fragment(follow(client, "signup", mallorys)) == EXPIRED
         assert_signs_in(client, "signup", daves)
         assert BY_EMAIL.sign_in(client).status_code == 200
-
-    @pytest.mark.parametrize(
-        "state",
-        [
-            "{0}_confirmed_at = now()",
-            "last_sign_in_at = now()",
-            "made_by = 'administrator'",
-            "{1} = 'x', {1}_confirmed_at = now()",
-        ],
-        ids=["confirmed", "signed in once", "made by an administrator", "with another address"],
-    )
-    def test_other_user_is_not_replaced(self, channel, client, database, outbox, state):
-        client.post("/signup", json=channel.body)
-        other = "phone" if channel is BY_EMAIL else "email"
-        database.run("UPDATE users SET " + state.format(channel.name, other))
-        before = database.everything("users", "identities", "one_time_tokens")
-        answer = client.post("/signup", json=channel.body | {"password": NEW})
-        assert_ok(answer, channel.signed_up(), 201)
-        assert database.everything("users", "identities", "one_time_tokens") == before
-        attempts = [] if channel is BY_PHONE else [("signup_attempt", channel.address)]
-        assert outbox.kinds() == [("signup", channel.address), *attempts]
 
     def test_sign_up_is_not_replaced_when_users_may_sign_in_unconfirmed(self, make_app, database):
         client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()

@@ -31,8 +31,6 @@ def digest(password):
 
 @pytest.fixture
 def dave(client, service_role):
-    """Create Dave as an administrator does."""
-
     def make(**members):
         response = client.post("/admin/users", json=DAVE | members, headers=service_role)
         assert response.status_code == 200
@@ -78,8 +76,6 @@ class TestSignIn:
 
 
 class TestWrongCredentials:
-    """An unknown address, a wrong password and a user without a password look the same."""
-
     @pytest.fixture
     def attempts(self, dave, alice):
         dave(email="nopassword@example.com", password=None, email_confirm=True)

@@ -25,7 +25,6 @@ def put(session, **change):
 
 
 def older(database, seconds):
-    """Move the sign-in of each session into the past."""
     database.run(
         "UPDATE sessions SET created_at = created_at - make_interval(secs => %(seconds)s)", seconds=seconds
     )

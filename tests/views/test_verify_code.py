@@ -144,8 +144,6 @@ class TestDailyLimitOfTries:
 
     @pytest.fixture
     def ask(self, client, outbox, message):
-        """Ask for another code, and return its message."""
-
         def ask(kind="magiclink"):
             client.post("/recover" if kind == "recovery" else "/magiclink", json={"email": ERIN})
             return outbox.last(ERIN, kind)

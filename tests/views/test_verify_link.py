@@ -100,7 +100,6 @@ def unspent(client, database, type, message):
 
 
 def accepted_as(type):
-    """Return the types that spend a link or a code of this type."""
     return {type, *(["email"] if type in ("signup", "magiclink", "recovery") else [])} | (
         {"magiclink"} if type == "email" else set()
     )
@@ -350,8 +349,6 @@ class TestForm:
 
 
 class TestMisplacedTokens:
-    """A token of one kind is refused where another kind is expected."""
-
     @pytest.mark.usefixtures("unspent")
     def test_token_of_a_link_is_refused_as_any_other_token(self, client, message):
         token = message.token

@@ -18,7 +18,6 @@ NO_EVENTS = "events: must be a list of at least one of " + ", ".join(ALL)
 
 
 def webhook(**changes):
-    """Return the expected representation of a webhook."""
     expected = {
         "id": A_UUID,
         "url": URL,
