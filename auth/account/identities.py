@@ -11,7 +11,7 @@ from auth.sign_in.reauthentication import add, lock_caller, needed
 from auth.sign_in.reauthentication import remove as removing
 from auth.tokens import one_time
 from auth.web import Level, audit, g, guard
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from sql import Transaction
 
 
@@ -93,14 +93,12 @@ def unlink(identity_id: str, *, given: str | None = None) -> str:
     """Unlink an identity of the caller, and return the time in ISO 8601. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
         user = lock_caller(tx, removing("identity", identity_id), given=given)
-        rows = tx.all("list_ways_to_sign_in", user_id=user.id, ids=[identity_id])
-        if not rows:
-            raise ApiError("identity_not_found")
-        (provider,) = (row.provider for row in rows)
+        row = tx.one("list_ways_to_sign_in", user_id=user.id, ids=[identity_id])
+        provider = found(row, "identity_not_found").provider
         if provider in removal.ADDRESSES:
             raise ApiError("single_identity_not_deletable")
         tell_of_identity(tx, user, "identity_unlinked", provider, g.caller.session_id)
-        removal.delete(tx, user.id, [provider])
+        tx.run("remove_ways_to_sign_in", user_id=user.id, ids=[], providers=[provider])
         removal.check_remaining(tx, user.id)
         audit.record(tx, user.id, user.email, ["identity_unlinked"], ["user.updated"], provider=provider)
     return user.moment

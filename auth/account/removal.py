@@ -60,7 +60,7 @@ def take_away(
         else:
             tell_of_identity(tx, told, "identity_unlinked", provider, session_id)
     factors.remove_recent(tx, told, factor_ids, is_told=is_told)
-    delete(tx, caller.id, providers)
+    tx.run("remove_ways_to_sign_in", user_id=caller.id, ids=[], providers=providers)
     check_remaining(tx, caller.id)
     # An attacker who added the removed credential may have signed in with it.
     reason = "way_to_sign_in_removed"
@@ -126,11 +126,6 @@ def _may_remove(id: str) -> bool:
     except ApiError:
         return False
     return True
-
-
-def delete(tx: Transaction, user_id: str, providers: list[str]) -> None:
-    """Delete addresses and identities by their providers."""
-    tx.run("remove_ways_to_sign_in", user_id=user_id, ids=[], providers=providers)
 
 
 def check_remaining(tx: Transaction, user_id: str) -> None:
