@@ -75,36 +75,35 @@ class TestSignIn:
         assert_invalid_credentials(bob.try_to_sign_in(NEW))
 
 
-class TestWrongCredentials:
-    @pytest.fixture
-    def attempts(self, dave, alice):
-        dave(email="nopassword@example.com", password=None, email_confirm=True)
-        return {
-            "wrong password": {"email": alice.email, "password": WRONG},
-            "unknown address": {"email": "nobody@example.com", "password": WRONG},
-            "no password": {"email": "nopassword@example.com", "password": WRONG},
-            "unknown phone": {"phone": PHONE, "password": WRONG},
-            "empty password": {"email": alice.email, "password": ""},
-        }
+@pytest.mark.parametrize("path", [PATH, "/login-admin"])
+def test_wrong_credentials_get_the_same_response_for_the_same_work(
+    client, dave, alice, carol, database, parts, hashes, path
+):
+    dave(email="nopassword@example.com", password=None, email_confirm=True)
+    attempts = {
+        "wrong password": {"email": alice.email, "password": WRONG},
+        "wrong password of an administrator": {"email": carol.email, "password": WRONG},
+        "unknown address": {"email": "nobody@example.com", "password": WRONG},
+        "no password": {"email": "nopassword@example.com", "password": WRONG},
+        "unknown phone": {"phone": PHONE, "password": WRONG},
+        "empty password": {"email": alice.email, "password": ""},
+    }
+    rows, work, answers = database.everything(), {}, []
+    for name, body in attempts.items():
+        statements, before = parts.db.statements_run, hashes.count
+        answers.append(client.post(path, json=body))
+        work[name] = (parts.db.statements_run - statements, hashes.count - before)
+        assert_invalid_credentials(answers[-1])
+    assert work == dict.fromkeys(attempts, (2, 1))
+    assert len({(answer.data, *sorted(answer.headers.keys())) for answer in answers}) == 1
+    assert database.everything() == rows
 
-    def test_wrong_credentials_get_the_same_response_for_the_same_work(
-        self, client, attempts, database, parts, hashes
-    ):
-        rows, work, answers = database.everything(), {}, []
-        for name, body in attempts.items():
-            statements, before = parts.db.statements_run, hashes.count
-            answers.append(client.post(PATH, json=body))
-            work[name] = (parts.db.statements_run - statements, hashes.count - before)
-            assert_invalid_credentials(answers[-1])
-        assert work == dict.fromkeys(attempts, (2, 1))
-        assert len({(answer.data, *sorted(answer.headers.keys())) for answer in answers}) == 1
-        assert database.everything() == rows
 
-    def test_wrong_password_reveals_neither_an_unconfirmed_nor_a_banned_user(self, client, alice, database):
-        client.post("/signup", json=DAVE)
-        assert_invalid_credentials(sign_in(client, DAVE["email"], WRONG))
-        database.run("UPDATE users SET banned_until = 'infinity'")
-        assert_invalid_credentials(alice.try_to_sign_in(WRONG))
+def test_wrong_password_reveals_neither_an_unconfirmed_nor_a_banned_user(client, alice, database):
+    client.post("/signup", json=DAVE)
+    assert_invalid_credentials(sign_in(client, DAVE["email"], WRONG))
+    database.run("UPDATE users SET banned_until = 'infinity'")
+    assert_invalid_credentials(alice.try_to_sign_in(WRONG))
 
 
 class TestPassword:
