@@ -16,14 +16,11 @@ def dave(client, service_role):
     return register(client, service_role, "dave@example.com", "admin")
 
 
-def test_last_administrator_cannot_delete_the_own_account(carol, database):
+def test_last_administrator_cannot_delete_the_own_account_also_on_the_page(app, carol, database):
     session = carol.open_session()
     assert_error(session.delete("/user"), 409, "last_administrator")
     assert session.get("/user").status_code == 200
     assert database.value("SELECT reason FROM audit_log ORDER BY at DESC LIMIT 1") == "last_administrator"
-
-
-def test_last_administrator_cannot_delete_the_account_on_the_page(app, carol, database):
     visitor = Visitor(app).signed_in_as(carol)
     visitor.visit("/account/delete")
     page = visitor.submit(confirmed="yes")

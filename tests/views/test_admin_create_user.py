@@ -49,32 +49,6 @@ class TestCreatedUser:
         client.post("/signup", json=DAVE | {"password": PASSWORD})
         assert_ok(client.get(f"/admin/users/{made.json['id']}", headers=service_role), made.json)
 
-    def test_user_has_all_given_members(self, create, client, service_role):
-        body = {
-            "email": "Dave@Example.com",
-            "password": PASSWORD,
-            "phone": "+49 170 1234567",
-            "email_confirm": True,
-            "phone_confirm": True,
-            "role": "editor",
-            "user_metadata": {"name": "Dave"},
-            # The provider is computed.
-            "app_metadata": {"plan": "gold", "provider": "google", "providers": ["google"]},
-        }
-        expected = user(
-            "dave@example.com",
-            role="editor",
-            phone=PHONE,
-            phone_confirmed_at=A_TIMESTAMP,
-            user_metadata={"name": "Dave"},
-            app_metadata={"plan": "gold", "provider": "email", "providers": ["email", "phone"]},
-            identities=[identity("email", "dave@example.com"), identity("phone", PHONE)],
-        )
-        response = create(body)
-        assert_ok(response, expected)
-        assert_ok(client.get(f"/admin/users/{response.json['id']}", headers=service_role), response.json)
-        assert sign_in(client, "dave@example.com").status_code == 200
-
     @pytest.mark.parametrize("confirm", [{}, {"email_confirm": False}])
     def test_user_is_unconfirmed_by_default(self, create, client, confirm):
         assert_ok(create(DAVE | {"password": PASSWORD} | confirm), UNCONFIRMED)

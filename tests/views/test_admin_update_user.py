@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
 from tests.support.cases import cases
 from tests.support.links import OTHER_PHONE, PHONE, hand_in, type_in
 from tests.support.server import at_once
@@ -43,36 +43,6 @@ class TestUser:
         response = client.put(f"/admin/users/{alice.id}", headers=service_role)
         assert_ok(response, before | UPDATED)
         assert response.json["updated_at"] > before["updated_at"]
-
-    def test_many_fields_change_at_once_and_no_other_user(self, update, get, alice, bob):
-        session = bob.open_session()
-        before = session.get("/user").json
-        body = {
-            "email": "Alicia@Example.com",
-            "email_confirm": True,
-            "phone": "+49 170 1234567",
-            "phone_confirm": True,
-            "password": NEW,
-            "role": "editor",
-            "user_metadata": {"name": "Alicia"},
-            "app_metadata": {"plan": "gold"},
-            "ban_duration": "24h",
-        }
-        expected = user(
-            "alicia@example.com",
-            id=alice.id,
-            role="editor",
-            phone=PHONE,
-            phone_confirmed_at=A_TIMESTAMP,
-            user_metadata={"name": "Alicia"},
-            app_metadata={"plan": "gold", "provider": "email", "providers": ["email", "phone"]},
-            identities=[identity("email", "alicia@example.com"), identity("phone", PHONE)],
-            banned_until=A_TIMESTAMP,
-        )
-        response = update(alice, body)
-        assert_ok(response, expected)
-        assert get(alice) == response.json
-        assert_ok(session.get("/user"), before)
 
 
 class TestAddresses:
@@ -282,13 +252,6 @@ class TestMetadata:
         before = get(alice)[name]
         at_once(16, add)
         assert get(alice)[name] == before | {f"key{number}": number for number in range(16)}
-
-
-def test_provider_in_app_metadata_is_computed(update, alice):
-    sent = {"provider": "google", "providers": ["google"], "plan": "gold"}
-    expected = {"plan": "gold", "provider": "email", "providers": ["email"]}
-    assert update(alice, {"app_metadata": sent}).json["app_metadata"] == expected
-    assert update(alice, {"app_metadata": {"provider": None}}).json["app_metadata"] == expected
 
 
 class TestRoles:

@@ -6,10 +6,11 @@ import uuid
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, user
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.cases import cases
 from tests.support.links import PHONE
 from tests.support.server import at_once
+from tests.support.users import sign_in
 
 INVALID = (400, "validation_failed")
 GONE = (404, "user_not_found", "User not found")
@@ -118,6 +119,40 @@ def test_weak_password_is_400(refused, password, reasons):
     refused({"password": password, "role": "editor"}, 400, "weak_password", **members)
 
 
+def test_user_has_all_given_members(send, client, service_role, bob):
+    session = bob.open_session()
+    before = session.get("/user").json
+    body = {
+        "email": "Alicia@Example.com",
+        "email_confirm": True,
+        "phone": "+49 170 1234567",
+        "phone_confirm": True,
+        "password": "Another-Horse-1",
+        "role": "editor",
+        "user_metadata": {"name": "Alicia"},
+        # The provider is computed.
+        "app_metadata": {"plan": "gold", "provider": "google", "providers": ["google"]},
+    }
+    expected = user(
+        "alicia@example.com",
+        role="editor",
+        phone=PHONE,
+        phone_confirmed_at=A_TIMESTAMP,
+        user_metadata={"name": "Alicia"},
+        app_metadata={"plan": "gold", "provider": "email", "providers": ["email", "phone"]},
+        identities=[identity("email", "alicia@example.com"), identity("phone", PHONE)],
+    )
+    response = send(body)
+    assert_ok(response, expected)
+    path = f"/admin/users/{response.json['id']}"
+    assert_ok(client.get(path, headers=service_role), response.json)
+    assert sign_in(client, "alicia@example.com", "Another-Horse-1").status_code == 200
+    unset = client.put(path, json={"app_metadata": {"provider": None}}, headers=service_role).json
+    assert unset["app_metadata"] == expected["app_metadata"]
+    # Another user is unchanged.
+    assert_ok(session.get("/user"), before)
+
+
 def test_taken_email_or_phone_is_409(refused, client, service_role, bob):
     client.put(f"/admin/users/{bob.id}", json={"phone": PHONE}, headers=service_role)
     msg = "A user with this {} has already been registered"
@@ -126,17 +161,13 @@ def test_taken_email_or_phone_is_409(refused, client, service_role, bob):
     refused({"phone": "+49 170 1234567"}, 409, "phone_exists", msg.format("phone number"))
 
 
-@pytest.mark.parametrize("field", ["user_metadata", "app_metadata"])
-def test_metadata_may_have_8_kib(send, field):
-    value = "y" * (8192 - len(json.dumps({"x": ""})))
-    response = send({field: {"x": value}})
-    assert (response.status_code, response.json[field]["x"]) == (200, value)
-
-
 @pytest.mark.parametrize("role", ["authenticated", "admin", "a", "a_1", "x" * 32])
-def test_service_role_key_may_set_a_role(send, role):
-    response = send({"role": role})
+def test_metadata_may_have_8_kib_and_the_service_role_key_may_set_a_role(send, role):
+    metadata = {"x": "y" * (8192 - len(json.dumps({"x": ""})))}
+    response = send({"role": role, "user_metadata": metadata, "app_metadata": metadata})
     assert (response.status_code, response.json["role"]) == (200, role)
+    assert response.json["user_metadata"] == metadata
+    assert response.json["app_metadata"]["x"] == metadata["x"]
 
 
 @cases("id", [str(uuid.UUID(int=0)), "me", "%00", "%25", "0" * 32, "' OR true --", f"{{{uuid.UUID(int=0)}}}"])
@@ -156,13 +187,6 @@ def test_unknown_or_malformed_id_is_404(client, service_role, alice, method, pat
     response = client.open(f"/admin/users/{id}{path}", method=method, json=body, headers=service_role)
     assert_error(response, *GONE)
     assert session.get("/user").status_code == 200
-
-
-@cases(("method", "path", "body"), [("GET", "", None), ("PUT", "", {}), ("POST", "/logout", None)])
-def test_id_is_case_insensitive(client, service_role, alice, method, path, body):
-    path = f"/admin/users/{alice.id.upper()}{path}"
-    response = client.open(path, method=method, json=body, headers=service_role)
-    assert (response.status_code, response.json.get("id", alice.id)) == (200, alice.id)
 
 
 @pytest.fixture
@@ -276,6 +300,12 @@ class TestLogout:
         answers = at_once(50, lambda _: server.post(f"/admin/users/{alice.id}/logout", headers=service_role))
         assert {answer.status_code for answer in answers} == {200}
         assert database.count("sessions", "ended_at IS NULL") == 0
+
+
+def test_id_is_case_insensitive(ask, alice):
+    for method, path in (("GET", ""), ("PUT", ""), ("POST", "/logout")):
+        response = ask(method, alice.id.upper(), path, json={})
+        assert (response.status_code, response.json.get("id", alice.id)) == (200, alice.id)
 
 
 def test_other_methods_change_nothing(ask, alice):

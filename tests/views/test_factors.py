@@ -62,25 +62,16 @@ class TestEnrolling:
         assert session.claims["aal"] == "aal2"
         assert [method["method"] for method in session.claims["amr"]] == ["password", "totp"]
 
-    def test_old_session_needs_a_proof(self, alice, database):
+    def test_old_session_needs_a_proof_and_a_second_factor_the_first_and_another_name(self, alice, database):
         session = alice.open_session()
         database.run("UPDATE sessions SET created_at = now() - interval '16 minutes'")
         assert_error(session.post("/factors", json=TOTP), *UNPROVED, details=A_SENTENCE)
         assert session.post("/factors", json=TOTP | {"current_password": PASSWORD}).status_code == 200
-
-    def test_second_factor_needs_the_first_and_another_name(self, alice):
         session = set_up(alice.open_session(), "Phone")[1]
         assert_error(alice.sign_in().post("/factors", json=TOTP), *LOW)
         enrol(session, "Tablet")
         taken = session.post("/factors", json=TOTP | {"friendly_name": "Phone"})
         assert_error(taken, 422, "mfa_factor_name_conflict")
-
-    def test_factor_that_a_thief_began_to_enrol_cannot_be_verified_after_the_first(self, alice):
-        thief = alice.open_session()
-        planted = enrol(thief)
-        set_up(alice.sign_in())
-        assert_error(thief.get("/user"), 401, "session_not_found")
-        assert_error(alice.sign_in().post(f"/factors/{planted.id}/challenge"), *GONE)
 
     def test_second_factor_that_was_begun_at_aal2_is_not_verified_at_aal1(self, alice):
         low = alice.open_session()
@@ -147,15 +138,12 @@ class TestCodes:
 
 
 class TestChallenges:
-    def test_challenge_takes_five_tries(self, alice):
+    def test_challenge_is_good_for_one_success_five_tries_and_five_minutes(self, alice, database):
         app = enrol(session := alice.open_session())
         challenge_id = challenge(session, app)
         for _ in range(5):
             assert_error(verify(session, app, app.wrong_code(), challenge_id), *WRONG)
         assert_error(verify(session, app, None, challenge_id), *EXPIRED)
-
-    def test_challenge_is_good_once_and_for_five_minutes(self, alice, database):
-        app = enrol(session := alice.open_session())
         # The body of the official clients is ignored.
         before = int(time.time())
         response = session.post(f"/factors/{app.id}/challenge", json={"factorId": app.id, "channel": None})
@@ -184,11 +172,14 @@ class TestChallenges:
 
 class TestSessions:
     def test_first_verification_ends_the_other_sessions_and_later_ones_none(self, alice, database):
-        old, session = alice.open_session(), alice.open_session()
+        thief, session = alice.open_session(), alice.open_session()
+        planted = enrol(thief)
         app, session = set_up(session)
-        assert_error(old.get("/user"), 401, "session_not_found")
+        assert_error(thief.get("/user"), 401, "session_not_found")
         assert database.value("SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL") == "factor_added"
         low = alice.sign_in()
+        # The factor that a thief began to enrol cannot be verified.
+        assert_error(low.post(f"/factors/{planted.id}/challenge"), *GONE)
         raised(session, enrol(session))
         raised(alice.sign_in(), app)
         assert low.get("/user").status_code == 200
