@@ -143,8 +143,10 @@ def _record(tx: Transaction, caller: Any, columns: dict[str, Any], removed: list
     acts = [
         "user_changed" if columns["user_metadata"] is not None else None,
         "password_changed" if columns["password_hash"] else None,
-        *(f"{kind}_change_requested" for kind in removal.ADDRESSES if columns[f"new_{kind}"]),
-        *(f"{kind}_removed" for kind in old),
+        "email_change_requested" if columns["new_email"] else None,
+        "phone_change_requested" if columns["new_phone"] else None,
+        "email_removed" if "email" in old else None,
+        "phone_removed" if "phone" in old else None,
     ]
     details = {name: columns[name] for name in ("new_email", "new_phone")}
     details |= {f"old_{kind}": address for kind, address in old.items()}

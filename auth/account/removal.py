@@ -12,6 +12,8 @@ from auth.web.errors import ApiError
 from sql import Transaction
 
 ADDRESSES = ("email", "phone")
+# The statements that set one.
+CHANGE = {"email": "change_email", "phone": "change_phone"}
 _FACTORS = ("totp", "webauthn", "passkey")
 # Days for which an addition is recent.
 _RECENT = 7

@@ -154,7 +154,7 @@ def _confirmation(body: dict[str, Any], kind: str) -> Any:
 
 def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any], old: str | None) -> None:
     if body.get(kind, old) not in (old, None):
-        tx.run(f"change_{kind}", user_id=user_id, is_proved=False, **{kind: body[kind]})
+        tx.run(removal.CHANGE[kind], user_id=user_id, is_proved=False, **{kind: body[kind]})
         tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
     if f"{kind}_confirmed_at" in body or body.get(f"{kind}_confirm"):
         tx.run(_CONFIRM[kind], id=user_id, confirmed_at=_confirmation(body, kind))

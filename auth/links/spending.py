@@ -140,7 +140,7 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
         tx.run("delete_unused_sign_up", address=spent.target, owner_id=user.id)
     act, old_address = f"{kind}_changed", getattr(user, kind)
     tell(tx, user, act, spent.session_id, restored=kind, **{f"new_{kind}": spent.target})
-    tx.run(f"change_{kind}", user_id=user.id, is_proved=True, **{kind: spent.target})
+    tx.run(removal.CHANGE[kind], user_id=user.id, is_proved=True, **{kind: spent.target})
     tx.run("write_address_identity", user_id=user.id, provider=kind, address=spent.target)
     tx.run("forget_mail_proofs", user_id=user.id)
     if is_first:

@@ -15,8 +15,8 @@ from auth.pages.page import address, ago, device, has_text, page, provider, text
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, form, told
 from auth.pages.profile import own_user
-from auth.sign_in import browser_sessions, oauth
 from auth.pages.sign_in import destination
+from auth.sign_in import browser_sessions, oauth
 from auth.sign_in.browser_sessions import signed_in
 from auth.web import Level, form_schemas, g, guard
 from auth.web.application import JsonResponse
