@@ -32,7 +32,7 @@ test:
 test-browser:
 	@$(PYTHON) make_venv.py test
 	@if command -v npm >/dev/null; then cd tests/clients && npm ci; fi
-	@exec .venv/bin/pytest -m browser $(ARGS)
+	@exec .venv/bin/pytest -n auto -m browser $(ARGS)
 
 test-clients:
 	@$(PYTHON) make_venv.py test
@@ -42,7 +42,7 @@ test-clients:
 
 test-faults:
 	@$(PYTHON) make_venv.py test
-	@exec .venv/bin/pytest tests/faults $(ARGS)
+	@exec .venv/bin/pytest -n auto tests/faults $(ARGS)
 
 lint:
 	@$(PYTHON) make_venv.py test lint

@@ -1,7 +1,7 @@
 """How the tests of faults are run, and the table that they print at the end."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,15 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
         ]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_sessionfinish(session: Any) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["faults"] = list(map(astuple, LINES))
+
+
+def pytest_testnodedown(node: Any) -> None:
+    LINES.extend(Line(*each) for each in getattr(node, "workeroutput", {}).get("faults", ()))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
