@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.passwords.test_legacy_hashes import VECTORS
 from tests.support.answers import assert_error
 from tests.support.server import at_once
 from tests.support.users import PASSWORD, sign_in
@@ -51,12 +50,3 @@ def test_attempts_are_checked_and_another_user_signs_in(server, parts, database,
     for attempt in attempts:
         assert_error(attempt, 401, "invalid_credentials")
     assert other.status_code == 200
-
-
-@pytest.mark.parametrize(("stored", "password"), VECTORS.values(), ids=list(VECTORS))
-def test_right_password_signs_in_each_time_and_the_hash_is_renewed(server, database, alice, stored, password):
-    give(database, alice, stored)
-    answers = at_once(8, lambda _: sign_in(server, alice.email, password))
-    assert {answer.status_code for answer in answers} == {200}
-    assert database.value("SELECT password_hash FROM users").startswith("latchkey1$2b$04$")
-    assert_error(sign_in(server, alice.email, f"{password}x"), 401, "invalid_credentials")

@@ -3,13 +3,15 @@
 Built-in providers at their own host return to /callback, all others to their own redirect URI.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from auth.providers.client import Provider
 from auth.settings.presets import PRESETS
+from auth.settings.providers import ProviderSettings
 from tests.support.cases import cases
 from tests.support.fake_provider import FakeProvider, GitHub
 from tests.support.oauth import FAILED, SITE, STALE, Fakes, Service, assert_failed, begin_linking, single
@@ -18,8 +20,7 @@ from tests.support.user_agent import Page
 pytest_plugins = ["tests.support.oauth_fixtures"]
 CALLBACK = f"{SITE}/callback"
 GOOGLE = "https://accounts.google.com"
-ENDPOINTS = ("AUTHORIZE", "TOKEN", "USERINFO")
-AT_GITHUB = {f"{key}_URL": "https://github.com/x" for key in ENDPOINTS}
+ENDPOINTS = ("authorize", "token", "userinfo")
 TENANT = "https://login.microsoftonline.com/11111111-1111-1111-1111-111111111111"
 
 
@@ -106,52 +107,45 @@ class TestHostileProvider:
         assert (told(acme, code), database.count("identities", "provider <> 'email'")) == (False, 0)
 
 
+def redirect_uri(name: str, settings: dict[str, str]) -> str:
+    values: dict[str, Any] = {each.name: "" for each in fields(ProviderSettings)}
+    values |= {"client_ids": ("x",), "link_by_email": None}
+    return Provider(name, ProviderSettings(**values | settings), SITE).redirect_uri
+
+
 class TestRedirectUri:
-    @pytest.fixture
-    def redirect_uri(self, make_service, fakes):
-        """Return the redirect_uri sent to a provider that needs no discovery."""
-
-        def redirect_uri(name: str, **settings: str | None) -> str:
-            prefix = f"AUTH_PROVIDER_{name.upper()}_"
-            known = [key for key in fakes.settings() if key.startswith(prefix) and "LINK_BY_EMAIL" not in key]
-            values = {"CLIENT_ID": "x", "CLIENT_SECRET": "y"} | settings
-            changes = {f"{prefix}{key}": value for key, value in values.items()}
-            service = make_service(**dict.fromkeys(known) | changes)
-            return service.leave(service.browser(), name)["redirect_uri"]
-
-        return redirect_uri
-
-    @pytest.mark.parametrize(
+    @cases(
         ("name", "settings"),
         [
             *(("github", {}), ("discord", {})),
-            ("google", {"AUTHORIZE_URL": f"{GOOGLE}/x", "ISSUER": GOOGLE}),
+            ("google", {"authorize_url": f"{GOOGLE}/x", "issuer": GOOGLE}),
             (
                 "facebook",
-                {"AUTHORIZE_URL": "https://www.facebook.com/x", "TOKEN_URL": "https://graph.facebook.com/y"},
+                {"authorize_url": "https://www.facebook.com/x", "token_url": "https://graph.facebook.com/"},
             ),
-            ("azure", {"ISSUER": f"{TENANT}/v2.0", "AUTHORIZE_URL": f"{TENANT}/oauth2/v2.0/authorize"}),
+            ("azure", {"issuer": f"{TENANT}/v2.0", "authorize_url": f"{TENANT}/oauth2/v2.0/authorize"}),
         ],
-        ids=str,
     )
-    def test_preset_of_any_version_returns_to_the_common_callback(self, redirect_uri, name, settings):
-        assert redirect_uri(name, **settings) == CALLBACK
+    def test_preset_of_any_version_returns_to_the_common_callback(self, name, settings):
+        assert redirect_uri(name, settings) == CALLBACK
 
-    @pytest.mark.parametrize(
+    @cases(
         ("name", "settings"),
         [
-            *(("github", {f"{key}_URL": "https://github.example.com/x"}) for key in (*ENDPOINTS, "EMAILS")),
+            *(("github", {f"{key}_url": "https://github.example.com/x"}) for key in (*ENDPOINTS, "emails")),
             *(
-                ("github", {"TOKEN_URL": f"https://{host}/x"})
-                for host in ("github.com.evil.example", "gitlab.com")
+                ("github", {"token_url": f"https://github.com{rest}/x"})
+                for rest in (".evil.example", ":8443", ".")
             ),
-            *(("github", {"TOKEN_URL": f"https://{host}/x"}) for host in ("github.com:8443", "github.com.")),
-            *((name, {"ISSUER": None} | AT_GITHUB) for name in ("acme", "git_hub_2")),
+            ("github", {"token_url": "https://gitlab.com/x"}),
+            *(
+                (name, {f"{key}_url": "https://github.com/x" for key in ENDPOINTS})
+                for name in ("acme", "git_hub_2")
+            ),
         ],
-        ids=str,
     )
-    def test_provider_or_preset_at_another_host_has_its_own_redirect_uri(self, redirect_uri, name, settings):
-        assert redirect_uri(name, **settings) == f"{SITE}/providers/{name}/callback"
+    def test_provider_or_preset_at_another_host_has_its_own_redirect_uri(self, name, settings):
+        assert redirect_uri(name, settings) == f"{SITE}/providers/{name}/callback"
 
     def test_redirect_uris_have_the_base_url_and_none_is_below_another(self, at_home, make_service, fakes):
         base = "https://example.com/auth/v1"
