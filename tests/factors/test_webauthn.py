@@ -24,9 +24,11 @@ def relying_party():
     return RelyingParty(settings)
 
 
-def register(relying_party, authenticator, *, is_passkey=True, with_key=None, **changes):
+def register(relying_party, authenticator, *, is_passkey=True, with_key=None, with_id=None, **changes):
     challenge, options = relying_party.creation_options(USER_ID, "alice", [], is_passkey=is_passkey)
     response = authenticator.create(options, **changes)
+    if with_id:
+        response |= {"id": encode(with_id), "rawId": encode(with_id)}
     if with_key is not None:
         attestation = cbor2.loads(decode(response["response"]["attestationObject"]))
         attestation["authData"] = attestation["authData"][: 37 + 18 + 32] + cbor2.dumps(with_key)
@@ -92,6 +94,7 @@ FOREIGN = [
     "changes",
     [
         *(*FOREIGN, {"type": "webauthn.get"}, {"algorithm": ES384}),
+        *({"with_id": b"another"}, {"credential_id": bytes(1024)}),
         # Keys that are too short, too long, not on the curve, symmetric, of another type, or none.
         *({"with_key": {1: 3, 3: RS256, -1: b"\xff" * length, -2: b"\1\0\1"}} for length in (128, 2048)),
         {"with_key": {1: 2, 3: ES256, -1: 1, -2: bytes(32), -3: b"\1" * 32}},
