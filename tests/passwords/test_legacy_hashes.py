@@ -239,8 +239,12 @@ class TestNotations:
         assert not legacy.read(stored).matches(b"Password")
 
     def test_unusable_notation_is_refused(self):
+        secret = {"value": "YWJj", "salt": "YWJj"}
         data = {"hashIterations": 1, "algorithm": "custom"}
         with pytest.raises(UnusableHash, match="custom"):
-            legacy.from_keycloak({"secretData": {"value": "", "salt": ""}, "credentialData": data})
+            legacy.from_keycloak({"secretData": secret, "credentialData": data})
+        data = {"hashIterations": 1, "algorithm": "pbkdf2"}
+        with pytest.raises(ValueError, match="base64"):
+            legacy.from_keycloak({"secretData": secret | {"salt": "YW!Jj"}, "credentialData": data})
         with pytest.raises(UnusableHash, match="power of 2"):
             legacy.stored_form("scrypt$10000$salt$8$1$YWJj")

@@ -10,8 +10,10 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from joserfc.jwk import import_key
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
+from auth.tokens.signing_keys import ALGORITHMS, new_jwk
 from tests.conftest import BASE_URL
 from tests.support.answers import A_UUID, assert_error
 from tests.support.cases import cases
@@ -363,6 +365,12 @@ class TestKeys:
         jwk = private_jwk("ES256")
         members = json.dumps({name: jwk[name] for name in ("crv", "kty", "x", "y")}, separators=(",", ":"))
         assert use(jwk)[1] == (encode(hashlib.sha256(members.encode()).digest()), "ES256")
+
+    @pytest.mark.parametrize("algorithm", ALGORITHMS)
+    def test_new_key_has_its_thumbprint_as_kid_unless_it_is_a_secret(self, use, algorithm):
+        jwk = new_jwk(algorithm)
+        assert (jwk["kid"] == import_key(jwk).thumbprint()) is (algorithm != "HS256")
+        assert use(jwk)[1] == (jwk["kid"], algorithm)
 
     def test_key_signs_only_with_its_own_algorithm(self, use):
         first, second = private_jwk("ES256", kid="first"), private_jwk("EdDSA", kid="second")
