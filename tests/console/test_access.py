@@ -131,9 +131,7 @@ def test_passkey_that_the_console_asks_for_leads_back(app, carol, alice, outbox)
     assert visitor.page.url == f"{SITE}/second-step?next={quote(f'console/users/{alice.id}/delete', safe='')}"
 
 
-def test_browser_of_an_administrator_alone_opens_the_console(
-    client, operator, app, alice, carol, service_role
-):
+def test_only_the_browser_of_an_administrator_opens_it(client, operator, app, alice, carol, service_role):
     for headers in (carol.open_session().authorization, service_role):
         response = client.get("/console", headers=headers)
         assert (response.status_code, response.location) == (303, "sign-in?next=console")

@@ -132,9 +132,7 @@ class TestManyEntries:
         ],
     )
     @cases("is_first", [True, False])
-    def test_page_is_read_from_the_index_of_the_first_filter(
-        self, many, database_url, found, indexes, is_first
-    ):
+    def test_page_is_read_from_the_index_of_its_filter(self, many, database_url, found, indexes, is_first):
         middle = datetime.now(UTC) - timedelta(seconds=50_000)
         page = {} if is_first else {"before_at": middle, "before_id": ALICE}
         plan = plan_of(database_url, "search_audit", reach=2000, most=26, **found, **page)

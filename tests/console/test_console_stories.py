@@ -72,26 +72,17 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
             assert page.run("document.documentElement.scrollWidth <= innerWidth"), (path, width)
 
 
-def test_mail_that_did_not_arrive_is_found_explained_and_sent_again(console, site, alice, database, outbox):
-    site.post("/recover", json={"email": alice.email})
-    database.run(
-        "UPDATE outbox SET outcome = 'failed', finished_at = now(), secret = NULL, attempts = 3, last_error = '550 5.1.1 no such mailbox'"
-    )
+def test_slash_leads_to_the_search_of_users(console, alice):
     console.press("/")
     console.wait(lambda: console.run("document.activeElement.id") == "search")
     console.run("document.activeElement.value = 'alice@ex'")
     console.press("Enter")
     console.wait_for("whose email begins with")
     console.click(alice.email)
-    console.wait_for("failed after 3 tries: 550 5.1.1 no such mailbox")
-    console.click("Fix this, then send it again.")
-    console.wait_for("Sends 1 message")
-    console.click("Send again")
-    console.wait_for("The message will be sent within seconds.")
-    assert outbox.last(alice.email, kind="recovery").token
+    console.wait_for("Can sign in with the password")
 
 
-def test_passkey_changes_an_address_removes_a_factor_and_deletes_a_user(
+def test_passkey_changes_and_deletes_a_user_and_removes_a_factor(
     page, here, site, passkey, alice, bob, database
 ):
     set_up(alice.sign_in(client=site), "Old phone")

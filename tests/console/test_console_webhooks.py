@@ -114,9 +114,7 @@ class TestRedelivering:
 
 
 class TestActs:
-    def test_secret_of_a_new_webhook_is_shown_once_and_signs(
-        self, act, armed, hooks, target, carol, database
-    ):
+    def test_secret_of_a_webhook_is_shown_once_and_signs(self, act, armed, hooks, target, carol, database):
         page = act("new", url=f"{target.url}/hooks", description=" Billing ", user_updated="yes")
         (secret,) = set(_SECRET.findall(page.text))
         (made,) = hooks.ask("get").json["data"]
@@ -145,9 +143,7 @@ class TestActs:
         assert page.text.count(" checked") == len(fields.keys() & TICKED.keys())
         assert database.count("webhooks") == 0
 
-    def test_change_keeps_a_url_that_is_left_empty_and_an_old_secret_signs_beside_a_new_one(
-        self, act, hooks, target
-    ):
+    def test_change_keeps_a_url_that_is_left_empty_and_an_old_secret_that_signs(self, act, hooks, target):
         made = hooks.register(f"{target.url}/hooks?key=s3cret", description="Billing")
         page = act(f"{made['id']}/change", url="", description="", auth_login="yes")
         assert "The webhook has been changed." in words(page)

@@ -52,7 +52,7 @@ def rows(page):
 
 
 class TestList:
-    def test_failed_mail_shows_why_and_neither_link_nor_code(
+    def test_failed_mail_shows_why_and_no_link_or_code(
         self, operator, client, alice, deliver, outbox, database
     ):
         assert "Mails and SMS to users will stand here" in operator.visit("/console/messages").text
@@ -113,7 +113,7 @@ class TestList:
 
 
 class TestSendingAgain:
-    def test_failed_mail_is_sent_again_with_a_new_link(
+    def test_failed_mail_is_sent_again(
         self, operator, client, alice, carol, deliver, outbox, database, server
     ):
         id = ask(client, alice)
@@ -132,9 +132,7 @@ class TestSendingAgain:
         assert (row.actor, row.actor_id, row.user_id) == ("user", carol.id, alice.id)
         assert row.details == {"kind": "recovery", "administrator": carol.email}
 
-    def test_link_of_an_application_with_pkce_still_leads_to_a_code(
-        self, operator, client, alice, deliver, outbox
-    ):
+    def test_link_of_an_application_still_leads_to_a_code(self, operator, client, alice, deliver, outbox):
         id = ask(client, alice, "/magiclink", **WITH_CHALLENGE)
         deliver("550 No")
         resend(operator, id)
@@ -150,9 +148,7 @@ class TestSendingAgain:
         deliver()
         assert (len(server.mails), database.count("outbox")) == (1, 1)
 
-    def test_notice_keeps_its_time_and_gets_a_new_link(
-        self, operator, alice, deliver, outbox, database, client
-    ):
+    def test_notice_keeps_its_time_with_a_new_link(self, operator, alice, deliver, outbox, database, client):
         alice.sign_in().put("/user", json={"phone": "+491701234567"})
         code = outbox.last("+491701234567").code
         client.post("/verify", json={"type": "phone_change", "phone": "+491701234567", "token": code})
@@ -168,9 +164,7 @@ class TestSendingAgain:
         assert database.count("one_time_tokens", hashes, token=again.token) == 1
         assert database.count("one_time_tokens", hashes, token=first.token) == 0
 
-    def test_invitation_is_sent_again_and_keeps_the_metadata(
-        self, operator, client, service_role, deliver, outbox, database
-    ):
+    def test_invitation_keeps_the_metadata(self, operator, client, service_role, deliver, outbox, database):
         body = {"email": "dave@example.com", "data": {"name": "Dave"}}
         id = client.post("/admin/invite", json=body, headers=service_role).json["message_id"]
         deliver("550 No")
@@ -195,7 +189,7 @@ class TestRefusals:
 
         return refused
 
-    def test_message_of_an_administrator_and_code_for_a_session_are_not(
+    def test_message_of_an_administrator_and_code_of_a_user_are_not(
         self, refused, client, alice, carol, deliver
     ):
         id = ask(client, carol)

@@ -57,9 +57,7 @@ def delete(alice, database):
     return delete
 
 
-def test_new_factors_do_not_count_beside_an_older_app_for_a_week(
-    browser, owner, delete, alice, bob, age, database
-):
+def test_new_factors_do_not_count_beside_an_app_for_a_week(browser, owner, delete, alice, bob, age, database):
     codes, session = owner
     thief = browser(codes)
     added, _ = set_up(session, "thief's")
@@ -95,9 +93,7 @@ def test_thief_who_replaces_all_factors_waits_a_week(browser, owner, alice, dele
     assert delete(thief, factor_code=added.code(1)).status == 200
 
 
-def test_what_is_added_in_the_hour_after_the_first_factor_counts_at_once_and_later(
-    browser, carol, bob, delete, age
-):
+def test_what_is_added_in_the_hour_after_the_first_factor_counts_at_once(browser, carol, bob, delete, age):
     codes, session = set_up(carol.open_session())
     age(1 / 25)
     added, _ = set_up(session, "tablet")
@@ -117,7 +113,7 @@ def test_what_is_added_on_the_day_of_the_first_factor_waits_a_week(browser, caro
     assert delete(visitor, factor_code=codes.code(1)).status == 200
 
 
-def test_factor_after_a_removal_by_the_service_role_key_is_a_first_one(
+def test_factor_after_a_removal_by_the_key_is_a_first_one(
     client, service_role, carol, owner, browser, delete
 ):
     codes, _ = owner

@@ -99,9 +99,7 @@ class TestActs:
         assert acts_of(database, alice) == [("message_requested", *CAROL), ("user_changed", *CAROL)]
         assert_signs_in(client, "recovery", outbox.last(alice.email, kind="recovery").token)
 
-    def test_lost_factor_is_removed_with_a_code_for_this_act(
-        self, armed, codes, alice, bob, database, outbox
-    ):
+    def test_lost_factor_is_removed_with_a_code_for_it(self, armed, codes, alice, bob, database, outbox):
         bobs, _session = set_up(bob.open_session())
         lost, session = set_up(alice.open_session(), "Phone")
         register_passkey(session)
@@ -205,7 +203,7 @@ class TestRefusals:
         found = database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id)
         assert found == {"note": "mine"}
 
-    def test_recovery_that_is_not_needed_is_refused_and_a_user_who_is_gone_not_found(
+    def test_act_that_is_not_needed_or_of_a_user_who_is_gone_is_refused(
         self, armed, codes, go, alice, database
     ):
         go(alice, "recover")
@@ -263,7 +261,7 @@ class TestRaces:
         assert not is_banned(database, alice)
 
     @pytest.mark.parametrize("first", ["delete", "ban"])
-    def test_deletion_and_ban_at_once_follow_each_other(
+    def test_deletion_and_ban_follow_each_other(
         self, armed, codes, app, client, service_role, alice, database, first
     ):
         dora = register(client, service_role, "dora@example.com", role="admin")

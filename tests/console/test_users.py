@@ -199,9 +199,7 @@ class TestPages:
         insert(database, 3, email="'x' || (4 - number) || '@example.com'")
         assert listed(find("?q=x")) == ["x1@example.com", "x2@example.com", "x3@example.com"]
 
-    def test_place_of_a_deleted_user_leads_on_and_an_emptied_last_page_back(
-        self, find, operator, many, database
-    ):
+    def test_place_of_a_deleted_user_leads_on_and_an_emptied_page_back(self, find, operator, many, database):
         first = listed(find())
         database.run("DELETE FROM users WHERE email = %(email)s", email=first[-1])
         assert len(listed(follow(operator, "Next"))) == 3
@@ -283,9 +281,7 @@ class TestManyRows:
         found = plan("search_users", filters={}, among=among, sort="last_sign_in", descending=True)
         assert "users_pkey" in found.indexes
 
-    def test_counts_end_at_a_thousand_but_for_the_estimate_of_all(
-        self, many_users, default_app, service_role
-    ):
+    def test_counts_end_at_a_thousand_but_for_that_of_all(self, many_users, default_app, service_role):
         carol = register(default_app.test_client(), service_role, "carol@example.com", role="admin")
         operator = Visitor(default_app).signed_in_as(carol)
         for query, count in {

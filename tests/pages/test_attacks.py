@@ -81,9 +81,7 @@ class TestForms:
         assert visitor.post(f"{SITE}/sign-in", form).status == 403
         assert database.count("sessions") == 0
 
-    def test_form_from_before_the_sign_in_does_not_act_afterwards_but_leads_on(
-        self, visitor, alice, database
-    ):
+    def test_form_from_before_the_sign_in_does_not_act_but_leads_on(self, visitor, alice, database):
         visitor.visit("/sign-in")
         form = visitor.page.forms[0].fields | {"email": alice.email, "password": PASSWORD}
         visitor.signed_in_as(alice)

@@ -47,9 +47,7 @@ class TestWithoutDatabase:
         forwarder.open()
         assert visitor.press(action, email=DAVE, password=PASSWORD).status in (200, 403)
 
-    def test_code_is_still_good_and_account_and_link_offer_another_try(
-        self, visitor, forwarder, alice, client, outbox
-    ):
+    def test_code_stays_good_and_pages_offer_another_try(self, visitor, forwarder, alice, client, outbox):
         client.post("/recover", json={"email": alice.email})
         token = outbox.last(alice.email).token
         visitor.visit("/sign-in")
@@ -141,6 +139,14 @@ class TestLimits:
         assert (page.status, "another code yet. Ask again in a minute." in page.text) == (429, True)
         page = visitor.press("account/confirm", nonce=outbox.last(alice.email, "reauthentication").code)
         assert page.url == f"{SITE}/account/delete"
+
+    def test_changes_of_each_user_are_counted_apart(self, make_app, alice, bob):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_USER_CHANGES="1 per hour")
+        for person in (alice, bob):
+            visitor = Visitor(app).with_session_of(person)
+            for status in (200, 429):
+                visitor.visit("/account/name")
+                assert visitor.press("account/name", name="Al").status == status
 
     def test_codes_of_pages_and_of_the_api_are_counted_together(self, make_app, outbox):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_VERIFY="1 per hour")

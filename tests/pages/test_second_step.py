@@ -95,7 +95,7 @@ class TestAuthenticatorApp:
         assert database.everything("users", "factors") == before
 
     @pytest.mark.parametrize("is_known", [False, True], ids=["sign-in", "continue"])
-    def test_application_waits_for_it_and_gets_a_session_of_its_level_and_age(
+    def test_application_gets_a_session_of_its_level_and_age(
         self, visitor, codes, client, database, is_known
     ):
         sign_in(visitor, "" if is_known else FOR_TARGET)
@@ -186,9 +186,7 @@ class TestPasskeys:
         assert visitor.press("passkeys/remove").url.startswith(f"{SITE}/account?done=passkey_removed")
         assert database.count("factors") == 0
 
-    def test_passkey_alone_may_be_skipped_on_the_way_to_the_application_only(
-        self, app, authenticator, client
-    ):
+    def test_passkey_alone_may_be_skipped_on_the_way_to_the_application(self, app, authenticator, client):
         visitor = Visitor(app)
         sign_in(visitor, FOR_TARGET)
         assert visitor.page.url.startswith(f"{SITE}/second-step?")
@@ -201,6 +199,7 @@ class TestPasskeys:
             page = visitor.visit(path)
             assert page.url.startswith(f"{SITE}/second-step?next=")
             assert "Not now" not in words(page)
+        assert "Not now" not in words(visitor.visit(f"/second-step{FOR_TARGET}&next=email"))
         # The next application is continued to after the same question.
         visitor.visit(f"/sign-in{FOR_TARGET}")
         visitor.press("sign-in/continue")
@@ -231,9 +230,7 @@ class TestPasskeys:
         assert visitor.press("passkey/verify", credential="{").status == 400
         assert visitor.session_cookie is None
 
-    def test_refused_form_does_not_write_a_challenge_and_none_is_offered_without_passkeys(
-        self, make_app, visitor, database
-    ):
+    def test_refused_and_switched_off_passkeys_write_no_challenge(self, make_app, visitor, database):
         visitor.visit("/sign-in")
         for path in ("/sign-in/passkey", "/sign-in/passkey/verify"):
             assert visitor.post(f"{SITE}{path}", {}).status == 403

@@ -47,9 +47,7 @@ class TestPassword:
         assert visitor.submit(email=typed, password=PASSWORD).url == f"{SITE}/account"
         assert database.count("audit_log", "action = 'signed_in'") == 1
 
-    def test_application_gets_a_code_for_its_own_session_or_tokens_in_the_fragment(
-        self, visitor, alice, client, database
-    ):
+    def test_application_gets_a_code_for_its_own_session_or_tokens(self, visitor, alice, client, database):
         url = sign_in(visitor, query=urlencode({"redirect_to": APPLICATION})).url
         assert url.startswith(f"{APPLICATION}#access_token=")
         visitor.cookies.clear()
@@ -146,9 +144,7 @@ class TestSession:
         assert visitor.session_cookie
         assert visitor.session_cookie.value != "a" * 43
 
-    def test_signed_in_browser_is_asked_before_it_continues_with_no_newer_proof(
-        self, signed_in, client, database
-    ):
+    def test_signed_in_browser_is_asked_and_continues_with_no_newer_proof(self, signed_in, client, database):
         database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
         assert "Continue as" in signed_in.visit(f"/sign-in?{WITH_APPLICATION}").text
         tokens = trade(client, signed_in.submit().url).json
@@ -161,9 +157,7 @@ class TestSession:
         assert client.post("/reauthenticate", json=proof, headers=headers).status_code == 200
         assert client.delete("/user", headers=headers).status_code == 200
 
-    def test_other_account_ends_the_sessions_and_voids_the_code_of_the_application(
-        self, signed_in, client, database
-    ):
+    def test_other_account_ends_the_sessions_and_codes_of_the_application(self, signed_in, client, database):
         signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
         tokens = trade(client, signed_in.submit().url).json
         signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
@@ -195,9 +189,7 @@ class TestOtherSites:
         target = urlencode({"redirect_to": f"{SITE}/sign-in?redirect_to=x"})
         assert sign_in(visitor, query=target).url == f"{SITE}/account"
 
-    def test_form_of_another_site_or_without_the_browsers_own_token_is_refused(
-        self, visitor, alice, database
-    ):
+    def test_form_of_another_site_or_without_the_own_token_is_refused(self, visitor, alice, database):
         visitor.visit("/sign-in")
         fields = visitor.page.forms[0].fields | {"email": alice.email, "password": PASSWORD}
         for token in ("", "0" * 64):

@@ -45,9 +45,7 @@ class TestSignUp:
         assert any(row[1:])
 
     @pytest.mark.parametrize("target", ["", "https://app.example.com/signed-in"])
-    def test_link_of_the_mail_signs_the_browser_in_and_may_lead_to_the_application(
-        self, make_app, outbox, target
-    ):
+    def test_link_of_the_mail_signs_in_and_may_lead_to_the_application(self, make_app, outbox, target):
         """Browsers apply form-action to the redirects of a form too."""
         visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
         to = f"?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}" if target else ""
@@ -83,9 +81,7 @@ class TestSignUp:
         page = visitor.submit(email=DAVE, password=PASSWORD)
         assert (page.url, page.status) == (f"{SITE}{path}", status)
 
-    def test_country_without_sms_is_refused_at_the_sign_up_and_as_a_new_number(
-        self, make_app, alice, database
-    ):
+    def test_country_without_sms_is_refused_also_for_a_new_number(self, make_app, alice, database):
         visitor = Visitor(make_app(AUTH_SMS_COUNTRIES="+1"))
         visitor.visit("/sign-up")
         refused = visitor.submit(email=PHONE, password=PASSWORD)
@@ -107,7 +103,7 @@ def test_code_signs_in(visitor, dave, outbox, typed, address, said):
 
 class TestForgottenPassword:
     @CHANNELS
-    def test_code_leads_to_a_new_password(
+    def test_code_leads_to_a_new_one(
         self, app, visitor, dave, outbox, client, database, typed, address, said
     ):
         visitor.visit("/forgot-password")

@@ -148,9 +148,7 @@ class TestSignInAndRecovery:
         assert is_used(desktop, page, alice.email) is False
 
     @pytest.mark.parametrize("page", PROVING)
-    def test_code_goes_on_in_the_waiting_window_when_the_link_was_only_looked_at(
-        self, desktop, phone, alice, ask, outbox, page
-    ):
+    def test_code_goes_on_where_the_link_was_only_looked_at(self, desktop, phone, alice, ask, outbox, page):
         link = ask(desktop, page, alice.email)
         phone.visit(link)
         assert is_used(desktop, page, alice.email) is False
@@ -179,9 +177,7 @@ class TestSignInAndRecovery:
         next_page = "new-password" if page == "forgot-password" else "sign-in"
         assert desktop.page.url.startswith(f"{SITE}/{next_page}?redirect_to=")
 
-    def test_program_gives_the_application_nothing_by_the_link_of_a_page(
-        self, make_app, alice, ask, client, database
-    ):
+    def test_program_gives_the_application_nothing_by_the_link(self, make_app, alice, ask, client, database):
         asking = make_app(AUTH_VERIFY_ON_GET="programs", AUTH_REDIRECT_ALLOW_LIST=APP)
         response = client.get(ask(Visitor(asking), "sign-in", alice.email))
         assert (response.status_code, response.location) == (303, f"{SITE}/account?done=here")
@@ -190,7 +186,7 @@ class TestSignInAndRecovery:
 
 class TestSignUp:
     @pytest.mark.parametrize("way", ["poll", "poll for a second link", "code"])
-    def test_waiting_window_signs_in_with_the_password_that_it_set(
+    def test_waiting_window_signs_in_by_its_password(
         self, client, desktop, phone, ask, outbox, database, way
     ):
         said = words(phone.visit(ask(desktop, "sign-up", DAVE)))
@@ -299,9 +295,7 @@ class TestSignUp:
             "UPDATE users SET email = 'other@example.com'",
         ],
     )
-    def test_sign_up_that_no_longer_sets_the_password_gains_nothing(
-        self, desktop, phone, ask, outbox, database, since
-    ):
+    def test_sign_up_that_sets_no_password_gains_nothing(self, desktop, phone, ask, outbox, database, since):
         confirm(phone, ask(desktop, "sign-up", DAVE))
         database.run(since)
         assert_gets_nothing(desktop, "sign-up", DAVE, outbox.last().code, USED_SIGN_UP)
@@ -413,7 +407,7 @@ class TestApi:
         # A native application asks in a WebView of its own.
         [(BROWSER["User-Agent"], APP), ("node", APP), ("", APP), (IPHONE, NATIVE)],
     )
-    def test_link_of_the_same_or_an_unknown_kind_of_browser_brings_the_code(
+    def test_link_of_a_like_or_unknown_browser_brings_the_code(
         self, app, sent, database, type, user_agent, target
     ):
         client = app.test_client()
@@ -441,7 +435,7 @@ class TestApi:
         assert client.post("/verify", json=body).json["error_code"] == "otp_expired"
 
     @pytest.mark.parametrize("type", ["magiclink", "recovery", "signup"])
-    def test_user_who_asked_here_gets_the_code_but_for_a_link_of_a_page(
+    def test_user_who_asked_here_gets_the_code_unless_on_a_page(
         self, desktop, phone, alice, ask, sent, database, type
     ):
         phone.visit(path(type, sent(type)))
