@@ -50,8 +50,7 @@ class Replica(Postgres):
             "-d",
             primary.url,
         ]
-        backup += ["-R", "-X", "stream", "-c", "fast"]
-        subprocess.run(backup, check=True, capture_output=True)
+        subprocess.run([*backup, "-R", "-X", "stream", "-c", "fast"], check=True, capture_output=True)
         # The backup includes the lock of the primary's socket, which is in its directory.
         (directory / "postgres" / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
         self._server = _Standby(directory, {"max_connections": "40", "fsync": "off"})
@@ -85,10 +84,8 @@ class PgBouncer:
             "auth_type = any\npool_mode = transaction\ndefault_pool_size = 10\nmax_client_conn = 200\nunix_socket_dir =\n"
         )
         # PgBouncer refuses to run as root, and must be able to open the socket.
-        account = pwd.getpwuid(socket_dir.stat().st_uid)
-        self._how = (
-            {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
-        )
+        owner = pwd.getpwuid(socket_dir.stat().st_uid).pw_name
+        self._how = as_user(owner if os.geteuid() == 0 else None)
         self._program = program
 
     def __enter__(self) -> Self:
@@ -101,7 +98,7 @@ class PgBouncer:
     def start(self) -> None:
         self._process = subprocess.Popen(
             [self._program, "-q", str(self._file)],
-            **self._how,  # type: ignore[call-overload]
+            **self._how,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -131,38 +128,28 @@ class PatroniNode:
         self._log = directory / f"{name}.log"
         trust = [f"host {database} all 127.0.0.1/32 trust" for database in ("all", "replication")]
         accounts = {"superuser": "postgres", "replication": "replicator", "rewind": "rewinder"}
-        self._config.write_text(
-            json.dumps(
-                {
-                    "scope": "latchkey",
-                    "name": name,
-                    "restapi": {"listen": f"127.0.0.1:{self._api_port}"},
-                    "etcd3": {"host": f"127.0.0.1:{etcd_port}"},
-                    "bootstrap": {
-                        "dcs": _TIMES
-                        | {
-                            "synchronous_mode": True,
-                            "postgresql": {
-                                "use_pg_rewind": True,
-                                "parameters": {"synchronous_commit": "on", "max_connections": 60},
-                            },
-                        },
-                        "initdb": [{"encoding": "UTF8"}, {"locale": "C"}],
-                    },
-                    "postgresql": {
-                        "listen": f"127.0.0.1:{self.port}",
-                        "data_dir": str(directory / name),
-                        "bin_dir": str(find_programs()),
-                        "pgpass": str(directory / f"{name}.pgpass"),
-                        "pg_hba": trust,
-                        "parameters": {"unix_socket_directories": ""},
-                        "authentication": {
-                            kind: {"username": user, "password": _PASSWORD} for kind, user in accounts.items()
-                        },
-                    },
-                }
-            )
-        )
+        parameters = {"synchronous_commit": "on", "max_connections": 60}
+        cluster = {"synchronous_mode": True, "postgresql": {"use_pg_rewind": True, "parameters": parameters}}
+        postgres = {
+            "listen": f"127.0.0.1:{self.port}",
+            "data_dir": str(directory / name),
+            "bin_dir": str(find_programs()),
+            "pgpass": str(directory / f"{name}.pgpass"),
+            "pg_hba": trust,
+            "parameters": {"unix_socket_directories": ""},
+            "authentication": {
+                kind: {"username": user, "password": _PASSWORD} for kind, user in accounts.items()
+            },
+        }
+        config = {
+            "scope": "latchkey",
+            "name": name,
+            "restapi": {"listen": f"127.0.0.1:{self._api_port}"},
+            "etcd3": {"host": f"127.0.0.1:{etcd_port}"},
+            "bootstrap": {"dcs": _TIMES | cluster, "initdb": [{"encoding": "UTF8"}, {"locale": "C"}]},
+            "postgresql": postgres,
+        }
+        self._config.write_text(json.dumps(config))
 
     def start(self) -> None:
         program = find_program("patroni", "patroni", _NO_PATRONI)

@@ -2,7 +2,6 @@
 
 import contextlib
 import random
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -18,7 +17,7 @@ from tests.faults.mail import Post
 from tests.support import log_watch
 from tests.support.contract import description
 from tests.support.postgres import Postgres
-from tests.support.processes import Service, wait_until
+from tests.support.processes import Service, short_directory, wait_until
 from tests.support.server import ServerClient
 from tests.support.tables import Rows
 
@@ -60,21 +59,17 @@ class Deployment:
 
     def __enter__(self) -> Self:
         description()  # reading it would count as a slow answer
-        self._directory = tempfile.TemporaryDirectory(prefix="latchkey-tests-")
-        place = Path(self._directory.name).resolve()
-        place.chmod(0o755)
+        self._opened = contextlib.ExitStack()
+        place = self._opened.enter_context(short_directory())
         self.state_dir = place / "var"
         # What Postgres has written survives its death without fsync, and no test waits for a slow disk.
         self.postgres = Postgres((self._disk or place) / "database", fsync="off", **self._options)
-        self.post = Post().__enter__()
-        self._opened = contextlib.ExitStack()
+        self._opened.callback(lambda: self.postgres.stop())  # which may be another by then
+        self.post = self._opened.enter_context(Post())
         return self
 
     def __exit__(self, *_: object) -> None:
         self._opened.close()
-        self.post.__exit__()
-        self.postgres.stop()
-        self._directory.cleanup()
 
     @contextmanager
     def service(self, command: list[str] | None = None, **changes: str) -> Iterator[Service]:

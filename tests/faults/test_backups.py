@@ -4,11 +4,8 @@ import json
 import random
 import shutil
 import signal
-import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
@@ -18,8 +15,8 @@ import pytest
 
 from tests.faults.test_backup_command import SETTINGS, key_of, latchkey, restore, serving
 from tests.support.commands import start_process
-from tests.support.processes import PATIENT_GUNICORN, processes_of, wait_until
-from tests.support.server import ServerClient
+from tests.support.processes import PATIENT_GUNICORN, processes_of, short_directory, wait_until
+from tests.support.server import ServerClient, repeated
 from tests.support.tables import Rows
 from tests.support.users import PASSWORD, Session, refresh, register, session_of, sign_in
 
@@ -36,10 +33,8 @@ SELECT u.email
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    # The path of a socket must be short, and Postgres's account must be able to pass.
-    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
-        Path(directory).chmod(0o755)
-        yield Path(directory).resolve()
+    with short_directory() as directory:
+        yield directory
 
 
 def back_up(state_dir: Path, *options: str) -> Path:
@@ -64,34 +59,20 @@ def served(state_dir: Path) -> Iterator[tuple[ServerClient, Rows]]:
         yield client, rows
 
 
-class Writers:
-    """Clients that create users, and note when each was acknowledged."""
+@contextmanager
+def writing(client: ServerClient, key: dict[str, str]) -> Iterator[dict[str, float]]:
+    """Create users in threads, and yield their addresses with the times of the answers."""
+    numbers, acknowledged = count(1), {}
 
-    def __init__(self, client: ServerClient, key: dict[str, str]) -> None:
-        self._client = client
-        self._key = key
-        self._over = threading.Event()
-        self._numbers = count(1)
-        self.acknowledged: dict[str, float] = {}
+    def write() -> None:
+        email = f"user-{next(numbers)}@example.com"
+        body = {"email": email, "password": PASSWORD, "email_confirm": True}
+        assert client.post("/admin/users", json=body, headers=key).status_code == 200
+        acknowledged[email] = time.monotonic()
 
-    def __enter__(self) -> "Writers":
-        self._threads = ThreadPoolExecutor(WRITERS)
-        self._futures = [self._threads.submit(self._write) for _ in range(WRITERS)]
-        wait_until(lambda: len(self.acknowledged) > 20, 60)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._threads.shutdown()
-        for future in self._futures:
-            future.result()
-
-    def _write(self) -> None:
-        while not self._over.is_set():
-            email = f"user-{next(self._numbers)}@example.com"
-            body = {"email": email, "password": PASSWORD, "email_confirm": True}
-            assert self._client.post("/admin/users", json=body, headers=self._key).status_code == 200
-            self.acknowledged[email] = time.monotonic()
+    with repeated(*[write] * WRITERS):
+        wait_until(lambda: len(acknowledged) > 20, 60)
+        yield acknowledged
 
 
 @pytest.mark.selection
@@ -99,18 +80,18 @@ def test_backup_under_writes_has_every_acknowledged_row_and_no_half_transaction(
     times = scale(5, 1)
     for number in range(times):
         origin, restored = place / f"a{number}", place / f"b{number}"
-        with served(origin) as (client, _), Writers(client, key_of(origin)) as writers:
+        with served(origin) as (client, _), writing(client, key_of(origin)) as acknowledged:
             began = time.monotonic()
             file = back_up(origin)
-            ended, total = time.monotonic(), len(writers.acknowledged)
-            wait_until(lambda writers=writers, total=total: len(writers.acknowledged) > total + 5)  # type: ignore[misc]
+            ended, total = time.monotonic(), len(acknowledged)
+            wait_until(lambda acknowledged=acknowledged, total=total: len(acknowledged) > total + 5)  # type: ignore[misc]
         shutil.rmtree(origin)
         restore_whole(file, restored)
         with served(restored) as (client, rows):
             found = {row.email for row in rows.all("SELECT email FROM users")}
-            before = {email for email, at in writers.acknowledged.items() if at < began}
+            before = {email for email, at in acknowledged.items() if at < began}
             assert before - found == set()
-            assert {email for email, at in writers.acknowledged.items() if at > ended + 5} & found == set()
+            assert {email for email, at in acknowledged.items() if at > ended + 5} & found == set()
             assert rows.all(_HALF_DONE) == []
             assert rows.stale_objects() == []
             for email in CHANCE.sample(sorted(before), 10):

@@ -25,17 +25,8 @@ OPERATIONS = conversations.REQUESTS | factor_conversations.REQUESTS
 REQUESTS = OPERATIONS | console_conversations.REQUESTS
 # Rows that even a failed request may change: counters, the flow of a callback, and the challenge of a passkey.
 USED_UP = {"request_counts", "failure_counts", "oauth_flows", "factor_challenges"}
-LIMITS: tuple[str, ...] = (
-    "SIGNUP",
-    "LOGIN",
-    "RECOVER",
-    "INVITE",
-    "INVITE_PER_ADDRESS",
-    "VERIFY",
-    "REFRESH",
-    "LOGOUT",
-)
-LIMITS += ("USER_CHANGES", "ADDRESS_CHANGES", "CONSOLE")
+LIMITS = ["SIGNUP", "LOGIN", "RECOVER", "INVITE", "INVITE_PER_ADDRESS", "VERIFY", "REFRESH", "LOGOUT"]
+LIMITS += ["USER_CHANGES", "ADDRESS_CHANGES", "CONSOLE"]
 SEEN: Counter[str] = Counter()
 
 

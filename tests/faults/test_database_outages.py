@@ -5,7 +5,6 @@ itself.
 import os
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -24,7 +23,7 @@ from sql.pool import DEADLINE, SIZE, Pool
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import assert_error, unhealthy
 from tests.support.postgres import Postgres
-from tests.support.processes import free_port, wait_until
+from tests.support.processes import free_port, short_directory, wait_until
 from tests.support.server import ServerClient, at_once
 from tests.support.users import PASSWORD, Session, register, sign_in
 
@@ -40,10 +39,9 @@ ADMIN = {"apikey": SERVICE_ROLE_KEY}
 def postgres() -> Iterator[Postgres]:
     if not Path("/proc/self/task").exists():
         pytest.skip("looks for the processes of Postgres in /proc")
-    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
-        Path(directory).chmod(0o755)
+    with short_directory() as directory:
         try:
-            made = Postgres(Path(directory).resolve() / "var", fsync="off")
+            made = Postgres(directory / "var", fsync="off")
         except EmbeddedPostgresError as error:
             pytest.skip(str(error))
         yield made

@@ -49,6 +49,12 @@ def command(environment):
     return lambda *arguments, **changes: Command(environment, *arguments, **changes)
 
 
+NO_MAIL = "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire."
+NO_SMS = "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: phone sign-ins are refused."
+NO_SMS += " Set it to a provider, or to none."
+DELIVERING = "Delivering. Ctrl-C stops it."
+
+
 class TestDeliverCommand:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_deliver_finishes_the_message_in_flight_and_ignores_auth_deliver(self, outbox, command, number):
@@ -87,22 +93,22 @@ class TestDeliverCommand:
             wait_until(lambda: outbox.outcome(in_flight) == "sent")
             assert [mail["To"] for mail in good.mails] == ["alice@example.com"]
 
-    def test_deliver_warns_about_channels_without_sender(self, command):
-        with command("deliver", AUTH_BASE_URL="https://auth.example.com") as running:
-            wait_until(lambda: "Delivering." in running.text())
-            assert running.text().splitlines()[:2] == [
-                "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire.",
-                "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: phone sign-ins are refused."
-                " Set it to a provider, or to none.",
-            ]
-
     @pytest.mark.parametrize(
-        ("setting", "value"), [("AUTH_PHONE_ENABLED", "false"), ("AUTH_SMS_PROVIDER", "none")]
+        ("changes", "warnings"),
+        [
+            ({}, [NO_MAIL, NO_SMS]),
+            ({"AUTH_PHONE_ENABLED": "false"}, [NO_MAIL]),
+            ({"AUTH_SMS_PROVIDER": "none"}, [NO_MAIL]),
+        ],
     )
-    def test_deliver_does_not_warn_about_sms_when_phones_are_disabled(self, command, setting, value):
-        with command("deliver", AUTH_BASE_URL="https://auth.example.com", **{setting: value}) as running:
+    def test_deliver_warns_about_channels_without_sender(self, command, changes, warnings):
+        with command("deliver", AUTH_BASE_URL="https://auth.example.com", **changes) as running:
             wait_until(lambda: "Delivering." in running.text())
-            assert "AUTH_SMS_PROVIDER" not in running.text()
+            assert running.text().splitlines()[: len(warnings) + 1] == [*warnings, DELIVERING]
+
+
+NOT_SENT = "Not sent to alice@example.com"
+REFUSED = "can't connect to the mail server: connection refused"
 
 
 class TestMailTestCommand:
@@ -136,19 +142,18 @@ class TestMailTestCommand:
             assert (refused[0], "xx is not one of de, en, es, fr, zh." in refused[1]) == (2, True)
         assert database.count("outbox") == 0
 
-    def test_mail_test_fails_when_the_mail_is_refused(self, mail_test):
+    def test_mail_test_fails_when_the_mail_is_refused_or_the_address_is_invalid(self, mail_test):
         with MailServer() as server:
             server.replies["RCPT"] = "550 5.1.1 No such user"
-            line = "Error: Not sent to alice@example.com: RCPT TO 550 5.1.1 No such user\n"
+            line = f"Error: {NOT_SENT}: RCPT TO 550 5.1.1 No such user\n"
             assert mail_test("alice@example.com", AUTH_SMTP_URL=server.url()) == (1, line)
+        status, output = mail_test("alice")
+        assert (status, "must be an email address" in output) == (2, True)
 
     @pytest.mark.parametrize(
         ("changes", "reason"),
         [
-            (
-                {"AUTH_SMTP_URL": f"smtp://latchkey:s3cret@127.0.0.1:{free_port()}"},
-                "Not sent to alice@example.com: can't connect to the mail server: connection refused",
-            ),
+            ({"AUTH_SMTP_URL": f"smtp://latchkey:s3cret@127.0.0.1:{free_port()}"}, f"{NOT_SENT}: {REFUSED}"),
             (
                 {"AUTH_BASE_URL": "https://auth.example.com"},
                 "AUTH_SMTP_URL is not set: there is no mail server.",
@@ -158,18 +163,13 @@ class TestMailTestCommand:
     def test_mail_test_fails_without_a_mail_server_and_prints_no_password(self, mail_test, changes, reason):
         assert mail_test("alice@example.com", **changes) == (1, f"Error: {reason}\n")
 
-    def test_mail_test_refuses_an_invalid_address(self, mail_test):
-        status, output = mail_test("alice")
-        assert (status, "must be an email address" in output) == (2, True)
-
     @pytest.mark.parametrize(("trusts", "status"), [(False, 1), (True, 0)])
     def test_mail_test_trusts_the_certificates_of_ssl_cert_file(self, command, tmp_path, trusts, status):
         certificate = Certificate(tmp_path)
         with MailServer(tls=certificate) as server:
             trusted = str(certificate.path) if trusts else ""
-            with command(
-                "mail-test", "alice@example.com", AUTH_SMTP_URL=server.url("smtps"), SSL_CERT_FILE=trusted
-            ) as running:
+            settings = {"AUTH_SMTP_URL": server.url("smtps"), "SSL_CERT_FILE": trusted}
+            with command("mail-test", "alice@example.com", **settings) as running:
                 assert running.process.wait(30) == status
 
 

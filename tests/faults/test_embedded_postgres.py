@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +62,9 @@ def copy(state_dir: Path, to: Path) -> Path:
 
 
 def run(url: str, statement: str):
-    connection = psycopg2.connect(url)
-    try:
-        with connection, connection.cursor() as cursor:
-            cursor.execute(statement)
-            return cursor.fetchone() if cursor.description else None
-    finally:
-        connection.close()
+    with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchone() if cursor.description else None
 
 
 def postmaster_of(state_dir: Path) -> int:
@@ -118,8 +115,10 @@ def psql(url: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-def test_data_of_before_the_restart_is_read_by_its_own_user_alone(start, state_dir):
+def test_data_of_before_the_restart_is_read_by_its_own_user_alone_and_served_once(start, state_dir):
     _, url = start()
+    with pytest.raises(InUseError, match="in use by a running service"):
+        start()
     assert psql(url).stdout == "since the first start\n"
     assert mode(state_dir) == (0o711 if os.geteuid() == 0 else 0o700)
     assert mode(state_dir / "postgres") == 0o700
@@ -130,16 +129,12 @@ def test_data_of_before_the_restart_is_read_by_its_own_user_alone(start, state_d
 
 
 @as_root
-def test_parent_directories_are_opened_for_passing_through_only(state_dir, place):
-    postgres = EmbeddedPostgres(copy(state_dir, place / "inner" / "var"), FAST)
+def test_parent_directories_are_opened_for_passing_through_only(start, state_dir, place):
+    copied, opened = copy(state_dir, place / "inner" / "var"), [place, place / "inner"]
     (place / "inner").chmod(0o700)
-    try:
-        postgres.start()
-        opened = [place, place / "inner"]
-        assert [directory for directory in postgres.opened if directory.is_relative_to(place)] == opened
-        assert [mode(directory) for directory in opened] == [0o701, 0o701]
-    finally:
-        postgres.stop()
+    postgres, _ = start(copied)
+    assert [directory for directory in postgres.opened if directory.is_relative_to(place)] == opened
+    assert [mode(directory) for directory in opened] == [0o701, 0o701]
 
 
 @on_linux
@@ -147,18 +142,9 @@ def test_postgres_does_not_inherit_the_environment(start, state_dir, monkeypatch
     monkeypatch.setenv("AUTH_SECRET_KEY", "correct horse battery staple 0123456789")
     monkeypatch.setenv("PGPORT", "1")
     monkeypatch.setenv("PGDATABASE", "another")
-
     _, url = start()
-
     assert run(url, "SELECT what FROM kept")
     assert b"correct horse" not in Path(f"/proc/{postmaster_of(state_dir)}/environ").read_bytes()
-
-
-def test_second_server_on_the_same_state_directory_is_refused(start):
-    _, url = start()
-    with pytest.raises(InUseError, match="in use by a running service"):
-        start()
-    assert run(url, "SELECT what FROM kept")
 
 
 @pytest.mark.parametrize("now", ["another process", "a zombie", "this process", "nothing"])

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -304,14 +304,13 @@ class TestStart:
                 return services[number].text()
             return ""
 
-        texts = at_once(3, start)
-        try:
+        with ExitStack() as stack:
+            for service in services:
+                stack.push(service.__exit__)
+            texts = at_once(3, start)
             assert sorted(map(bool, texts)) == [False, True, True]
             for node, text in zip(nodes, texts, strict=True):
                 assert [line.split(":")[0] for line in text.splitlines()] == list(SETTINGS.values()) * bool(
                     text
                 )
                 assert {name: (node / name).exists() for name in NAMES} == dict.fromkeys(NAMES, not text)
-        finally:
-            for service in services:
-                service.__exit__()

@@ -1,7 +1,7 @@
 """The service restarts behind the proxies of deploy/, under load over TLS: no request fails."""
 
-import threading
 from collections import Counter
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -10,57 +10,39 @@ import pytest
 from tests.faults.clients import ADMIN
 from tests.faults.test_under_load import reload, restart
 from tests.support.processes import PATIENT_GUNICORN, wait_until
-from tests.support.reverse_proxies import Caddy, Nginx, ReverseProxy
+from tests.support.reverse_proxies import Caddy, Nginx
+from tests.support.server import repeated
 from tests.support.users import PASSWORD, register
 
 
-class Load:
-    """Clients that read and refresh their sessions through a proxy, inside the context."""
+class Visitor:
+    """A client that signs in through a proxy, and reads and refreshes its session with each call."""
 
-    def __init__(self, proxy: ReverseProxy, emails: list[str]) -> None:
-        self._proxy = proxy
-        self._over = threading.Event()
-        self.statuses: Counter[Any] = Counter()
-        self._threads = [threading.Thread(target=self._run, args=(email,)) for email in emails]
+    def __init__(self, client: httpx.Client, email: str, statuses: Counter[Any]) -> None:
+        self._client, self._statuses = client, statuses
+        self._next = ("password", {"email": email, "password": PASSWORD})
 
-    def __enter__(self) -> "Load":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self, email: str) -> None:
+    def __call__(self) -> None:
+        grant, body = self._next
         try:
-            self._live(email)
+            tokens = self._note(self._client.post("/token", params={"grant_type": grant}, json=body)).json()
+            for _ in range(5):
+                headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+                self._note(self._client.get("/user", headers=headers))
+            self._next = ("refresh_token", {"refresh_token": tokens["refresh_token"]})
         except Exception as error:
-            self.statuses[repr(error)] += 1
+            self._statuses[repr(error)] += 1
 
-    def _live(self, email: str) -> None:
-        with self._proxy.client() as client:
-            tokens: Any = self._ask(client, "password", email=email, password=PASSWORD)
-            while tokens and not self._over.is_set():
-                for _ in range(5):
-                    headers = {"Authorization": f"Bearer {tokens['access_token']}"}
-                    self.statuses[client.get("/user", headers=headers).status_code] += 1
-                tokens = self._ask(client, "refresh_token", refresh_token=tokens["refresh_token"])
+    def _note(self, response: httpx.Response) -> httpx.Response:
+        self._statuses[response.status_code if response.is_success else response.text] += 1
+        return response
 
-    def _ask(self, client: httpx.Client, grant: str, **body: str) -> Any:
-        response = client.post("/token", params={"grant_type": grant}, json=body)
-        self.statuses[response.status_code] += 1
-        if response.status_code != 200:
-            self.statuses[response.text] += 1
-            return None
-        return response.json()
 
-    def goes_on(self) -> None:
-        """Wait for further responses."""
-        before = self.statuses.total()
-        wait_until(lambda: self.statuses.total() > before + 50 or set(self.statuses) - {200}, 30)
-        assert set(self.statuses) == {200}, self.statuses
+def goes_on(statuses: Counter[Any]) -> None:
+    """Wait for further responses."""
+    before = statuses.total()
+    wait_until(lambda: statuses.total() > before + 50 or set(statuses) - {200}, 30)
+    assert set(statuses) == {200}, statuses
 
 
 @pytest.mark.selection
@@ -68,21 +50,20 @@ class Load:
     ("kind", "renew", "instances"), [(Nginx, restart, 2), (Nginx, reload, 1), (Caddy, reload, 1)]
 )
 def test_restart_behind_a_proxy_fails_no_request(deployment, note, scale, tmp_path, kind, renew, instances):
-    times = scale(6, 2)
+    times, statuses = scale(6, 2), Counter[Any]()
     settings = {"AUTH_TRUSTED_PROXIES": "1", "AUTH_RATE_LIMITS_ENABLED": "false"}
-    services = [deployment.service(PATIENT_GUNICORN, **settings) for _ in range(instances)]
-    running = [service.__enter__() for service in services]
-    try:
+    with ExitStack() as stack:
+        services = [deployment.service(PATIENT_GUNICORN, **settings) for _ in range(instances)]
+        running = [stack.enter_context(service) for service in services]
         direct = deployment.client(running[0])
         emails = [register(direct, ADMIN, f"user-{number}@example.com").email for number in range(6)]
         upstreams = [f"127.0.0.1:{service.port}" for service in running]
-        with kind(tmp_path, *upstreams) as proxy, Load(proxy, emails) as load:
+        proxy = stack.enter_context(kind(tmp_path, *upstreams))
+        visitors = [Visitor(stack.enter_context(proxy.client()), email, statuses) for email in emails]
+        with repeated(*visitors):
             for number in range(times):
-                load.goes_on()
+                goes_on(statuses)
                 renew(running[number % instances])
-                load.goes_on()
-    finally:
-        for service in services:
-            service.__exit__(None, None, None)
-    note(f"{renew.__name__} of {instances} behind {kind.__name__}", times, f"{load.statuses}")
-    assert set(load.statuses) == {200}
+                goes_on(statuses)
+    note(f"{renew.__name__} of {instances} behind {kind.__name__}", times, f"{statuses}")
+    assert set(statuses) == {200}

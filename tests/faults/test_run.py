@@ -9,7 +9,6 @@ import signal
 import socket
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from tests.support.processes import (
     python_for,
     send,
     serves,
+    short_directory,
     sockets_of,
     wait_until,
 )
@@ -35,24 +35,17 @@ pytestmark = [
 ]
 
 
-def new_directory() -> Iterator[Path]:
-    # Not pytest's tmp_path: the path of a socket must be short, and the user nobody must be able to pass.
-    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
-        Path(directory).chmod(0o755)
-        yield Path(directory).resolve() / "var"
-
-
 @pytest.fixture(scope="module")
 def running() -> Iterator[Service]:
     """A service for tests that do not change its state."""
-    for directory in new_directory():
-        with Service(directory) as service:
-            yield service
+    with short_directory() as directory, Service(directory / "var") as service:
+        yield service
 
 
 @pytest.fixture(scope="module")
 def used_directory() -> Iterator[Path]:
-    yield from new_directory()
+    with short_directory() as directory:
+        yield directory / "var"
 
 
 def kill_all(directory: Path) -> None:
@@ -148,12 +141,10 @@ def test_start_fails_when_the_port_is_in_use(running, state_dir):
 
 
 def test_start_fails_with_a_line_for_each_invalid_setting(state_dir):
+    lines = "AUTH_WORKERS: Must be a whole number from 1 to 256.\n"
+    lines += "DATABASE_URL: Must be a URL such as postgresql://user:password@host/database.\n"
     service = Service(state_dir, AUTH_WORKERS="many", DATABASE_URL="mysql://localhost/auth")
-    assert service.refuses_to_start() == (
-        1,
-        "AUTH_WORKERS: Must be a whole number from 1 to 256.\n"
-        "DATABASE_URL: Must be a URL such as postgresql://user:password@host/database.\n",
-    )
+    assert service.refuses_to_start() == (1, lines)
 
 
 @pytest.mark.parametrize(
@@ -269,8 +260,9 @@ def test_service_runs_as_an_ordinary_user():
         pytest.skip("there is no Python that the user nobody may run with our packages")
     command, environment = python
     nobody = pwd.getpwnam("nobody")
-    for directory in new_directory():
-        os.chown(directory.parent, nobody.pw_uid, nobody.pw_gid)
+    with short_directory() as place:
+        directory = place / "var"
+        os.chown(place, nobody.pw_uid, nobody.pw_gid)
         with Service(directory, command=command, user="nobody", **environment):
             assert stat.S_IMODE(directory.stat().st_mode) == 0o700
             assert {Path(f"/proc/{pid}").stat().st_uid for pid in processes_of(directory)} == {nobody.pw_uid}

@@ -2,12 +2,7 @@
 
 import json
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
@@ -15,7 +10,7 @@ from tests.support.answers import unhealthy
 from tests.support.metered import Metered
 from tests.support.processes import wait_until
 from tests.support.raw_http import HOST, connect
-from tests.support.server import until_served
+from tests.support.server import repeated, until_served
 from tests.support.users import sign_in
 
 IN_CI = pytest.mark.selection
@@ -26,26 +21,6 @@ REASON = (
     "a password hash of scheme latchkey1 is not done after 20 s: this worker ends, and another replaces it"
 )
 NOTICED = 25  # seconds
-
-
-@contextmanager
-def repeated(*acts: Callable[[], Any]) -> Iterator[list[list[Any]]]:
-    """Repeat acts, each in a thread of its own, and return their growing lists of results."""
-    is_over = threading.Event()
-    results: list[list[Any]] = [[] for _ in acts]
-
-    def repeat(number: int) -> None:
-        while not is_over.wait(0.02):
-            results[number].append(acts[number]())
-
-    with ThreadPoolExecutor(len(acts)) as threads:
-        running = [threads.submit(repeat, number) for number in range(len(acts))]
-        try:
-            yield results
-        finally:
-            is_over.set()
-        for each in running:
-            each.result()
 
 
 # A loop is endless once it has had four seconds of CPU time, which takes a while on busy cores.

@@ -15,7 +15,6 @@ from auth.keys import fingerprints, rotation
 from auth.operations.doctor import addresses, examination, mail, secrets
 from auth.operations.doctor import database as database_checks
 from auth.operations.doctor.examination import CHECKS, examine
-from auth.settings.values.checks import redirect_pattern
 from auth.tokens import one_time, signing_keys
 from sql import pool, schema
 from tests.conftest import secret
@@ -191,15 +190,11 @@ def test_fault_of_the_machine_has_a_remedy(look, monkeypatch, check, module, con
     assert look(check).startswith(remedy)
 
 
-@pytest.mark.parametrize(("check", "changes", "remedy"), SETTINGS)
-def test_fault_of_the_settings_has_a_remedy(look, check, changes, remedy):
-    redirect_pattern("https://app.example.com/**")
-    found = look(check, **changes)
-    assert found is remedy or found.startswith(remedy)
-
-
-@pytest.mark.parametrize(("check", "statement", "changes", "remedy"), ROWS)
-def test_fault_in_the_rows_has_a_remedy(look, database, check, statement, changes, remedy):
+@pytest.mark.parametrize(
+    ("check", "statement", "changes", "remedy"),
+    [*((check, "SELECT", changes, remedy) for check, changes, remedy in SETTINGS), *ROWS],
+)
+def test_fault_of_the_settings_or_rows_has_a_remedy(look, database, check, statement, changes, remedy):
     database.run(statement)
     found = look(check, **changes)
     assert found is remedy or found.startswith(remedy)
@@ -261,11 +256,11 @@ class TestKeysAndStateDirectory:
         database.run("UPDATE key_fingerprints SET seen_at = now()")
         database.run(aged, name="AUTH_SECRET_KEY")
         (old,) = rotation.keys_of("secret", healthy)
-        for active_from, waits in (
+        for at, waits in (
             ("2026-01-01T00:00:00Z", ""),
             ("2099-01-01T00:00:00Z", " after 2099-01-01T00:00:00Z"),
         ):
-            keys = (f"{secret('new')}@{active_from}", *healthy.secret_key)
+            keys = (f"{secret('new')}@{at}", *healthy.secret_key)
             assert look("key-age", secret_key=keys) == f"latchkey keys remove {old.id}{waits}"
 
     @pytest.fixture
@@ -308,7 +303,7 @@ class TestPublicUrl:
         target.body = b'{"service": "latchkey", "status": "healthy", "version": "0.0.1"}'
         assert look("public-url", base_url=target.url) == "systemctl restart latchkey"
 
-    def test_service_that_is_unhealthy_is_quoted(self, healthy, target):
+    def test_unhealthy_service_is_quoted(self, healthy, target):
         target.status, target.body = 503, b'{"service": "latchkey", "msg": "Password hashing hangs"}'
         skip = {check.name for check in CHECKS} - {"public-url"}
         (result,) = examine(dataclasses.replace(healthy, base_url=target.url), skip)
@@ -450,17 +445,11 @@ class TestDelivery:
 
 
 def test_check_that_hangs_or_breaks_does_not_hold_up_the_others(healthy, monkeypatch):
-    def hang(_context):
-        time.sleep(30)
-
-    def crash(_context):
-        raise ZeroDivisionError("oops")
-
-    broken = {"clock": hang, "redis": crash}
+    broken: dict[str, Any] = {"clock": lambda _context: time.sleep(30), "redis": lambda _context: 1 / 0}
     replaced = [dataclasses.replace(check, look=broken.get(check.name, check.look)) for check in CHECKS]
     monkeypatch.setattr(examination, "CHECKS", tuple(replaced))
     monkeypatch.setattr(examination, "SECONDS", 5.0)
     results = {result.check: result for result in examine(healthy)}
     assert {name for name, result in results.items() if result.status == "failed"} == set(broken)
     assert "no answer within 5 s" in results["clock"].text
-    assert "ZeroDivisionError: oops" in results["redis"].text
+    assert "ZeroDivisionError: division by zero" in results["redis"].text

@@ -2,15 +2,14 @@
 
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 
 from tests.support import log_watch
 from tests.support.commands import run_with_settings
-from tests.support.processes import CHECKOUT, Service, wait_until
+from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
 from tests.support.server import ServerClient
 from tests.support.users import PASSWORD
 
@@ -20,10 +19,7 @@ pytestmark = pytest.mark.root
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
     """A service with an embedded database, which was started in an empty directory."""
-    # The path of a socket must be short.
-    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as name:
-        directory = Path(name).resolve()
-        directory.chmod(0o755)
+    with short_directory() as directory:
         command = [sys.executable, "-m", "auth.commands", "serve"]
         changes = {"PYTHONPATH": str(CHECKOUT), "AUTH_WORKERS": "1", "AUTH_LOG_FORMAT": "json"}
         with Service(directory / "var", command=command, directory=directory, **changes) as service:
@@ -33,9 +29,8 @@ def service() -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def client(service) -> Iterator[ServerClient]:
-    client = ServerClient(service.port)
-    yield client
-    client.close()
+    with closing(ServerClient(service.port)) as client:
+        yield client
 
 
 def test_messages_are_printed_on_localhost_and_not_logged(service, client):

@@ -12,9 +12,10 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -22,6 +23,14 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 GUNICORN = ["-m", "gunicorn", "wsgi:app"]
 PATIENT_GUNICORN = [sys.executable, *GUNICORN, "--config", "tests/support/patient.conf.py"]
 T = TypeVar("T")
+
+
+@contextmanager
+def short_directory() -> Iterator[Path]:
+    """Yield a directory with a path as short as a socket's must be, through which any user may pass."""
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name).resolve()
 
 
 def wait_until(condition: Callable[[], T], seconds: float = 30) -> T:

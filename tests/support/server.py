@@ -110,6 +110,26 @@ def at_once(count: int, act: Callable[[int], T]) -> list[T]:
         return list(threads.map(begin, range(count)))
 
 
+@contextmanager
+def repeated(*acts: Callable[[], Any]) -> Iterator[list[list[Any]]]:
+    """Repeat acts, each in a thread of its own, and return their growing lists of results."""
+    is_over = threading.Event()
+    results: list[list[Any]] = [[] for _ in acts]
+
+    def repeat(number: int) -> None:
+        while not is_over.wait(0.02):
+            results[number].append(acts[number]())
+
+    with ThreadPoolExecutor(len(acts)) as threads:
+        running = [threads.submit(repeat, number) for number in range(len(acts))]
+        try:
+            yield results
+        finally:
+            is_over.set()
+        for each in running:
+            each.result()
+
+
 def until_served(act: Callable[[], Any]) -> Any:
     """Return the first response that is not 503."""
     while (response := act()).status_code == 503:

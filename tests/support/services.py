@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from tests.support import log_watch
-from tests.support.processes import PATIENT_GUNICORN, Service, free_port, wait_until
+from tests.support.processes import PATIENT_GUNICORN, Service, free_port, short_directory, wait_until
 from tests.support.server import ServerClient
 
 HOME = "198.51.100.7"
@@ -88,12 +88,9 @@ def redis_server() -> Iterator[Redis]:
 
 @pytest.fixture
 def new_state_dir() -> Iterator[Path]:
-    """A state directory for a service with its own secrets and database; its path is short, as the path of a
-    socket must be.
-    """
-    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
-        Path(directory).chmod(0o755)
-        yield Path(directory).resolve() / "var"
+    """A state directory for a service with its own secrets and database."""
+    with short_directory() as directory:
+        yield directory / "var"
 
 
 @pytest.fixture(scope="session")
