@@ -306,6 +306,12 @@ def signing_in_with_a_provider_as_a_new_user(scenario):
     return coming_back(scenario)
 
 
+@effect("get /callback", "auth.login", "signed_in")
+def signing_in_with_a_provider_again(scenario):
+    coming_back(scenario)()
+    return coming_back(scenario)
+
+
 @effect("post /resend", "", "message_requested")
 def requesting_another_link_of_a_sign_up(scenario):
     signing_up_with_a_challenge(scenario)()
@@ -404,12 +410,6 @@ def coming_back(scenario, **query):
     browser = scenario.service.browser()
     url = scenario.service.return_url(browser, "google", **query)
     return lambda: browser.visit(url)
-
-
-@effect("get /callback", "auth.login", "signed_in")
-def signing_in_with_a_provider(scenario):
-    coming_back(scenario)()
-    return coming_back(scenario)
 
 
 @effect("get /callback", "user.updated auth.login", "identity_linked signed_in")

@@ -8,18 +8,14 @@ import pytest
 from auth import files
 
 
-def test_failure_leaves_the_previous_file_and_no_draft(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("before")
-    with pytest.raises(StopIteration), files.replacing(path) as draft:
-        draft.write(b"half" + next(iter([])))
-    assert (path.read_text(), os.listdir(tmp_path)) == ("before", ["file"])
-
-
-def test_new_content_of_a_readable_file_is_readable_by_its_owner_alone(tmp_path):
+def test_failure_leaves_the_previous_file_and_no_draft_and_success_a_private_one(tmp_path):
     path = tmp_path / "file"
     path.write_text("before")
     path.chmod(0o644)
+    with pytest.raises(StopIteration), files.replacing(path) as draft:
+        draft.write(b"half" + next(iter([])))
+    assert (path.read_text(), os.listdir(tmp_path)) == ("before", ["file"])
+    # Its new content is readable by its owner alone.
     with files.replacing(path) as draft:
         draft.write(b"secret")
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("secret", 0o600)

@@ -27,14 +27,11 @@ def shown(loaded) -> dict[str, Listed]:
     return {each.name: each for each in listed(loaded)}
 
 
-def test_every_setting_is_listed_in_the_order_of_the_documentation(load):  # noqa: F811
-    assert [each.name for each in listed(load())] == settings.names()
-
-
 def test_value_shows_whether_it_comes_from_the_environment_a_file_or_the_default(load, tmp_path):  # noqa: F811
     (tmp_path / ".env").write_text("AUTH_BRAND_NAME=Acme\nPORT=8100\n")
     found = shown(load(PORT="8200", AUTH_AUTOCONFIRM="true", AUTH_RATE_LIMIT_LOGIN="5 per minute"))
 
+    assert list(found) == settings.names()
     assert found["AUTH_BRAND_NAME"] == ("AUTH_BRAND_NAME", "Acme", str(tmp_path / ".env"))
     assert found["PORT"] == ("PORT", "8200", "environment")
     assert found["AUTH_AUTOCONFIRM"] == ("AUTH_AUTOCONFIRM", "true", "environment")
@@ -43,12 +40,8 @@ def test_value_shows_whether_it_comes_from_the_environment_a_file_or_the_default
     assert found["AUTH_BIND"] == ("AUTH_BIND", "127.0.0.1", "default")
     assert found["AUTH_SECRET_KEY"] == ("AUTH_SECRET_KEY", "hidden", str(tmp_path / "var" / "secret_key"))
     assert found["AUTH_SMTP_URL"] == ("AUTH_SMTP_URL", "", "default")
-
-
-def test_loading_twice_keeps_the_origins(load, tmp_path):  # noqa: F811
-    (tmp_path / ".env").write_text("AUTH_BRAND_NAME=Acme\n")
-    load()
-    assert shown(load())["AUTH_BRAND_NAME"].origin == str(tmp_path / ".env")
+    # Loading again, from an environment that now has the variables of the file.
+    assert shown(settings.load())["AUTH_BRAND_NAME"] == found["AUTH_BRAND_NAME"]
 
 
 def test_no_secret_is_listed(load):  # noqa: F811
@@ -78,11 +71,7 @@ def test_no_secret_is_listed(load):  # noqa: F811
     assert found["AUTH_SMTP_URL"].value == "smtp://mail.example.com:587"
     assert found["AUTH_SMS_WEBHOOK_URL"].value == "https://sms.example.com"
     assert found["AUTH_PROVIDER_GOOGLE_CLIENT_ID"].value == "the-client"
-    assert found["AUTH_PROVIDER_GOOGLE_CLIENT_SECRET"] == (
-        "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET",
-        "hidden",
-        "environment",
-    )
+    assert found["AUTH_PROVIDER_GOOGLE_CLIENT_SECRET"][1:] == ("hidden", "environment")
 
 
 @pytest.mark.parametrize("owner", [Settings, ProviderSettings])
