@@ -275,6 +275,13 @@ class TestStopping:
         wait_until(lambda: not delivery_threads())
         assert outbox.row(late).attempts == 0
 
+    def test_deliverer_that_is_stopped_before_it_runs_takes_no_message(self, outbox, parts):
+        deliverer = Deliverer(parts.settings, parts.db, parts.sealer, {"email": Target()})
+        id = outbox.write()
+        deliverer.end()
+        deliverer.run()
+        assert outbox.row(id).attempts == 0
+
     def test_stop_leaves_a_message_that_takes_longer_than_the_grace(self, outbox, deliver):
         target = Target(held="@example.com", holds=2)
         deliverer = deliver(email=target, grace=0.2)
