@@ -47,16 +47,14 @@ def refusals(outcomes):
 
 def described(user, file, today):
     """Return what a file says of a user. A time that it does not say is `now`."""
-    names = [
-        *("email", "phone", "role", "created_at", "last_sign_in_at", "email_confirmed_at"),
-        *("phone_confirmed_at", "invited_at", "banned_until", "user_metadata", "app_metadata"),
-    ]
+    names = ["email", "phone", "role", "created_at", "last_sign_in_at", "email_confirmed_at"]
+    names += ["phone_confirmed_at", "invited_at", "banned_until", "user_metadata", "app_metadata"]
     made = {"file": file.name} | {name: user[name] for name in names if user[name]}
     if user["id"] in file.read_text():
         made["id"] = user["id"]
     external = [each for each in user["identities"] if each["provider"] not in ("email", "phone")]
-    of_identity = ("provider", "created_at", "last_sign_in_at", "identity_data")
-    made["identities"] = [{name: each[name] for name in of_identity if each[name]} for each in external]
+    names = ["provider", "created_at", "last_sign_in_at", "identity_data"]
+    made["identities"] = [{name: each[name] for name in names if each[name]} for each in external]
     return json.loads(re.sub(f'"{today}T[^"]*Z"', '"now"', json.dumps(made)))
 
 

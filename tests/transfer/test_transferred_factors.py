@@ -164,8 +164,8 @@ def test_factors_are_left_out_when_asked(import_user, database):
 def test_minimal_members_are_enough_and_unknown_transports_are_dropped(import_user, client, database):
     key = Key(ES256)
     passkey = Passkey("localhost", uuid.UUID(ID).bytes, key)
-    given = KEY | {"credential_id": encode(passkey.id), "public_key": encode(key.cose)}
-    given |= {"factor_type": "passkey", "transports": ["usb", "telepathy"]}
+    own = {"credential_id": encode(passkey.id), "public_key": encode(key.cose)}
+    given = {**KEY, **own, "factor_type": "passkey", "transports": ["usb", "telepathy"]}
     assert import_user(given)["status"] == "created"
     assert database.value("SELECT transports FROM factors") == ["usb"]
     assert sign_in(client, Authenticator(passkeys=[passkey])).user["id"] == ID
