@@ -58,8 +58,7 @@ def names(monkeypatch):
         addresses = next(known[host]) if isinstance(known[host], Iterator) else known[host]
         found = [really(address, port, *arguments, **options)[0] for address in addresses]
         return [
-            (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)
-            for family, _, _, _, address in found
+            (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address) for family, *_, address in found
         ]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
@@ -156,70 +155,68 @@ class TestUrl:
 
 
 class TestConnection:
-    def failure(self, hooks, made):
+    @pytest.fixture
+    def registered(self, hooks, names, target):
+        """A webhook of a name that leads to the target now."""
+        names["hooks.example"] = ["127.0.0.1"]
+        return hooks.register(target.url.replace("127.0.0.1", "hooks.example"))
+
+    def deliver(self, hooks, made):
         hooks.emit()
         hooks.deliver()
-        (waiting,) = hooks.deliveries(made)
-        assert waiting["status"] == "waiting"
-        return waiting["last_error"]
+        (delivery,) = hooks.deliveries(made)
+        return delivery["status"], delivery["last_error"]
+
+    REFUSED = ("waiting", "no answer: its address is refused")
 
     def test_name_that_later_resolves_to_a_private_address_is_refused(self, strict, names, target):
         names["hooks.example"] = ["1.1.1.1"]
         made = strict.register(target.url.replace("http://127.0.0.1", "https://hooks.example"))
         names["hooks.example"] = ["127.0.0.1"]
-        assert self.failure(strict, made) == "no answer: its address is refused"
+        assert self.deliver(strict, made) == self.REFUSED
         assert target.requests == []
 
     @pytest.mark.parametrize("address", [*FORBIDDEN, "1.1.1.1"])
-    def test_name_that_later_resolves_to_another_kind_of_address_is_refused(self, hooks, names, address):
-        names["hooks.example"] = ["127.0.0.1"]
-        made = hooks.register("http://hooks.example/")
+    def test_name_that_later_resolves_to_another_kind_of_address_is_refused(
+        self, hooks, names, registered, address
+    ):
         names["hooks.example"] = [address.partition("%")[0]]
-        assert self.failure(hooks, made) == "no answer: its address is refused"
+        assert self.deliver(hooks, registered) == self.REFUSED
 
-    def test_connection_uses_the_address_that_was_checked(self, hooks, names, target):
-        names["hooks.example"] = ["127.0.0.1"]
-        made = hooks.register(target.url.replace("127.0.0.1", "hooks.example"))
+    def test_connection_uses_the_address_that_was_checked(self, hooks, names, registered, target):
         # A second look-up would return another address.
         answers = names["hooks.example"] = iter([["127.0.0.1"], ["169.254.169.254"]])
-        hooks.emit()
-        hooks.deliver()
+        assert self.deliver(hooks, registered) == ("sent", None)
         assert list(answers) == [["169.254.169.254"]]
-        assert hooks.deliveries(made)[0]["status"] == "sent"
         assert target.requests[0].headers["host"].startswith("hooks.example:")
 
-    def test_allowed_one_of_several_addresses_is_used(self, hooks, names, target):
-        names["hooks.example"] = ["127.0.0.1"]
-        made = hooks.register(target.url.replace("127.0.0.1", "hooks.example"))
+    def test_allowed_one_of_several_addresses_is_used(self, hooks, names, registered):
         names["hooks.example"] = ["169.254.169.254", "127.0.0.1"]
-        hooks.emit()
-        hooks.deliver()
-        assert hooks.deliveries(made)[0]["status"] == "sent"
+        assert self.deliver(hooks, registered) == ("sent", None)
 
     def test_private_address_is_refused_after_the_setting_changed(self, hooks, strict, target):
         made = hooks.register(target)
-        assert self.failure(strict, made) == "no answer: its address is refused"
+        assert self.deliver(strict, made) == self.REFUSED
         assert target.requests == []
 
 
-class TestSetting:
-    @pytest.mark.parametrize(
-        ("base_url", "bind", "expected"),
-        [
-            ("http://localhost:8000", "127.0.0.1", True),
-            ("http://127.0.0.1:8000", "::1", True),
-            ("http://localhost:8000", "0.0.0.0", False),  # noqa: S104
-            ("https://auth.example.com", "127.0.0.1", False),
-            ("https://auth.example.com", "10.0.0.5", False),
-        ],
-    )
-    def test_default_allows_private_networks_on_loopback(
-        self, monkeypatch, tmp_path, base_url, bind, expected
-    ):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("AUTH_BASE_URL", base_url)
-        monkeypatch.setenv("AUTH_BIND", bind)
-        assert settings.load("/dev/null", missing_secrets="ignore").webhook_private_networks is expected
-        for value, allowed in (("true", True), ("false", False)):
+@pytest.mark.parametrize(
+    ("base_url", "bind", "expected"),
+    [
+        ("http://localhost:8000", "127.0.0.1", True),
+        ("http://127.0.0.1:8000", "::1", True),
+        ("http://localhost:8000", "0.0.0.0", False),  # noqa: S104
+        ("https://auth.example.com", "127.0.0.1", False),
+        ("https://auth.example.com", "10.0.0.5", False),
+    ],
+)
+def test_setting_allows_private_networks_on_loopback_by_default(
+    monkeypatch, tmp_path, base_url, bind, expected
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUTH_BASE_URL", base_url)
+    monkeypatch.setenv("AUTH_BIND", bind)
+    for value, allowed in ((None, expected), ("true", True), ("false", False)):
+        if value:
             monkeypatch.setenv("AUTH_WEBHOOK_PRIVATE_NETWORKS", value)
-            assert settings.load("/dev/null", missing_secrets="ignore").webhook_private_networks is allowed
+        assert settings.load("/dev/null", missing_secrets="ignore").webhook_private_networks is allowed
