@@ -17,21 +17,19 @@ from tests.support.timeouts import SERVICE_TIMEOUTS
 def test_connection_has_timeouts(database_url, monkeypatch):
     monkeypatch.setattr("sql.pool._TIMEOUTS", SERVICE_TIMEOUTS)
     with closing(connect(database_url)) as connection, connection.cursor() as cursor:
-        for name, value in (
-            ("statement_timeout", "5s"),
-            ("lock_timeout", "2s"),
-            ("idle_in_transaction_session_timeout", "10s"),
-        ):
+        for name, value in {
+            "statement_timeout": "5s",
+            "lock_timeout": "2s",
+            "idle_in_transaction_session_timeout": "10s",
+        }.items():
             cursor.execute(f"SHOW {name}")
             assert cursor.fetchone() == (value,)
 
 
 def test_connection_goes_to_the_next_host_when_the_first_refuses(database_url):
     with closing(psycopg2.connect(database_url)) as direct:
-        user, password, host, port, name = (
-            quote(str(value or ""), safe="")
-            for value in attrgetter("user", "password", "host", "port", "dbname")(direct.info)
-        )
+        known = attrgetter("user", "password", "host", "port", "dbname")(direct.info)
+        user, password, host, port, name = (quote(str(value or ""), safe="") for value in known)
     url = f"postgresql://{user}:{password}@/{name}?host=127.0.0.1,{host}&port={free_port()},{port}"
     with closing(connect(url)) as connection:
         assert str(connection.info.port) == port
@@ -41,9 +39,8 @@ def test_refused_connection_is_an_error_that_names_host_and_port_but_no_password
     port = free_port()
     with pytest.raises(psycopg2.OperationalError) as raised:
         connect(f"postgresql://auth:topsecret@127.0.0.1:{port}/auth")
-    assert str(raised.value).startswith(
-        f'connection to server at "127.0.0.1", port {port} failed: Connection refused'
-    )
+    where = f'connection to server at "127.0.0.1", port {port} failed: Connection refused'
+    assert str(raised.value).startswith(where)
     assert "topsecret" not in str(raised.value)
 
 
@@ -77,13 +74,16 @@ def test_requests_get_connections_in_the_order_in_which_they_began_to_wait(pool)
         with pool.connection():
             served.append(number)
 
+    def waits(count):
+        return len(pool._waiting) == count
+
     with ExitStack() as held, ThreadPoolExecutor(8) as threads:
         for _ in range(4):
             held.enter_context(pool.connection())
         with pool.connection():
             for number in range(8):
                 threads.submit(serve, number)
-                wait_until(partial(_wait_in_number, pool, number + 1))
+                wait_until(partial(waits, number + 1))
         threads.shutdown()
         assert served == list(range(8))
     assert pool.lent == 0
@@ -104,10 +104,6 @@ def test_pool_that_is_closed_while_connections_are_lent_stays_as_large(pool):
     with ExitStack() as held:
         for _ in range(pool.size):
             held.enter_context(pool.connection())
-
-
-def _wait_in_number(pool, number):
-    return len(pool._waiting) == number
 
 
 def test_connection_handed_to_a_request_that_has_ended_goes_to_the_next(pool, monkeypatch):

@@ -55,6 +55,14 @@ def execute(url, statement, parameters=None):
         return cursor.fetchall() if cursor.description else None
 
 
+def assert_refused(url, message):
+    """Check that the schema of a database is refused and left unchanged."""
+    before = catalog.lines(url)
+    with pytest.raises(psycopg2.ProgrammingError, match=message):
+        schema.apply(url)
+    assert catalog.lines(url) == before
+
+
 class TestNewDatabase:
     def test_new_database_gets_the_newest_version_without_migrations(self, new_database):
         url = new_database()
@@ -75,10 +83,7 @@ class TestNewDatabase:
     def test_database_of_another_application_is_refused_and_unchanged(self, new_database):
         url = new_database()
         execute(url, "CREATE TABLE users (id integer)")
-        before = catalog.lines(url)
-        with pytest.raises(psycopg2.ProgrammingError, match="another application"):
-            schema.apply(url)
-        assert catalog.lines(url) == before
+        assert_refused(url, "another application")
 
 
 class TestFunctions:
@@ -115,18 +120,14 @@ class TestMigrations:
         assert execute(url, "SELECT x FROM added") == [(1,)]
 
     def test_failed_migrations_change_nothing(self, url, migrations):
-        before = catalog.lines(url)
         migrations("CREATE TABLE added (x integer); INSERT INTO added VALUES ('nonsense')")
-        with pytest.raises(psycopg2.ProgrammingError, match=r"^\d{4}_adds: .*nonsense"):
-            schema.apply(url)
-        assert catalog.lines(url) == before
+        assert_refused(url, r"^\d{4}_adds: .*nonsense")
         assert execute(url, "SELECT max(version) FROM schema_version") == [(schema.NEWEST - 1,)]
 
     def test_schema_of_a_newer_release_is_refused(self, url):
         newer = schema.NEWEST + 1
         execute(url, f"INSERT INTO schema_version (version) VALUES ({newer})")
-        with pytest.raises(psycopg2.ProgrammingError, match=f"^the schema has version {newer}, this release"):
-            schema.apply(url)
+        assert_refused(url, f"^the schema has version {newer}, this release")
 
     @pytest.mark.parametrize(
         "statement",
@@ -138,11 +139,8 @@ class TestMigrations:
     )
     def test_schema_from_before_0_2_0_is_refused_and_unchanged(self, url, statement):
         execute(url, statement)
-        before = catalog.lines(url)
-        expected = rf"^the schema has version \d+; upgrade it with release 0.2.0 \(commit {schema.OLDEST_COMMIT}\) first$"
-        with pytest.raises(psycopg2.ProgrammingError, match=expected):
-            schema.apply(url)
-        assert catalog.lines(url) == before
+        first = rf"upgrade it with release 0.2.0 \(commit {schema.OLDEST_COMMIT}\) first$"
+        assert_refused(url, rf"^the schema has version \d+; {first}")
 
 
 @pytest.fixture(scope="module")
@@ -180,20 +178,18 @@ class TestUpgrade:
     def test_upgraded_schema_equals_a_new_one(self, upgraded, created):
         assert catalog.lines(upgraded) == catalog.lines(created)
 
-    def test_upgrade_keeps_users(self, client_of_upgraded):
-        session = session_of(client_of_upgraded, sign_in(client_of_upgraded, "alice@example.com"))
-        assert session.get("/user").json["email"] == "alice@example.com"
-        assert session.put("/user", json={"data": {"x": 1}}).json["user_metadata"] == {"x": 1}
+    def test_upgrade_keeps_passwords_and_refresh_tokens(self, client_of_upgraded):
+        for response in (
+            sign_in(client_of_upgraded, "alice@example.com"),
+            refresh(client_of_upgraded, REFRESH_TOKEN_OF_0_2_0),
+        ):
+            session = session_of(client_of_upgraded, response)
+            assert session.get("/user").json["email"] == "alice@example.com"
+            assert session.put("/user", json={"data": {"x": 1}}).json["user_metadata"] == {"x": 1}
 
-    def test_refresh_token_of_0_2_0_is_refreshed_after_the_upgrade(self, client_of_upgraded):
-        session = session_of(client_of_upgraded, refresh(client_of_upgraded, REFRESH_TOKEN_OF_0_2_0))
-        assert session.get("/user").json["email"] == "alice@example.com"
-
-    def test_networks_of_sessions_at_aal2_count_as_passed_after_the_upgrade(self, upgraded):
+    def test_networks_that_passed_and_first_factors_are_known_after_the_upgrade(self, upgraded):
         passed = "SELECT network FROM known_networks WHERE passed_at IS NOT NULL"
         assert execute(upgraded, passed) == [("192.0.2.2",)]
-
-    def test_first_factors_are_known_after_the_upgrade(self, upgraded):
         first = "SELECT u.email FROM users AS u JOIN factors AS f ON f.user_id = u.id AND f.verified_at = u.first_factor_at"
         assert execute(upgraded, first) == [("erin@example.com",)]
 

@@ -1,8 +1,7 @@
-"""The data-access module: statements named in files, prepared on every connection, run with parameters by
-keyword.
-"""
+"""The data-access module: statements named in files, prepared on each connection, run with named parameters."""
 
 import threading
+from contextlib import closing
 
 import psycopg2
 import pytest
@@ -14,6 +13,7 @@ from tests.support.server import at_once
 from tests.support.timeouts import SERVICE_TIMEOUTS
 from tests.support.users import PASSWORD, session_of, sign_in
 
+NO_ID = "00000000-0000-0000-0000-000000000000"
 GOOD = """-- name: add(left integer, right integer)
 -- Adds two numbers.
 SELECT :left + :right AS sum;
@@ -37,7 +37,7 @@ def db(database_url, database):
     opened = []
 
     def make(**options):
-        opened.append(Database(database_url, size=2, **options))
+        opened.append(Database(database_url, **{"size": 2, **options}))
         return opened[-1]
 
     yield make
@@ -58,27 +58,18 @@ class TestFiles:
         assert add.prepare({"right"}) == "PREPARE add (integer) AS SELECT $1 + %(right)s::integer AS sum"
         assert add.execute({"right"}) == "EXECUTE add (%(left)s)"
 
-    def test_file_may_hold_several_statements(self, statements):
-        assert list(statements(GOOD + GOOD.replace("add", "sum_up"))) == ["add", "sum_up"]
-
-    def test_header_may_take_several_lines(self, statements):
-        text = "-- name: add(left integer,\n--           right double precision)\n-- Adds.\nSELECT :left + :right;"
-        assert dict(statements(text)["add"].parameters) == {"left": "integer", "right": "double precision"}
-
-    def test_comment_below_the_header_is_optional_and_left_out(self, statements):
-        without = statements(GOOD.replace("-- Adds two numbers.\n", ""))
-        assert without["add"].text == statements(GOOD)["add"].text == "SELECT :left + :right AS sum"
+    def test_header_may_take_several_lines_without_a_comment_and_several_statements_a_file(self, statements):
+        other = "-- name: sum_up(left integer,\n--           right double precision)\nSELECT :left + :right AS sum;"
+        loaded = statements(GOOD + other)
+        assert list(loaded) == ["add", "sum_up"]
+        assert dict(loaded["sum_up"].parameters) == {"left": "integer", "right": "double precision"}
+        assert loaded["add"].text == loaded["sum_up"].text == "SELECT :left + :right AS sum"
 
     def test_casts_strings_and_comments_contain_no_parameters(self, statements):
-        text = "-- name: get(id uuid)\n-- Gets.\nSELECT ':no', 'it''s :no', x::text, 5 % 2 -- :no\n FROM y WHERE id = :id;"
-        get = statements(text)["get"]
-        assert (
-            get.prepare()
-            == "PREPARE get (uuid) AS SELECT ':no', 'it''s :no', x::text, 5 %% 2 -- :no\n FROM y WHERE id = $1"
-        )
-        assert (
-            get.direct == "SELECT ':no', 'it''s :no', x::text, 5 %% 2 -- :no\n FROM y WHERE id = %(id)s::uuid"
-        )
+        text = "SELECT ':no', 'it''s :no', x::text, 5 {} 2 -- :no\n FROM y WHERE id = {}"
+        get = statements(f"-- name: get(id uuid)\n-- Gets.\n{text.format('%', ':id')};")["get"]
+        assert get.prepare() == f"PREPARE get (uuid) AS {text.format('%%', '$1')}"
+        assert get.direct == text.format("%%", "%(id)s::uuid")
 
     @cases(
         "text",
@@ -101,13 +92,11 @@ class TestFiles:
             statements(GOOD, GOOD)
 
     def test_postgres_can_prepare_every_statement(self, db, database_url):
-        connection = psycopg2.connect(database_url)
-        with connection, connection.cursor() as cursor:
+        with closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
             for statement in load_statements().values():
                 cursor.execute(statement.prepare(), {})
             cursor.execute("SELECT name FROM pg_prepared_statements")
             assert {name for (name,) in cursor.fetchall()} == set(load_statements())
-        connection.close()
 
 
 class TestRunning:
@@ -117,10 +106,9 @@ class TestRunning:
         assert database.one("ping").answer == 1
         assert [row.answer for row in database.all("ping")] == [1]
         assert database.run("ping") == 1
-
-    def test_missing_row_is_none(self, db):
-        assert db().one("select_addresses", id="00000000-0000-0000-0000-000000000000") is None
-        assert db().run("delete_user", user_id="00000000-0000-0000-0000-000000000000") == 0
+        assert database.one("select_addresses", id=NO_ID) is None
+        assert database.run("delete_user", user_id=NO_ID) == 0
+        assert database.statements_run == 5
 
     @pytest.mark.parametrize("prepare", [True, False])
     def test_argument_cannot_override_a_constant(self, db, database, prepare):
@@ -128,20 +116,10 @@ class TestRunning:
             "INSERT INTO audit_log (action, actor, at) SELECT 'signed_in', 'user', now() - interval '2 days' FROM generate_series(1, 3)"
         )
         kept = db(prepare=prepare, constants={"audit_retention": 3})
-        assert (
-            kept.run("delete_old_audit_rows", batch=9)
-            == kept.run("delete_old_audit_rows", batch=9, audit_retention=1)
-            == 0
-        )
-        assert (
-            db(prepare=prepare, constants={"audit_retention": 1}).run("delete_old_audit_rows", batch=2) == 2
-        )
-
-    def test_statements_are_counted(self, db):
-        database = db()
-        for _ in range(3):
-            database.one("ping")
-        assert database.statements_run == 3
+        assert kept.run("delete_old_audit_rows", batch=9) == 0
+        assert kept.run("delete_old_audit_rows", batch=9, audit_retention=1) == 0
+        other = db(prepare=prepare, constants={"audit_retention": 1})
+        assert other.run("delete_old_audit_rows", batch=2) == 2
 
     def test_unknown_statement_or_missing_parameter_is_an_error(self, db):
         with pytest.raises(KeyError):
@@ -149,27 +127,22 @@ class TestRunning:
         with pytest.raises(KeyError):
             db().run("delete_user")
 
-    def test_connection_prepares_only_statements_that_it_runs(self, database_url, database):
-        opened = Database(database_url, size=1)
+    def test_connection_prepares_only_statements_that_it_runs(self, db):
+        opened = db(size=1)
         for _ in range(2):
             opened.one("ping")
-            opened.run("delete_user", user_id="00000000-0000-0000-0000-000000000000")
+            opened.run("delete_user", user_id=NO_ID)
         with opened.pool.connection() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT name FROM pg_prepared_statements")
             assert {name for (name,) in cursor.fetchall()} == {"ping", "delete_user"}
-        opened.close()
 
-    def test_value_cannot_inject_sql(self, db, database):
-        with pytest.raises(psycopg2.DataError):
-            db().run("delete_user", user_id="'; DROP TABLE users; --")
-        assert database.count("users") == 0
-
-    def test_connection_works_after_an_error(self, db):
-        database = db()
+    def test_value_cannot_inject_sql_and_its_error_leaves_the_connection_usable(self, db, database, alice):
+        opened = db()
         for _ in range(5):
             with pytest.raises(psycopg2.DataError):
-                database.run("delete_user", user_id="nonsense")
-            assert database.one("ping").answer == 1
+                opened.run("delete_user", user_id="'; DROP TABLE users; --")
+            assert opened.one("ping").answer == 1
+        assert database.count("users") == 1
 
     def test_connections_are_opened_on_demand(self, database_url):
         Database("postgresql://localhost:1/nowhere", size=4)
@@ -190,16 +163,15 @@ class TestBehindAPooler:
         assert client.post("/signup", json=dave).status_code == 201
         assert "access_token=" in client.get(mailbox.link_for("dave@example.com")).location
         session = session_of(client, sign_in(client, "dave@example.com")).refreshed()
-        assert session.put("/user", json={"data": {"x": 1}, "password": "Another-Horse-1"}).json[
-            "user_metadata"
-        ] == {"100%": "%s", "x": 1}
+        changed = session.put("/user", json={"data": {"x": 1}, "password": "Another-Horse-1"}).json
+        assert changed["user_metadata"] == {"100%": "%s", "x": 1}
         assert session.get("/sessions").json["pagination"]["total"] == 1
         assert session.delete("/user").status_code == 200
         assert_error(session.get("/user"), 401, "user_not_found")
 
 
-def test_closed_database_connects_again_when_used(database_url, database):
-    opened = Database(database_url, size=4)
+def test_closed_database_connects_again_when_used(db):
+    opened = db(size=4)
     barrier = threading.Barrier(3)
 
     def ask(_):
@@ -209,4 +181,3 @@ def test_closed_database_connects_again_when_used(database_url, database):
     at_once(3, ask)
     opened.close()
     assert opened.one("ping").answer == 1
-    opened.close()

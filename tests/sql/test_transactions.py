@@ -26,46 +26,41 @@ def test_statements_take_effect_together_at_commit(db, database, alice, bob):
     assert db.statements_run == 3
 
 
-def delete_and(db, alice, what):
-    """Delete Alice in a transaction, and call `what` inside it."""
-    with db.transaction() as tx:
-        tx.run("delete_user", user_id=alice.id)
-        what(tx)
-
-
-def delete_nonsense(tx):
+def delete_nonsense(tx, database):
     tx.run("delete_user", user_id="nonsense")
 
 
-@cases(("what", "error"), [(lambda _: 1 / 0, ZeroDivisionError), (delete_nonsense, psycopg2.DataError)])
-def test_exception_rolls_back_and_the_connection_stays_usable(db, database, alice, what, error):
-    with pytest.raises(error):
-        delete_and(db, alice, what)
-    assert db.one("ping").answer == 1
-    assert database.count("users") == 1
+def swallow_an_error(tx, database):
+    with suppress(psycopg2.DataError):
+        delete_nonsense(tx, database)
 
 
-def test_commit_after_a_swallowed_error_raises(db, database, alice):
-    def swallow(tx):
-        with suppress(psycopg2.DataError):
-            delete_nonsense(tx)
-
-    with pytest.raises(psycopg2.InternalError, match="rolled back"):
-        delete_and(db, alice, swallow)
-    assert database.count("users") == 1
-
-
-def test_connection_lost_in_a_transaction_is_replaced(db, database, alice):
+def lose_the_connection(tx, database):
     others = "datname = current_database() AND state = 'idle in transaction' AND pid <> pg_backend_pid()"
+    ended = f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {others}"
+    assert database.value(ended) == 1
+    tx.one("ping")
 
-    def lose(tx):
-        assert (
-            database.value(f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {others}")
-            == 1
-        )
-        tx.one("ping")
 
-    with pytest.raises(psycopg2.OperationalError):
-        delete_and(db, alice, lose)
+@cases(
+    ("what", "error", "message"),
+    [
+        (lambda *_: 1 / 0, ZeroDivisionError, "by zero"),
+        (delete_nonsense, psycopg2.DataError, "nonsense"),
+        # The commit raises.
+        (swallow_an_error, psycopg2.InternalError, "rolled back"),
+        (lose_the_connection, psycopg2.OperationalError, "connection"),
+    ],
+)
+def test_failed_transaction_is_rolled_back_and_leaves_the_pool_usable(
+    db, database, alice, what, error, message
+):
+    def fail():
+        with db.transaction() as tx:
+            tx.run("delete_user", user_id=alice.id)
+            what(tx, database)
+
+    with pytest.raises(error, match=message):
+        fail()
     assert db.one("ping").answer == 1
     assert database.count("users") == 1

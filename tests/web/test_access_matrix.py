@@ -205,8 +205,7 @@ def test_guarded_route_lets_in_credentials(client, make_admitted, route):
     for name, credential in make_admitted().items():
         if not credential.refusal(route):
             response = route.ask(client, headers=credential.headers)
-            error_code = response.json["error_code"] if response.status_code >= 400 else None
-            assert error_code not in REFUSALS, name
+            assert response.status_code < 400 or response.json["error_code"] not in REFUSALS, name
 
 
 @each_guarded
@@ -320,18 +319,15 @@ class TestUserCannotBecomeAdministrator:
         response = session.put(f"/admin/users/{user['id']}", json={"role": "admin"})
         assert_error(response, 403, "insufficient_permissions")
 
-    def assert_unchanged_by(self, session, body):
+    @cases("body", [*({name: value} for name, value in FIELDS.items()), FIELDS])
+    def test_by_sending_privileged_fields(self, mallory, body):
+        session = mallory.open_session()
         before = session.get("/user").json
         response = session.put("/user", json=body)
         assert response.json == before | {"updated_at": response.json["updated_at"]}
 
-    @cases("name", FIELDS)
-    def test_by_sending_one_privileged_field(self, mallory, name):
-        self.assert_unchanged_by(mallory.open_session(), {name: FIELDS[name]})
-
-    def test_by_sending_all_privileged_fields_or_as_metadata(self, mallory):
+    def test_by_sending_them_as_metadata(self, mallory):
         session = mallory.open_session()
-        self.assert_unchanged_by(session, FIELDS)
         assert session.put("/user", json={"data": FIELDS}).status_code == 200
         self.assert_no_administrator(session.refreshed())
 
@@ -350,12 +346,17 @@ class TestUserCannotBecomeAdministrator:
         self.assert_no_administrator(session_of(client, sign_in(client, mallory.email)))
 
     def test_by_sending_a_header(self, client, mallory):
-        session = mallory.open_session()
-        roles = {"X-Role": "admin", "X-User-Role": "service_role", "Remote-User": "admin"}
-        roles |= {"X-Forwarded-User": "carol@example.com", "X-HTTP-Method-Override": "GET"}
-        for name, value in (roles | dict.fromkeys(("X-Original-URL", "X-Rewrite-URL"), "/health")).items():
-            headers = session.authorization | {name: value}
-            assert client.get("/admin/users", headers=headers).status_code == 403
+        authorization = mallory.open_session().authorization
+        for name, value in {
+            "X-Role": "admin",
+            "X-User-Role": "service_role",
+            "Remote-User": "admin",
+            "X-Forwarded-User": "carol@example.com",
+            "X-HTTP-Method-Override": "GET",
+            "X-Original-URL": "/health",
+            "X-Rewrite-URL": "/health",
+        }.items():
+            assert client.get("/admin/users", headers=authorization | {name: value}).status_code == 403
 
 
 class TestAdministratorCannotMakeAdministrators:

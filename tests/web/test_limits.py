@@ -143,12 +143,15 @@ class TestLimitsByNetwork:
         assert_refused(response, 300, 1)
 
     def test_asking_for_a_reauthentication_code_counts_with_recover(self, limited, alice):
-        client = limited(RECOVER="2 per 5 minutes")
+        client = limited(RECOVER="3 per 5 minutes")
         session = alice.sign_in().on(client)
         # The tighter limit of messages to her: one a minute.
         assert limits(session.get("/reauthenticate")) == (1, 0)
+        response = session.get("/reauthenticate")
+        assert_error(response, 429, "over_email_send_rate_limit")
+        assert (limits(response) or (0, None))[1] == 0
         client.post("/recover", json={})
-        assert_refused(session.get("/reauthenticate"), 300, 2)
+        assert_refused(session.get("/reauthenticate"), 300, 3)
 
     def test_head_and_options_do_not_count(self, limited):
         client = limited(LINKS="1 per 5 minutes", LOGIN="1 per 5 minutes")
@@ -212,7 +215,7 @@ class TestLimitBySession:
             assert (response.status_code, limits(response)) == (400, None)
         assert database.count("request_counts") == 0
 
-    def test_concurrent_refreshes_do_not_exceed_the_limit(self, limited, alice, parts):
+    def test_concurrent_refreshes_do_not_exceed_the_limit(self, limited, alice):
         client = limited(REFRESH="5 per 5 minutes")
         session = alice.sign_in()
         answers = at_once(20, lambda _: refresh(client.application.test_client(), session.refresh_token))
@@ -252,22 +255,20 @@ class TestLimitsByUser:
         assert session.get("/user").json["user_metadata"] == {"x": 1}
         assert limits(bob.sign_in().on(client).put("/user", json={})) == (4, 3)
 
-    def test_address_changes_are_limited_to_5_an_hour(self, limited, alice, database):
+    def test_address_changes_are_limited_to_5_an_hour_which_reveal_taken_ones(
+        self, limited, alice, bob, database
+    ):
         session = alice.open_session().on(limited())
-        for number in range(5):
+        for number in range(4):
             pass_time(database, 61)
             response = session.put("/user", json={"email": f"alice{number}@example.com"})
             assert (response.status_code, limits(response)) == (200, (5, 4 - number))
-        assert_refused(session.put("/user", json={"email": "alice9@example.com"}), 3600 - 4 * 61, 5)
-        assert_refused(session.put("/user", json={"phone": "+491701234567"}), 3600 - 4 * 61, 5)
+        assert_error(session.put("/user", json={"email": bob.email}), 409, "email_exists")
+        for body in ({"email": bob.email}, {"email": "alice9@example.com"}, {"phone": "+491701234567"}):
+            assert_refused(session.put("/user", json=body), 3600 - 3 * 61, 5)
         assert session.put("/user", json={"data": {"x": 1}}).status_code == 200
         pass_time(database, 3600)
         assert session.put("/user", json={"email": "alice9@example.com"}).status_code == 200
-
-    def test_taken_addresses_are_revealed_5_times_an_hour(self, limited, alice, bob):
-        session = alice.open_session().on(limited())
-        answers = [session.put("/user", json={"email": bob.email}).status_code for _ in range(7)]
-        assert answers == [409] * 5 + [429] * 2
 
     @pytest.mark.parametrize(
         ("method", "path"), [("PUT", "/user"), ("POST", "/logout?scope=others")], ids=str
@@ -366,13 +367,6 @@ class TestRateLimitHeaders:
         assert limits(sign_in(client, alice.email)) == (30, 29)
         assert [limits(sign_in(client, alice.email, WRONG)) for _ in range(3)] == [(3, 2), (3, 1), (3, 0)]
 
-    def test_refused_message_has_nothing_remaining(self, limited, alice):
-        session = alice.open_session().on(limited())
-        assert session.get("/reauthenticate").status_code == 200
-        response = session.get("/reauthenticate")
-        assert_error(response, 429, "over_email_send_rate_limit")
-        assert (limits(response) or (0, None))[1] == 0
-
     def test_one_of_several_limits_is_shown_as_a_whole(self, limited, alice):
         client = limited(
             USER_CHANGES="3 per 5 minutes", ADDRESS_CHANGES="9 per hour", MESSAGES="100 per minute"
@@ -413,14 +407,6 @@ class TestRateLimitHeaders:
         for path, method in (("/logout", "POST"), ("/user", "PUT"), ("/user", "DELETE")):
             for headers in ({}, {"Authorization": "Bearer nonsense"}):
                 assert limits(client.open(path, method=method, headers=headers)) is None
-
-    def test_browsers_may_read_the_headers_of_responses_and_refusals(self, limited):
-        client = limited(LOGIN="1 per 5 minutes")
-        for status in (400, 429):
-            response = client.post("/login-admin", json={}, headers={"Origin": "https://app.example.com"})
-            assert (response.status_code, response.headers["Access-Control-Allow-Origin"]) == (status, "*")
-            exposed = response.headers["Access-Control-Expose-Headers"].lower()
-            assert all(name.lower() in exposed for name in (*NAMES, "Retry-After"))
 
     def test_last_second_is_shown_as_one_second(self, limited, database):
         client = limited(LOGIN="1 per 5 minutes")
@@ -479,13 +465,13 @@ class TestLimitsDisabled:
         assert shown == dict.fromkeys(("signup", "login", "recover"), lifted)
 
     def test_failed_passwords_and_messages_are_not_counted(self, client, alice, service_role, database):
-        assert {sign_in(client, alice.email, WRONG).status_code for _ in range(15)} == {401}
+        invitation = {"json": {"email": "dave@example.com"}, "headers": service_role}
+        for _ in range(15):
+            assert_error(sign_in(client, alice.email, WRONG), 401, "invalid_credentials")
+            assert client.post("/recover", json={"email": alice.email}).status_code == 200
+            assert client.post("/admin/invite", **invitation).status_code == 200
         assert alice.try_to_sign_in().status_code == 200
-        assert {client.post("/recover", json={"email": alice.email}).status_code for _ in range(8)} == {200}
-        assert database.count("outbox", "kind = 'recovery'") == 8
-        for _ in range(5):
-            response = client.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role)
-            assert response.status_code == 200
+        assert database.count("outbox", "kind = 'recovery'") == 15
         assert database.count("failure_counts") == 0
 
     def test_attempts_of_a_code_are_counted_anyway(self, client, alice, outbox):

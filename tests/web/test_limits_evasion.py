@@ -27,7 +27,7 @@ THREE_WRONG = [401, 401, 401, 429, 429]
 
 @pytest.fixture
 def limited(make_app):
-    """Return a function that makes a client with a limit of three log-ins in five minutes."""
+    """Make a client with a limit of three log-ins in five minutes."""
 
     def make(**changes):
         settings = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "3 per 5 minutes"}
@@ -102,16 +102,15 @@ class TestAddressesOfOneNetwork:
     @pytest.mark.parametrize(
         "addresses",
         [
-            ["2001:db8::1", "2001:db8:0:1::1", "2001:db8:1::1"],
-            ["192.0.2.1", "192.0.2.2"],
-            ["192.0.2.1", "2001:db8::c000:201"],
+            "2001:db8::1 2001:db8:0:1::1 2001:db8:1::1",
+            "192.0.2.1 192.0.2.2",
+            "192.0.2.1 2001:db8::c000:201",
         ],
     )
     def test_addresses_of_other_networks_count_separately(self, limited, addresses):
         client = limited(AUTH_TRUSTED_PROXIES="1")
-        for address in addresses:
-            headers = [{"X-Forwarded-For": address}] * 4
-            assert with_headers(client, headers) == THREE[:4]
+        for address in addresses.split():
+            assert with_headers(client, [{"X-Forwarded-For": address}] * 4) == THREE[:4]
 
     def test_failed_passwords_count_by_network(self, limited_failures, alice):
         body = {"email": alice.email, "password": WRONG}
@@ -244,23 +243,8 @@ class TestWaysOfSending:
         kind = {"content_type": "application/json"}
         assert statuses(lambda body: client.post(LOG_IN, data=body, **kind), bodies) == THREE
 
-    def test_requests_with_another_content_type_sign_nobody_in(self, limited, alice, database):
-        client, body = limited(), json.dumps({"email": alice.email, "password": PASSWORD})
-        forms = ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
-        for kind in ["text/plain", *forms, "application/json5", ""]:
-            assert client.post(LOG_IN, data=body, content_type=kind).status_code == 415
-        assert database.count("sessions") == 0
 
-    def test_both_log_in_routes_count_together(self, limited, alice):
-        client = limited()
-        paths = [LOG_IN, "/login-admin", LOG_IN, "/login-admin", LOG_IN]
-        answers = statuses(
-            lambda path: client.post(path, json={"email": alice.email, "password": WRONG}), paths
-        )
-        assert answers == THREE_WRONG
-
-
-class TestSuccessBetweenFailures:
+class TestManyPasswords:
     def test_success_returns_no_failure(self, limited_failures, alice, mallory):
         """Neither with another user, nor with the same user from the same network or another one."""
         client, answers = limited_failures, []
@@ -276,8 +260,6 @@ class TestSuccessBetweenFailures:
         client = limited()
         assert [sign_in(client, alice.email).status_code for _ in range(4)] == [200, 200, 200, 429]
 
-
-class TestManyUsers:
     def test_one_password_for_many_users_is_limited_by_network(self, limited, client, service_role):
         people = [register(client, service_role, f"user{number}@example.com") for number in range(5)]
         spraying = limited()

@@ -1,5 +1,6 @@
 """The addresses of clients behind proxies (AUTH_TRUSTED_PROXIES)."""
 
+import itertools
 import json
 
 import pytest
@@ -52,7 +53,7 @@ def test_peer_is_the_client_without_a_proxy(seen, peer):
     assert seen(0, peer, OFFICE) == peer
 
 
-@cases(("proxies", "header"), [*((0, header) for header in FORWARDING), *((1, each) for each in FORWARDING)])
+@cases(("proxies", "header"), list(itertools.product((0, 1), FORWARDING)))
 def test_other_forwarding_headers_are_ignored(seen, proxies, header):
     assert seen(proxies, HOME, HOME if proxies else None, forwarded_by(header)) == HOME
 
