@@ -160,13 +160,6 @@ def test_passkey_proves_a_session_for_the_first_address(service, database, outbo
     assert dora.addresses() == (MALLORY, None)
 
 
-def test_anonymous_user_needs_no_proof_for_the_first_address(service, database, outbox):
-    session = sign_up_anonymously(service.client)
-    database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
-    assert session.put("/user", json={"email": MALLORY}).status_code == 200
-    assert outbox.last(MALLORY, "email_change").code
-
-
 def test_first_addresses_that_wait_for_the_first_passkey_need_a_proof_then(service, database):
     """The passkey makes the anonymous user permanent while the requests wait for the user's row."""
     session = sign_up_anonymously(service.client)

@@ -117,13 +117,17 @@ def test_enrolment_of_another_key_needs_aal2(alice, laptop):
     assert_error(refused, 403, "insufficient_aal")
 
 
-def test_key_and_passkey_do_not_stand_in_for_each_other(client, alice, laptop):
+def test_keys_and_passkeys_do_not_stand_in_for_each_other(client, alice, laptop):
     key, factor_id, raised = set_up(laptop)
+    other = Authenticator(is_verified=False)
+    assert verify(raised, enrol(raised, "Other"), other).status_code == 200
     refused = sign_in_response(client, key, is_verified=True)
     assert_error(refused, *FAILED, details=A_SENTENCE)
     passkey, _ = register(raised)
     begun = alice.sign_in()
-    assert_error(verify(begun, factor_id, passkey, passkey=passkey.passkeys[0]), *FAILED, details=A_SENTENCE)
+    for wrong in (passkey, other):
+        refused = verify(begun, factor_id, wrong, passkey=wrong.passkeys[0])
+        assert_error(refused, *FAILED, details=A_SENTENCE)
     body = assertion(client, passkey)
     foreign = {"type": "request", "credential_response": body["credential"]}
     sent = {"challenge_id": body["challenge_id"], "webauthn": foreign}
