@@ -189,9 +189,11 @@ class TestRefusals:
         assert_error(response, 400, "validation_failed", details=details)
         assert (database.count("outbox"), database.count("users")) == (0, 1)
 
-    def test_request_is_refused_when_email_is_disabled(self, make_app, alice, database):
+    def test_form_is_refused_and_every_request_when_email_is_disabled(self, make_app, alice, database):
         client = make_app(AUTH_EMAIL_ENABLED="false").test_client()
         for route, _, _ in ROUTES:
+            form = client.post(route, data={"email": alice.email})
+            assert_error(form, 415, "unsupported_media_type", details=A_SENTENCE)
             assert_error(client.post(route, json={"email": alice.email}), 400, "email_provider_disabled")
         assert database.count("outbox") == 0
 

@@ -277,3 +277,10 @@ class TestRefusals:
     )
     def test_invalid_body_is_refused(self, client, body, details):
         assert_error(client.post("/verify", json=body), 400, "validation_failed", details=details)
+
+    @pytest.mark.usefixtures("unspent")
+    @cases("content_type", ["text/plain", "multipart/form-data; boundary=x", "application/xml", ""])
+    def test_other_content_type_is_refused(self, client, message, content_type):
+        body = f'{{"type": "magiclink", "email": "{message.to}", "token": "{message.code}"}}'
+        refused = client.post("/verify", data=body, content_type=content_type)
+        assert_error(refused, 415, "unsupported_media_type", details=A_SENTENCE)
