@@ -86,13 +86,10 @@ class TestList:
         assert (entry["action"], entry["actor"]) == ("webhook_disabled", "service")
         assert {entry[name] for name in ("user_id", "actor_id", "ip", "user_agent", "request_id")} == {None}
 
-    def test_audit_log_cannot_be_changed(self, look, client, service_role, five, database):
-        before = database.everything()
-        look(f"?user={ALICE}&action=banned")
+    def test_audit_log_cannot_be_changed(self, client, service_role):
         for method in ("POST", "PUT", "PATCH", "DELETE"):
             response = client.open("/admin/audit", method=method, json={}, headers=service_role)
             assert_error(response, 405, "method_not_allowed")
-        assert database.everything() == before
 
 
 class TestFilters:
@@ -144,10 +141,6 @@ class TestFilters:
 
 
 class TestPages:
-    def test_page_has_the_requested_size(self, look, five):
-        response = look("?per_page=2&page=2")
-        assert (days(response), response.json["pagination"]) == ([3, 2], pagination(2, 2, 5, 3))
-
     def test_following_the_links_yields_each_act_once_with_the_same_filters(self, client, service_role, five):
         query = "per_page=1&action=signed_in&since=2026-01-01T00:00:00%2B00:00"
         path, met = f"/admin/audit?{query}", []
@@ -157,7 +150,9 @@ class TestPages:
             path = links(response).get("next")
         assert met == [2, 1]
 
-    def test_page_beyond_the_last_is_empty(self, look, five):
+    def test_page_has_the_requested_size_and_one_beyond_the_last_is_empty(self, look, five):
+        response = look("?per_page=2&page=2")
+        assert (days(response), response.json["pagination"]) == ([3, 2], pagination(2, 2, 5, 3))
         for page in ("4", "2147483648", "9" * 20):
             response = look(f"?per_page=2&page={page}")
             assert (days(response), response.json["pagination"]["total"]) == ([], 5)

@@ -119,8 +119,7 @@ class TestReaderOfTheLink:
         assert database.count("sessions") == 1
 
     def test_declines_on_the_page(self, client, visitor, link, database):
-        response = press(client, "email_change", link, action="decline")
-        assert "The address was not added" in response.text
+        assert "The address was not added" in press(client, "email_change", link, action="decline").text
         assert_dead(client, "email_change", link)
         seen = visitor.get("/user").json
         assert (seen["new_email"], seen["is_anonymous"]) == (None, True)
@@ -184,11 +183,6 @@ class TestTakenAddress:
 class TestProofs:
     """An anonymous sign-in proves nothing, neither before nor after the first address."""
 
-    def test_password_needs_a_confirmed_address(self, visitor, link, database):
-        for body in ({"password": PASSWORD}, {"password": PASSWORD, "email": EMAIL}):
-            assert_error(visitor.put("/user", json=body), 422, "validation_failed", details=A_SENTENCE)
-        assert database.value("SELECT password_hash FROM users") is None
-
     @pytest.mark.parametrize(("body", "days"), [({"phone": PHONE}, 0), ({"password": PASSWORD}, 2)], ids=str)
     def test_second_address_and_a_password_of_an_old_session_need_a_code(
         self, client, visitor, link, outbox, database, body, days
@@ -208,7 +202,10 @@ class TestProofs:
         assert type_in(client, "phone_change", PHONE, code).status_code == 403
         assert visitor.get("/user").json["new_phone"] is None
 
-    def test_reauthentication_without_an_address_is_impossible(self, visitor, database):
+    def test_password_and_reauthentication_need_a_confirmed_address(self, visitor, link, database):
+        for body in ({"password": PASSWORD}, {"password": PASSWORD, "email": EMAIL}):
+            assert_error(visitor.put("/user", json=body), 422, "validation_failed", details=A_SENTENCE)
+        assert database.value("SELECT password_hash FROM users") is None
         assert_error(visitor.get("/reauthenticate"), 422, "validation_failed")
         response = visitor.post("/reauthenticate", json={"nonce": "123456"})
         assert_error(response, 400, "reauthentication_not_valid", details=A_SENTENCE)
