@@ -31,31 +31,26 @@ def change(webhook_id: str, body: dict[str, Any]) -> tuple[str, str | None]:
     if "url" in body:
         _check_url(body["url"])
     secret = webhooks.new_secret() if body.get("rotate_secret") else None
-    values = {name: body.get(name) for name in ("url", "events", "description")}
-    with targets.act() as tx:
-        row = tx.one(
-            "update_webhook",
-            id=id,
-            sets_description="description" in body,
-            is_disabled=body.get("disabled"),
-            new_secret=latchkey.sealer.seal(secret, id) if secret else None,
-            overlap=webhooks.SECRET_OVERLAP,
-            **values,
-        )
-    return found_webhook(row).webhook_object, secret
+    row = _act(
+        "update_webhook",
+        id=id,
+        sets_description="description" in body,
+        is_disabled=body.get("disabled"),
+        new_secret=latchkey.sealer.seal(secret, id) if secret else None,
+        overlap=webhooks.SECRET_OVERLAP,
+        **{name: body.get(name) for name in ("url", "events", "description")},
+    )
+    return row.webhook_object, secret
 
 
 def delete(webhook_id: str) -> None:
-    id = webhook_id_of(webhook_id)
-    with targets.act() as tx:
-        found_webhook(tx.one("delete_webhook", id=id, batch=webhooks.VOIDED_AT_ONCE))
+    _act("delete_webhook", id=webhook_id_of(webhook_id), batch=webhooks.VOIDED_AT_ONCE)
 
 
 def redeliver(webhook_id: str, delivery_id: str) -> str:
     """Send an event again, and return its delivery. Raises `ApiError`."""
-    ids = {"id": webhook_id_of(webhook_id), "delivery_id": webhook_id_of(delivery_id)}
-    with targets.act() as tx:
-        row = found_webhook(tx.one("redeliver_event", **ids))
+    id, delivery_id = webhook_id_of(webhook_id), webhook_id_of(delivery_id)
+    row = _act("redeliver_event", id=id, delivery_id=delivery_id)
     if row.delivery is None and not row.is_disabled:
         raise ApiError("webhook.not_found")
     return _sent(row)
@@ -63,10 +58,7 @@ def redeliver(webhook_id: str, delivery_id: str) -> str:
 
 def send_test(webhook_id: str, event: str) -> str:
     """Send a test event, and return its delivery. Raises `ApiError`."""
-    id = webhook_id_of(webhook_id)
-    with targets.act() as tx:
-        row = found_webhook(tx.one("send_test_event", id=id, event=event, **_NOBODY))
-    return _sent(row)
+    return _sent(_act("send_test_event", id=webhook_id_of(webhook_id), event=event, **_NOBODY))
 
 
 def webhook_id_of(text: str) -> str:
@@ -75,6 +67,11 @@ def webhook_id_of(text: str) -> str:
 
 def found_webhook(row: Any) -> Any:
     return found(row, "webhook.not_found")
+
+
+def _act(statement: str, **values: Any) -> Any:
+    with targets.act() as tx:
+        return found_webhook(tx.one(statement, **values))
 
 
 def _sent(row: Any) -> str:
