@@ -274,7 +274,7 @@ class TestUserWithAPasskeyOnly:
         assert passkeys.sign_in(client, authenticator).put("/user", json={"email": EMAIL}).status_code == 200
         return outbox.last(EMAIL, "email_change").token
 
-    def test_owner_of_the_address_declines(self, client, link, database):
+    def test_owner_of_the_address_can_decline(self, client, link, database):
         page = client.get(path("email_change", link), headers={"Accept": "text/html"})
         assert "This was not me" in page.text
         assert "The address was not added" in press(client, "email_change", link, action="decline").text

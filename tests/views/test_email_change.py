@@ -183,8 +183,7 @@ class TestLink:
 
     def test_session_started_by_the_code_counts_toward_the_limit(self, make_app, alice, outbox, database):
         client = make_app(AUTH_SESSIONS_PER_USER="1").test_client()
-        session = alice.sign_in(client=client)
-        ask(session, NEW)
+        ask(alice.sign_in(client=client), NEW)
         latest = session_of(client, hand_in(client, "email_change", outbox.last().token))
         assert latest.get("/user").status_code == 200
         assert database.count("sessions", "ended_at IS NULL") == 1

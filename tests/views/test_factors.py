@@ -75,8 +75,7 @@ class TestEnrolling:
 
     def test_second_factor_that_was_begun_at_aal2_is_not_verified_at_aal1(self, alice):
         low = alice.open_session()
-        session = set_up(low)[1]
-        second = enrol(session)
+        second = enrol(session := set_up(low)[1])
         # With the access token from before the session was raised.
         assert_error(verify(low, second), *LOW)
         assert_error(alice.sign_in().post(f"/factors/{second.id}/challenge"), *GONE)
