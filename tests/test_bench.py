@@ -71,9 +71,7 @@ class Unreliable(Handler):
         if self.answered % 3 == 0:
             self.close_connection = True
             return
-        self.send_response(200 if self.answered % 3 == 1 else 503)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+        self.reply(200 if self.answered % 3 == 1 else 503, {})
 
 
 def test_failed_requests_are_counted_and_do_not_end_the_load():

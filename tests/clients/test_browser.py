@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.browser import Browser
+from tests.support.browser import Browser, fill
 from tests.support.fake_provider import FakeProvider
 from tests.support.local_server import Handler, LocalServer
 from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_until
@@ -48,11 +48,7 @@ class Application(Handler, SimpleHTTPRequestHandler):
         for text, replacement in (("http://localhost:8000", self.service), ('"pkce"', f'"{self.flow}"')):
             assert text in script
             script = script.replace(text, replacement)
-        self.send_response(200)
-        self.send_header("Content-Type", "text/javascript")
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        self.wfile.write(script.encode())
+        self.reply(200, {"Content-Type": "text/javascript", "Cache-Control": "no-store"}, script.encode())
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +106,6 @@ def follow(page, service) -> Callable[..., None]:
     return follow
 
 
-def fill_in(page: Browser, **fields: str) -> None:
-    for name, value in fields.items():
-        page.run(f"document.querySelector('[name={name}]').value = {value!r}")
-
-
 def sign_out(page: Browser, database: Rows) -> None:
     page.click("Sign out")
     page.wait_for("Send me a link")
@@ -123,7 +114,7 @@ def sign_out(page: Browser, database: Rows) -> None:
 
 
 def test_sign_up_with_pkce_survives_a_reload_and_a_refresh_until_the_sign_out(page, follow, origin, database):
-    fill_in(page, email=DAVE, password=PASSWORD)
+    fill(page, email=DAVE, password=PASSWORD)
     page.click("Sign up")
     page.wait_for(f"We sent a mail to {DAVE}.")
 
@@ -148,7 +139,7 @@ def test_sign_up_with_pkce_survives_a_reload_and_a_refresh_until_the_sign_out(pa
 
 @pytest.mark.parametrize("page", ["pkce", "implicit"], indirect=True)
 def test_magic_link_signs_in(page, follow, alice, origin):
-    fill_in(page, email=alice.email)
+    fill(page, email=alice.email)
     page.click("Send me a link")
     page.wait_for(f"We sent a mail to {alice.email}.")
     follow()
@@ -159,7 +150,7 @@ def test_magic_link_signs_in(page, follow, alice, origin):
 
 
 def test_spent_link_is_a_message_on_the_page(page, follow, alice, database):
-    fill_in(page, email=alice.email)
+    fill(page, email=alice.email)
     page.click("Send me a link")
     page.wait_for(f"We sent a mail to {alice.email}.")
     follow(before=lambda: database.run("UPDATE one_time_tokens SET spent_at = now()"))
@@ -175,7 +166,7 @@ def test_provider_signs_in_and_links_with_pkce(page, origin, alice, database):
 
     sign_out(page, database)
     database.run("DELETE FROM users WHERE email = %(email)s", email=DAVE)
-    fill_in(page, email=alice.email, password=PASSWORD)
+    fill(page, email=alice.email, password=PASSWORD)
     page.click("Sign in")
     page.wait_for(f"Signed in as {alice.email}")
     page.run(leave.format("linkIdentity"))
@@ -187,11 +178,11 @@ def test_provider_signs_in_and_links_with_pkce(page, origin, alice, database):
 
 
 def test_wrong_password_is_a_message_on_the_page(page, alice):
-    fill_in(page, email=alice.email, password="Wrong-Horse-1")
+    fill(page, email=alice.email, password="Wrong-Horse-1")
     page.click("Sign in")
     page.wait_for("Invalid login credentials")
     assert [text for text in page.complaints() if "status of 401" not in text] == []
-    fill_in(page, password=PASSWORD)
+    fill(page, password=PASSWORD)
     page.click("Sign in")
     page.wait_for(f"Signed in as {alice.email}")
 
@@ -231,7 +222,7 @@ class TestLinkOnAPhone:
         phone.click("Continue")
         phone.wait_for("Your email address is confirmed")
         assert (database.count("sessions"), database.count("authorization_codes")) == (0, 0)
-        fill_in(page, email=DAVE, password=PASSWORD)
+        fill(page, email=DAVE, password=PASSWORD)
         page.click("Sign in")
         page.wait_for(f"Signed in as {DAVE}")
 
@@ -268,7 +259,7 @@ class TestLinkOnAPhone:
 
     @pytest.mark.parametrize("is_code_first", [False, True])
     def test_change_of_email_keeps_the_session_of_the_desktop(self, page, phone, alice, asked, is_code_first):
-        fill_in(page, email=alice.email, password=PASSWORD)
+        fill(page, email=alice.email, password=PASSWORD)
         page.click("Sign in")
         page.wait_for(f"Signed in as {alice.email}")
         sent = asked(CHANGE)

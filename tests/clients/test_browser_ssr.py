@@ -61,16 +61,11 @@ class Application(Handler, SimpleHTTPRequestHandler):
             is_package = (HERE / self.path[1:]).is_dir()
             self.path += "/index.js" if is_package else ".js"
             if is_package:
-                self.send_response(302)
-                self.send_header("Location", self.path)
-                return self.end_headers()
+                return self.reply(302, {"Location": self.path})
         return super().do_GET()
 
     def _send(self, mimetype: str, body: str) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", mimetype)
-        self.end_headers()
-        self.wfile.write(body.encode())
+        self.reply(200, {"Content-Type": mimetype}, body.encode())
 
 
 @pytest.fixture(scope="module")

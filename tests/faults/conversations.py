@@ -76,7 +76,7 @@ def back_from(client: Any, provider: FakeProvider) -> tuple[str, dict[str, str],
     assert begun.status_code == 302, begun.get_data(as_text=True)
     answer = httpx.get(begun.location, trust_env=False, timeout=20)
     sent = urlsplit(answer.headers.get("Location") or _ACTION.findall(html.unescape(answer.text))[0])
-    back = links._single(sent.query) if sent.query else dict(_INPUT.findall(html.unescape(answer.text)))
+    back = links.single(sent.query) if sent.query else dict(_INPUT.findall(html.unescape(answer.text)))
     return sent.path, back, {"Cookie": begun.headers["Set-Cookie"].partition(";")[0]}
 
 
@@ -166,7 +166,7 @@ def _unlink(stage: Stage) -> Ask:
 
 
 def _begin_linking(stage: Stage) -> Ask:
-    form = links._single(stage.flow()) | links.own_form(stage.client)
+    form = links.single(stage.flow()) | links.own_form(stage.client)
     return partial(stage.client.post, "/link-identity", data=form)
 
 

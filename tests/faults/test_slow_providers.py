@@ -59,7 +59,7 @@ def slow_providers() -> Iterator[dict[str, FakeProvider]]:
     providers: dict[str, FakeProvider] = {}
     with ExitStack() as stack:
         for place, path in (("discovery", FakeProvider.DISCOVERY), ("token", "/token"), ("keys", "/jwks")):
-            for behaviour in ("hang", "drip head", "drip body"):
+            for behaviour in ("hang", "drip", "drip body"):
                 provider = stack.enter_context(FakeProvider(f"{place}{behaviour.replace(' ', '')}"))
                 provider.instead[path] = Answer(behaviour=behaviour)
                 providers[provider.name] = provider

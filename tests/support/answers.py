@@ -4,6 +4,7 @@ that differ each time.
 
 import re
 from typing import Any
+from unittest import mock
 
 from werkzeug.wrappers import Response
 
@@ -34,17 +35,7 @@ A_REFRESH_TOKEN = Like("a refresh token", r"[\w-]{56}")
 A_SENTENCE = Like("a sentence", r".*\S+ \S+.*")
 
 
-class _Any:
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return "<anything>"
-
-
-ANYTHING = _Any()
+ANYTHING = mock.ANY
 
 
 def assert_error(

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from joserfc import jwk, jws, jwt
 
-from tests.support.local_server import Handler, LocalServer
+from tests.support.local_server import Handler, LocalServer, misbehave
 
 # Keys are generated once: each costs some hundredths of a second.
 _KEYS = [jwk.RSAKey.generate_key(2048, private=True) for _ in range(2)]
@@ -46,9 +46,7 @@ class Asked:
 
 @dataclass
 class Answer:
-    """A faulty response of a path: a status, headers and a body, or a `behaviour`: `hang`, `drip head`, `drip
-    body`, `endless`, `close`.
-    """
+    """A faulty response of a path: a status, headers and a body, or a `behaviour` of `misbehave`."""
 
     status: int = 200
     body: Any = b""
@@ -79,17 +77,17 @@ class FakeProvider(LocalServer):
         self.name = name
         self.client_id, self.client_secret = f"client-at-{name}", f"secret-at-{name}"
         super().__init__(_handler(self))
-        self._over = threading.Event()
+        self.over = threading.Event()
         self.reset()
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self.over.set()
         super().__exit__()
 
     def reset(self) -> None:
         """Restore the initial state."""
-        self._over.set()
-        self._over = threading.Event()
+        self.over.set()
+        self.over = threading.Event()
         self.person: dict[str, Any] = {}
         self.asked: list[Asked] = []
         self.grants: dict[str, Grant] = {}
@@ -242,22 +240,6 @@ class FakeProvider(LocalServer):
         """Replace the signing key; only the new one is published."""
         self.signing_key = signing_key(f"{self.name}-2", 1)
         self.published = [self.signing_key]
-
-    def misbehave(self, behaviour: str, out: Any) -> None:
-        """Keep a connection busy until `reset`, or until the client closes it."""
-        if behaviour.startswith("drip"):
-            out.write(
-                b"HTTP/1.1 200 OK\r\n"
-                if behaviour == "drip head"
-                else b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
-            )
-        elif behaviour == "endless":
-            out.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
-        over = self._over
-        while behaviour != "close" and not over.wait(0 if behaviour == "endless" else 0.05):
-            if behaviour != "hang":
-                out.write(b"[" * 65_536 if behaviour == "endless" else b"X")
-                out.flush()
 
 
 class PlainProvider(FakeProvider):
@@ -485,41 +467,29 @@ def _json(document: Any, status: int = 200) -> Answer:
     return Answer(status, json.dumps(document).encode(), {"Content-Type": "application/json"})
 
 
+def _not_found(_: Asked) -> Answer:
+    return _json({"message": "Not Found"}, 404)
+
+
 def _handler(provider: FakeProvider) -> type[Handler]:
     class Answers(Handler):
         protocol_version = "HTTP/1.1"
-        # Send a response in one packet: otherwise the body waits for the delayed acknowledgement of the head.
-        wbufsize = -1
-        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
-            length = int(self.headers.get("Content-Length", 0))
-            sent = parse_qs(
-                self.rfile.read(length).decode() if length else parts.query, keep_blank_values=True
-            )
+            sent = parse_qs(self.body().decode() or parts.query, keep_blank_values=True)
             assert all(len(values) == 1 for values in sent.values())
             parameters = {name: values[0] for name, values in sent.items()}
-            asked = Asked(
-                self.command,
-                parts.path,
-                parameters,
-                {name.lower(): value for name, value in self.headers.items()},
-            )
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            asked = Asked(self.command, parts.path, parameters, headers)
             provider.asked.append(asked)
-            route = provider.routes().get(
-                (self.command, parts.path), lambda _: _json({"message": "Not Found"}, 404)
-            )
+            route = provider.routes().get((self.command, parts.path), _not_found)
             answer = provider.instead.get(parts.path) or route(asked)
             if answer.behaviour:
                 self.close_connection = True
-                provider.misbehave(answer.behaviour, self.wfile)
-                return
-            self.send_response(answer.status)
-            for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(answer.body)
+                misbehave(self.wfile, answer.behaviour, provider.over)
+            else:
+                self.reply(answer.status, answer.headers, answer.body)
 
         do_POST = do_GET
 

@@ -2,9 +2,9 @@
 
 import threading
 from dataclasses import dataclass
-from typing import Any
+from io import BufferedIOBase
 
-from tests.support.local_server import Handler, LocalServer
+from tests.support.local_server import Handler, LocalServer, misbehave
 from tests.support.smtp_server import Certificate
 
 
@@ -18,7 +18,7 @@ class Posted:
 
 
 class HttpTarget(LocalServer):
-    """Records requests. `behaviour` replaces the response: `hang`, `drip` or `close`."""
+    """Records requests. `behaviour` replaces the response, as `misbehave` does."""
 
     def __init__(self, tls: Certificate | None = None) -> None:
         self.requests: list[Posted] = []
@@ -34,25 +34,18 @@ class HttpTarget(LocalServer):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                length = int(self.headers.get("Content-Length", 0))
-                body = self.rfile.read(length)
-                if len(body) < length:
-                    # The sender was killed in the middle of the request.
+                body = self.body()
+                if len(body) < self.length:
                     self.close_connection = True
                     return
-                target.requests.append(
-                    Posted(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
-                )
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                target.requests.append(Posted(self.path, headers, body))
                 target.reached.set()
                 self.close_connection = True
                 if target.behaviour:
                     target._misbehave(self.wfile)
-                    return
-                self.send_response(target.status)
-                for name, value in {"Content-Length": str(len(target.body)), **target.headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(target.body)
+                else:
+                    self.reply(target.status, target.headers, target.body)
 
             do_GET = do_POST
 
@@ -62,12 +55,5 @@ class HttpTarget(LocalServer):
         self.over.set()
         super().__exit__()
 
-    def _misbehave(self, out: Any) -> None:
-        if self.behaviour == "drip":
-            out.write(b"HTTP/1.1 200 OK\r\n")
-        elif self.behaviour == "drip body":
-            out.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
-        while self.behaviour != "close" and not self.over.wait(0.05):
-            if self.behaviour.startswith("drip"):
-                out.write(b"X")
-                out.flush()
+    def _misbehave(self, out: BufferedIOBase) -> None:
+        misbehave(out, self.behaviour, self.over)

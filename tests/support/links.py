@@ -194,7 +194,7 @@ def fragment(response: Any, target: str = SITE) -> dict[str, str]:
     assert (response.status_code, response.data) == (303, b""), response.text
     url, _, parameters = response.location.partition("#")
     assert url == target
-    return _single(parameters)
+    return single(parameters)
 
 
 def query(response: Any, target: str = SITE) -> dict[str, str]:
@@ -202,12 +202,13 @@ def query(response: Any, target: str = SITE) -> dict[str, str]:
     assert (response.status_code, response.data) == (303, b""), response.text
     url, _, parameters = response.location.partition("?")
     assert url == target
-    return _single(parameters)
+    return single(parameters)
 
 
-def _single(parameters: str) -> dict[str, str]:
+def single(parameters: str) -> dict[str, str]:
+    """Return the parameters, each of which must be there once."""
     values = parse_qs(parameters, strict_parsing=True, keep_blank_values=True)
-    assert all(len(value) == 1 for value in values.values())
+    assert all(len(value) == 1 for value in values.values()), parameters
     return {name: value[0] for name, value in values.items()}
 
 

@@ -1,15 +1,52 @@
 """An HTTP or HTTPS server on a free port of loopback, which serves inside the context."""
 
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from typing import Any, Self
 
 from tests.support.smtp_server import Certificate
 
 
 class Handler(BaseHTTPRequestHandler):
+    # One packet for each response: else the body waits for the delayed acknowledgement of the head.
+    wbufsize = -1
+    disable_nagle_algorithm = True
+
     def log_message(self, *_: Any) -> None:
         pass
+
+    def body(self) -> bytes:
+        """Return the body, which is short if the client was killed while it sent it."""
+        return self.rfile.read(self.length)
+
+    @property
+    def length(self) -> int:
+        return int(self.headers.get("Content-Length", 0))
+
+    def reply(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def misbehave(out: BufferedIOBase, behaviour: str, over: threading.Event) -> None:
+    """Do as told until `over`, or until the client closes the connection.
+
+    `close` ends at once, `hang` is silent, `drip` and `drip body` send a byte of the head or of the body now and
+    then, and `endless` sends a body without end.
+    """
+    head = {"drip": b"", "drip body": b"Content-Length: 1000000\r\n\r\n"}
+    head["endless"] = b"Content-Type: application/json\r\nConnection: close\r\n\r\n"
+    if behaviour in head:
+        out.write(b"HTTP/1.1 200 OK\r\n" + head[behaviour])
+    while behaviour != "close" and not over.wait(0 if behaviour == "endless" else 0.05):
+        if behaviour != "hang":
+            out.write(b"[" * 65_536 if behaviour == "endless" else b"X")
+            out.flush()
 
 
 class LocalServer:

@@ -2,15 +2,15 @@
 
 import re
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from auth.context import EXTENSION
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, identity, token_response, user
 from tests.support.fake_provider import Apple, Azure, FakeProvider, GitHub, Twitter
+from tests.support.links import SITE, single
 from tests.support.user_agent import Page, UserAgent
 from tests.support.users import Session
 
-SITE = "http://localhost:8000"
 # An application on another site than the service; the allow list has all of its paths but the root.
 APPLICATION = "https://app.example.com/signed-in"
 ALLOW_LIST = {"AUTH_REDIRECT_ALLOW_LIST": "https://app.example.com/**"}
@@ -27,20 +27,10 @@ class Fakes:
     TRUSTED = ("google", "github", "apple")
 
     def __init__(self) -> None:
-        self.acme = FakeProvider("acme")
-        self.google = FakeProvider("google")
-        self.github = GitHub("github")
-        self.apple = Apple()
-        self.azure = Azure("azure")
-        self.twitter = Twitter("twitter")
-        self.all: tuple[FakeProvider, ...] = (
-            self.acme,
-            self.google,
-            self.github,
-            self.apple,
-            self.azure,
-            self.twitter,
-        )
+        self.acme, self.google = FakeProvider("acme"), FakeProvider("google")
+        self.github, self.apple = GitHub("github"), Apple()
+        self.azure, self.twitter = Azure("azure"), Twitter("twitter")
+        self.all: tuple[FakeProvider, ...] = tuple(vars(self).values())
 
     def settings(self) -> dict[str, str]:
         trusted = {f"AUTH_PROVIDER_{name.upper()}_LINK_BY_EMAIL": "true" for name in self.TRUSTED}
@@ -149,12 +139,6 @@ def assert_failed(page: Page, error_code: str, error: str = "access_denied", tar
 def assert_turned_back(page: Page) -> None:
     """Assert that the browser was redirected to the site with an error, before it reached the provider."""
     assert_failed(page, "bad_oauth_callback", "temporarily_unavailable")
-
-
-def single(parameters: str) -> dict[str, str]:
-    values = parse_qs(parameters, strict_parsing=True, keep_blank_values=True)
-    assert all(len(value) == 1 for value in values.values()), parameters
-    return {name: value[0] for name, value in values.items()}
 
 
 def external(

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import httpx
+import requests
 
 from tests.support.links import CHALLENGE, VERIFIER
-from tests.support.processes import free_port, wait_until
+from tests.support.processes import CHECKOUT, free_port, wait_until
 from tests.support.user_agent import UserAgent
 
 CLIENT_ID, CLIENT_SECRET = "latchkey-at-django", "a-secret-that-django-knows-too"
@@ -39,14 +39,9 @@ class OidcProvider:
 
     def __enter__(self) -> Self:
         with self._output.open("wb") as output:
-            how: dict[str, Any] = {
-                "stdin": subprocess.DEVNULL,
-                "stdout": output,
-                "stderr": output,
-                "cwd": Path(__file__).parents[2],
-            }
+            command = [sys.executable, "-m", "tests.support.oidc_provider", *self._arguments]
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.oidc_provider", *self._arguments], **how
+                command, cwd=CHECKOUT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
         try:
             wait_until(self._answers, 30)
@@ -74,17 +69,15 @@ class OidcProvider:
         (code,) = parse_qs(urlsplit(page.url).query)["code"]
         redeemed = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
         redeemed |= {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "code_verifier": VERIFIER}
-        response = httpx.post(f"{self.issuer}/token/", data=redeemed, trust_env=False, timeout=20)
-        return response.json()["id_token"]
+        return requests.post(f"{self.issuer}/token/", data=redeemed, timeout=20).json()["id_token"]
 
     def _answers(self) -> bool:
         assert self._process.poll() is None, (
             f"it ended with {self._process.returncode}: {self._output.read_text()}"
         )
         try:
-            url = f"{self.issuer}/.well-known/openid-configuration"
-            return httpx.get(url, trust_env=False).status_code == 200
-        except httpx.TransportError:
+            return requests.get(f"{self.issuer}/.well-known/openid-configuration", timeout=20).ok
+        except requests.ConnectionError:
             return False
 
 

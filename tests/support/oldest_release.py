@@ -17,19 +17,9 @@ def unpack(directory: Path) -> Path:
 
     Skips the test without that commit: in an archive or a shallow clone.
     """
-    command = [
-        "git",
-        "-C",
-        str(CHECKOUT),
-        "archive",
-        "--format=zip",
-        schema.OLDEST_COMMIT,
-        "schema.sql",
-        "sql",
-        "auth/operations/age.py",
-    ]
+    command = f"git archive --format=zip {schema.OLDEST_COMMIT} schema.sql sql auth/operations/age.py"
     try:
-        done = subprocess.run(command, capture_output=True, check=True)
+        done = subprocess.run(command.split(), cwd=CHECKOUT, capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         reason = getattr(error, "stderr", b"").decode().strip() or error
         pytest.skip(f"NO UPGRADE IS TESTED: the history of the checkout is missing ({reason})")

@@ -24,9 +24,7 @@ class ReverseProxy(LocalServer):
                 if proto:
                     headers["X-Forwarded-Proto"] = proto
                 response = requests.get(target + self.path, headers=headers, timeout=10)
-                self.send_response(response.status_code)
-                self.send_header("Content-Type", response.headers["Content-Type"])
-                self.end_headers()
-                self.wfile.write(response.content)
+                media_type = {"Content-Type": response.headers["Content-Type"]}
+                self.reply(response.status_code, media_type, response.content)
 
         super().__init__(Forwarder, tls)

@@ -1,6 +1,5 @@
 """Clients' addresses, a Redis, and services started by tests."""
 
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -13,6 +12,7 @@ import redis
 
 from tests.support import log_watch
 from tests.support.processes import PATIENT_GUNICORN, Service, free_port, short_directory, wait_until
+from tests.support.programs import find_program
 from tests.support.server import ServerClient
 
 HOME = "198.51.100.7"
@@ -35,22 +35,10 @@ class Redis:
         self.start()
 
     def start(self) -> None:
-        command = [
-            self._program,
-            "--port",
-            str(self.port),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--dir",
-            tempfile.gettempdir(),
-        ]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        options = f"--port {self.port} --bind 127.0.0.1 --appendonly no --dir {tempfile.gettempdir()}"
+        command = [self._program, *options.split(), "--save", ""]
+        null = subprocess.DEVNULL
+        self.process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null)
         wait_until(self._answers)
 
     def stop(self) -> None:
@@ -76,12 +64,7 @@ class Redis:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[Redis]:
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip(
-            "NOTHING IS TESTED WITH REDIS: there is no redis-server; apt-get install redis-server brings one"
-        )
-    server = Redis(program)
+    server = Redis(find_program("redis-server", "redis-server", "NOTHING IS TESTED WITH REDIS"))
     yield server
     server.stop()
 
@@ -99,10 +82,11 @@ def serve(environment, state_dir: Path) -> Any:
     client)`.
     """
 
+    shared = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
+
     class Serving:
         def __init__(self, command: list[str] | None = None, **changes: str) -> None:
-            shared = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
-            self.service = Service(state_dir, command=command, **{**shared, **changes})
+            self.service = Service(state_dir, command=command, **shared | changes)
 
         def __enter__(self) -> tuple[Service, ServerClient]:
             self.service.__enter__()

@@ -63,11 +63,6 @@ class TcpProxy:
         for end in ends:
             _hang_up(end)
 
-    def is_idle(self) -> bool:
-        """Return whether all connections have ended."""
-        with self._lock:
-            return not self._ends
-
     def _accept(self, listener: socket.socket) -> None:
         while True:
             try:

@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 
 from auth.context import EXTENSION, Latchkey
 from auth.sign_in.token_response import tokens
+from tests.support.server import Methods
 
 PASSWORD = "Correct-Horse-1"
 # Hashes of it by their cost.
@@ -16,7 +17,7 @@ _hashes: dict[int, str] = {}
 
 
 @dataclass(frozen=True)
-class Session:
+class Session(Methods):
     """One session, such as that of a laptop, with its tokens."""
 
     client: Any
@@ -38,20 +39,8 @@ class Session:
     def id(self) -> str:
         return self.claims["session_id"]
 
-    def get(self, path: str, **options: Any) -> Any:
-        return self.client.get(path, headers=self.authorization, **options)
-
-    def post(self, path: str, **options: Any) -> Any:
-        return self.client.post(path, headers=self.authorization, **options)
-
-    def put(self, path: str, **options: Any) -> Any:
-        return self.client.put(path, headers=self.authorization, **options)
-
-    def patch(self, path: str, **options: Any) -> Any:
-        return self.client.patch(path, headers=self.authorization, **options)
-
-    def delete(self, path: str, **options: Any) -> Any:
-        return self.client.delete(path, headers=self.authorization, **options)
+    def open(self, path: str, method: str = "GET", **options: Any) -> Any:
+        return self.client.open(path, method=method, headers=self.authorization, **options)
 
     def prepared(self) -> "Session":
         """Return the session; in an administrator's, record a code of the mailbox, which the first factor needs."""
