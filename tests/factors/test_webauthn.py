@@ -124,22 +124,29 @@ def test_security_key_needs_presence_only(relying_party):
     assert not sign_in(relying_party, authenticator, credential, is_passkey=False).user_verified
 
 
+MISSING = r"Credential( response)? missing required \w+"
+OF_KEY = {"id": "YQ", "rawId": "YQ", "type": "public-key"}
 MALFORMED = {"clientDataJSON": "_w", "authenticatorData": "YQ", "signature": "", "userHandle": "a"}
 
 
 @cases(
-    "response",
+    ("response", "creation", "assertion"),
     [
-        *({}, {"id": 1}, {"id": "a", "rawId": "ü", "type": "public-key", "response": {}}),
-        {"id": "YQ", "rawId": "YQ", "type": "public-key", "response": MALFORMED},
+        *((response, MISSING, MISSING) for response in ({}, {"id": 1}, OF_KEY | {"response": {}})),
+        (OF_KEY | {"response": MALFORMED}, MISSING, "it is malformed"),
+        (
+            OF_KEY | {"response": MALFORMED | {"attestationObject": "YQ"}},
+            "it is malformed",
+            "it is malformed",
+        ),
     ],
 )
-def test_malformed_response_is_refused(relying_party, response):
+def test_malformed_response_is_refused_without_words_of_parsers(relying_party, response, creation, assertion):
     def verify_request():
-        assertion = parse_assertion(response)
-        relying_party.verify_request(assertion, b"challenge", b"\0", is_passkey=True)
+        sent = parse_assertion(response)
+        relying_party.verify_request(sent, b"challenge", b"\0", is_passkey=True)
 
-    with pytest.raises(InvalidResponse):
+    with pytest.raises(InvalidResponse, match=f"^{creation}$"):
         relying_party.verify_creation(response, b"challenge", is_passkey=True)
-    with pytest.raises(InvalidResponse):
+    with pytest.raises(InvalidResponse, match=f"^{assertion}$"):
         verify_request()
