@@ -132,7 +132,8 @@ MALFORMED = {"clientDataJSON": "_w", "authenticatorData": "YQ", "signature": "",
 @cases(
     ("response", "creation", "assertion"),
     [
-        *((response, MISSING, MISSING) for response in ({}, {"id": 1}, OF_KEY | {"response": {}})),
+        *(({}, MISSING, MISSING), ({"id": 1}, MISSING, MISSING)),
+        (OF_KEY | {"response": {}}, MISSING, MISSING),
         (OF_KEY | {"response": MALFORMED}, MISSING, "it is malformed"),
         (
             OF_KEY | {"response": MALFORMED | {"attestationObject": "YQ"}},
