@@ -118,11 +118,12 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
         if users:
             break
     address = whole_address(text) if is_first else None
-    total = len(rows) if is_first and is_last else len(among) if among is not None else None
+    if is_first and is_last:
+        among = rows
     return {
         "users": users,
         "pending": latchkey.db.all("list_pending_users", address=address) if address else [],
-        "total": _estimate(wanted, least) if total is None else counted(total, "user"),
+        "total": _estimate(wanted, least) if among is None else counted(len(among), "user"),
         "reading": reading,
         "readings": list(readings),
         "is_first": is_first,

@@ -78,15 +78,8 @@ class Problem:
 Form = Callable[..., Response]
 
 
-def shows(
-    shown: Form,
-    explain: Callable[[Exception], Problem] | None = None,
-    *,
-    limit_text: str = "over_request_rate_limit",
-) -> Callable[[View], View]:
-    """Return a decorator for form views that shows `shown(problem=…)` if the form is refused, with the
-    text `limit_text` if that is because of a limit."""
-    explain = explain or functools.partial(problem_of, limit_text=limit_text)
+def shows(shown: Form, explain: Callable[[Exception], Problem]) -> Callable[[View], View]:
+    """Return a decorator for form views that shows `shown(problem=…)` if the form is refused."""
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
@@ -117,7 +110,8 @@ def form(
     sign_in: SignIn | None = None,
     is_queued: bool = False,
 ) -> Callable[[View], View]:
-    """Return a decorator for the view of a form, which `shown` shows again if it is refused.
+    """Return a decorator for the view of a form, which `shown` shows again if it is refused: with the text
+    `limit_text` if that is because of the limit.
 
     With a `level` it is for users who are signed in, and the limit counts each user on each network.
     `is_queued` if it waits for a password to be hashed; `refusal` and `sign_in` are those of `audited`.
@@ -127,7 +121,7 @@ def form(
         view = says(refusal=refusal, sign_in=sign_in)(view)
         view = limited(limit, key=guard.caller_on_network)(view) if level else limited(limit)(view)
         view = own_form(queued(view) if is_queued else view)
-        view = shows(shown, limit_text=limit_text)(view) if shown else view
+        view = shows(shown, functools.partial(problem_of, limit_text=limit_text))(view) if shown else view
         return signed_in(level)(view) if level else view
 
     return decorate
