@@ -142,6 +142,7 @@ class TestExistingUser:
         run_command(app, "create-admin", CAROL, "--password", "Another-Horse-1")
         assert mallory.get("/admin/users").status_code in (401, 403)
         assert log_in(client).status_code in (401, 403)
+        assert log_in(client, password="Another-Horse-1").status_code == 200
 
 
 def test_missing_terminal_is_one_line_that_names_the_setting(environment, database):
