@@ -36,7 +36,7 @@ def write(
     settings: Settings,
     url: str,
     path: Path,
-    rehearse: Reader,
+    rehearse: Reader | None,
     progress_of: Callable[[int], AbstractContextManager[Progress]],
 ) -> tuple[Path, Manifest]:
     """Back up the database and the secrets to a file with the date in its name, and return its path.
@@ -55,7 +55,8 @@ def write(
         ):
             dump = _dump(url, snapshot, manifest.postgres)
             copied = _copied(archive.plaintext(manifest, dump, progress), sink)
-            rehearse(copied)
+            if rehearse:
+                rehearse(copied)
             deque(copied, maxlen=0)  # what it left
     return target, manifest
 

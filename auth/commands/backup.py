@@ -1,6 +1,5 @@
 import json
 import time
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -63,7 +62,7 @@ def create(file: Path, keep: int, no_rehearsal: bool, as_json: bool) -> None:
     Example: latchkey backup create /backups/latchkey.age --keep 7
     """
     begin = time.monotonic()
-    rehearse = _skip if no_rehearsal else rehearsals.rehearse
+    rehearse = None if no_rehearsal else rehearsals.rehearse
     with failures(file):
         settings = load_settings()
         url = settings.find_database()
@@ -102,10 +101,6 @@ def _report(file: Path, manifest: Manifest, begin: float, text: str, as_json: bo
     seconds = round(time.monotonic() - begin, 1)
     outcome = {"file": str(file), "bytes": file.stat().st_size, "seconds": seconds}
     click.echo(json.dumps(outcome | manifest.summary()) if as_json else f"{text}, in {seconds} s.")
-
-
-def _skip(plaintext: Iterator[bytes]) -> None:
-    pass
 
 
 def _note(url: str) -> None:

@@ -47,7 +47,7 @@ def url(database, database_url):
 def backup(alice, parts, database_url, tmp_path):
     settings = dataclasses.replace(parts.settings, backup_recipients=(RECIPIENT,))
     progress = partial(progress_of, "Backing up")
-    file, _ = writing.write(settings, database_url, tmp_path / "backup.age", iter, progress)
+    file, _ = writing.write(settings, database_url, tmp_path / "backup.age", None, progress)
     return file
 
 

@@ -3,8 +3,8 @@
 import queue
 import threading
 import time
-from collections.abc import Collection, Iterator
-from contextlib import closing
+from collections.abc import Collection
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import dns.resolver
@@ -58,17 +58,13 @@ def _run(checks: list[Check], context: Context) -> dict[str, Failure | Exception
     for check in checks:
         # Daemon threads, so that the command ends even if some hang.
         threading.Thread(target=look, args=(check,), name=check.name, daemon=True).start()
-    return dict(_until(done, len(checks), time.monotonic() + SECONDS))
-
-
-def _until(
-    done: queue.SimpleQueue, count: int, deadline: float
-) -> Iterator[tuple[str, Failure | Exception | None]]:
-    for _ in range(count):
-        try:
-            yield done.get(timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            return
+    outcomes: dict[str, Failure | Exception | None] = {}
+    deadline = time.monotonic() + SECONDS
+    with suppress(queue.Empty):
+        for _ in checks:
+            name, outcome = done.get(timeout=max(0.0, deadline - time.monotonic()))
+            outcomes[name] = outcome
+    return outcomes
 
 
 def _result(check: Check, outcome: Failure | Exception | None, has_failed: Collection[str]) -> Result:
