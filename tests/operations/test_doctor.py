@@ -333,13 +333,20 @@ class TestPublicUrl:
         ],
         ids=str,
     )
-    def test_wrong_number_of_proxies(self, look, base_url, proxies, trusted, right):
+    def test_wrong_number_of_proxies(self, look, healthy, base_url, proxies, trusted, right):
         with ExitStack() as stack:
             url = base_url
             for forwards in reversed(proxies):
                 url = stack.enter_context(ReverseProxy(url, forwards)).url
-            assert look("proxies", base_url=url, trusted_proxies=trusted) == f"AUTH_TRUSTED_PROXIES={right}"
+            wrong = dataclasses.replace(healthy, base_url=url, trusted_proxies=trusted)
+            (result,) = examine(wrong, {check.name for check in CHECKS} - {"proxies"})
             assert look("proxies", base_url=url, trusted_proxies=right) is None
+        effect = "clients choose the address by which they are limited"
+        effect = effect if trusted > right else "all clients are limited as one"
+        assert (result.setting, result.text.endswith(f": {effect}.")) == (
+            f"AUTH_TRUSTED_PROXIES={right}",
+            True,
+        )
 
     @pytest.mark.parametrize(
         ("forwards", "trusted", "header"),
