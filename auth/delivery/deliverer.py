@@ -8,6 +8,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg2
@@ -50,13 +51,13 @@ class _Channel:
         return list(self.slow_until)
 
 
+@dataclass(eq=False, repr=False)
 class _Lane:
     """The threads for a channel's slow targets (mail hosts, webhooks), or for all others."""
 
-    def __init__(self, channel: _Channel, *, is_slow: bool) -> None:
-        self.channel = channel
-        self.is_slow = is_slow
-        self.threads: set[threading.Thread] = set()
+    channel: _Channel
+    is_slow: bool
+    threads: set[threading.Thread] = field(default_factory=set)
 
 
 class Deliverer:
@@ -78,7 +79,7 @@ class Deliverer:
         self._slow_after = slow_after
         self._attempts = Attempts(settings, db, sealer, count)
         self._channels = [_Channel(name, sender) for name, sender in senders.items()]
-        self._lanes = [_Lane(channel, is_slow=slow) for channel in self._channels for slow in (False, True)]
+        self._lanes = [_Lane(channel, slow) for channel in self._channels for slow in (False, True)]
         self._database_failures = FailureLog("database")
         self._stopping = threading.Event()
         self._beat_at = -_HEARTBEAT_INTERVAL

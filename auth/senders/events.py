@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg2
@@ -29,17 +30,14 @@ def as_message(row: Any) -> Message:
     return Message(f"msg_{variables['event_id']}", row.kind, row.created_at, "", text)
 
 
+@dataclass(eq=False, repr=False)
 class EventSender(Sender):
     threads = 4
     tracks_slow_targets = True
-
-    def __init__(
-        self, db: Database, sealer: Sealer, private_networks: bool, *, timeout: float = http.TIMEOUT
-    ) -> None:
-        self._db = db
-        self._sealer = sealer
-        self._private_networks = private_networks
-        self._timeout = timeout
+    db: Database
+    sealer: Sealer
+    private_networks: bool
+    timeout: float = http.TIMEOUT
 
     def claim(self, db: Database, _channel: str, /, **parameters: Any) -> Any:
         return db.one("claim_event", **parameters)
@@ -49,12 +47,12 @@ class EventSender(Sender):
 
     def send(self, recipient: str, message: Message) -> str:
         """Post an event to the webhook with this id and return its reply. Raises `psycopg2.Error` too."""
-        endpoint = self._db.one("select_endpoint", id=recipient)
+        endpoint = self.db.one("select_endpoint", id=recipient)
         if endpoint is None:
             raise Refused("the webhook no longer exists")
         try:
             sealed = [bytes(secret) for secret in (endpoint.secret, endpoint.previous_secret) if secret]
-            secrets = [self._sealer.open(secret, recipient) for secret in sealed]
+            secrets = [self.sealer.open(secret, recipient) for secret in sealed]
         except CannotOpen as error:
             # Not the webhook's failure, and another process may have the key.
             raise TryLater(f"its secret can't be opened: {error}", is_down=True) from None
@@ -68,7 +66,7 @@ class EventSender(Sender):
         if response.is_success:
             # The webhook has received the event, so a failure to record that must not fail the attempt.
             with contextlib.suppress(psycopg2.Error):
-                if endpoint.is_failing and self._db.run("note_webhook_success", id=recipient):
+                if endpoint.is_failing and self.db.run("note_webhook_success", id=recipient):
                     log.warning("webhook_works_again", webhook_id=recipient)
             return reply
         # 410 Gone is permanent (RFC 9110, section 15.5.11).
@@ -77,16 +75,16 @@ class EventSender(Sender):
         raise Refused(reply) if is_gone else TryLater(reply)
 
     def _post(self, endpoint: Any, secrets: list[str], message: Message) -> http.Response:
-        allows = webhooks.allowed_addresses(endpoint.url, self._private_networks)
+        allows = webhooks.allowed_addresses(endpoint.url, self.private_networks)
         headers = http.signed_headers(message.id, message.text, secrets)
         body = message.text.encode()
-        return http.post(endpoint.url, body, headers, timeout=self._timeout, allows=allows)
+        return http.post(endpoint.url, body, headers, timeout=self.timeout, allows=allows)
 
     def _note_failure(
         self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float | None = None
     ) -> None:
         limits = {"shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE, "most_mails": MAX_MAILS}
-        failed = self._db.one("note_webhook_failure", id=webhook_id, is_gone=is_gone, asked=asked, **limits)
+        failed = self.db.one("note_webhook_failure", id=webhook_id, is_gone=is_gone, asked=asked, **limits)
         if failed and failed.disabled_reason:
             log.warning("webhook_disabled", webhook_id=webhook_id, why=failed.disabled_reason, reason=reason)
         elif failed and failed.is_news:

@@ -1,6 +1,7 @@
 """SMS by Twilio, or by an endpoint of the operator."""
 
 import json
+from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from auth.senders import http
@@ -10,20 +11,23 @@ from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
 _REFUSALS = {400, 422}
 
 
+@dataclass(eq=False, repr=False)
 class TwilioSender(Sender):
-    def __init__(
-        self, api_url: str, account_sid: str, auth_token: str, sender: str, *, timeout: float = http.TIMEOUT
-    ) -> None:
-        self._url = f"{api_url.rstrip('/')}/2010-04-01/Accounts/{account_sid}/Messages.json"
-        self._credentials = (account_sid, auth_token)
-        self._timeout = timeout
-        # MG: the id of a messaging service, which picks a number for each country.
-        self._sender = {"MessagingServiceSid" if sender.startswith("MG") else "From": sender}
+    """No repr: it would show secrets."""
+
+    api_url: str
+    account_sid: str
+    auth_token: str
+    sender: str
+    timeout: float = http.TIMEOUT
 
     def send(self, recipient: str, message: Message) -> str:
-        body = urlencode({"To": recipient, "Body": message.text.strip(), **self._sender}).encode()
+        url = f"{self.api_url.rstrip('/')}/2010-04-01/Accounts/{self.account_sid}/Messages.json"
+        # MG: the id of a messaging service, which picks a number for each country.
+        sender = "MessagingServiceSid" if self.sender.startswith("MG") else "From"
+        body = urlencode({"To": recipient, "Body": message.text.strip(), sender: self.sender}).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        response = http.post(self._url, body, headers, self._credentials, timeout=self._timeout)
+        response = http.post(url, body, headers, (self.account_sid, self.auth_token), timeout=self.timeout)
         # The response repeats the text with the code, so only some members are kept.
         names = ("sid", "status") if response.is_success else ("code", "message")
         try:
@@ -38,18 +42,18 @@ class TwilioSender(Sender):
         raise _failure(response, explanation)
 
 
+@dataclass(eq=False, repr=False)
 class WebhookSender(Sender):
     """Posts `{"to", "message"}`, signed as in Standard Webhooks, to an endpoint that sends the SMS."""
 
-    def __init__(self, url: str, secret: str, *, timeout: float = http.TIMEOUT) -> None:
-        self._url = url
-        self._secret = secret
-        self._timeout = timeout
+    url: str
+    secret: str
+    timeout: float = http.TIMEOUT
 
     def send(self, recipient: str, message: Message) -> str:
         body = json.dumps({"to": recipient, "message": message.text.strip()}, ensure_ascii=False)
-        headers = http.signed_headers(message.id, body, [self._secret])
-        response = http.post(self._url, body.encode(), headers, timeout=self._timeout)
+        headers = http.signed_headers(message.id, body, [self.secret])
+        response = http.post(self.url, body.encode(), headers, timeout=self.timeout)
         if response.is_success:
             return response.status_line
         raise _failure(response)

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -30,49 +31,43 @@ _INTERNATIONAL_POLICY = _POLICY.clone(utf8=True)
 _ABOUT_CLIENT = {530, 535, 538}
 
 
+@dataclass(eq=False, repr=False)
 class SmtpSender(Sender):
-    def __init__(
-        self,
-        server: SmtpServer,
-        mail_from: Address,
-        hostname: str,
-        *,
-        reply_timeout: float = REPLY_TIMEOUT,
-        message_timeout: float = MESSAGE_TIMEOUT,
-    ) -> None:
-        self._server = server
-        self._mail_from = mail_from
-        self._hostname = hostname
-        self._reply_timeout = reply_timeout
-        self._message_timeout = message_timeout
+    server: SmtpServer
+    mail_from: Address
+    hostname: str
+    reply_timeout: float = REPLY_TIMEOUT
+    message_timeout: float = MESSAGE_TIMEOUT
+
+    def __post_init__(self) -> None:
         self._idle: list[_Connection] = []
         self._lock = threading.Lock()
 
     def send(self, recipient: str, message: Message) -> str:
-        mail = compose(self._mail_from, recipient, message)
-        with Deadline(self._message_timeout) as deadline:
+        mail = compose(self.mail_from, recipient, message)
+        with Deadline(self.message_timeout) as deadline:
             with _explained("can't connect to the mail server", deadline, is_down=True):
-                connection = self._reuse() or _Connection(self._server, self._hostname, self._reply_timeout)
+                connection = self._reuse() or _Connection(self.server, self.hostname, self.reply_timeout)
             try:
                 with _explained("lost the mail server", deadline, is_down=False):
-                    reply = connection.deliver(self._mail_from.addr_spec, recipient, mail)
+                    reply = connection.deliver(self.mail_from.addr_spec, recipient, mail)
             except BaseException:
                 connection.close()
                 raise
         connection.idle_since = time.monotonic()
         with self._lock:
             self._idle.append(connection)
-        return one_line(f"{self._server.host}: {reply}", message.link, message.code)
+        return one_line(f"{self.server.host}: {reply}", message.link, message.code)
 
     def check(self) -> None:
         """Connect, log in, and ask whether the server accepts our sender. Raises `TryLater`."""
         with (
-            Deadline(self._message_timeout) as deadline,
+            Deadline(self.message_timeout) as deadline,
             _explained("can't connect to the mail server", deadline, is_down=True),
         ):
-            connection = _Connection(self._server, self._hostname, self._reply_timeout)
+            connection = _Connection(self.server, self.hostname, self.reply_timeout)
             try:
-                connection.begin(self._mail_from.addr_spec)
+                connection.begin(self.mail_from.addr_spec)
             finally:
                 connection.leave()
 

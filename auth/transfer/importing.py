@@ -1,7 +1,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg2
@@ -39,27 +39,18 @@ class Outcome:
     user_id: str | None = None
 
 
+@dataclass(eq=False, repr=False)
 class Import:
     """Creates users from entries. Existing users are not changed, so an import can be repeated."""
 
-    def __init__(
-        self,
-        database: Database,
-        parts: Latchkey,
-        choices: records.Choices,
-        *,
-        product: str | None = None,
-        hash_config: Mapping[str, str] | None = None,
-        is_dry_run: bool = False,
-    ) -> None:
-        self._database = database
-        self._parts = parts
-        self._choices = choices
-        self._product = product
-        self._hash_config = hash_config or {}
-        self._is_dry_run = is_dry_run
-        # Where a key was first seen.
-        self._seen: dict[str, str] = {}
+    database: Database
+    parts: Latchkey
+    choices: records.Choices
+    product: str | None
+    hash_config: Mapping[str, str]
+    is_dry_run: bool
+    # Where a key was first seen.
+    _seen: dict[str, str] = field(default_factory=dict, init=False)
 
     def run(self, entries: Iterable[Entry]) -> Iterator[Outcome]:
         """Yield the outcome of each entry, in order. Raises `psycopg2.OperationalError`."""
@@ -74,8 +65,8 @@ class Import:
     def _batches(self, entries: Iterable[Entry]) -> Iterator[list[_Checked]]:
         batch: list[_Checked] = []
         for entry in entries:
-            if entry.problem is None and self._product is None:
-                self._product = products.detect(entry.value)
+            if entry.problem is None and self.product is None:
+                self.product = products.detect(entry.value)
             if self._is_of_another_model(entry):
                 continue
             try:
@@ -91,7 +82,7 @@ class Import:
     def _is_of_another_model(self, entry: Entry) -> bool:
         """Whether this is a row of Django's dumpdata that is not a user."""
         return (
-            self._product == "django"
+            self.product == "django"
             and entry.problem is None
             and "password" not in entry.value.get("fields", {"password"})
         )
@@ -100,13 +91,13 @@ class Import:
         if entry.problem:
             raise records.InvalidRecord(entry.problem)
         try:
-            record = products.PRODUCTS[self._product or "latchkey"](entry.value, self._hash_config)
+            record = products.PRODUCTS[self.product or "latchkey"](entry.value, self.hash_config)
         except (products.NotAUser, UnusableHash) as error:
             raise records.InvalidRecord(str(error)) from None
         except _SHAPES as error:
-            problem = f"is not a user as {self._product} exports it ({type(error).__name__}: {error})"
+            problem = f"is not a user as {self.product} exports it ({type(error).__name__}: {error})"
             raise records.InvalidRecord(problem) from None
-        row = records.row(record, self._parts, self._choices)
+        row = records.row(record, self.parts, self.choices)
         _check_storage(row)
         for key in records.keys(row):
             if (place := self._seen.setdefault(key, entry.place)) != entry.place:
@@ -123,7 +114,7 @@ class Import:
     def _taken_keys(self, rows: list[dict[str, Any]]) -> dict[str, str]:
         """Return the ids of existing users, by the keys that they share with rows."""
         identities = [identity for row in rows for identity in row["identities"]]
-        with self._database.transaction() as tx:
+        with self.database.transaction() as tx:
             tx.one("avoid_sequential_scans")
             found = tx.all(
                 "find_taken_keys",
@@ -137,10 +128,10 @@ class Import:
 
     def _insert(self, rows: list[dict[str, Any]]) -> dict[str, str | None]:
         """Return, by id, None for an inserted user, or the reason why Postgres refused it."""
-        if self._is_dry_run or not rows:
+        if self.is_dry_run or not rows:
             return {row["id"]: None for row in rows}
         try:
-            with self._database.transaction() as tx:
+            with self.database.transaction() as tx:
                 tx.one("avoid_sequential_scans")
                 inserted = tx.all("import_users", users={"users": rows})
                 created = {row.id for row in inserted}
@@ -167,7 +158,7 @@ class Import:
         name = row["email"] or row["phone"] or row["id"]
         problem = problems.get(row["id"], _EXISTS)
         if problem is None:
-            return Outcome(entry.place, name, "created", user_id=None if self._is_dry_run else row["id"])
+            return Outcome(entry.place, name, "created", user_id=None if self.is_dry_run else row["id"])
         if problem != _EXISTS:
             return Outcome(entry.place, name, "refused", problem)
         user_id = next((taken[key] for key in records.keys(row) if key in taken), None)

@@ -177,7 +177,7 @@ class TestResponses:
         assert Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender}).deliver_due() == 1
         (waiting,) = hooks.deliveries(made)
         assert (waiting["status"], waiting["last_error"][:11]) == ("waiting", "no answer: ")
-        assert EventSender(parts.db, parts.sealer, True)._timeout == 10
+        assert EventSender(parts.db, parts.sealer, True).timeout == 10
 
 
 class TestRetries:
