@@ -13,6 +13,13 @@ def test_every_text_of_a_palette_has_a_contrast_of_four_and_a_half(color):
     assert all(brand._contrast(text, surface) >= 4.5 for text, surface in pairs)
 
 
+@pytest.mark.parametrize(
+    ("grey", "contrast"), [("#ffffff", 1), ("#767676", 4.54), ("#595959", 7), ("#000000", 21)]
+)
+def test_contrast_is_that_of_wcag(grey, contrast):
+    assert round(brand._contrast("#ffffff", grey), 2) == contrast
+
+
 def test_logo_must_be_a_small_image_or_an_https_url(tmp_path):
     large, small = tmp_path / "large.png", tmp_path / "logo.svg"
     large.write_bytes(b"x" * 300_000)
