@@ -37,6 +37,15 @@ def exchange(port: int, sent: bytes) -> list[Reply]:
         return read(connection)
 
 
+def ask(port: int, target: str, method: str = "GET", body: dict[str, Any] | None = None) -> Reply:
+    """Send a request whose method and target no client library has changed."""
+    content = b"" if body is None else json.dumps(body).encode()
+    kind = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n" if content else ""
+    head = f"{method} {target} HTTP/1.1\r\nConnection: close\r\n{kind}".encode()
+    (reply,) = exchange(port, head + HOST + b"\r\n" + content)
+    return reply
+
+
 def read(connection: socket.socket) -> list[Reply]:
     """Return the responses until the server closes the connection."""
     data = b""

@@ -41,6 +41,11 @@ EMAILS, PHONES = ("dave", "dave@", "", "dave@example..com"), ("dave", "017012345
 NO_ID_TOKENS = ("garbage", "a.b.c", "", "é.é.é", an_id_token(), "W10.W10.W10")
 
 
+@pytest.fixture
+def client_without_phones(make_app):
+    return make_app(AUTH_PHONE_ENABLED="false").test_client()
+
+
 def not_enabled(issuer):
     return 400, "provider_disabled", f'Provider (issuer "{issuer}") is not enabled'
 
@@ -71,9 +76,8 @@ def not_enabled(issuer):
         ("/otp", {"phone": PHONE}, NO_PHONES),
     ],
 )
-def test_body_is_refused(make_app, database, path, body, error):
-    client = make_app(AUTH_PHONE_ENABLED="false").test_client()
-    response = client.post(path, json=body)
+def test_body_is_refused(client_without_phones, database, path, body, error):
+    response = client_without_phones.post(path, json=body)
     status, error_code, sentence = error
     assert_error(response, status, error_code, sentence, response.json.get("details"))
     assert database.count("users") == 0

@@ -123,7 +123,7 @@ class TestLimitsByNetwork:
 
     def test_what_other_sites_can_send_counts_neither_log_ins_nor_codes(self, limited, alice):
         client = limited(LOGIN="1 per 5 minutes", VERIFY="1 per 5 minutes")
-        form = {"token": "x", "type": "signup", "flow": "x"}
+        form = {"token": "x", "type": "x", "flow": "x"}
         for _ in range(3):
             for path in ("/authorize?provider=x", "/callback?state=x"):
                 assert client.get(path).status_code < 429

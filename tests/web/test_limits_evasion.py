@@ -1,14 +1,12 @@
 """Attempts to evade the limits: each request counts for the same network or user."""
 
-import contextlib
-import http.client
-import json
-import socket
+import functools
 
 import pytest
 
 from tests.support.answers import assert_error
 from tests.support.cases import cases
+from tests.support.raw_http import ask, exchange
 from tests.support.server import at_once, until_served
 from tests.support.services import HOME, OFFICE, at
 from tests.support.users import PASSWORD, register, sign_in
@@ -29,6 +27,7 @@ THREE_WRONG = [401, 401, 401, 429, 429]
 def limited(make_app):
     """Make a client with a limit of three log-ins in five minutes."""
 
+    @functools.cache
     def make(**changes):
         settings = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "3 per 5 minutes"}
         return make_app(**(settings | changes)).test_client()
@@ -181,29 +180,15 @@ SPELLINGS = (
 
 
 class TestSpellingsOfARoute:
-    @pytest.fixture
-    def ask(self, limited_server, alice):
-        """Send an untouched method and target, and return the status and body of the response."""
-
-        def ask(method, target, password):
-            body = json.dumps({"email": alice.email, "password": password}).encode()
-            connection = http.client.HTTPConnection("127.0.0.1", limited_server.port, timeout=10)
-            with contextlib.closing(connection):
-                connection.request(method, target, body, {"Content-Type": "application/json"})
-                response = connection.getresponse()
-                return response.status, response.read()
-
-        return ask
-
     @cases("target", SPELLINGS.split())
-    def test_other_spelling_is_limited_or_not_found(self, ask, database, target):
+    def test_other_spelling_is_limited_or_not_found(self, limited_server, alice, database, target):
         # The limit is used up, so that an evasion would show as another response.
         database.run(
             "INSERT INTO request_counts VALUES ('LIMITER/127.0.0.1/login/20/5/minute', 20, now() + interval '5 minutes')"
             " ON CONFLICT DO NOTHING"
         )
-        status, body = ask("POST", target, WRONG)
-        assert (status, json.loads(body)["error_code"]) in (
+        reply = ask(limited_server.port, target, "POST", {"email": alice.email, "password": WRONG})
+        assert (reply.status, reply.json["error_code"]) in (
             (429, "over_request_rate_limit"),
             (404, "not_found"),
             (400, "validation_failed"),
@@ -212,9 +197,9 @@ class TestSpellingsOfARoute:
         assert database.count("failure_counts") == 0
 
     @cases("method", ["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "post", "Post", "XPOST"])
-    def test_other_method_does_nothing(self, ask, database, method):
-        status, _ = ask(method, LOG_IN, PASSWORD)
-        assert status in ((200,) if method == "OPTIONS" else (400, 405))
+    def test_other_method_does_nothing(self, limited_server, alice, database, method):
+        reply = ask(limited_server.port, LOG_IN, method, {"email": alice.email, "password": PASSWORD})
+        assert reply.status in ((200,) if method == "OPTIONS" else (400, 405))
         assert database.count("sessions") == 0
 
 
@@ -228,14 +213,10 @@ class TestWaysOfSending:
         answers = at_once(20, lambda _: until_served(lambda: sign_in(limited_server, alice.email, WRONG)))
         assert sorted(answer.status_code for answer in answers) == [401] * 10 + [429] * 10
 
-    def test_pipelined_requests_count(self, limited_server, database):
+    def test_pipelined_requests_count(self, limited_server):
         request = b"POST /login-admin HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
-        last = request.replace(b"Host: x", b"Host: x\r\nConnection: close")
-        with socket.create_connection(("127.0.0.1", limited_server.port), timeout=10) as connection:
-            connection.sendall(request * 29 + last)
-            with connection.makefile("rb") as stream:
-                answer = stream.read()
-        assert (answer.count(b"HTTP/1.1 400 "), answer.count(b"HTTP/1.1 429 ")) == (20, 10)
+        replies = exchange(limited_server.port, request * 30)
+        assert [reply.status for reply in replies] == [400] * 20 + [429] * 10
 
     def test_requests_with_a_refused_body_count(self, limited):
         client = limited()

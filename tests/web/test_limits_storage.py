@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import psycopg2
 import pytest
 from flask.cli import FlaskGroup
-from limits import RateLimitItemPerDay, RateLimitItemPerHour, RateLimitItemPerMinute, parse
+from limits import RateLimitItemPerMinute
 from limits.errors import StorageError
 from limits.storage import storage_from_string
 from limits.strategies import FixedWindowRateLimiter, MovingWindowRateLimiter, SlidingWindowCounterRateLimiter
@@ -139,18 +139,6 @@ class TestFixedWindow:
         assert [limiter.hit(PER_MINUTE, "a") for _ in range(4)] == [True, True, True, False]
         limiter.clear(PER_MINUTE, "a")
         assert limiter.hit(PER_MINUTE, "a")
-
-    def test_cost_counts_as_several(self, limiter):
-        assert limiter.hit(PER_MINUTE, "a", cost=2)
-        assert not limiter.test(PER_MINUTE, "a", cost=2)
-        assert not limiter.hit(PER_MINUTE, "a", cost=2)
-        assert not limiter.hit(PER_MINUTE, "b", cost=4)
-
-    def test_limits_and_identifiers_count_separately(self, limiter):
-        periods = (RateLimitItemPerMinute(1), RateLimitItemPerHour(1), RateLimitItemPerDay(1))
-        for item in (*periods, RateLimitItemPerMinute(1, 5), parse("2 per minute")):
-            for identifiers in (("a",), ("b",), ("a", "b"), ("a b",)):
-                assert limiter.hit(item, *identifiers)
 
     def test_processes_share_the_counts_which_survive_them(self, new_storage):
         storages = [new_storage() for _ in range(4)]

@@ -1,13 +1,8 @@
 """Paths: the prefix /auth/v1, and other spellings of paths."""
 
-import contextlib
-import http.client
-import json
-
-import pytest
-
 from tests.support.answers import assert_error
 from tests.support.cases import cases
+from tests.support.raw_http import ask
 from tests.support.users import PASSWORD
 
 UNKNOWN = "There is nothing at this path"
@@ -100,28 +95,17 @@ class TestMethods:
 class TestPathsOnTheServer:
     """Over a real socket, as the test client normalizes paths."""
 
-    @pytest.fixture
-    def ask(self, running_server, database, app):
-        def ask(path, method="GET", body=None):
-            connection = http.client.HTTPConnection("127.0.0.1", running_server.port, timeout=10)
-            with contextlib.closing(connection):
-                connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
-                response = connection.getresponse()
-                return response.status, response.read(), response.headers
-
-        return ask
-
     @cases("path", SPELLINGS.split())
-    def test_other_spellings_are_404(self, ask, path):
-        status, body, headers = ask(path)
-        assert (status, headers["Content-Type"]) == (404, "application/json")
-        assert json.loads(body)["error_code"] == "not_found"
+    def test_other_spellings_are_404(self, server, path):
+        reply = ask(server.port, path)
+        assert (reply.status, reply.headers["Content-Type"]) == (404, "application/json")
+        assert reply.json["error_code"] == "not_found"
 
     @cases("path", ["//token", "/%74oken", "/auth/v1/%74oken", "/%61uth/v1/token"])
-    def test_spellings_that_match_reach_the_same_view(self, ask, alice, path):
-        body = b'{"email": "alice@example.com", "password": "Wrong-Horse-1"}'
-        assert ask(f"{path}?grant_type=password", "POST", body)[0] in (401, 404)
+    def test_spellings_that_match_reach_the_same_view(self, server, alice, path):
+        body = {"email": "alice@example.com", "password": "Wrong-Horse-1"}
+        assert ask(server.port, f"{path}?grant_type=password", "POST", body).status in (401, 404)
 
     @cases("target", ["http://evil.example/health", "http://localhost/user", "*", LONG])
-    def test_absolute_or_long_target_is_not_a_500(self, ask, target):
-        assert ask(target)[0] in (200, 400, 401, 404, 414)
+    def test_absolute_or_long_target_is_not_a_500(self, server, target):
+        assert ask(server.port, target).status in (200, 400, 401, 404, 414)

@@ -129,9 +129,11 @@ class TestWarningAboutAProxy:
     def warnings(self, make_app, capfd):
         from auth.web import edge
 
+        clients = {proxies: make_app(AUTH_TRUSTED_PROXIES=proxies).test_client() for proxies in "01"}
+
         def ask(proxies, peer, headers):
             edge._warn_about_proxy.cache_clear()
-            client = make_app(AUTH_TRUSTED_PROXIES=proxies).test_client()
+            client = clients[proxies]
             capfd.readouterr()
             for _ in range(3):
                 client.get("/health", headers=headers, **at(peer))

@@ -111,8 +111,7 @@ class TestRefused:
         assert_error(default.get("/admin/users", headers=bearer(made())), 401, "bad_jwt")
         assert_error(client.get("/user", headers=bearer(made())), 401, "bad_jwt")
 
-    @pytest.mark.parametrize("role", ["service_role", "supabase_admin"])
+    @cases("role", ["service_role", "supabase_admin"])
     def test_user_cannot_get_the_role(self, client, service_role, role):
         body = {"email": "dave@example.com", "role": role}
-        response = client.post("/admin/users", json=body, headers=service_role)
-        assert response.status_code == 400
+        assert client.post("/admin/users", json=body, headers=service_role).status_code == 400
