@@ -71,7 +71,7 @@ def _list_of(is_valid: Callable[[str], bool], what: str) -> Callable[..., Functi
 
 
 def _object(most: int) -> Callable[..., Function]:
-    """Return the type of an object of at most so many KiB."""
+    """Return the type of an object whose JSON has at most `most` KiB."""
 
     def is_small(value: Any) -> bool:
         _require(isinstance(value, dict), "must be an object")

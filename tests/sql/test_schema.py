@@ -64,21 +64,14 @@ def assert_refused(url, message):
 
 
 class TestNewDatabase:
-    def test_new_database_gets_the_newest_version_without_migrations(self, new_database):
-        url = new_database()
-        assert schema.apply(url) == NEW
-        assert execute(url, "SELECT version FROM schema_version") == [(schema.NEWEST,)]
-
-    def test_current_schema_is_left_unchanged(self, database_url, database):
-        assert schema.apply(database_url) == []
-
-    def test_concurrent_starts_create_the_schema_once(self, new_database):
+    def test_concurrent_starts_create_the_newest_schema_once(self, new_database):
         url = new_database()
         steps = chain.from_iterable(at_once(6, lambda _: schema.apply(url)))
+        # Without migrations, and without an extension.
         assert sorted(steps) == sorted(NEW)
-
-    def test_schema_needs_no_extension(self, database):
-        assert database.value("SELECT count(*) FROM pg_extension WHERE extname <> 'plpgsql'") == 0
+        assert execute(url, "SELECT version FROM schema_version") == [(schema.NEWEST,)]
+        assert execute(url, "SELECT extname FROM pg_extension") == [("plpgsql",)]
+        assert schema.apply(url) == []
 
     def test_database_of_another_application_is_refused_and_unchanged(self, new_database):
         url = new_database()
@@ -100,6 +93,10 @@ class TestFunctions:
         # Postgres creates them without checking their bodies; creating them again checks them.
         for path in schema.FUNCTIONS.glob("*.sql"):
             execute(database_url, path.read_text())
+
+
+NEWER = schema.NEWEST + 1
+UPGRADE_FIRST = rf"\d+; upgrade it with release 0.2.0 \(commit {schema.OLDEST_COMMIT}\) first$"
 
 
 class TestMigrations:
@@ -124,23 +121,19 @@ class TestMigrations:
         assert_refused(url, r"^\d{4}_adds: .*nonsense")
         assert execute(url, "SELECT max(version) FROM schema_version") == [(schema.NEWEST - 1,)]
 
-    def test_schema_of_a_newer_release_is_refused(self, url):
-        newer = schema.NEWEST + 1
-        execute(url, f"INSERT INTO schema_version (version) VALUES ({newer})")
-        assert_refused(url, f"^the schema has version {newer}, this release")
-
     @pytest.mark.parametrize(
-        "statement",
+        ("statement", "message"),
         [
-            f"UPDATE schema_version SET version = {schema.OLDEST - 1}",
+            (f"INSERT INTO schema_version (version) VALUES ({NEWER})", f"{NEWER}, this release"),
+            (f"UPDATE schema_version SET version = {schema.OLDEST - 1}", UPGRADE_FIRST),
             # Of releases from before versions.
-            "DROP TABLE schema_version; CREATE TABLE latchkey_schema (digest text)",
+            ("DROP TABLE schema_version; CREATE TABLE latchkey_schema (digest text)", UPGRADE_FIRST),
         ],
+        ids=["newer", "older", "oldest"],
     )
-    def test_schema_from_before_0_2_0_is_refused_and_unchanged(self, url, statement):
+    def test_schema_of_another_release_is_refused(self, url, statement, message):
         execute(url, statement)
-        first = rf"upgrade it with release 0.2.0 \(commit {schema.OLDEST_COMMIT}\) first$"
-        assert_refused(url, rf"^the schema has version \d+; {first}")
+        assert_refused(url, f"^the schema has version {message}")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.support.cases import cases
+
 ALLOWED = {"authorization", "apikey", "content-type", "x-request-id"}
 ALLOWED |= {"x-client-info", "x-supabase-api-version"}
 EXPOSED = {f"x-ratelimit-{name}" for name in ("limit", "remaining", "reset")}
@@ -35,7 +37,7 @@ def test_any_origin_may_read_responses_and_errors_without_credentials(client):
         assert "Access-Control-Allow-Credentials" not in response.headers
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "method"),
     [
         *(("/user", method) for method in ("GET", "PUT", "DELETE")),

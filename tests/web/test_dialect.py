@@ -179,10 +179,8 @@ class TestPhones:
         assert (response.status_code, response.json["new_phone"]) == (200, DIGITS)
 
     @cases("phone", ["0170123456", "123456", "1" * 16, "\uff11" * 8, "12345678\n", 12345678])
-    def test_other_numbers_are_refused(self, client, phone):
+    def test_other_numbers_and_digits_without_the_header_are_refused(self, client, phone):
         assert client.post("/otp", json={"phone": phone}, headers=DIALECT).status_code == 400
-
-    def test_digits_without_the_header_are_refused(self, client):
         assert_error(client.post("/otp", json={"phone": DIGITS}), 400, "validation_failed", details=ANYTHING)
 
 
@@ -203,8 +201,7 @@ class TestAdministration:
     def test_email_confirmation_without_an_email_confirms_nothing(self, client, service_role):
         body = {"phone": PHONE, "email_confirm": True}
         response = client.post("/admin/users", json=body, headers=service_role | DIALECT)
-        assert response.status_code == 200
-        assert "email_confirmed_at" not in response.json
+        assert (response.status_code, "email_confirmed_at" in response.json) == (200, False)
 
     def test_list_has_users_and_audience(self, client, alice, bob, service_role):
         response = client.get("/admin/users?page=&per_page=1", headers=service_role | DIALECT)

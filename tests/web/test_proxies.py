@@ -115,11 +115,11 @@ class TestAddressesInResponses:
             if response.status_code == 400:
                 assert (response.json or {}).get("error_code") == "validation_failed"
 
-    @pytest.mark.parametrize("proto", ["", "javascript", "https, http", "HTTPS", "a b", "x" * 3000])
-    def test_invalid_scheme_is_not_a_500(self, make_app, proto):
+    def test_invalid_scheme_is_not_a_500(self, make_app):
         client = make_app(AUTH_TRUSTED_PROXIES="1").test_client()
-        headers = {"X-Forwarded-Proto": proto, "X-Forwarded-For": HOME}
-        assert client.get("/health", headers=headers).status_code == 200
+        for proto in ("", "javascript", "https, http", "HTTPS", "a b", "x" * 3000):
+            headers = {"X-Forwarded-Proto": proto, "X-Forwarded-For": HOME}
+            assert client.get("/health", headers=headers).status_code == 200
 
 
 class TestWarningAboutAProxy:
