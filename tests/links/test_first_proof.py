@@ -209,7 +209,9 @@ class TestPhone:
         mallory.put("/user", json={"email": "mallory@evil.example"})
         assert hand_in(lax, "email_change", outbox.last("mallory@evil.example").token).status_code == 200
         dave = by_sms(lax, outbox)
-        assert dave.get("/user").json["phone_confirmed_at"] == A_TIMESTAMP
+        after = dave.get("/user").json
+        assert (after["email"], after["phone_confirmed_at"]) == (None, A_TIMESTAMP)
+        assert [each["provider"] for each in after["identities"]] == ["phone"]
         assert_error(mallory.get("/user"), 401, "session_not_found")
         assert_error(sign_in_by_phone(lax, MALLORYS), 401, "invalid_credentials")
         assert_error(sign_in(lax, "mallory@evil.example", MALLORYS), 401, "invalid_credentials")

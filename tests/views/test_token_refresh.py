@@ -233,6 +233,16 @@ class TestRefusals:
         assert_error(session.refresh(), 400, "user_banned", msg)
         assert database.everything() == before
 
+    @cases(
+        ("body", "details"),
+        [
+            *((body, "refresh_token: is required") for body in ({}, {"refresh_token": None})),
+            ({"refresh_token": 1}, "refresh_token: must be a string"),
+        ],
+    )
+    def test_missing_token_is_400(self, client, body, details):
+        assert_error(client.post(PATH, json=body), 400, "validation_failed", details=details)
+
     def test_token_of_unknown_origin_does_not_reach_the_database(self, client, session, parts):
         before = parts.db.statements_run
         for token in ("", "x", "x" * 56, "=" * 56, "x" * 2048, "é" * 56, session.access_token):
