@@ -187,11 +187,12 @@ class TestPassword:
 class TestAddresses:
     """A changed email or phone is pending until it is verified, and reserves nothing."""
 
-    def test_taken_address_is_409(self, session, bob, database):
-        database.run("UPDATE users SET phone = %(phone)s WHERE id = %(id)s", id=bob.id, phone=PHONE)
+    def test_taken_address_is_409(self, session, bob, mallory, database):
+        database.run("UPDATE users SET phone = %(phone)s WHERE id = %(id)s", id=mallory.id, phone=PHONE)
         before = database.everything()
         msg = "A user with this {} has already been registered"
-        assert_error(put(session, email=bob.email), 409, "email_exists", msg.format("email address"))
+        for change in ({"email": bob.email}, {"email": bob.email, "phone": PHONE}):
+            assert_error(put(session, **change), 409, "email_exists", msg.format("email address"))
         assert_error(put(session, phone=PHONE), 409, "phone_exists", msg.format("phone number"))
         assert database.everything() == before
 
