@@ -120,6 +120,10 @@ class TestPage:
         for _ in range(2):
             page = service.browser().visit(url)
         assert (page.status, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+        # Our form may redirect to any provider.
+        assert (
+            " https:" in page.headers["Content-Security-Policy"].partition("form-action")[2].partition(";")[0]
+        )
         assert "Google" in page.text
         # The address is masked, so that only its owner recognises it.
         assert "@example.com" in page.text
