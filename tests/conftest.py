@@ -54,7 +54,7 @@ from auth.settings.constants import statement_constants
 from auth.web import edge
 from auth.web.application import Application
 from sql import pool, schema
-from tests.support import log_watch, oldest_release
+from tests.support import oldest_release
 from tests.support.contract import CheckedClient
 from tests.support.hooks import Hooks
 from tests.support.http_target import HttpTarget
@@ -384,20 +384,20 @@ def parts(app):
 
 
 @pytest.fixture(scope="session")
-def running_service(environment, database_url, state_dir: Path) -> Iterator[Service]:
+def _running(serve) -> Iterator[tuple[Service, ServerClient]]:
     """gunicorn with two workers, which log at level debug."""
-    # With the secrets of the application in this process, so that each accepts the other's tokens.
-    changes = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
-    with Service(state_dir, command=PATIENT_GUNICORN, **changes | {"AUTH_LOG_LEVEL": "debug"}) as service:
-        yield service
-    log_watch.scan_log("running_service", service.log())
+    with serve(PATIENT_GUNICORN, AUTH_LOG_LEVEL="debug") as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
-def running_server(running_service: Service) -> Iterator[ServerClient]:
-    client = ServerClient(running_service.port)
-    yield client
-    client.close()
+def running_service(_running) -> Service:
+    return _running[0]
+
+
+@pytest.fixture(scope="session")
+def running_server(_running) -> ServerClient:
+    return _running[1]
 
 
 @pytest.fixture

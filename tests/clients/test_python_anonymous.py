@@ -1,7 +1,7 @@
 """The official Python clients: anonymous users, and id_tokens."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -19,31 +19,31 @@ EMAIL = "dave@example.com"
 DIGITS = PHONE.removeprefix("+")
 
 
-class World(NamedTuple):
-    provider: FakeProvider
-    client: ServerClient
+@pytest.fixture(scope="module")
+def provider() -> Iterator[FakeProvider]:
+    with FakeProvider("keycloak") as provider:
+        provider.person = {"sub": "dave-at-keycloak", "email": EMAIL, "email_verified": True}
+        yield provider
 
 
 @pytest.fixture(scope="module")
-def running(environment) -> Iterator[World]:
+def running(environment, provider) -> Iterator[ServerClient]:
     port = free_port()
     settings = {"AUTH_BASE_URL": f"http://localhost:{port}", "AUTH_ANONYMOUS_ENABLED": "true"}
-    with FakeProvider("keycloak") as provider:
-        provider.person = {"sub": "dave-at-keycloak", "email": EMAIL, "email_verified": True}
-        app = new_app({**environment, **settings, **provider.settings()})
-        with served(app, port) as client:
-            yield World(provider, client)
-        app.extensions[EXTENSION].db.close()
+    app = new_app({**environment, **settings, **provider.settings()})
+    with served(app, port) as client:
+        yield client
+    app.extensions[EXTENSION].db.close()
 
 
 @pytest.fixture
-def world(running: World, database, app) -> World:
+def service(running: ServerClient, database, app) -> ServerClient:
     return running
 
 
 @pytest.fixture
-def auth(connect, world) -> Any:
-    return connect(of=world.client).auth
+def auth(connect, service) -> Any:
+    return connect(of=service).auth
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ class TestAnonymousUser:
         assert auth.refresh_session().user.id == response.user.id
         assert auth.get_claims()["claims"]["is_anonymous"] is True
 
-    def test_becomes_permanent_by_a_code(self, visitor, connect, world, outbox):
+    def test_becomes_permanent_by_a_code(self, visitor, connect, service, outbox):
         user_id = visitor.get_user().user.id
         with refused(422, "validation_failed"):
             visitor.update_user({"password": PASSWORD})
@@ -70,13 +70,13 @@ class TestAnonymousUser:
         verified = visitor.verify_otp({"type": "email_change", "email": EMAIL, "token": code})
         assert (verified.user.id, verified.user.is_anonymous) == (user_id, False)
         visitor.update_user({"password": PASSWORD})
-        other = connect(of=world.client).auth
+        other = connect(of=service).auth
         assert other.sign_in_with_password({"email": EMAIL, "password": PASSWORD}).user.id == user_id
 
-    def test_user_becomes_permanent_by_a_link_that_does_not_sign_in(self, visitor, connect, world, outbox):
+    def test_user_becomes_permanent_by_a_link_that_does_not_sign_in(self, visitor, connect, service, outbox):
         visitor.update_user({"email": EMAIL})
         link = {"type": "email_change", "token_hash": outbox.last(EMAIL, "email_change").token}
-        stranger = connect(of=world.client).auth
+        stranger = connect(of=service).auth
         response = stranger.verify_otp(link)
         assert (response.user, response.session, stranger.get_session()) == (None, None, None)
         assert visitor.refresh_session().user.email == EMAIL
@@ -100,23 +100,23 @@ class TestAnonymousUser:
 
 
 class TestIdToken:
-    def test_signs_in(self, auth, world):
-        response = auth.sign_in_with_id_token({"provider": "keycloak", "token": world.provider.id_token()})
+    def test_signs_in(self, auth, provider):
+        response = auth.sign_in_with_id_token({"provider": "keycloak", "token": provider.id_token()})
         assert (response.user.email, response.session.user.app_metadata["provider"]) == (EMAIL, "keycloak")
         assert auth.get_user().user.id == response.user.id
 
-    def test_works_once(self, auth, world):
-        credentials = {"provider": "keycloak", "token": world.provider.id_token()}
+    def test_works_once(self, auth, provider):
+        credentials = {"provider": "keycloak", "token": provider.id_token()}
         auth.sign_in_with_id_token(credentials)
         with refused(400, "bad_oauth_callback", "Bad ID token"):
             auth.sign_in_with_id_token(credentials)
 
-    def test_links_an_identity(self, visitor, world):
+    def test_links_an_identity(self, visitor, service, provider):
         """The JavaScript client has a method for this request."""
         session = visitor.get_session()
-        body = {"provider": "keycloak", "id_token": world.provider.id_token(), "link_identity": True}
+        body = {"provider": "keycloak", "id_token": provider.id_token(), "link_identity": True}
         headers = {"Authorization": f"Bearer {session.access_token}"}
-        linked = world.client.post("/token?grant_type=id_token", json=body, headers=headers).json
+        linked = service.post("/token?grant_type=id_token", json=body, headers=headers).json
         assert (linked["user"]["id"], linked["user"]["is_anonymous"]) == (session.user.id, False)
         user = visitor.set_session(linked["access_token"], linked["refresh_token"]).user
         assert [identity.provider for identity in user.identities] == ["keycloak", "email"]

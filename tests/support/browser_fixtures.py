@@ -11,7 +11,7 @@ from tests.support.browser import Browser, BrowserError
 from tests.support.failures import Failures
 from tests.support.forwarder import Forwarder
 from tests.support.inbox import Post
-from tests.support.processes import PATIENT_GUNICORN, Service, free_port
+from tests.support.processes import PATIENT_GUNICORN, free_port
 from tests.support.server import ServerClient
 from tests.support.smtp_server import MailServer
 
@@ -93,7 +93,7 @@ def forwarder(database_url: str) -> Iterator[Forwarder]:
 
 
 @pytest.fixture(scope="module")
-def serving(tab, environment, state_dir: Path, host: str, settings: dict[str, str]) -> Iterator[ServerClient]:
+def serving(tab, serve, host: str, settings: dict[str, str]) -> Iterator[ServerClient]:
     """The service at an address that the browser can open; its other name is another origin."""
     port = free_port()
     changes = {
@@ -103,16 +103,8 @@ def serving(tab, environment, state_dir: Path, host: str, settings: dict[str, st
         "AUTH_WORKERS": "1",
         "AUTH_BRAND_NAME": "Acme",
     }
-    with Service(
-        state_dir,
-        command=PATIENT_GUNICORN,
-        **{name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
-        | changes
-        | settings,
-    ) as service:
-        client = ServerClient(service.port)
+    with serve(PATIENT_GUNICORN, **changes | settings) as (_, client):
         yield client
-        client.close()
 
 
 @pytest.fixture
