@@ -105,11 +105,6 @@ def caller_on_network() -> str:
     return f"{g.caller.user_id} {g.client['network']}"
 
 
-def is_on_pages() -> bool:
-    """Whether the caller is a browser that is signed in on our pages: no token expires."""
-    return g.caller.expires_at is None
-
-
 def is_service_role() -> bool:
     """Whether the caller of an administrative view used the service role key."""
     return g.actor == "service_role"
