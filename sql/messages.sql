@@ -1,5 +1,6 @@
 -- name: take_from_quota(quota_keys text[], quota_amounts integer[], quota_seconds integer[])
-SELECT * FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds);
+SELECT seconds_left, amount, remaining, resets_in
+  FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds);
 
 -- name: write_token(token_id uuid, user_id uuid, purpose text, target text, token_hash bytea,
 --                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,

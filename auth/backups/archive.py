@@ -21,6 +21,7 @@ Progress = Callable[[int], object]
 FORMAT = 1
 _LONGEST_MANIFEST = 16 * 1024 * 1024
 _GZIP = 31  # window bits, for zlib
+_SLICE = 1024
 
 
 class BackupError(Exception):
@@ -129,7 +130,11 @@ def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     decompressor = zlib.decompressobj(wbits=_GZIP)
     try:
         for piece in pieces:
-            yield decompressor.decompress(piece)
+            # Deflate expands by up to 1032, and a file under a passphrase comes in one piece.
+            for start in range(0, len(piece), _SLICE):
+                yield decompressor.decompress(piece[start : start + _SLICE])
+                if decompressor.unused_data:
+                    raise zlib.error("it goes on after its end")
     except zlib.error as error:
         raise UnusableFileError(f"it cannot be decompressed: {error}") from None
     if not decompressor.eof or decompressor.unused_data:

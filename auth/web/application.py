@@ -61,7 +61,7 @@ class Application(Flask):
 
 
 class JsonResponse(Response):
-    """A response whose body is JSON already."""
+    """A response with a body, which is JSON already. So its status is not 204 or 304."""
 
     default_mimetype = "application/json"
 

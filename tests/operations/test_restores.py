@@ -1,6 +1,7 @@
 """Restoring into databases next to that of the tests."""
 
 import dataclasses
+from collections import deque
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -167,3 +168,13 @@ def test_every_table_whose_rows_expire_is_emptied_or_known_to_be_harmless(databa
     )
     voided = {"one_time_tokens", "authorization_codes", "oauth_flows", "outbox", "factor_challenges"}
     assert {row.name for row in rows} == voided | HARMLESS
+
+
+def test_sql_is_decompressed_in_small_pieces_and_ends_where_the_file_does(backup):
+    manifest = archive.verify(backup, IDENTITY, lambda _: None)
+    whole = b"".join(archive.plaintext(manifest, [b"-" * 30_000_000], lambda _: None))
+    lengths = [*map(len, archive.parse([whole])[1])]
+    assert (sum(lengths), max(lengths) < 2_000_000) == (30_000_000, True)
+    for changed in (whole + b"more", whole[:-9]):
+        with pytest.raises(archive.UnusableFileError, match="cannot be decompressed"):
+            deque(archive.parse([changed])[1], maxlen=0)
