@@ -16,6 +16,7 @@ from auth.pages.page import address, identifier, page, provider, text, to_own
 from auth.pages.problems import Form, Problem, form, told
 from auth.sign_in import browser_sessions, waiting
 from auth.sign_in.arrivals import Destination, arrive, go_on
+from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.passwords import sign_in_with_password
 from auth.sign_in.token_response import see_other
 from auth.text.masking import masked
@@ -208,7 +209,8 @@ def submit_sign_in_code() -> Response:
 
 
 @blueprint.post("/sign-in/continue")
-@form("login", level=Level.AAL2)
+@signed_in(Level.AAL2)
+@form("login")
 def continue_signed_in() -> Response:
     """Hand the application a session for the user who is signed in."""
     return go_on(destination())

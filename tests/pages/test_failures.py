@@ -7,7 +7,7 @@ import pytest
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.forwarder import Forwarder
-from tests.support.links import PHONE, SITE, path
+from tests.support.links import CHALLENGE, PHONE, SITE, path
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD
 
@@ -147,6 +147,19 @@ class TestLimits:
             for status in (200, 429):
                 visitor.visit("/account/name")
                 assert visitor.press("account/name", name="Al").status == status
+
+    def test_users_who_continue_are_counted_together_as_all_sign_ins_of_a_network(self, make_app, alice, bob):
+        target = "https://app.example.com/"
+        limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "1 per hour"}
+        app = make_app(AUTH_REDIRECT_ALLOW_LIST=target, **limits)
+        for person, is_handed_over in ((alice, True), (bob, False)):
+            visitor = Visitor(app).with_session_of(person)
+            visitor.visit(f"/sign-in?redirect_to={target}&code_challenge={CHALLENGE}")
+            page = visitor.press("sign-in/continue")
+            assert (page.url.startswith(f"{target}?code="), page.status == 429) == (
+                is_handed_over,
+                not is_handed_over,
+            )
 
     def test_codes_of_pages_and_of_the_api_are_counted_together(self, make_app, outbox):
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_VERIFY="1 per hour")
