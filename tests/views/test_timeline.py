@@ -91,6 +91,15 @@ class TestSessions:
             "session ended: refresh token used again after rotation" + FROM,
         ]
 
+    def test_sign_in_of_another_moment_replaces_no_beginning(self, tell, database, alice):
+        alice.sign_in()
+        clear_history(database)
+        act(database, alice.id, "signed_in", method="password")
+        assert timeline_texts(tell(alice.id)) == [
+            Like("the beginning", "session began, by password.*"),
+            "signed in by password" + FROM,
+        ]
+
     def test_expired_session_ends_at_its_expiry(self, tell, database, alice):
         alice.sign_in()
         ages = "created_at = now() - interval '40 days', refreshed_at = now() - interval '31 days'"
