@@ -33,7 +33,7 @@ SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_s
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
 # Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
-# A look that does not wait: gevent's `poll` would run other requests meanwhile.
+# Looks at a connection without waiting. gevent's `poll` would run other requests meanwhile.
 _gevent = sys.modules.get("gevent.monkey")
 _poll = _gevent.get_original("select", "poll") if _gevent else select.poll
 # By URL; this host is tried first.

@@ -90,7 +90,7 @@ def end_session(user_id: str, session_id: str) -> None:
     """End one session of any user, with those that it opened. Raises `ApiError`."""
     with targets.act() as tx:
         targets.lock(tx, user_id)
-        # If it has ended meanwhile, so much the better.
+        # A session that has ended meanwhile is no error.
         tx.one("end_any_session", id=user_id, session_id=session_id)
 
 

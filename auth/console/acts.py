@@ -27,7 +27,7 @@ from auth.web.errors import ApiError
 from auth.web.input import read_form
 from auth.web.schemas import Input
 
-_CodeForm = Input.from_dict({"factor_code": fields.Text(required=True)})
+_CodeForm = Input.of(factor_code=fields.Text(required=True))
 _TOTP_LENGTH = 6
 
 

@@ -26,16 +26,14 @@ from auth.web.schemas import Input
 blueprint = Blueprint("user_acts", __name__)
 
 _NEVER = "This cannot be undone."
-_BanForm = Input.from_dict({"ban_duration": fields.BanDuration(required=True)})
-_MetadataForm = Input.from_dict(
-    {
-        "user_metadata": fields.MetadataText(required=True),
-        "app_metadata": fields.MetadataText(required=True),
-        "version": fields.Text(required=True),
-    }
+_BanForm = Input.of(ban_duration=fields.BanDuration(required=True))
+_MetadataForm = Input.of(
+    user_metadata=fields.MetadataText(required=True),
+    app_metadata=fields.MetadataText(required=True),
+    version=fields.Text(required=True),
 )
-_InvitationForm = Input.from_dict({"email": fields.Email(required=True)})
-_AddressForm = Input.from_dict({"email": fields.Text(load_default=""), "phone": fields.Text(load_default="")})
+_InvitationForm = Input.of(email=fields.Email(required=True))
+_AddressForm = Input.of(email=fields.Text(load_default=""), phone=fields.Text(load_default=""))
 
 
 def pretty(metadata: dict[str, Any]) -> str:

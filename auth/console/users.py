@@ -55,15 +55,13 @@ _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
 _PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
 
-_Query = Input.from_dict(
-    {
-        **{name: fields.Text() for name in ("q", "provider", "after", "before")},
-        "by": fields.Choice("", "all", *_READINGS),
-        "status": fields.Choice(*_STATUSES),
-        "factor": fields.Choice(*_FACTORS),
-        "signed_in": fields.Choice(*_SIGNED_IN),
-        "sort": fields.Choice(*_SORTS, load_default="newest"),
-    }
+_Query = Input.of(
+    **{name: fields.Text() for name in ("q", "provider", "after", "before")},
+    by=fields.Choice("", "all", *_READINGS),
+    status=fields.Choice(*_STATUSES),
+    factor=fields.Choice(*_FACTORS),
+    signed_in=fields.Choice(*_SIGNED_IN),
+    sort=fields.Choice(*_SORTS, load_default="newest"),
 )
 
 

@@ -25,11 +25,9 @@ blueprint = Blueprint("webhooks", __name__)
 _COUNTED = 1000
 # A form has a checkbox for each event; marshmallow takes a dot in a name for a nested object.
 _BOXES = {event.replace(".", "_"): event for event in EVENTS}
-_WebhookForm = Input.from_dict(
-    {
-        **{name: fields.Text(load_default="") for name in ("url", "description")},
-        **{box: fields.Choice("yes") for box in _BOXES},
-    }
+_WebhookForm = Input.of(
+    **{name: fields.Text(load_default="") for name in ("url", "description")},
+    **{box: fields.Choice("yes") for box in _BOXES},
 )
 
 
@@ -152,7 +150,7 @@ _WEBHOOK_ACTS = {
         do=lambda subject, form: webhooks.send_test(subject.row.id, form["event"]),
         done="The test event will be sent within seconds.",
         needs_factor=True,
-        form=Input.from_dict({"event": fields.Choice(*EVENTS, required=True)}),
+        form=Input.of(event=fields.Choice(*EVENTS, required=True)),
         template="act_webhook_test.html",
     ),
     "change": Act(

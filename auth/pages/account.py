@@ -101,7 +101,7 @@ def submit_delete() -> Response:
 @form("user_changes", level=Level.AAL2)
 def end_device() -> Response:
     session_id = known_id(read_form(_ID)["id"], "device.not_found")
-    # If it has ended meanwhile, so much the better.
+    # A session that has ended meanwhile is no error.
     guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))
     return to_own("sign-in" if session_id == g.caller.session_id else "account?done=device#devices")
 

@@ -44,12 +44,10 @@ _LOGO_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _YEAR = 365 * 86_400
 # A path of ours, relative to the root.
 _OWN_PATH = re.compile(r"/([a-z-]+(/[a-z0-9-]+)*)?(\?[!-~]*)?")
-_Preferences = schemas.Input.from_dict(
-    {
-        "language": fields.Choice(*LANGUAGES),
-        "theme": fields.Choice("system", *_THEMES),
-        "back": fields.Text(required=True),
-    }
+_Preferences = schemas.Input.of(
+    language=fields.Choice(*LANGUAGES),
+    theme=fields.Choice("system", *_THEMES),
+    back=fields.Text(required=True),
 )
 
 

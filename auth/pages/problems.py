@@ -113,7 +113,8 @@ def form(
     """Return a decorator for the view of a form, which `shown` shows again if it is refused: with the text
     `limit_text` if that is because of the limit.
 
-    With a `level` it is for users who are signed in, and the limit counts each user on each network.
+    With a `level` it is for users who are signed in, and the limit counts each user on each network. To
+    count a network as a whole, as for sign-ins and codes, put `signed_in` above this decorator instead.
     `is_queued` if it waits for a password to be hashed; `refusal` and `sign_in` are those of `audited`.
     """
 

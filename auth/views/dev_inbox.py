@@ -23,7 +23,7 @@ _MESSAGE_CSP = (
     "frame-ancestors 'self'; base-uri 'none'"
 )
 
-_Query = schemas.Input.from_dict({"recipient": fields.Text()})
+_Query = schemas.Input.of(recipient=fields.Text())
 
 
 @blueprint.get("/dev/inbox")
