@@ -47,7 +47,7 @@ class _Contender:
         """Send one of the requests, and keep what was measured."""
         requests = self._requests[name]()
         began = processor_seconds(self.service.process.pid)
-        taken = balanced_load(self.service, requests, seconds=seconds, renews=name == "refresh")
+        taken = balanced_load(self.service, lambda: requests, seconds=seconds, renews=name == "refresh")
         spent = processor_seconds(self.service.process.pid) - began
         self.loads[name].append(taken)
         self.processor_time[name].append(spent / max(1, taken.requests))

@@ -52,7 +52,8 @@ class People:
 
     def insert(self) -> None:
         """Create the users."""
-        password_hash = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(COST)).decode()
+        # In our scheme: the first log-in would hash the password of an imported hash again.
+        password_hash = f"latchkey1{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(COST)).decode()}"
         with self.service.database() as connection, connection.cursor() as cursor:
             cursor.execute(_USERS, (password_hash, 1, self.users, 1, self.users))
             cursor.execute("ANALYZE")

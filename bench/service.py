@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -88,18 +88,20 @@ class BenchService(Service):
             connection.close()
 
 
-def balanced_load(service: Service, requests: Sequence[str], *, seconds: float, **options: Any) -> load.Load:
+def balanced_load(
+    service: Service, requests: Callable[[], Sequence[str]], *, seconds: float, **options: Any
+) -> load.Load:
     """Send requests as `load.run`, over connections of which each worker has half its share at least.
 
-    A worker may accept most of those that arrive at once.
+    A worker may accept most of those that arrive at once; then others are opened, for new requests.
     """
     for _ in range(_TRIES):
-        with load.sending(service.port, requests, **options) as stop:
+        with load.sending(service.port, requests(), **options) as stop:
             time.sleep(seconds / 10)
             if _is_balanced(service, options.get("connections", load.CONNECTIONS)):
                 time.sleep(seconds * 9 / 10)
                 return stop()
-    return load.run(service.port, requests, seconds=seconds, **options)
+    return load.run(service.port, requests(), seconds=seconds, **options)
 
 
 def _is_balanced(service: Service, connections: int) -> bool:

@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import Any
 
 import bcrypt
 
@@ -47,28 +48,24 @@ def measure(pace: Pace) -> Iterator[Figure]:
         tokens = people.access_tokens(people.refresh_tokens(pace.number(256, brief=CONNECTIONS)))
         answer = service.get("/user", Authorization=f"Bearer {tokens[0]}")[1]
         constant = stack.enter_context(Constant(constant_dir, len(answer)))
-        log_ins, passkeys, apps = (
-            people.log_ins(),
-            Passkeys(people),
-            Apps(people, tokens, pace.number(FACTORS_PER_SESSION, brief=1)),
-        )
+        passkeys = Passkeys(people)
+        apps = Apps(people, tokens, pace.number(FACTORS_PER_SESSION, brief=1))
         seconds = pace.seconds(SECONDS)
 
-        def send(requests: list[str], *, renews: bool = False) -> Load:
-            return balanced_load(service, requests, seconds=seconds, renews=renews)
+        def send(requests: Callable[[], list[str]], **options: Any) -> Load:
+            return balanced_load(service, requests, **{"seconds": seconds} | options)
 
         sign_ins = pace.number(PASSKEY_SIGN_INS, brief=CONNECTIONS)
+        slowly = {"seconds": pace.seconds(HASHING_SECONDS), "connections": LOG_IN_CONNECTIONS}
         requests: dict[str, Callable[[], Load]] = {
-            "constant": lambda: balanced_load(constant, [load.get("/constant")], seconds=seconds),
-            "GET /user": lambda: send([load.get("/user", token=token) for token in tokens]),
-            "refresh": lambda: send(people.refreshes(CONNECTIONS * 2), renews=True),
-            "GET /health": lambda: send([load.get("/health")]),
-            "GET /settings": lambda: send([load.get("/settings")]),
-            "sign-in with a passkey": lambda: send(passkeys.sign_ins(sign_ins)),
-            "verification of a TOTP code": lambda: send(apps.verifications()),
-            "log-in": lambda: load.run(
-                service.port, log_ins, seconds=pace.seconds(HASHING_SECONDS), connections=LOG_IN_CONNECTIONS
-            ),
+            "constant": lambda: balanced_load(constant, lambda: [load.get("/constant")], seconds=seconds),
+            "GET /user": lambda: send(lambda: [load.get("/user", token=token) for token in tokens]),
+            "refresh": lambda: send(lambda: people.refreshes(CONNECTIONS * 2), renews=True),
+            "GET /health": lambda: send(lambda: [load.get("/health")]),
+            "GET /settings": lambda: send(lambda: [load.get("/settings")]),
+            "sign-in with a passkey": lambda: send(lambda: passkeys.sign_ins(sign_ins)),
+            "verification of a TOTP code": lambda: send(apps.verifications),
+            "log-in": lambda: send(people.log_ins, **slowly),
         }
         if not pace.is_brief:
             for name in ("constant", *_CONSTANT):
