@@ -1,4 +1,4 @@
-"""The official JavaScript clients, unmodified, against the service with its default settings.
+"""The official JavaScript clients, unmodified, and one generated from openapi.yaml, against a running service.
 
 Needs Node.js and the packages of package.json, which `make test-clients` installs; skipped without them.
 """
@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.contract import OPENAPI, description
 from tests.support.fake_provider import Answer, Asked, FakeProvider
 from tests.support.processes import PATIENT_GUNICORN, Service, free_port
 
@@ -83,6 +84,13 @@ def service(request, google) -> Iterator[dict[str, str]]:
             }
 
 
+def run(command: list[str], directory: Path, environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("service", "name"),
     [
@@ -94,8 +102,23 @@ def service(request, google) -> Iterator[dict[str, str]]:
     indirect=["service"],
 )
 def test_client(service, name):
-    command = [str(NODE), "--test", "--test-reporter=spec", name]
-    done = subprocess.run(
-        command, cwd=HERE, env=service, capture_output=True, text=True, timeout=TIMEOUT, check=False
+    run([str(NODE), "--test", "--test-reporter=spec", name], HERE, service)
+
+
+@pytest.mark.parametrize("service", ["autoconfirm"], indirect=True)
+def test_typescript_client_generated_from_openapi_yaml_compiles_and_works(service, tmp_path):
+    shutil.copy(HERE / "generated.ts", tmp_path)
+    shutil.copy(HERE / "package.json", tmp_path)
+    (tmp_path / "node_modules").symlink_to(HERE / "node_modules")
+    names = json.dumps(list(description()["components"]["schemas"]))
+    (tmp_path / "names.ts").write_text(
+        'import type { components } from "./api.js";\n'
+        f'export const names: (keyof components["schemas"])[] = {names};\n'
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    compiler = ["tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--noEmitOnError"]
+    for command in (
+        ["openapi-typescript", str(OPENAPI), "--output", "api.d.ts"],
+        [*compiler, "generated.ts", "names.ts"],
+    ):
+        run([f"node_modules/.bin/{command[0]}", *command[1:]], tmp_path, service)
+    run([str(NODE), "generated.js"], tmp_path, service)
