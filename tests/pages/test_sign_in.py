@@ -128,6 +128,12 @@ class TestPassword:
         assert 'name="email"' not in page.text
         assert visitor.visit("/sign-up").url == f"{SITE}/sign-in"
 
+    @cases(("path", "filled"), [("/sign-in", "current-password"), ("/sign-up", "new-password")])
+    def test_password_field_is_masked_and_open_to_password_managers(self, visitor, path, filled):
+        page = visitor.visit(path)
+        assert f'name="password" type="password" autocomplete="{filled}"' in page.text
+        assert "paste" not in page.text + visitor.visit("/static/page.js").text
+
 
 class TestSession:
     def test_cookie_is_stored_as_a_hash_and_kept_from_scripts_and_other_sites(self, signed_in, database):

@@ -5,9 +5,11 @@ import threading
 
 import bcrypt
 import pytest
+from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
 from auth.context import EXTENSION
 from auth.passwords import hashing
+from auth.passwords.policy import WeakPassword, check_strength
 from tests.support.answers import A_SENTENCE, Like, assert_error
 from tests.support.cases import cases
 from tests.support.users import PASSWORD, sign_in
@@ -69,6 +71,13 @@ class TestStrength:
     def test_common_password_with_digits_and_symbols_is_refused(self, sign_up, database, password):
         assert reasons(sign_up(password)) == ["common"]
         assert database.count("users") == 0
+
+    def test_3000_common_passwords_of_eight_characters_are_refused(self, make_app):
+        settings = make_app(AUTH_PASSWORD_REQUIREMENTS="").extensions[EXTENSION].settings
+        common = [password for password in FREQUENCY_LISTS["passwords"] if len(password) >= 8][:3000]
+        for password in common:
+            with pytest.raises(WeakPassword, match="common"):
+                check_strength(settings, password, ())
 
     def test_address_of_the_user_is_common(self, sign_up, alice):
         assert reasons(sign_up("Dave-1@Example.com", "dave-1@example.com")) == ["common"]
