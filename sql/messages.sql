@@ -23,10 +23,10 @@ SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect
  WHERE :user_id IS NOT NULL;
 
 -- name: write_message(message_id uuid, user_id uuid, kind text, recipient text, message_variables jsonb,
---                     message_secret bytea, token_id uuid, lifetime integer)
+--                     message_secret bytea, token_id uuid, lifetime integer, longest_delay double precision)
 -- Kind `none` is not sent; it makes a request for an unknown address take as long as any other.
 INSERT INTO outbox (id, user_id, kind, channel, recipient, variables, secret, one_time_token_id, expires_at,
-                    outcome, finished_at)
+                    next_attempt_at, outcome, finished_at)
 SELECT :message_id, :user_id, :kind,
        CASE WHEN is_sent THEN CASE WHEN :recipient LIKE '%@%' THEN 'email' ELSE 'sms' END END,
        CASE WHEN is_sent THEN :recipient END,
@@ -35,6 +35,7 @@ SELECT :message_id, :user_id, :kind,
        CASE WHEN is_sent THEN :message_secret END,
        CASE WHEN is_sent THEN :token_id END,
        now() + make_interval(secs => :lifetime),
+       now() + make_interval(secs => random() * :longest_delay),
        CASE WHEN NOT is_sent THEN 'none' END,
        CASE WHEN NOT is_sent THEN now() END
   FROM (VALUES (:kind <> 'none')) AS message (is_sent);

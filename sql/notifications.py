@@ -23,24 +23,27 @@ class Notifications:
         self._reader.setblocking(False)
         self._writer.setblocking(False)
 
-    def wait(self, seconds: float) -> None:
-        """Return when a message was written, `interrupt` was called or the time is up.
+    def wait(self, seconds: float) -> bool:
+        """Return when a message was written, `interrupt` was called or the time is up: whether one may have
+        been written.
 
         Returns at once when the connection is made or lost, because messages may have been written meanwhile.
         """
         before = self._connection
         connection = self._listening()
         if connection is not before:
-            return
+            return True
         if connection and connection.notifies:
             connection.notifies.clear()
-            return
+            return True
         watched = [self._reader.fileno(), *([connection.fileno()] if connection else [])]
         readable, _, _ = select.select(watched, [], [], seconds)
         if self._reader.fileno() in readable:
             self._reader.recv(4096)
-        if connection and connection.fileno() in readable:
+        is_notified = connection is not None and connection.fileno() in readable
+        if connection and is_notified:
             self._read(connection)
+        return is_notified
 
     def interrupt(self) -> None:
         """End the wait. Safe in signal handlers and other threads."""

@@ -25,6 +25,7 @@ from sql.notifications import Notifications
 
 # Seconds. Nothing announces that a deferred message becomes due, so the outbox is polled too.
 POLL_INTERVAL = 2.0
+_SHORT_INTERVAL = 0.2  # in the second after a message was written, within which it becomes due
 HOUSEKEEPING_INTERVAL = 3600
 _KEY_INTERVAL = 10.0  # between checks for a new key
 _COUNT_INTERVAL = 60.0
@@ -91,10 +92,13 @@ class Deliverer:
         """Deliver until `end` is called, then wait up to `grace` seconds for the threads to finish."""
         housekeeping = threading.Thread(target=self._keep_house, name="delivery housekeeping", daemon=True)
         housekeeping.start()
+        written_at = float("-inf")
         with contextlib.closing(Notifications(self._listen_url)) as self._notifications:
             while not self._stopping.is_set():
                 self._dispatch()
-                self._notifications.wait(POLL_INTERVAL)
+                is_recent = time.monotonic() < written_at + 1
+                if self._notifications.wait(_SHORT_INTERVAL if is_recent else POLL_INTERVAL):
+                    written_at = time.monotonic()
         deadline = time.monotonic() + grace
         in_flight = [thread for lane in self._lanes for thread in list(lane.threads)]
         for thread in [*in_flight, housekeeping]:

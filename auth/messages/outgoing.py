@@ -17,6 +17,8 @@ from auth.web.limits import Window, note, refusal
 from sql import Transaction
 
 _MAX_LANGUAGES = 200
+# Seconds. What a stranger's message costs must not show in the requests that follow it.
+_LONGEST_DELAY = 0.75
 # What `write_token` needs beside the link and the code.
 TOKEN_COLUMNS = dict.fromkeys(
     (
@@ -106,6 +108,7 @@ class Message:
             message_secret=sealed if secret else None,
             token_id=self._token_id if secret else None,
             lifetime=self._link_lifetime or self._code_lifetime,
+            longest_delay=_LONGEST_DELAY if g.actor == "anonymous" else 0,
         )
 
 

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from auth import logs
 from auth.delivery import deliverer as deliverer_module
 from auth.delivery.deliverer import GRACE, Deliverer
+from auth.messages import outgoing
 from auth.senders.sender import Sender, TryLater
 from auth.settings.constants import statement_constants
 from sql import Database
@@ -22,6 +23,8 @@ from tests.support.forwarder import Forwarder
 from tests.support.outbox import Outbox
 from tests.support.processes import wait_until
 from tests.support.smtp_server import BadMailServer, sender
+from tests.support.timeouts import LONGEST_DELAY
+from tests.support.users import PASSWORD
 
 
 class Target(Sender):
@@ -119,6 +122,25 @@ class TestWaking:
         wait_until(lambda: listens() not in ([], [lost]))
         id = outbox.write()
         wait_until(partial(is_sent, outbox, id))
+
+    def test_message_of_a_stranger_is_due_within_a_second_and_sent_then_without_polling(
+        self, client, alice, deliver, database, monkeypatch
+    ):
+        monkeypatch.setattr(deliverer_module, "POLL_INTERVAL", 600)
+        monkeypatch.setattr(outgoing, "_LONGEST_DELAY", LONGEST_DELAY)
+        target = Target()
+        # The same for an address without a user.
+        for number in range(10):
+            body = {"email": f"user{number}@example.com", "create_user": bool(number % 2)}
+            assert client.post("/otp", json=body).status_code == 200
+        delays = "SELECT extract(epoch FROM next_attempt_at - created_at)::float AS delay FROM outbox"
+        due = [row.delay for row in database.all(delays)]
+        assert (0 <= min(due) < max(due) < 0.8, len(set(due))) == (True, 10)
+        password = {"password": "Fresh-Horse-2", "current_password": PASSWORD}
+        assert alice.open_session().put("/user", json=password).status_code == 200
+        assert database.one(f"{delays} WHERE recipient = 'alice@example.com'").delay == 0
+        deliver(email=target)
+        wait_until(lambda: len(target.sent) == 6)
 
     def test_polling_finds_messages_behind_pgbouncer(self, outbox, deliver, make_app, listens):
         settings = make_app(AUTH_DB_PREPARE="false").extensions["latchkey"].settings

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
 import httpx
@@ -74,6 +75,14 @@ def test_neither_process_loads_what_only_the_other_needs(environment):
     worker = modules_of("import wsgi", environment)
     assert "auth.delivery" in worker
     assert worker.isdisjoint({"auth.delivery.deliverer", "prometheus_client"})
+
+
+def test_delivery_process_has_the_lowest_priority(service):
+    with service() as running:
+        pid = delivery_process(running)
+        wait_until(lambda: os.getpriority(os.PRIO_PROCESS, pid) == 19)
+        tasks = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
+        assert {os.getpriority(os.PRIO_PROCESS, task) for task in tasks} == {19}
 
 
 def test_killed_delivery_process_is_started_again_and_ends_with_its_master(service, outbox):

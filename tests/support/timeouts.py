@@ -1,14 +1,17 @@
-"""Ten times the service's patience with Postgres, Redis, providers and searches, for tests on a busy machine."""
+"""Ten times the service's patience with Postgres, Redis, providers and searches, for tests on a busy machine. And
+messages of strangers that are due at once.
+"""
 
 import re
 from typing import Any
 
 from auth.console import users
+from auth.messages import outgoing
 from auth.providers import client
 from auth.web import health, limits
 from sql import pool
 
-SERVICE_TIMEOUTS = pool._TIMEOUTS
+SERVICE_TIMEOUTS, LONGEST_DELAY = pool._TIMEOUTS, outgoing._LONGEST_DELAY
 PATIENCE: tuple[tuple[Any, str, Any], ...] = (
     (pool, "DEADLINE", 24.0),
     (pool, "CHECKOUT_DEADLINE", 20.0),
@@ -18,4 +21,5 @@ PATIENCE: tuple[tuple[Any, str, Any], ...] = (
     (client, "_PATIENCE", 10.0),
     (users, "_LISTING", 10.0),
     (users, "_COUNTING", 3.0),
+    (outgoing, "_LONGEST_DELAY", 0.0),
 )
