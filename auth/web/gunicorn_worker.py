@@ -86,6 +86,7 @@ class Worker(GeventWorker):
         gevent.sleep(0)
         sock.begun_at = sock.begun_at or time.monotonic()
         sock.head = b""
+        req.version = min(req.version, (1, 1))  # of the status line (RFC 9110, section 2.5)
         try:
             super().handle_request(listener_name, req, sock, addr)
             sock.sendall(b"")  # the head of a response without a body
