@@ -1,9 +1,10 @@
-"""Latency of a reader beside slow clients, idle connections and floods of log-ins, with gunicorn alone and behind
-nginx.
+"""Latency of a reader beside slow clients, idle connections, large bodies and floods of log-ins, with gunicorn alone
+and behind nginx.
 """
 
 import http.client
 import itertools
+import json
 import resource
 import shutil
 import socket
@@ -39,6 +40,12 @@ _HEAD = b"GET /settings HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 _RIGHTFUL, _TRIES = 4, 3
 # The longest that a log-in takes without load, in seconds, and how long to wait for that.
 _CALM, _LONGEST_WAIT = 0.3, 60
+# The deepest and the widest that POST /signup reads, and one that it refuses unread.
+_LARGE_BODIES = {
+    "deep bodies of 64 KiB": ('{"a":' * 13_108)[: 64 * 1024],
+    "wide bodies of 64 KiB": json.dumps({f"{number:x}": 1 for number in range(5_400)}),
+    "bodies of 60,000 members": json.dumps({f"{number:x}": 1 for number in range(60_000)}),
+}
 _NGINX = """
 pid {directory}/pid; daemon off; worker_processes auto; worker_rlimit_nofile 20000; error_log {directory}/log;
 events {{ worker_connections 8000; }}
@@ -66,6 +73,7 @@ def measure(pace: Pace) -> Iterator[Figure]:
         if shutil.which("nginx"):
             with nginx(service.port) as port:
                 yield from _crowds(pace, reader, port, "behind nginx")
+        yield from _large_bodies(pace, reader)
         yield from _flood(pace, reader)
         yield from _overload(pace, reader)
 
@@ -76,10 +84,10 @@ class Reader:
     def __init__(self, service: BenchService, people: People) -> None:
         self.service, self.people = service, people
         tokens = people.access_tokens(people.refresh_tokens(64))
-        self._users = [load.get("/user", token=token) for token in tokens]
+        self.requests = [load.get("/user", token=token) for token in tokens]
 
     def users(self, port: int, seconds: float) -> Load:
-        return load.run(port, self._users, seconds=seconds, connections=4, pause=0.05)
+        return load.run(port, self.requests, seconds=seconds, connections=4, pause=0.05)
 
     def refreshes(self, port: int, seconds: float) -> Load:
         requests = self.people.refreshes(200)
@@ -106,6 +114,26 @@ def _crowds(pace: Pace, reader: Reader, port: int, where: str) -> Iterator[Figur
             answered = reader.users(port, pace.seconds(SECONDS))
         yield alone(f"p99 of GET /user with {name}, {where}, in ms", answered.percentile(99))
         yield alone(f"failed GET /user with {name}, {where}", answered.failures, "≤ 0")
+
+
+def _large_bodies(pace: Pace, reader: Reader) -> Iterator[Figure]:
+    port, seconds = reader.service.port, pace.seconds(_FLOOD_SECONDS)
+
+    def p99() -> float:
+        # 50 requests a second.
+        return load.run(port, reader.requests, seconds=seconds, connections=4, pause=0.08).percentile(99)
+
+    quiet: list[float] = []
+    beside: dict[str, list[float]] = {name: [] for name in _LARGE_BODIES}
+    for _ in range(pace.rounds):
+        quiet.append(p99())
+        for name, body in _LARGE_BODIES.items():
+            with load.sending(port, [load.post("/signup", body)], connections=1, pause=0.1):
+                beside[name].append(p99())
+    for name, taken in beside.items():
+        yield against(
+            f"p99 of GET /user beside ten {name} a second, in ms, against without", taken, quiet, "≤ 2"
+        )
 
 
 def _flood(pace: Pace, reader: Reader) -> Iterator[Figure]:

@@ -50,8 +50,8 @@ def get(path: str, *, token: str = "", cookie: str = "") -> str:
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{_credentials(token, cookie)}\r\n"
 
 
-def post(path: str, body: dict[str, Any], *, token: str = "") -> str:
-    text = json.dumps(body)
+def post(path: str, body: dict[str, Any] | str, *, token: str = "") -> str:
+    text = body if isinstance(body, str) else json.dumps(body)
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}{_credentials(token, '')}Content-Length: {len(text)}\r\n\r\n{text}"
 
