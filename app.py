@@ -24,7 +24,7 @@ from auth.views import (
 )
 from auth.web import audit, dialect, edge, errors, limits
 from auth.web.application import Application
-from auth.web.input import MAX_BODY, MAX_FORM
+from auth.web.routes import LARGEST_BODY
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
@@ -38,8 +38,7 @@ def create_app(config: Settings | None = None) -> Flask:
     logs.configure(config, edge.log_context)
     app = Application("auth")
     app.url_map.merge_slashes = False
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY + 1
-    app.config["MAX_FORM_MEMORY_SIZE"] = MAX_FORM
+    app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1
     app.extensions[EXTENSION] = make_parts(config, audit.origin)
     errors.register(app)
     edge.register(app, config)

@@ -28,8 +28,6 @@ def sign_up(body: dict[str, Any]) -> Any:
 
 def sign_up_anonymously(body: dict[str, Any]) -> Any:
     """Create a user without an address, and return the session's row. Raises `ApiError`."""
-    if not latchkey.settings.anonymous_enabled:
-        raise ApiError("anonymous_provider_disabled")
     if latchkey.settings.disable_signup:
         raise ApiError("signup_disabled")
     with latchkey.db.transaction() as tx:

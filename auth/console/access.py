@@ -18,7 +18,6 @@ from auth.web import Level, View, audit, cookies, g, guard
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error
 from auth.web.forms import SESSION, own_form
-from auth.web.input import MAX_BODY
 from auth.web.limits import limited
 
 # The fields whose labels are not their names.
@@ -39,8 +38,6 @@ def administrator() -> None:
     known = browser_sessions.resume()
     if known is None:
         raise ApiError("session_not_found")
-    # Two fields of metadata of 64 KiB each.
-    request.max_form_memory_size = MAX_BODY
     audit.about(user_id=known.user_id)
     if not known.is_admin:
         raise ApiError("not_admin")

@@ -22,7 +22,7 @@ from auth.pages.passkeys import sent_credential
 from auth.pages.problems import Problem, shows
 from auth.sign_in import passkeys
 from auth.sign_in.factor_codes import check_totp
-from auth.web import View, fields, g, guard
+from auth.web import View, fields, g, guard, takes_metadata
 from auth.web.errors import ApiError
 from auth.web.input import read_form
 from auth.web.schemas import Input
@@ -56,6 +56,7 @@ class Act:
     done: str
     needs_factor: bool = False
     is_destructive: bool = False
+    takes_metadata: bool = False
     form: type[Schema] = Input
     # Before the factor, so that a wrong field does not cost a code.
     check: Callable[[Subject, dict[str, Any]], dict[str, Any]] = lambda _subject, form: form
@@ -106,7 +107,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
         shown = act.do(subject, form)
         return shown if isinstance(shown, Response) else to_own(f"{subject.path}?done={name}")
 
-    return show, submit
+    return show, takes_metadata(submit) if act.takes_metadata else submit
 
 
 def _asked_factors() -> dict[str, Any]:

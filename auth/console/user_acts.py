@@ -174,6 +174,7 @@ USER_ACTS = {
         done="The metadata is saved.",
         form=_MetadataForm,
         template="act_metadata.html",
+        takes_metadata=True,
     ),
     "addresses": Act(
         title="Change the addresses",

@@ -12,7 +12,7 @@ from auth.history import timeline
 from auth.messages import outgoing
 from auth.passwords.policy import check_strength
 from auth.sign_in.arrivals import requested_target
-from auth.web import audit, counted, counts, dialect, guard, schemas
+from auth.web import audit, counted, counts, dialect, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_body, read_query
@@ -29,6 +29,7 @@ _TOTAL_AGE = 10
 
 
 @blueprint.post("/admin/users")
+@takes_metadata
 @guard.admin
 def create_user() -> Response:
     """Create a user."""
@@ -76,6 +77,7 @@ def list_recent_changes(user_id: str) -> Response:
 
 
 @blueprint.put("/admin/users/<user_id>")
+@takes_metadata
 @guard.service_role
 def update_any_user(user_id: str) -> Response:
     """Change any user."""
@@ -121,6 +123,7 @@ def _counted(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
 
 
 @blueprint.post("/admin/generate_link")
+@takes_metadata
 @guard.service_role
 def generate_link() -> Response:
     """Create a link, and the code that goes with it, without sending them."""
@@ -179,6 +182,7 @@ def _linked_user(
 
 @blueprint.post("/admin/invite")
 @blueprint.post("/invite")
+@takes_metadata
 @guard.service_role
 @counted("invite")
 def invite() -> Response:

@@ -2,7 +2,7 @@ from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
 from auth.tokens.access_tokens import LACKS_STEP, SECOND_STEP, InvalidAccessToken
-from auth.web import Level, accepts_forms, guard, schemas
+from auth.web import Level, accepts_forms, guard, schemas, takes_tokens
 from auth.web.input import read_body
 
 blueprint = Blueprint("introspect", __name__)
@@ -12,6 +12,7 @@ _INACTIVE = {"active": False}
 
 @blueprint.post("/introspect")
 @accepts_forms
+@takes_tokens
 @guard.service_role
 def introspect() -> Response:
     """Return the claims of an access token if it is valid at this moment (RFC 7662)."""

@@ -7,20 +7,34 @@ from auth.account.sign_up import sign_up, sign_up_anonymously
 from auth.context import latchkey
 from auth.sign_in.passwords import queued
 from auth.sign_in.token_response import tokens
-from auth.web import audited, counted, schemas
+from auth.web import audited, counted, schemas, takes_metadata
 from auth.web.application import JsonResponse
+from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body
-from auth.web.limits import limited
+from auth.web.limits import limited, limiter
 
 blueprint = Blueprint("signup", __name__)
 
 
+def _as_many_as_both() -> str:
+    limits = latchkey.settings.rate_limit_signup, latchkey.settings.rate_limit_anonymous
+    period = min(limit.get_expiry() for limit in limits)
+    return f"{sum(limit.amount for limit in limits)} per {period} seconds"
+
+
+# The body says which of the two limits counts, but is not parsed before one has.
 @blueprint.post("/signup")
+@takes_metadata
+@limiter.shared_limit(
+    _as_many_as_both, scope="signup_body", exempt_when=lambda: not latchkey.settings.anonymous_enabled
+)
 @counted("anonymous", "signup")
 @audited("sign_up_refused")
 def signup() -> ResponseReturnValue:
     """Register a user with an address and a password, or an anonymous one."""
-    return (_sign_up_anonymously if _asks_for_anonymous_user(json_body()) else _sign_up)()
+    if latchkey.settings.anonymous_enabled and _asks_for_anonymous_user(json_body()):
+        return _sign_up_anonymously()
+    return _sign_up()
 
 
 def _asks_for_anonymous_user(body: dict[str, Any]) -> bool:
@@ -40,6 +54,8 @@ def _sign_up_anonymously() -> Response:
 @limited("signup")
 def _sign_up() -> Response:
     """Register a user. If addresses must be confirmed, the response is the same for a taken one."""
+    if _asks_for_anonymous_user(json_body()):
+        raise ApiError("anonymous_provider_disabled")
     row = sign_up(read_body(schemas.Signup()))
     if latchkey.settings.autoconfirm:
         return _signed_in(row)

@@ -13,9 +13,21 @@ from auth.sign_in.oauth import sign_in_with_id_token
 from auth.sign_in.passwords import queued, sign_in_with_password
 from auth.sign_in.token_response import exchange, token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
-from auth.web import Level, answered_by, asks_more, audit, audited, counted, g, guard, limits, schemas
+from auth.web import (
+    Level,
+    answered_by,
+    asks_more,
+    audit,
+    audited,
+    counted,
+    g,
+    guard,
+    limits,
+    schemas,
+    takes_tokens,
+)
 from auth.web.errors import ApiError
-from auth.web.input import json_body, read_body
+from auth.web.input import read_body
 from auth.web.limits import limited
 
 log = structlog.get_logger()
@@ -24,6 +36,7 @@ _REFRESH_GRANT = schemas.RefreshGrant()
 
 
 @blueprint.post("/token")
+@takes_tokens
 @counted("login", "refresh", "verify")
 @asks_more
 def token() -> ResponseReturnValue:
@@ -50,6 +63,7 @@ def _by_password() -> Response:
     return token_response(sign_in_with_password(read_body(schemas.PasswordGrant())))
 
 
+@takes_tokens
 @limited("login")
 @audited("sign_in_refused", sign_in="id_token")
 def _by_id_token() -> ResponseReturnValue:
@@ -59,6 +73,7 @@ def _by_id_token() -> ResponseReturnValue:
     return token_response(sign_in_with_id_token(body))
 
 
+@takes_tokens
 @guard.access_token(Level.PROOF)
 @audited("change_refused", sign_in="id_token")
 def _link_by_id_token(body: dict[str, Any]) -> Response:
@@ -107,10 +122,8 @@ def _exchange_code() -> Response:
 
 def _grant() -> Callable[[], ResponseReturnValue]:
     names = request.args.getlist("grant_type")
-    if not names and "grant_type" in json_body():
-        raise ApiError("validation_failed", "grant_type: must be in the query, not in the body")
     if len(names) != 1:
-        problem = "must be given once" if names else "is required"
+        problem = "must be given once" if names else "is required in the query"
         raise ApiError("validation_failed", f"grant_type: {problem}")
     if names[0] not in GRANTS:
         details = "grant_type: must be password, refresh_token, pkce or id_token"

@@ -6,10 +6,20 @@ from auth.context import latchkey
 from auth.sign_in import passkeys
 from auth.sign_in.reauthentication import record_reauthentication
 from auth.sign_in.token_response import token_response
-from auth.web import Level, asks_more, audited, dialect, factor_schemas, guard, schemas
+from auth.web import (
+    Level,
+    asks_more,
+    audited,
+    counted,
+    dialect,
+    factor_schemas,
+    guard,
+    schemas,
+    takes_metadata,
+)
 from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body
-from auth.web.limits import limited
+from auth.web.limits import count_too, limited
 
 blueprint = Blueprint("user", __name__)
 
@@ -30,19 +40,24 @@ def get_recent_changes() -> Response:
     return jsonify(recent_changes=removal.list_recent(latchkey.db, guard.caller_id()))
 
 
-def _keeps_addresses() -> bool:
-    return all(json_body().get(name) is None for name in ("email", "phone"))
+@limited("address_changes", key=guard.caller_on_network)
+def _count_address_change() -> None:
+    """Count a change of an address. Raises `RateLimitExceeded`."""
 
 
 @blueprint.put("/user")
+@takes_metadata
 @guard.access_token(Level.SESSION)
 @limited("user_changes", key=guard.caller_on_network)
-@limited("address_changes", key=guard.caller_on_network, unless=_keeps_addresses)
+@counted("address_changes")
 @audited("change_refused")
 @dialect.translated(reads=dialect.without_empty_addresses)
 @asks_more
 def update_user() -> Response:
     """Change the caller's metadata and password, and make a new email or phone pending."""
+    # Only now, because no body is parsed before a limit has counted the request.
+    if any(json_body().get(name) is not None for name in ("email", "phone")):
+        count_too(_count_address_change)
     body = read_body(schemas.UserChange())
     link = {"redirect_to": checked_redirect(body), "code_challenge": body.get("code_challenge")}
     return JsonResponse(change_user(body, link).user_object)

@@ -1,9 +1,19 @@
 """The steps that every request passes, and what views say about their routes."""
 
 from auth.web.request_context import answered_by, current_route, g
-from auth.web.routes import Level, View, accepts_forms, asks_more, audited, counted, refuses_by_page
+from auth.web.routes import (
+    Level,
+    View,
+    accepts_forms,
+    asks_more,
+    audited,
+    counted,
+    refuses_by_page,
+    takes_metadata,
+    takes_tokens,
+)
 
 __all__ = [
     "Level", "View", "accepts_forms", "answered_by", "asks_more", "audited", "counted", "current_route", "g",
-    "refuses_by_page",
+    "refuses_by_page", "takes_metadata", "takes_tokens",
 ]  # fmt: skip

@@ -1,12 +1,11 @@
 """The dialect of the Supabase clients, for requests with their header; docs/clients.md describes it.
 
-It rewrites JSON bodies before and after the view, so views need not handle it. Schemas that accept more in
+It rewrites the JSON that a view reads and returns, so views need not handle it. Schemas that accept more in
 the dialect check `g.in_dialect`.
 """
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -14,7 +13,6 @@ from flask import Flask, Response, after_this_request, json, request
 
 from auth.context import latchkey
 from auth.web import View, current_route, g
-from auth.web.errors import ApiError
 from auth.web.input import json_body
 from auth.web.routes import Body, says
 
@@ -54,12 +52,8 @@ def message(body: Body) -> Body:
 
 def _begin() -> None:
     if _HEADER in request.environ:
-        g.in_dialect = True
+        g.in_dialect, g.reads_dialect = True, _read
         after_this_request(_rewrite)
-        if request.mimetype == "application/json":
-            # The view reports a malformed body, after its guard.
-            with suppress(ApiError):
-                _read(json_body())
 
 
 def _read(body: dict[str, Any]) -> None:

@@ -52,8 +52,7 @@ ERRORS = {
     "webhook.not_found": (404, "There is no such webhook or delivery"),
     "message.not_found": (404, "There is no such message"),
     "method_not_allowed": (405, "This path does not support this method"),
-    "request_entity_too_large": (413, "The body is larger than 1 MiB"),
-    "form.request_entity_too_large": (413, "The form is larger than 64 KiB"),
+    "request_entity_too_large": (413, "The body is larger than {most} KiB"),
     "url.request_entity_too_large": (414, "The path and query are too long"),
     "headers.request_entity_too_large": (431, "The headers are too large"),
     "http.validation_failed": (400, "The request is not valid HTTP"),
@@ -168,7 +167,7 @@ _CONSTRAINTS = {
     "user_metadata_size": "user_metadata.validation_failed",
     "app_metadata_size": "app_metadata.validation_failed",
 }
-_HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed", 413: "request_entity_too_large"}
+_HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed"}
 
 
 class ApiError(Exception):

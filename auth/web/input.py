@@ -15,9 +15,6 @@ from auth.web.errors import ApiError
 from auth.web.fields import Requirement, is_uuid
 from auth.web.schemas import RedirectQuery
 
-MAX_BODY = 1024 * 1024
-# Of the pages, whose longest, a passkey, takes a few KiB. The console and the API set their own.
-MAX_FORM = 64 * 1024
 # marshmallow's messages, reworded to follow the name of a field.
 _MESSAGES = {
     "Missing data for required field.": "is required",
@@ -31,24 +28,29 @@ def refuse_body() -> None:
     if request.method in ("GET", "HEAD", "OPTIONS") or request.routing_exception:
         return
     length = request.content_length or 0
-    if length > MAX_BODY:
-        raise ApiError("request_entity_too_large")
+    route = current_route()
+    is_form = request.mimetype == FORM and route.accepts_forms
+    if length > route.max_body:
+        raise _too_large()
     if not length and "HTTP_TRANSFER_ENCODING" not in request.environ:
         return
-    is_form = request.mimetype == FORM and current_route().accepts_forms
     if request.mimetype != "application/json" and not is_form:
         raise ApiError("unsupported_media_type", "Content-Type: must be application/json")
 
 
 def whole_body() -> bytes:
     """Read the body. Raises `ApiError` 413, or 400 if it is shorter than its Content-Length."""
-    # A chunked body is cut off at MAX_CONTENT_LENGTH, one byte above MAX_BODY.
+    # A chunked body is cut off at MAX_CONTENT_LENGTH, one byte above the largest `max_body`.
     body = request.get_data()
-    if len(body) > MAX_BODY:
-        raise ApiError("request_entity_too_large")
+    if len(body) > current_route().max_body:
+        raise _too_large()
     if len(body) < (request.content_length or 0):
         raise ApiError("bad_json", "the body is shorter than its Content-Length")
     return body
+
+
+def _too_large() -> ApiError:
+    return ApiError("request_entity_too_large", most=str(current_route().max_body // 1024))
 
 
 def json_body() -> dict[str, Any]:
@@ -58,14 +60,13 @@ def json_body() -> dict[str, Any]:
             g.json_body = json_bodies.decode(whole_body())
         except json_bodies.InvalidJson as error:
             raise ApiError("bad_json", str(error)) from None
+        if g.reads_dialect:
+            g.reads_dialect(g.json_body)
     return g.json_body
 
 
 def read_body(schema: Schema) -> dict[str, Any]:
-    if request.mimetype != FORM:
-        return check(schema, json_body())
-    request.max_form_memory_size = MAX_BODY
-    return read_form(schema)
+    return read_form(schema) if request.mimetype == FORM else check(schema, json_body())
 
 
 def read_form(schema: Schema) -> dict[str, Any]:

@@ -3,10 +3,18 @@
 import json
 import math
 import re
+from itertools import accumulate
 from typing import Any
 
 MAX_DEPTH = 32
-_REFUSED_CHARACTERS = re.compile("[\0\ud800-\udfff]")
+# Brackets and commas outside of strings: as many as two objects of metadata, of 8 KiB each, could consist of.
+MAX_STRUCTURE = 16_384
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
+_OTHERS = bytes(set(range(256)) - {*_STEPS, ord('"')})
+# NUL, and surrogates without the other half.
+_REFUSED_ESCAPE = re.compile(
+    r"\\u(?:0000|d[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..\\u)d[c-f])", re.IGNORECASE | re.DOTALL
+)
 
 
 class InvalidJson(Exception):
@@ -17,17 +25,19 @@ def decode(body: bytes) -> dict[str, Any]:
     """Return the object in a body; an empty body is an empty object. Raises `InvalidJson`."""
     if not body.strip():
         return {}
+    _bound_work(body)
     try:
-        value = _JSON.decode(body.decode("utf-8"))
+        text = body.decode("utf-8")
+        value = _JSON.decode(text)
     except UnicodeDecodeError:
         raise InvalidJson("the body must be in UTF-8") from None
-    except RecursionError:
-        raise InvalidJson(f"the body must not be nested deeper than {MAX_DEPTH}") from None
     except ValueError:  # also for an integer with more digits than Python reads
         raise InvalidJson("the body must be valid JSON") from None
     if not isinstance(value, dict):
         raise InvalidJson("the body must be a JSON object")
-    _check(value)
+    # Without escaped backslashes, each other one begins an escape. Others than in escapes cannot be in UTF-8.
+    if "\\u" in text and _REFUSED_ESCAPE.search(text.replace("\\\\", "--")):
+        raise InvalidJson("the body must not contain NUL characters or lone surrogates")
     return value
 
 
@@ -54,17 +64,15 @@ _JSON = json.JSONDecoder(
 )
 
 
-def _check(value: Any) -> None:
-    # Not recursive: the client chooses the depth.
-    waiting = [(value, 1)]
-    while waiting:
-        item, depth = waiting.pop()
-        if depth > MAX_DEPTH:
-            raise InvalidJson(f"the body must not be nested deeper than {MAX_DEPTH}")
-        if isinstance(item, str):
-            if _REFUSED_CHARACTERS.search(item):
-                raise InvalidJson("the body must not contain NUL characters or lone surrogates")
-        elif isinstance(item, dict):
-            waiting.extend((part, depth + 1) for pair in item.items() for part in pair)
-        elif isinstance(item, list):
-            waiting.extend((part, depth + 1) for part in item)
+def _bound_work(body: bytes) -> None:
+    """Refuse deep and wide JSON before the parser makes objects of it. Raises `InvalidJson`."""
+    opened = body.count(b"{") + body.count(b"[")
+    if opened <= MAX_DEPTH and body.count(b",") <= MAX_STRUCTURE - 2 * MAX_DEPTH:
+        return
+    # Every other part is in a string. After an error of syntax this is wrong, but the parser ends there.
+    marks = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _OTHERS)
+    structure = b"".join(marks.replace(b'""', b"").split(b'"')[::2])
+    if len(structure) > MAX_STRUCTURE:
+        raise InvalidJson(f"the body must not contain more than {MAX_STRUCTURE:,} brackets and commas")
+    if max(accumulate(map(_STEPS.__getitem__, structure)), default=0) > MAX_DEPTH:
+        raise InvalidJson(f"the body must not be nested deeper than {MAX_DEPTH}")

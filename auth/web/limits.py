@@ -145,6 +145,15 @@ def refusal(key: str, seconds: float) -> ApiError:
     return ApiError(key, headers={"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
+def count_too(count: Callable[[], None]) -> None:
+    """Count a request that a limit has counted already by another. Raises `RateLimitExceeded`."""
+    others = limiter.current_limits
+    try:
+        count()
+    finally:
+        limiter.context.view_rate_limits = [*others, *limiter.current_limits]
+
+
 def note(window: Window) -> None:
     """Add rate-limit headers for a limit that Flask-Limiter does not count."""
     g.windows += (window,)

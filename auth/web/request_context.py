@@ -31,6 +31,8 @@ class RequestContext:
     # In place of the view's, once another one answers.
     route: Route | None = None
     in_dialect: bool = False
+    # Changes the body in the dialect, once a view has read it.
+    reads_dialect: Callable[[dict[str, Any]], None] | None = None
     json_body: dict[str, Any] | None = None
     # For the audit log, in case the request is refused: parameters of `record_refusal`, and an error_code.
     subject: dict[str, Any] | None = None

@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeVar
 
 from flask.typing import ResponseReturnValue
 
+LARGEST_BODY = 64 * 1024
+
 View = Callable[..., ResponseReturnValue]
 _View = TypeVar("_View", bound=Callable[..., Any])
 Body = dict[str, Any]
@@ -46,8 +48,8 @@ class Route:
     """The attributes of a view.
 
     `asks_more` is whether some bodies or queries need a higher level. `limits` are names of
-    `AUTH_RATE_LIMIT_<NAME>`. `reads_dialect` and `writes_dialect` change the body of a request, and return
-    that of a response, in the dialect of the Supabase clients.
+    `AUTH_RATE_LIMIT_<NAME>`. `max_body` is in bytes. `reads_dialect` and `writes_dialect` change the body of
+    a request, and return that of a response, in the dialect of the Supabase clients.
     """
 
     guard: str | None = None
@@ -56,6 +58,7 @@ class Route:
     limits: tuple[str, ...] = ()
     refusal: Refusal | None = None
     sign_in: SignIn | None = None
+    max_body: int = 16 * 1024
     accepts_forms: bool = False
     refuses_by_page: bool = False
     reads_dialect: Callable[[Body], None] | None = None
@@ -97,5 +100,9 @@ def counted(*limits: str) -> Callable[[_View], _View]:
 # Some bodies or queries need a higher level, which docs/security.md lists.
 asks_more = says(asks_more=True)
 accepts_forms = says(accepts_forms=True)
+# An access token with 16 KiB of metadata is 24 KiB long.
+takes_tokens = says(max_body=32 * 1024)
+# Two objects of 8 KiB, of which escapes or indentation may make several times as much.
+takes_metadata = says(max_body=LARGEST_BODY)
 # Browsers get errors as a page: they open links, redirects and forms outside of `pages`.
 refuses_by_page = says(refuses_by_page=True)

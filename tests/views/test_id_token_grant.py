@@ -167,7 +167,7 @@ class TestInvalidToken:
     @cases(
         "token",
         [
-            *("", "x", "a.b.c", "e30.e30.e30", "x" * 60_000, "é.é.é", "\U0001f511.e30.e30"),
+            *("", "x", "a.b.c", "e30.e30.e30", "x" * 30_000, "é.é.é", "\U0001f511.e30.e30"),
             jwt.encode({"sub": "alice"}, "a secret of at least 32 bytes, for HS256", "HS256"),
             jwt.encode({"sub": "alice"}, "", "none"),
         ],

@@ -62,10 +62,10 @@ class TestInactiveToken:
     """The response is inactive, without a reason."""
 
     def test_malformed_token_is_inactive(self, introspect, send_form):
-        tokens = ["", "nonsense", "a.b.c", "x" * 65_536, SERVICE_ROLE_KEY, "é", "Bearer x"]
+        tokens = ["", "nonsense", "a.b.c", "x" * 32_000, SERVICE_ROLE_KEY, "é", "Bearer x"]
         for token in [*tokens, "../../etc/passwd", "eyJhbGciOiJub25lIn0.e30."]:
             assert_ok(introspect(token), INACTIVE)
-        for encoded in (b"%ff", b"x" * 65_536, b"%78" * 65_536):
+        for encoded in (b"%ff", b"x" * 32_000, b"%78" * 10_000):
             assert_ok(send_form(b"token=" + encoded), INACTIVE)
 
     def test_forged_expired_or_other_token_is_inactive(self, introspect, alice, bob, app):
@@ -102,15 +102,16 @@ class TestInactiveToken:
 
 class TestRefusals:
     def test_malformed_body_or_form_is_400(self, client, service_role, send_form):
-        for token in (None, 1, ["x"], "x" * 65_537):
+        for token in (None, 1, ["x"]):
             response = client.post("/introspect", json={"token": token}, headers=service_role)
             assert_error(response, *INVALID, details=A_SENTENCE)
-        for form in (b"", b"x=y", b"token=a&token=b", b"token=%00", b"token=" + b"x" * 65_537):
+        for form in (b"", b"x=y", b"token=a&token=b", b"token=%00"):
             assert_error(send_form(form), *INVALID, details=A_SENTENCE)
 
     def test_oversized_form_is_refused(self, send_form):
-        assert_error(send_form(b"token=" + b"x" * 600_000), *INVALID, details=A_SENTENCE)
-        assert_error(send_form(b"token=" + b"x" * 1024 * 1024), 413, "request_entity_too_large")
+        message = "The body is larger than 32 KiB"
+        assert_error(send_form(b"token=" + b"x" * 32 * 1024), 413, "request_entity_too_large", message)
+        assert_error(send_form(b"token=x" + b"&x=" * 100), *INVALID, details=A_SENTENCE)
 
     def test_other_content_type_and_forms_of_other_routes_are_415(self, client, service_role, send_form):
         for kind in ("multipart/form-data; boundary=x", "text/plain", "application/jwt", ""):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.answers import A_UUID, assert_error
 from tests.support.cases import cases
-from tests.support.raw_http import exchange
+from tests.support.raw_http import connect, exchange
 from tests.support.users import PASSWORD
 
 SECURITY = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
@@ -23,7 +23,7 @@ def one_of_each(client, session):
         "403": session.post("/admin/users", json={"email": "x@example.com"}),
         "404": client.get("/nothing"),
         "405": client.put("/token"),
-        "413": client.post("/signup", data=b" " * (1024 * 1024 + 1), content_type="application/json"),
+        "413": client.post("/signup", data=b" " * (64 * 1024 + 1), content_type="application/json"),
         "415": client.post("/signup", data="x", content_type="text/plain"),
         "422": client.post("/signup", json={"email": "dave@example.com", "password": "weak"}),
         "OPTIONS": client.options("/token"),
@@ -96,7 +96,7 @@ MALFORMED = {
     "two lengths": (sign_up(b"Content-Length: 2", CHUNKED, body=b"{}"), {400}),
     "a bad chunk": (sign_up(CHUNKED, body=b"zz\r\n{}\r\n0\r\n\r\n"), {400}),
     "a short body": (sign_up(b"Content-Length: 99", body=b"{"), {400}),
-    "too long": (sign_up(b"Content-Length: 1048577", body=b"{"), {413}),
+    "too long": (sign_up(b"Content-Length: 65537", body=b"{"), {413}),
 }
 
 
@@ -118,15 +118,22 @@ class TestResponsesOfTheServer:
         (reply,) = exchange(server.port, sign_up(CHUNKED, b"Connection: close", body=chunked))
         assert reply.status == 201
 
-    def test_chunked_body_over_a_mebibyte_is_413(self, server):
-        chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
-        body = chunk * 17 + b"0\r\n\r\n"
-        (reply,) = exchange(server.port, sign_up(CHUNKED, b"Connection: close", body=body))
+    @cases("chunks", [1, 4, 16])
+    def test_chunked_body_over_the_bound_of_its_route_is_413(self, server, chunks):
+        chunk = b"5000\r\n" + b" " * 0x5000 + b"\r\n"
+        head = sign_up(CHUNKED, b"Connection: close").replace(b"/signup", b"/recover")
+        (reply,) = exchange(server.port, head + chunk * chunks + b"0\r\n\r\n")
         assert (reply.status, reply.json["error_code"]) == (413, "request_entity_too_large")
 
-    def test_body_of_a_mebibyte_is_read_and_a_larger_one_is_413(self, server):
+    def test_body_of_the_bound_is_read_and_a_larger_one_is_413(self, server):
         headers = {"Content-Type": "application/json"}
-        response = server.post("/signup", content=b" " * (1024 * 1024 + 1), headers=headers)
-        assert_error(response, 413, "request_entity_too_large", "The body is larger than 1 MiB")
-        response = server.post("/magiclink", content=b" " * 1024 * 1024, headers=headers)
+        response = server.post("/signup", content=b" " * (64 * 1024 + 1), headers=headers)
+        assert_error(response, 413, "request_entity_too_large", "The body is larger than 64 KiB")
+        response = server.post("/magiclink", content=b" " * 16 * 1024, headers=headers)
         assert (response.status_code, response.json["error_code"]) == (400, "validation_failed")
+
+    def test_later_minor_version_is_answered_by_ours(self, server):
+        for version, expected in ((b"1.9", b"HTTP/1.1 200"), (b"1.0", b"HTTP/1.0 200")):
+            sent = b"GET /health HTTP/%s\r\nHost: x\r\nConnection: close\r\n\r\n" % version
+            with connect(server.port, sent) as connection:
+                assert connection.recv(12) == expected

@@ -1,0 +1,193 @@
+"""Bodies are parsed after guard and limit, within the bounds of their route."""
+
+import io
+import json
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from werkzeug.formparser import FormDataParser
+
+from auth.context import EXTENSION
+from auth.settings import names
+from auth.tokens import one_time
+from auth.web import forms, json_bodies
+from auth.web.application import FORM
+from auth.web.routes import route_of
+from tests.conftest import new_app
+from tests.support.cases import cases
+from tests.support.contract import OPENAPI
+from tests.support.pages import Visitor
+from tests.test_contract import OPERATIONS, views
+
+WITH_BODY = {"POST", "PUT", "PATCH", "DELETE"}
+AN_ID = "00000000-0000-0000-0000-000000000000"
+DIALECT = {"X-Supabase-Api-Version": "2024-01-01"}
+# Where the dialect is: nowhere, by header, by prefix.
+FORMS = [("", {}), ("", DIALECT), ("/auth/v1", {}), ("/auth/v1", DIALECT)]
+BODY = {"email": "dave@example.com", "phone": "4915112345678", "password": "Correct-Horse-1"}
+GRANTS = ["", "?grant_type=password", "?grant_type=pkce", "?grant_type=id_token", "?grant_type=web3"]
+KIB_BY_ENDPOINT = {
+    **dict.fromkeys(("token.token", "introspect.introspect"), 32),
+    **dict.fromkeys(("signup.signup", "user.update_user", "admin.create_user", "admin.update_any_user"), 64),
+    **dict.fromkeys(("admin.generate_link", "admin.invite", "console.user_acts.submit_metadata"), 64),
+}
+TOO_LARGE = {16: "TooLarge", 32: "TooLargeForTokens", 64: "TooLargeForMetadata"}
+
+
+class Parsers:
+    """Counts calls of functions, without others of the parsers of bodies, and all steps of this thread."""
+
+    def __init__(self, *functions: Any) -> None:
+        functions = functions or (json_bodies.decode, FormDataParser._parse_urlencoded)
+        self._codes = [function.__code__ for function in functions]
+        self.calls = self.steps = 0
+
+    def __enter__(self) -> "Parsers":
+        sys.setprofile(self._see)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _see(self, frame: Any, event: str, _argument: Any) -> None:
+        self.steps += 1
+        self.calls += event == "call" and frame.f_code in self._codes
+
+
+@pytest.fixture(scope="module")
+def default_app(environment):
+    """An application in which each limit is one request an hour."""
+    limits = {name: "1 per hour" for name in names() if name.startswith("AUTH_RATE_LIMIT_")}
+    changes = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_ANONYMOUS_ENABLED": "true"}
+    del limits["AUTH_RATE_LIMIT_STORAGE"]
+    app = new_app(environment | limits | changes)
+    yield app
+    app.extensions[EXTENSION].db.close()
+
+
+def routes(app: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield method, path and endpoint of each route that may have a body."""
+    for rule in app.url_map.iter_rules():
+        path = re.sub("<[^>]+>", AN_ID, rule.rule)
+        for method in sorted((rule.methods or set()) & WITH_BODY):
+            for query in GRANTS if path == "/token" else [""]:
+                yield method, path + query, rule.endpoint
+
+
+def parses(ask: Any, **options: Any) -> tuple[int, int]:
+    """Return the status and the number of parsed bodies of a request, once its limits are spent."""
+    for _ in range(4):
+        with Parsers() as parsers:
+            status = ask(**options).status_code
+        if not parsers.calls:
+            break
+    return status, parsers.calls
+
+
+@cases(("prefix", "headers"), FORMS)
+def test_no_body_is_parsed_before_guard_and_limit(app, alice, prefix, headers):
+    callers: tuple[dict[str, str], ...] = ({}, alice.open_session().authorization)
+    kinds = ({"json": BODY}, {"data": BODY})
+    client, seen, failed = app.test_client(), set(), []
+    for method, path, _endpoint in routes(app):
+        for caller in callers:
+            for kind in kinds:
+                options = {"method": method, "headers": headers | caller, **kind}
+                status, calls = parses(lambda **options: client.open(prefix + path, **options), **options)  # noqa: B023
+                seen.add(status)
+                failed += [(method, path, status)] if calls else []
+    assert failed == []
+    assert {401, 403, 415, 429} <= seen
+
+
+def test_no_form_with_its_token_is_parsed_before_the_limit(app, alice):
+    session = Visitor(app).with_session_of(alice).session_cookie
+    assert session
+    browsers = {"latchkey": session.value, "latchkey_form": one_time.new_token()}
+    client, seen, failed = app.test_client(use_cookies=False), [], []
+    for method, path, endpoint in routes(app):
+        if not route_of(app.view_functions[endpoint]).accepts_forms or path.startswith("/console"):
+            continue
+        for cookie, secret in browsers.items():
+            options = {"data": BODY | {"form_token": forms.token_of(secret)}, "method": method}
+            options["headers"] = {"Cookie": f"{cookie}={secret}"}
+            status, calls = parses(lambda **options: client.open(path, **options), **options)  # noqa: B023
+            seen.append(status)
+            failed += [(path, status)] if calls else []
+    assert failed == []
+    assert seen.count(429) > 20
+
+
+@cases(("prefix", "headers"), FORMS)
+@cases("accept", ["application/json", "text/html"])
+def test_body_of_a_missing_path_or_a_wrong_method_is_not_parsed(client, prefix, headers, accept):
+    for kind in ({"json": BODY}, {"data": BODY}):
+        for method, path in (("POST", "/nothing"), ("POST", "/user"), ("PUT", "/token"), ("PUT", "/sign-in")):
+            with Parsers() as parsers:
+                answer = client.open(
+                    prefix + path, method=method, headers=headers | {"Accept": accept}, **kind
+                )
+            assert (answer.status_code in (404, 405), parsers.calls) == (True, 0), path
+
+
+class Unreadable(io.BytesIO):
+    def read(self, *_: Any) -> bytes:
+        raise AssertionError("the body was read")
+
+    readinto = readline = read  # type: ignore[assignment]
+
+
+def test_longer_body_than_its_route_takes_is_refused_without_reading(app):
+    client, bounds = app.test_client(), {}
+    for method, path, endpoint in routes(app):
+        if "?" in path and "id_token" not in path:
+            continue  # other grants take 16 KiB
+        route = route_of(app.view_functions[endpoint])
+        most = KIB_BY_ENDPOINT.get(endpoint, 16)
+        bounds[endpoint] = route.max_body
+        for kind in ["application/json"] + [FORM] * route.accepts_forms:
+            options = {"content_type": kind, "method": method}
+            answer = client.open(path, input_stream=Unreadable(b" " * (most * 1024 + 1)), **options)
+            assert (answer.status_code, f"larger than {most} KiB" in answer.text) == (413, True), path
+            answer = client.open(path, data=b" " * most * 1024, **options)
+            assert answer.status_code != 413, path
+    assert bounds == {name: KIB_BY_ENDPOINT.get(name, 16) * 1024 for name in bounds}
+    assert KIB_BY_ENDPOINT.keys() <= bounds.keys()
+
+
+def test_contract_names_the_bound_of_each_operation(app):
+    bounds = {name: route_of(view).max_body for name, view in views(app).items()}
+    wrong = {
+        name
+        for name, operation in OPERATIONS.items()
+        if "413" in operation.description["responses"]
+        and TOO_LARGE[bounds[name] // 1024]
+        != operation.description["responses"]["413"]["$ref"].rpartition("/")[2]
+    }
+    assert wrong == set()
+    for kib, name in TOO_LARGE.items():
+        assert f"{name}:\n      description: The body is larger than {kib} KiB" in OPENAPI.read_text()
+
+
+KIB = 64 * 1024
+
+
+@cases(
+    "body",
+    [
+        (b'{"a":' * KIB)[:KIB],
+        b"[" * KIB,
+        b'{"a":' * 33 + b"1" + b"}" * 33,
+        json.dumps({f"a{number}": 1 for number in range(60_000)}).encode(),
+        json.dumps({"a": [{}] * 9_000}).encode(),
+        b'{"a": "\\\\\\"", "b": ' + b"[" * 40,
+    ],
+)
+def test_deep_or_wide_json_is_refused_before_objects_are_made_of_it(body):
+    refused = pytest.raises(json_bodies.InvalidJson, match=r"brackets and commas|nested deeper")
+    with refused, Parsers(json.JSONDecoder.raw_decode) as scanner:
+        json_bodies.decode(body)
+    assert (scanner.calls, scanner.steps < 50) == (0, True)
