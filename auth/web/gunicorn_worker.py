@@ -86,7 +86,8 @@ class Worker(GeventWorker):
         gevent.sleep(0)
         sock.begun_at = sock.begun_at or time.monotonic()
         sock.head = b""
-        req.version = min(req.version, (1, 1))  # of the status line (RFC 9110, section 2.5)
+        if req.version > (1, 1):  # gunicorn copies it into the status line (RFC 9110, section 2.5)
+            req.version = (1, 1)
         try:
             super().handle_request(listener_name, req, sock, addr)
             sock.sendall(b"")  # the head of a response without a body
