@@ -108,19 +108,14 @@ def jwks() -> Response:
 
 @blueprint.get("/.well-known/oauth-authorization-server")
 def oauth_metadata() -> Response:
-    """Return the metadata of this authorization server (RFC 8414)."""
+    """Return how to verify access tokens, as metadata (RFC 8414)."""
+    # OAuth clients configure themselves by this: /authorize and /token, which they cannot use, are left out.
     base_url = latchkey.settings.base_url
     return jsonify(
         issuer=latchkey.settings.jwt_issuer,
-        authorization_endpoint=f"{base_url}/authorize",
-        token_endpoint=f"{base_url}/token",
-        introspection_endpoint=f"{base_url}/introspect",
         jwks_uri=f"{base_url}/.well-known/jwks.json",
-        response_types_supported=["code", "token"],
-        grant_types_supported=["password", "refresh_token", "pkce", "id_token"],
-        code_challenge_methods_supported=["S256"],
-        token_endpoint_auth_methods_supported=["none"],
-        service_documentation=f"{base_url}/docs",
+        introspection_endpoint=f"{base_url}/introspect",
+        introspection_endpoint_auth_methods_supported=["Bearer"],
     )
 
 

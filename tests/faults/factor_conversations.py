@@ -15,7 +15,7 @@ from tests.support.users import Session
 
 def _authenticator(stage: Stage) -> Authenticator:
     metadata = stage.client.get("/.well-known/oauth-authorization-server").json
-    base = urlsplit(metadata["authorization_endpoint"])
+    base = urlsplit(metadata["jwks_uri"])
     return Authenticator(f"{base.scheme}://{base.netloc}")
 
 

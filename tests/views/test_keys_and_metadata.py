@@ -31,25 +31,27 @@ def test_jwk_set_has_no_private_members(make_app):
             assert private[member] not in response.text
 
 
-def test_metadata_describes_the_service_by_urls_that_exist_and_not_by_the_host_header(client, make_app):
-    expected = {
-        "issuer": "http://localhost:8000",
-        "token_endpoint": "http://localhost:8000/token",
-        "jwks_uri": "http://localhost:8000/.well-known/jwks.json",
-        "token_endpoint_auth_methods_supported": ["none"],
-        "service_documentation": "http://localhost:8000/docs",
-    }
+def test_metadata_names_only_what_an_oauth_client_can_use(client, service_role, alice):
     metadata = client.get(METADATA).json
-    assert {name: metadata[name] for name in expected} == expected
-    assert {"password", "refresh_token"} <= set(metadata["grant_types_supported"])
+    assert metadata == {
+        "issuer": "http://localhost:8000",
+        "jwks_uri": "http://localhost:8000/.well-known/jwks.json",
+        "introspection_endpoint": "http://localhost:8000/introspect",
+        "introspection_endpoint_auth_methods_supported": ["Bearer"],
+    }
     assert client.get(metadata["jwks_uri"]).status_code == 200
-    assert client.get(metadata["service_documentation"]).status_code == 200
-    assert client.post(metadata["token_endpoint"]).status_code == 400
+    body = {"token": alice.sign_in().access_token}
+    introspected = client.post(metadata["introspection_endpoint"], json=body, headers=service_role)
+    assert introspected.json["active"]
+    assert client.get("/.well-known/openid-configuration").status_code == 404
+
+
+def test_metadata_has_the_configured_urls_and_not_the_host_header(make_app):
     settings = {"AUTH_BASE_URL": "https://auth.example.com/", "AUTH_JWT_ISSUER": "https://issuer.example"}
     evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
     metadata = make_app(**settings).test_client().get(METADATA, headers=evil).json
     assert metadata["issuer"] == "https://issuer.example"
-    assert metadata["token_endpoint"] == "https://auth.example.com/token"
+    assert metadata["introspection_endpoint"] == "https://auth.example.com/introspect"
     assert "evil" not in str(metadata)
 
 
