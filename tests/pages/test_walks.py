@@ -65,8 +65,19 @@ def check_headers(name: str, page: Page) -> None:
     assert PASSWORD not in page.text, name
 
 
+def check_way_out(name: str, page: Page) -> None:
+    """Check that a page of the account, if it shows a form, has a way to sign out."""
+    targets = {form.action.rpartition("../")[2] for form in page.forms} - {"preferences"}
+    if targets and urlsplit(page.url).path.startswith(("/account", "/new-password")):
+        assert "sign-out" in targets, name
+
+
 def test_every_form_works_without_javascript(page_client, database, app):
-    page_client.check = lambda name: check_headers(name, page_client.visitor.page)
+    def check(name: str) -> None:
+        check_headers(name, page_client.visitor.page)
+        check_way_out(name, page_client.visitor.page)
+
+    page_client.check = check
     tour_all(page_client, database)
     secrets = (PASSWORD, NEW, "form_token", "access_token=")
     assert not [url for _, url, _ in page_client.visitor.requests if any(secret in url for secret in secrets)]
