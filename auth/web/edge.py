@@ -59,6 +59,10 @@ class Edge:
             headers += [*response_headers.SECURITY, ("X-Request-Id", g.request_id), *limits.headers(code)]
             if "Cache-Control" not in names:
                 headers.append(("Cache-Control", "no-store"))
+            if "Content-Security-Policy" in names:
+                # For browsers and scanners that do not know frame-ancestors.
+                frames_itself = "frame-ancestors 'self'" in dict(headers)["Content-Security-Policy"]
+                headers.append(("X-Frame-Options", "SAMEORIGIN" if frames_itself else "DENY"))
             # The same as in responses that gunicorn sends by itself. Flask-CORS answers preflights.
             is_open = self._allows_any_origin and "Cross-Origin-Resource-Policy" not in names
             if is_open and method != "OPTIONS":

@@ -22,6 +22,8 @@ PREFIX = "/auth/v1"
 # tests/console test them.
 PAGES = ("brand", "pages")
 CONSOLE = "console"
+# What frame-ancestors says where X-Frame-Options says this.
+FRAMED = {"DENY": "'none'", "SAMEORIGIN": "'self'"}
 _PAGES = re.compile(
     r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password|\.well-known/change-password"
     r"|second-step.*|waiting.*|account.*|console.*)"
@@ -97,6 +99,9 @@ def parts(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def check(request: Request, response: Response) -> None:
     """Fail if a response violates openapi.yaml."""
+    if response.mimetype == "text/html" and response.data:
+        policy, framed = response.headers["Content-Security-Policy"], response.headers["X-Frame-Options"]
+        assert f"frame-ancestors {FRAMED[framed]};" in policy, request.path
     # openapi.yaml describes the form without the dialect of the Supabase clients.
     if request.method in ("HEAD", "OPTIONS") or "X-Supabase-Api-Version" in request.headers:
         return
