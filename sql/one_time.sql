@@ -198,7 +198,10 @@ ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
 --                                network text, authorization_code_lifetime integer, opened_by uuid)
 WITH network AS (
-  INSERT INTO known_networks (user_id, network) VALUES (:user_id, :network) ON CONFLICT DO NOTHING
+  -- A browser's session that is handed over, perhaps by a thief of the cookie, makes no network known.
+  INSERT INTO known_networks (user_id, network)
+  SELECT :user_id, :network WHERE :opened_by IS NULL
+  ON CONFLICT DO NOTHING
 )
 INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, opened_by, expires_at)
 VALUES (:user_id, :code_hash, :code_challenge, :method, :opened_by,

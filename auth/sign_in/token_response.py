@@ -34,9 +34,10 @@ class Outcome:
     is_elsewhere: bool = False
 
 
-def open_session(tx: Transaction, user_id: str, method: str) -> Any:
+def open_session(tx: Transaction, user_id: str, method: str, *, is_handed_over: bool = False) -> Any:
     """Open a session of a user whose row is locked, and return its row."""
-    return tx.one("open_session", user_id=user_id, method=method, **g.client)
+    network = None if is_handed_over else g.client["network"]
+    return tx.one("open_session", user_id=user_id, method=method, **g.client | {"network": network})
 
 
 def raise_session(tx: Transaction, session_id: str, method: str, factor_id: str | None) -> Any:
@@ -112,7 +113,7 @@ def exchange(code: str, code_challenge: str) -> Any:
 
 def open_application_session(tx: Transaction, owner: Any, method: str, opened_by: str | None) -> Any:
     """Open a session, for an application that a session on our pages may have let in, and return its row."""
-    row = open_session(tx, owner.id, method)
+    row = open_session(tx, owner.id, method, is_handed_over=opened_by is not None)
     if opened_by:
         level = tx.one("mark_opened_by", session_id=row.session_id, opened_by=opened_by)
         row = row._replace(**level._asdict())

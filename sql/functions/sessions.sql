@@ -112,14 +112,16 @@ AS $$
    WHERE user_id = owner AND ended_at IS NULL AND session IN (id, opened_by)
 $$;
 
--- Call it with the user's row locked, so that concurrent sign-ins cannot exceed `most`.
+-- Call it with the user's row locked, so that concurrent sign-ins cannot exceed `most`. `network` is null
+-- for a browser's session that is handed over, perhaps by a thief of the cookie: it makes no network known.
 CREATE OR REPLACE FUNCTION open_session(
   owner uuid, method text, ip inet, network text, user_agent text,
   most integer, lifetime integer, timebox integer
 ) RETURNS SETOF sessions
   LANGUAGE sql VOLATILE ROWS 1
 AS $$
-  INSERT INTO known_networks AS known (user_id, network) VALUES (owner, network)
+  INSERT INTO known_networks AS known (user_id, network)
+  SELECT owner, open_session.network WHERE open_session.network IS NOT NULL
   ON CONFLICT ON CONSTRAINT known_networks_pkey DO UPDATE
      SET seen_at = now() WHERE known.seen_at < now() - interval '1 day';
   UPDATE sessions

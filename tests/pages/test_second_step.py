@@ -56,6 +56,18 @@ def traded(client, url: str):
     return session_of(client, client.post("/token?grant_type=pkce", json=body))
 
 
+@pytest.mark.parametrize("challenge", [{"code_challenge": CHALLENGE}, {}])
+def test_continuing_makes_no_network_known(visitor, client, alice, database, challenge):
+    """Otherwise wrong passwords of a thief who has the cookie would count as those of the user's network."""
+    visitor.with_session_of(alice)
+    database.run("DELETE FROM known_networks")
+    visitor.visit(f"/sign-in?{urlencode({'redirect_to': TARGET, **challenge})}")
+    url = visitor.press("sign-in/continue").url
+    if challenge:
+        traded(client, url)
+    assert (database.count("sessions"), database.count("known_networks")) == (2, 0)
+
+
 class TestAuthenticatorApp:
     def test_password_alone_opens_nothing_and_the_code_the_account_under_a_new_cookie(self, visitor, codes):
         sign_in(visitor)
