@@ -53,16 +53,15 @@ DELETE FROM sessions
                         WHERE ended_at <= now() - interval '30 days' LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_expired_sessions(batch integer, refresh_token_lifetime integer, session_timebox integer)
--- The first condition on created_at is for the index.
+-- 30 days after they expired. The condition on created_at is for the index.
 DELETE FROM sessions
  WHERE id = ANY (ARRAY(SELECT s.id
                          FROM sessions AS s
-                        CROSS JOIN (VALUES (now() - interval '30 days')) AS past (day)
                         WHERE s.ended_at IS NULL
-                          AND s.created_at <= past.day
+                          AND s.created_at <= now() - interval '30 days'
                               - make_interval(secs => least(:refresh_token_lifetime, :session_timebox))
-                          AND (s.refreshed_at <= past.day - make_interval(secs => :refresh_token_lifetime)
-                               OR s.created_at <= past.day - make_interval(secs => :session_timebox))
+                          AND session_expired(s, :refresh_token_lifetime + 30 * 86400,
+                                              :session_timebox + 30 * 86400)
                         LIMIT :batch FOR UPDATE OF s SKIP LOCKED));
 
 -- name: delete_old_messages(batch integer)

@@ -87,7 +87,7 @@ class Settings:
     refresh_token_lifetime: int = kinds.number(2_592_000, 60, 315_360_000)
     refresh_token_rotation: bool = kinds.flag(True)
     refresh_reuse_interval: int = kinds.number(60, 0, 3600)
-    session_timebox: int | None = kinds.number(None, 60, 315_360_000)
+    session_timebox: int | None = kinds.number_or_none(400 * 86_400, 60, 315_360_000)
     sessions_per_user: int = kinds.number(100, 1, 10_000)
     disable_signup: bool = kinds.flag(False)
     autoconfirm: bool = kinds.flag(False)
@@ -239,6 +239,8 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     values["base_url"] = (values["base_url"] or f"http://localhost:{values['port']}").rstrip("/")
     for field in ("site_url", "jwt_issuer"):
         values[field] = values[field] or values["base_url"]
+    if values["session_timebox"] and "AUTH_SESSION_TIMEBOX" not in environment:
+        values["session_timebox"] = max(values["session_timebox"], values["refresh_token_lifetime"])
     values |= relying_party.defaults(values)
     if values["console"] is None:
         values["console"] = values["pages"]

@@ -1,9 +1,16 @@
--- `lifetime` and `timebox`, which may be null, are seconds.
+CREATE OR REPLACE FUNCTION converted_at(owner uuid) RETURNS timestamptz
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$ SELECT u.converted_at FROM users AS u WHERE u.id = owner $$;
+
+-- `lifetime` and `timebox`, which may be null, are seconds. The timebox of an anonymous user's session begins
+-- when the user becomes permanent: before, nobody could sign in again.
 CREATE OR REPLACE FUNCTION session_expired(s sessions, lifetime integer, timebox integer) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT s.refreshed_at <= now() - make_interval(secs => lifetime)
-      OR coalesce(s.created_at <= now() - make_interval(secs => timebox), false)
+      OR coalesce(s.created_at <= now() - make_interval(secs => timebox)
+                  AND (s.method <> 'anonymous'
+                       OR converted_at(s.user_id) <= now() - make_interval(secs => timebox)), false)
 $$;
 
 CREATE OR REPLACE FUNCTION live_sessions(owner uuid, lifetime integer, timebox integer) RETURNS SETOF sessions

@@ -150,7 +150,7 @@ class TestRetention:
 
     def test_old_session_that_is_refreshed_is_kept(self, parts, alice, database):
         session = alice.open_session()
-        ages = "created_at = now() - interval '3 years', refreshed_at = now() - interval '29 days'"
+        ages = "created_at = now() - interval '13 months', refreshed_at = now() - interval '29 days'"
         database.run(f"UPDATE sessions SET {ages}")
         assert janitor.clean(parts.db) == 0
         assert session.refresh().status_code == 200

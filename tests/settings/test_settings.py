@@ -56,7 +56,7 @@ class TestDefaults:
             (),
             tmp_path / "var",
         )
-        assert (loaded.jwt_secret, loaded.session_timebox, loaded.smtp_url) == (None, None, None)
+        assert (loaded.jwt_secret, loaded.session_timebox, loaded.smtp_url) == (None, 400 * 86_400, None)
         assert loaded.workers >= 1
 
     def test_public_addresses_default_to_each_other(self, load):
@@ -97,6 +97,15 @@ class TestParsing:
     @cases(("text", "age"), [("always", 0), ("never", None), ("0", 0), ("600", 600)])
     def test_reauthentication_age_is_seconds_always_or_never(self, load, text, age):
         assert load(AUTH_REAUTHENTICATION_AGE=text).reauthentication_age == age
+
+    @cases(("text", "timebox"), [("none", None), ("0", None), ("60", 60)])
+    def test_session_timebox_is_seconds_or_none(self, load, text, timebox):
+        assert load(AUTH_SESSION_TIMEBOX=text).session_timebox == timebox
+
+    def test_session_timebox_is_by_default_no_less_than_the_lifetime_of_refresh_tokens(self, load):
+        lifetime = {"AUTH_REFRESH_TOKEN_LIFETIME": str(401 * 86_400)}
+        assert load(**lifetime).session_timebox == 401 * 86_400
+        assert load(**lifetime, AUTH_SESSION_TIMEBOX="3600").session_timebox == 3600
 
     @cases(("text", "value"), [("symbols,lowercase", ("lowercase", "symbols")), ("", ())])
     def test_password_requirements_are_sorted_and_may_be_empty(self, load, text, value):
@@ -165,7 +174,7 @@ INVALID = {
     "AUTH_ACCESS_TOKEN_LIFETIME": ["0", "1h"],
     "AUTH_REFRESH_TOKEN_LIFETIME": ["-1"],
     "AUTH_REFRESH_REUSE_INTERVAL": ["-1"],
-    "AUTH_SESSION_TIMEBOX": ["0"],
+    "AUTH_SESSION_TIMEBOX": ["59", "315360001", "400 days"],
     "AUTH_SESSIONS_PER_USER": ["0"],
     "AUTH_AUTOCONFIRM": ["maybe"],
     "AUTH_PASSWORD_MIN_LENGTH": ["0"],

@@ -6,10 +6,11 @@ import psycopg2
 import pytest
 
 import sql
+from auth.delivery import janitor
 from tests.support.answers import A_REFRESH_TOKEN, A_TIMESTAMP, assert_error, assert_ok, token_response, user
 from tests.support.cases import cases
 from tests.support.server import at_once
-from tests.support.users import refresh
+from tests.support.users import refresh, sign_up_anonymously
 
 UNKNOWN = (400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found")
 STOLEN = (400, "refresh_token_already_used", "Invalid Refresh Token: Already Used")
@@ -213,9 +214,28 @@ class TestLifetime:
         assert_error(session.refresh(), *EXPIRED)
         assert_error(session.get("/user"), 401, "session_expired")
 
-    def test_session_age_is_unlimited_without_a_timebox(self, session, database):
+    def test_session_ends_after_400_days_by_default(self, session, database):
+        age(database, 400 * 86_400 - 10, "created_at")
+        session = session.refreshed()
+        age(database, 10, "created_at")
+        assert_error(session.refresh(), *EXPIRED)
+
+    def test_session_age_is_unlimited_without_a_timebox(self, sign_in_with, database):
+        session = sign_in_with(AUTH_SESSION_TIMEBOX="none")
         age(database, 10 * 365 * 86400, "created_at")
         assert session.refresh().status_code == 200
+
+    def test_timebox_of_an_anonymous_session_begins_when_its_user_is_permanent(self, make_app, database):
+        app = make_app(AUTH_ANONYMOUS_ENABLED="true", AUTH_SESSION_TIMEBOX="3600")
+        session = sign_up_anonymously(app.test_client())
+        # The janitor removes a session 30 days after its end.
+        age(database, 31 * 86_400, "created_at")
+        janitor.clean(app.extensions["latchkey"].db)
+        session = session.refreshed()
+        database.run("UPDATE users SET converted_at = now() - interval '3590 seconds'")
+        session = session.refreshed()
+        database.run("UPDATE users SET converted_at = now() - interval '1 hour'")
+        assert_error(session.refresh(), *EXPIRED)
 
     def test_reused_token_of_an_expired_session_does_not_end_it(self, session, database):
         session.refreshed().refreshed()

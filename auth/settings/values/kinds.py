@@ -21,6 +21,7 @@ def _hidden(value: Any) -> str:
     return "hidden" if value else ""
 
 
+_NONE = ("0", "none")
 _SHOWN_OF_DATABASES = ("host", "hostaddr", "port", "dbname", "sslmode", "target_session_attrs")
 # The metadata of a field whose value the console hides.
 SECRET = {"shows": _hidden}
@@ -74,6 +75,20 @@ def number(default: int | None, least: int, most: int) -> Any:
     check = Range(least, most, error=problem)
     options: dict[str, Any] = {"validate": check, "error_messages": {"invalid": problem}}
     return setting(lambda env, name: env.int(name, default, **options))
+
+
+def number_or_none(default: int, least: int, most: int) -> Any:
+    """Declare a number that `none`, or 0, turns off."""
+
+    def check(given: str) -> None:
+        if given not in _NONE and not (given.isdecimal() and least <= int(given) <= most):
+            raise ValueError(f"must be a whole number from {least} to {most}, or none")
+
+    def read(env: Env, name: str) -> int | None:
+        given = env.str(name, str(default), validate=validator(check)) or "none"
+        return None if given in _NONE else int(given)
+
+    return shown_as(lambda value: "none" if value is None else str(value), setting(read))
 
 
 def flag(default: bool | None) -> Any:
