@@ -196,16 +196,19 @@ SELECT :user_id, :provider, :user_id, jsonb_build_object('sub', :user_id, :provi
 ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now();
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
---                                network text, authorization_code_lifetime integer, opened_by uuid)
+--                                network text, authorization_code_lifetime integer, opened_by uuid,
+--                                auth_time double precision)
 WITH network AS (
   -- A browser's session that is handed over, perhaps by a thief of the cookie, makes no network known.
   INSERT INTO known_networks (user_id, network)
   SELECT :user_id, :network WHERE :opened_by IS NULL
   ON CONFLICT DO NOTHING
 )
-INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, opened_by, expires_at)
+INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, opened_by, expires_at,
+                                 authenticated_at)
 VALUES (:user_id, :code_hash, :code_challenge, :method, :opened_by,
-        now() + make_interval(secs => :authorization_code_lifetime));
+        now() + make_interval(secs => :authorization_code_lifetime),
+        least(to_timestamp(:auth_time), now()));
 
 -- name: lock_owner_of_authorization_code(code_hash bytea)
 SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
@@ -225,7 +228,14 @@ SELECT code.code_challenge, code.method, code.session_id, code.opened_by
         OR opener.id IS NOT NULL AND opener.ended_at IS NULL);
 
 -- name: mark_authorization_code_used(code_hash bytea, session_id uuid)
-UPDATE authorization_codes SET session_id = :session_id WHERE code_hash = :code_hash;
+WITH used AS (
+  UPDATE authorization_codes SET session_id = :session_id WHERE code_hash = :code_hash
+  RETURNING method, opened_by, authenticated_at
+)
+UPDATE sessions
+   SET reauthenticated_at = used.authenticated_at
+  FROM used
+ WHERE id = :session_id AND used.method = 'oauth' AND used.opened_by IS NULL;
 
 -- name: end_session_of_code(session_id uuid)
 -- A second use of a code ends its session (RFC 6749, section 4.1.2).

@@ -262,10 +262,13 @@ UPDATE sessions
        factor_proved_at = CASE :given WHEN 'factor' THEN now() ELSE factor_proved_at END
  WHERE id = :session_id;
 
--- name: record_identity(session_id uuid, provider text, subject text)
--- The identity of the sign-in that opened a session.
+-- name: record_identity(session_id uuid, provider text, subject text, auth_time double precision)
+-- The identity of the sign-in that opened a session, unless the provider authenticated the user too long ago
+-- for a proof. `least` ignores an unknown time.
 UPDATE sessions AS s
-   SET identity_id = i.id
+   SET identity_id = CASE WHEN least(to_timestamp(:auth_time), now()) > now() - interval '15 minutes'
+                          THEN i.id END,
+       reauthenticated_at = least(to_timestamp(:auth_time), now())
   FROM identities AS i
  WHERE s.id = :session_id AND i.user_id = s.user_id AND i.provider = :provider AND i.subject = :subject;
 

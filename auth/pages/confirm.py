@@ -58,7 +58,7 @@ def _sign_ins(next_page: str) -> dict[str, Any]:
     linked = {identity["provider"] for identity in own_user()["identities"]}
     return {
         "challenge": challenge() if own_passkeys() and request.method != "HEAD" else None,
-        "providers": provider_links(back, among=linked),
+        "providers": provider_links(back, among=linked, prompt="login"),
     }
 
 

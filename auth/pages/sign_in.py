@@ -142,10 +142,10 @@ def sign_in_form(problem: Problem | None = None) -> Response:
     return form_page("sign_in.html", "sign-in", problem=shown, providers=links, has_passkeys=has_passkeys)
 
 
-def provider_links(back: str, among: Collection[str]) -> list[dict[str, str]]:
+def provider_links(back: str, among: Collection[str], **query: str) -> list[dict[str, str]]:
     """Return the links of the providers among these, which return to `back` after the sign-in."""
     return [
-        provider(name) | {"query": urlencode({"provider": name, "redirect_to": back})}
+        provider(name) | {"query": urlencode({"provider": name, "redirect_to": back, **query})}
         for name in latchkey.providers
         if name in among
     ]

@@ -20,7 +20,7 @@ from auth.net.bounded_http import BoundedSession
 from auth.net.redirects import origin
 from auth.net.sockets import Deadline
 from auth.providers import ProviderError, ProviderUnavailable
-from auth.providers.id_tokens import IdTokens, is_subject
+from auth.providers.id_tokens import IdTokens, auth_time, is_subject
 from auth.settings.presets import GENERIC, PRESETS, Preset
 from auth.settings.providers import ProviderSettings
 
@@ -51,6 +51,8 @@ class ExternalIdentity:
     email_verified: bool
     is_trusted: bool
     data: dict[str, Any]
+    # When the provider authenticated the user, in Unix seconds, if it says so.
+    auth_time: float | None = None
 
     @property
     def row(self) -> dict[str, Any]:
@@ -94,9 +96,16 @@ class Provider:
         issuer = self._preset.issuer
         self._id_tokens = IdTokens(issuer, settings.client_ids, preset.other_issuers) if issuer else None
 
-    def authorization_url(self, *, state: str, nonce: str, code_verifier: str, scopes: str | None) -> str:
-        """Return the URL to send the browser to (RFC 6749, section 4.1.1). Raises `ProviderError`."""
+    def authorization_url(
+        self, *, state: str, nonce: str, code_verifier: str, scopes: str | None, asks_again: bool = False
+    ) -> str:
+        """Return the URL to send the browser to (RFC 6749, section 4.1.1). Raises `ProviderError`.
+
+        With `asks_again`, the user authenticates there once more, if the provider can be asked for that.
+        """
         parameters = {"nonce": nonce} if self._id_tokens else {}
+        if asks_again:
+            parameters |= dict(self._preset.asks_again)
         if self._preset.has_pkce:
             parameters["code_verifier"] = code_verifier
         if self.posts_form:
@@ -202,7 +211,8 @@ class Provider:
             parts = [str(names[key]) for key in ("firstName", "lastName") if names.get(key)]
             claims |= {"name": " ".join(parts)[:_LONGEST_NAME]}
         verified = claims.get(self._preset.email_verified)
-        return self._identity(claims, str(claims["sub"]), claims.get("email"), verified)
+        identity = self._identity(claims, str(claims["sub"]), claims.get("email"), verified)
+        return replace(identity, auth_time=auth_time(claims))
 
     def _by_userinfo(self, session: _Session) -> ExternalIdentity:
         preset = self._preset

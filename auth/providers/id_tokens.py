@@ -161,6 +161,13 @@ def _unverified_claims(id_token: str) -> dict[str, Any]:
     raise ProviderError("it is not a signed JWT")
 
 
+def auth_time(claims: dict[str, Any]) -> float | None:
+    """Return when the issuer authenticated the user, or None. What is not a date proves nothing."""
+    with suppress(ProviderError):
+        return None if claims.get("auth_time") is None else _moment(claims, "auth_time")
+    return 0
+
+
 def is_subject(value: Any) -> bool:
     """Whether this is a valid `sub` (OpenID Connect Core, section 2) that Postgres can store."""
     return isinstance(value, str) and 0 < len(value) <= 255 and value.isprintable()

@@ -27,11 +27,18 @@ class Preset:
     link_by_email: bool = False  # a verified email links to the user with this email
     form_post: bool = False  # Apple posts a form from its own site, which brings no Lax cookie
     client_id_header: str = ""
+    # The parameters of an authorization request that asks the user to authenticate again.
+    asks_again: tuple[tuple[str, str], ...] = ()
     has_pkce: bool = True  # LinkedIn refuses a code challenge of this kind of client
     auth_method: str = "client_secret_basic"
 
 
-GENERIC = Preset(documentation="https://openid.net/specs/openid-connect-core-1_0.html")
+# OpenID Connect Core, section 3.1.2.1. `max_age` requires `auth_time`; some know only one of the two.
+_ASKS_AGAIN = (("max_age", "0"), ("prompt", "login"))
+
+GENERIC = Preset(
+    documentation="https://openid.net/specs/openid-connect-core-1_0.html", asks_again=_ASKS_AGAIN
+)
 
 PRESETS = {
     "apple": Preset(
@@ -48,6 +55,7 @@ PRESETS = {
         # Tenants can set any email. This optional claim is true if the tenant has proved the domain.
         email_verified="xms_edov",
         auth_method="client_secret_post",
+        asks_again=(("prompt", "login"),),
     ),
     "bitbucket": Preset(
         documentation="https://developer.atlassian.com/cloud/bitbucket/oauth-2/",
@@ -83,6 +91,7 @@ PRESETS = {
         email_verified="",
         avatar="",
         auth_method="client_secret_post",
+        asks_again=(("auth_type", "reauthenticate"),),
     ),
     "github": Preset(
         documentation="https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps",
@@ -99,6 +108,7 @@ PRESETS = {
     "gitlab": Preset(
         documentation="https://docs.gitlab.com/integration/openid_connect_provider/",
         issuer="https://gitlab.com",
+        asks_again=_ASKS_AGAIN,
     ),
     "google": Preset(
         documentation="https://developers.google.com/identity/openid-connect/openid-connect",

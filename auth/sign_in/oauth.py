@@ -143,9 +143,11 @@ def browser_secret(provider: Provider) -> str:
     return cookies.browser_secret(_cookie(provider))
 
 
-def authorization_url(provider: Provider, state: str, secrets: dict[str, Any]) -> str:
+def authorization_url(
+    provider: Provider, state: str, secrets: dict[str, Any], *, asks_again: bool = False
+) -> str:
     try:
-        return provider.authorization_url(state=state, **secrets)
+        return provider.authorization_url(state=state, asks_again=asks_again, **secrets)
     except ProviderError:
         raise ProviderRefusal("temporarily_unavailable", "unreachable.bad_oauth_callback") from None
 
@@ -227,10 +229,12 @@ def _try_sign_in(
         elif by_email and not _link_identity(tx, user, identity):
             return Outcome(refusal=ApiError("identity_already_exists"))
         if code_challenge:
-            return Outcome(authorization_code=write_code(tx, user.id, code_challenge, "oauth"))
+            code = write_code(tx, user.id, code_challenge, "oauth", auth_time=identity.auth_time)
+            return Outcome(authorization_code=code)
         session = open_session(tx, user.id, "oauth")
         ids = {"session_id": session.session_id}
-        tx.run("record_identity", provider=identity.provider, subject=identity.subject, **ids)
+        proof = {"subject": identity.subject, "auth_time": identity.auth_time}
+        tx.run("record_identity", provider=identity.provider, **proof, **ids)
         _record(tx, user, identity, ["signed_in"], "auth.login", **ids)
         return Outcome(session)
 

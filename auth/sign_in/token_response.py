@@ -72,9 +72,16 @@ def tokens(row: Any) -> dict[str, Any]:
 
 
 def write_code(
-    tx: Transaction, user_id: str, code_challenge: str, method: str, opened_by: str | None = None
+    tx: Transaction,
+    user_id: str,
+    code_challenge: str,
+    method: str,
+    opened_by: str | None = None,
+    auth_time: float | None = None,
 ) -> str:
-    """Write a code and return it. `opened_by` is the session on our pages that hands it to an application."""
+    """Write a code and return it. `opened_by` is the session on our pages that hands it to an application,
+    `auth_time` when a provider authenticated the user.
+    """
     code = one_time.new_token()
     tx.run(
         "write_authorization_code",
@@ -83,6 +90,7 @@ def write_code(
         code_challenge=code_challenge,
         method=method,
         opened_by=opened_by,
+        auth_time=auth_time,
         network=g.client["network"],
         authorization_code_lifetime=one_time.AUTHORIZATION_CODE_LIFETIME,
     )

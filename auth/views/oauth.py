@@ -15,7 +15,7 @@ from auth.web.limits import limited
 
 blueprint = Blueprint("oauth", __name__)
 
-_FORWARDED = ("provider", "redirect_to", "scopes", "code_challenge")
+_FORWARDED = ("provider", "redirect_to", "scopes", "code_challenge", "prompt")
 
 
 @blueprint.get("/authorize")
@@ -39,7 +39,8 @@ def authorize() -> Response:
     state, secrets = one_time.new_token(), oauth.new_secrets(query.get("scopes"))
     browser = oauth.browser_secret(provider)
     try:
-        url = oauth.authorization_url(provider, state, secrets)
+        asks_again = query.get("prompt") == "login"
+        url = oauth.authorization_url(provider, state, secrets, asks_again=asks_again)
     except oauth.ProviderRefusal as refusal:
         response = oauth.refused(redirect_to, refusal)
         response.status_code = 302

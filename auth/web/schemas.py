@@ -97,7 +97,10 @@ PkceGrant = Input.of(
     auth_code=fields.NonEmptyText(required=True), code_verifier=fields.CodeVerifier(required=True)
 )
 AuthorizeQuery = Challenged.of(
-    provider=fields.Text(required=True), scopes=fields.Text(), skip_http_redirect=fields.Text()
+    provider=fields.Text(required=True),
+    scopes=fields.Text(),
+    skip_http_redirect=fields.Text(),
+    prompt=fields.Text(),
 )
 LinkingForm = Input.of(flow=fields.Text(required=True))
 

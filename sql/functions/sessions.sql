@@ -83,13 +83,15 @@ $$;
 
 -- When the session's user last authenticated. An application's session is as old as the proof of the browser
 -- that opened it, or a stolen cookie could open fresh sessions. A `sign_up` that goes on in its window
--- authenticates nobody: the password was typed before.
+-- authenticates nobody: the password was typed before. Nor does a provider where the user is signed in.
 CREATE OR REPLACE FUNCTION authenticated_at(s sessions) RETURNS timestamptz
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT CASE WHEN s.opened_by IS NULL AND s.method <> 'sign_up'
-              THEN greatest(s.created_at, s.reauthenticated_at)
-              ELSE coalesce(s.reauthenticated_at, 'epoch') END
+  SELECT CASE WHEN s.opened_by IS NOT NULL OR s.method = 'sign_up'
+              THEN coalesce(s.reauthenticated_at, 'epoch')
+              WHEN s.method = 'oauth'
+              THEN coalesce(s.reauthenticated_at, s.created_at)
+              ELSE greatest(s.created_at, s.reauthenticated_at) END
 $$;
 
 -- When the session's user last proved who they are. Null for an anonymous sign-in, which proves nothing.

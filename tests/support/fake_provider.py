@@ -102,6 +102,8 @@ class FakeProvider(LocalServer):
         self.claims: dict[str, Any] = {}
         self.response: dict[str, Any] = {}
         self.sign: Callable[[dict[str, Any]], str] = self.signed
+        # When the user signed in there, in Unix seconds, for a provider that says so.
+        self.signed_in_at: float | None = None
         # Another origin through which browsers are redirected back.
         self.elsewhere = ""
 
@@ -155,6 +157,8 @@ class FakeProvider(LocalServer):
             self.client_id,
             "S256",
         )
+        if self.signed_in_at is not None and sent.get("max_age") == "0":
+            self.signed_in_at = time.time()
         code = f"code-{uuid4()}"
         self.grants[code] = Grant(sent, dict(self.person))
         return self.respond(
@@ -213,6 +217,7 @@ class FakeProvider(LocalServer):
             "iat": now,
             "exp": now + 300,
             "nonce": grant.parameters.get("nonce") if grant else None,
+            "auth_time": self.signed_in_at,
         }
         return self.sign(
             _without_none(standard | (grant.person if grant else self.person) | self.claims | claims)
