@@ -17,19 +17,21 @@ from auth.settings import Settings
 
 
 class ThrottledLog:
-    """Logs an event at most once a second, with the number of `times` since the last line."""
+    """Logs an event at most once a second, with the number of `times` since the last line, and the facts of
+    the newest.
+    """
 
     def __init__(self, event: str) -> None:
         self._event = event
         self._times = 0
         self._logged_at = -math.inf
 
-    def count(self) -> None:
+    def count(self, **facts: object) -> None:
         now = time.monotonic()
         self._times += 1
         if now - self._logged_at >= 1:
             times, self._times, self._logged_at = self._times, 0, now
-            structlog.get_logger().warning(self._event, times=times)
+            structlog.get_logger().warning(self._event, times=times, **facts)
 
 
 class _Logger:

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from auth.addresses import is_email
 from auth.senders.sender import Message
 from auth.tokens.keys import CannotOpen, Sealer
-from sql import Database
+from sql import Database, Transaction
 
 KEPT = 500
 
@@ -16,13 +17,28 @@ def keep(db: Database, sealer: Sealer, message: Message) -> None:
     db.run("keep_in_dev_inbox", id=message.id, sealed=sealed, keep=KEPT)
 
 
+def keep_unsent(tx: Transaction, sealer: Sealer, id: str, recipient: str, reason: str) -> None:
+    """Keep, in place of a message that is not written, why it is not sent."""
+    content = {
+        "channel": "email" if is_email(recipient) else "sms",
+        "kind": "none",
+        "recipient": recipient,
+        "outcome": "failed",
+        "last_error": reason,
+        **{"subject": reason, "text": reason, "html": "", "link": None, "code": None},
+    }
+    tx.run("keep_in_dev_inbox", id=id, sealed=sealer.seal_json(content, _bound_to(id)), keep=KEPT)
+
+
 def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list[dict[str, Any]]:
     found = []
     for row in db.all("select_dev_inbox", recipient=recipient):
         if content := _open(sealer, row):
             message = row._asdict() | content
             del message["sealed"], message["html"]
-            found.append(message)
+            # One whose row of the outbox is gone has no recipient.
+            if message["recipient"] and recipient in (None, message["recipient"]):
+                found.append(message)
     return found
 
 

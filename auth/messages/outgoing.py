@@ -10,12 +10,16 @@ from limits import RateLimitItem
 
 from auth import addresses
 from auth.context import latchkey
+from auth.delivery import dev_inbox
+from auth.logs import ThrottledLog
 from auth.tokens import one_time
 from auth.web import counts, g
 from auth.web.errors import ApiError
 from auth.web.limits import Window, note, refusal
 from sql import Transaction
 
+_over_quota = ThrottledLog("message_not_sent")
+_OVER_QUOTA = "not sent: quota (AUTH_RATE_LIMIT_MESSAGES and the limits below it)"
 _MAX_LANGUAGES = 200
 # Seconds. What a stranger's message costs must not show in the requests that follow it.
 _LONGEST_DELAY = 0.75
@@ -162,12 +166,17 @@ def count(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
     """
     windows = _windows(tx, address) if windows is None else windows
     windows = windows if latchkey.settings.rate_limits_enabled else []
-    return tx.one(
+    row = tx.one(
         "take_from_quota",
         quota_keys=[counts.key(key, limit) for key, limit in windows],
         quota_amounts=[limit.amount for _, limit in windows],
         quota_seconds=[limit.get_expiry() for _, limit in windows],
     )
+    if row.seconds_left:
+        _over_quota.count(reason=_OVER_QUOTA)
+        if latchkey.settings.dev_inbox:
+            dev_inbox.keep_unsent(tx, latchkey.sealer, new_id(), address, _OVER_QUOTA)
+    return row
 
 
 def take_quota(tx: Transaction, address: str, windows: Windows | None = None) -> Any:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -72,6 +72,8 @@ class Problem:
     headers: Mapping[str, str]
     error_code: str
     key: str
+    # For the developer, while AUTH_BASE_URL is this machine.
+    reason: str | None = None
 
 
 # Shows a form, perhaps with what was wrong with it.
@@ -136,7 +138,11 @@ def told() -> Mapping[str, Any] | None:
     # The texts of limits name a time, which a redirect does not.
     known = has_text("errors", name) and not name.endswith("_rate_limit") and not name.startswith("weak_")
     said = text("errors", name if known else "other", request_id=g.request_id)
-    return {"text": said} if name else None
+    return {"text": said, "reason": _for_developer(request.args.get("reason"))} if name else None
+
+
+def _for_developer(reason: str | None) -> str | None:
+    return reason[:300] if reason and latchkey.settings.is_local else None
 
 
 def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_limit") -> Problem:
@@ -215,7 +221,7 @@ def _answer(error: ApiError) -> Response:
     """Return an error as a page for a browser, and as the envelope for a program."""
     if not asks_for_page():
         return envelope(error)
-    problem = problem_of(error)
+    problem = replace(problem_of(error), reason=_for_developer(error.details))
     response = page("error.html", status=problem.status, problem=problem, here=None)
     response.headers.extend(problem.headers)
     return response

@@ -1,6 +1,7 @@
 """A provider as configured: the URL for the browser, and the identity that the browser brings back."""
 
 import base64
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -10,12 +11,13 @@ from typing import Any
 from urllib.parse import quote_plus
 
 import requests
-import structlog
 from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.base_client import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
 from joserfc import jwk, jwt
 
 from auth.addresses import InvalidAddress, canonical_email
+from auth.logs import ThrottledLog
 from auth.net.bounded_http import BoundedSession
 from auth.net.redirects import origin
 from auth.net.sockets import Deadline
@@ -24,10 +26,9 @@ from auth.providers.id_tokens import IdTokens, auth_time, is_subject
 from auth.settings.presets import GENERIC, PRESETS, Preset
 from auth.settings.providers import ProviderSettings
 
-log = structlog.get_logger()
-
 _APPLE_SECRET_LIFETIME = 300
 _LONGEST_NAME = 200
+_LONG_WORD = re.compile(r"[^\s\"',;:()]{33,}")
 _LONGEST_URL = 1000
 # Per provider and worker: a slow provider must not occupy all workers.
 _CONCURRENCY = 4
@@ -84,6 +85,7 @@ class Provider:
         self.name = name
         self._preset: Preset = replace(preset, **overridden)
         self._settings = settings
+        self._failures = ThrottledLog("provider_failed")
         self._semaphore = threading.BoundedSemaphore(_CONCURRENCY)
         is_preset = _has_hosts_of(preset, settings)
         # A provider that may be hostile has its own redirect URI (mix-up, RFC 9700, section 4.4.2.2). It is
@@ -140,6 +142,9 @@ class Provider:
             claims = self._id_tokens.verify(id_token, nonce, may_be_hashed=True)
             return self._by_claims(claims, None), int(claims["exp"])
 
+    def log_failure(self, reason: str) -> None:
+        self._failures.count(provider=self.name, reason=reason)
+
     @contextmanager
     def _asking(self) -> Iterator[None]:
         """Give the requests of a block one deadline and log failures. Raises `ProviderError`."""
@@ -147,12 +152,18 @@ class Provider:
             with self._permit():
                 yield
         except ProviderError as error:
-            log.warning("provider_failed", provider=self.name, reason=str(error))
+            self.log_failure(str(error))
             raise
         except _FAILURES as error:
-            reason = f"{type(error).__name__} at the token or userinfo endpoint"
-            log.warning("provider_failed", provider=self.name, reason=reason)
+            reason = f"{self._said(error)} at the token or userinfo endpoint"
+            self.log_failure(reason)
             raise ProviderError(reason) from error
+
+    def _said(self, error: Exception) -> str:
+        """Return the provider's own error code and description, bounded, else the kind of exception."""
+        if not isinstance(error, OAuthError):
+            return type(error).__name__
+        return said(error.error, error.description, self._settings.client_secret)
 
     @contextmanager
     def _permit(self) -> Iterator[None]:
@@ -267,6 +278,15 @@ def _has_hosts_of(preset: Preset, settings: ProviderSettings) -> bool:
     hosts = {origin(url) for key in _ADDRESSES if (url := getattr(preset, key))}
     own = {origin(url) for key in _ADDRESSES if (url := getattr(settings, key))}
     return bool(hosts) and own <= hosts
+
+
+def said(error: Any, description: Any, *secrets: str) -> str:
+    """Return what a provider says of an error, without secrets, which it may repeat."""
+    text = ": ".join(part for part in (error, description) if part and isinstance(part, str))
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "…")
+    # Neither control characters, nor what may be a code or token.
+    return _LONG_WORD.sub("…", "".join(char if char.isprintable() else " " for char in text))[:_LONGEST_NAME]
 
 
 def _find(value: Any, path: str) -> Any:

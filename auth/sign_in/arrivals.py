@@ -17,7 +17,7 @@ from auth.sign_in.token_response import Outcome, open_application_session, see_o
 from auth.tokens import one_time
 from auth.web import Level, audit, form_schemas, g, guard
 from auth.web.errors import ApiError
-from auth.web.input import checked_redirect, sent_redirect
+from auth.web.input import allowed_redirect, check, checked_redirect, sent_redirect
 
 # The pages that a sign-in, a second step or a proof may return to, by their names in `next`.
 _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "delete")} | {
@@ -77,7 +77,7 @@ class Destination:
     def read(cls, values: Mapping[str, Any]) -> "Destination":
         """Read a query or form. A URL that is not allowed is replaced with the site's."""
         sent = values.get("redirect_to")
-        checked = latchkey.redirects.checked(sent) if sent else None
+        checked = allowed_redirect(sent) if sent else None
         redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
         next_page = values.get("next") if own_page(values.get("next")) else None
         then = "site" if values.get("then") == "site" else None
@@ -141,7 +141,9 @@ def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
     """Redirect with an error (RFC 6749, section 4.1.2.1) in the fragment, or in the query of our page."""
     audit.refused(refusal.error_code)
     code = {"error_code": refusal.error_code}
-    return _redirect(target, code, {"error": error, **code, "error_description": refusal.msg})
+    # For the developer, who does not look into the log first.
+    reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
+    return _redirect(target, code | reason, {"error": error, **code, "error_description": refusal.msg})
 
 
 def redirect_done(target: str, what: str, message: str) -> Response:
@@ -196,8 +198,11 @@ def _sign_in_browser(target: str, session: Any) -> Response:
 
 def _destination(target: str) -> Destination:
     query = dict(parse_qsl(urlsplit(target).query))
-    # The client that requested the link chose it, and it was not checked then.
-    return Destination.read({} if form_schemas.Arrival().validate(query) else query)
+    try:
+        # The client that requested the link chose it, and it was not checked then.
+        return Destination.read(check(form_schemas.Arrival(), query))
+    except ApiError:
+        return Destination()
 
 
 def _after_sign_in(destination: Destination) -> Response:

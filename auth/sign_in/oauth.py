@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import structlog
 from flask import Response
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
 from auth.messages.outgoing import new_id, notify, tell_of_identity
 from auth.providers import ProviderError, ProviderUnavailable
-from auth.providers.client import ExternalIdentity, Provider
+from auth.providers.client import ExternalIdentity, Provider, said
 from auth.providers.id_tokens import unverified_issuer
 from auth.sign_in.arrivals import redirect_with_error
 from auth.sign_in.token_response import Outcome, open_session, write_code
@@ -24,8 +23,6 @@ from auth.tokens.keys import CannotOpen
 from auth.web import audit, cookies, json_bodies
 from auth.web.errors import ApiError, unavailable
 from sql import Database, Transaction
-
-log = structlog.get_logger()
 
 _TRIES = 4
 _LIFETIME = 600  # seconds
@@ -105,11 +102,14 @@ def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> Ext
         raise ApiError("oauth_provider_not_supported")
     if provider.callback_name != callback_name:
         # Do not send another provider's code to this one (mix-up attack).
-        reason = "the browser came to the redirect URI of another provider"
-        log.warning("provider_failed", provider=provider.name, reason=reason)
+        provider.log_failure("the browser came to the redirect URI of another provider")
         raise ApiError("bad_oauth_callback")
     if "error" in query or "code" not in query:
-        raise ProviderRefusal(query.get("error"))
+        refusal = ProviderRefusal(query.get("error"))
+        if refusal.error != "access_denied":
+            refusal.details = said(query.get("error"), query.get("error_description")) or "no code"
+            provider.log_failure(refusal.details)
+        raise refusal
     secrets = flow_secrets(flow)
     if secrets is None:
         raise ApiError("bad_oauth_state")
@@ -121,8 +121,8 @@ def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> Ext
             issuer=query.get("iss"),
             user=_apple_user(query),
         )
-    except ProviderError:
-        raise ApiError("bad_oauth_callback") from None
+    except ProviderError as error:
+        raise ApiError("bad_oauth_callback", str(error)) from None
 
 
 def _apple_user(query: dict[str, Any]) -> dict[str, Any] | None:

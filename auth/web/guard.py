@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 from flask import request
 
 from auth.context import latchkey
+from auth.logs import ThrottledLog
 from auth.net import networks
 from auth.tokens.access_tokens import Caller, InvalidAccessToken, ServiceRole
 from auth.web import Level, View, audit, audited, g
 from auth.web.errors import ApiError
 from auth.web.routes import says
 
+_key_refused = ThrottledLog("service_role_key_not_valid")
 # RFC 6750, section 2.1, without "=", which would give one token several spellings.
 _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 
@@ -137,10 +139,20 @@ def _require_administrative_credentials() -> None:
     elif used := _service_role_jwt():
         g.actor = "service_role"
         audit.record(latchkey.db, None, None, ["service_role_jwt_used"], [], role=used.role, kid=used.kid)
-    elif _single_header("apikey") and not _single_header("Authorization"):
-        raise ApiError("service_role.bad_jwt")
     else:
-        g.admit(_token_holder())
+        authorization = _single_header("Authorization")
+        try:
+            if (authorization or _single_header("apikey")) and authorization.count(".") != 2:
+                raise ApiError("service_role.bad_jwt")
+            g.admit(_token_holder())
+        except ApiError as error:
+            if error.error_code == "bad_jwt":
+                # AUTH_SERVICE_ROLE_JWT lets JWTs of other services in.
+                reason = (
+                    "neither AUTH_SERVICE_ROLE_KEY, nor a token that AUTH_JWT_KEYS or AUTH_JWT_SECRET verify"
+                )
+                _key_refused.count(reason=reason)
+            raise
 
 
 def _token_holder() -> Caller:

@@ -1,7 +1,9 @@
 """Request bodies and queries, checked by marshmallow schemas."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import request
 from marshmallow import EXCLUDE, Schema, ValidationError
@@ -9,11 +11,15 @@ from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 
 from auth.context import latchkey
+from auth.logs import ThrottledLog
 from auth.web import current_route, g, json_bodies
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.fields import Requirement, is_uuid
 from auth.web.schemas import RedirectQuery
+
+_redirect_refused = ThrottledLog("redirect_not_allowed")
+_challenge_refused = ThrottledLog("code_challenge_not_valid")
 
 # marshmallow's messages, reworded to follow the name of a field.
 _MESSAGES = {
@@ -86,7 +92,20 @@ def sent_redirect(body: Mapping[str, Any]) -> str | None:
 def checked_redirect(body: Mapping[str, Any]) -> str | None:
     """Return `redirect_to` of body or query: None if missing, the site's URL if not allowed."""
     sent = sent_redirect(body)
-    return latchkey.redirects.checked(sent) if sent else None
+    return allowed_redirect(sent) if sent else None
+
+
+def allowed_redirect(url: str) -> str:
+    """Return a URL that may receive tokens: this one or, with a line in the log, the site's."""
+    checked = latchkey.redirects.checked(url)
+    if checked != url:
+        host = None
+        with suppress(ValueError):
+            host = (urlsplit(url).hostname or "")[:255]
+        reason = "neither at the origin of AUTH_SITE_URL nor on AUTH_REDIRECT_ALLOW_LIST"
+        # The rest of the URL may contain a secret.
+        _redirect_refused.count(host=host, reason=reason)
+    return checked
 
 
 def known_id(text: str, key: str) -> str:
@@ -113,6 +132,8 @@ def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
         return schema.load(values, unknown=EXCLUDE if g.in_dialect else None)
     except ValidationError as error:
         problems = list(_messages(error.normalized_messages()))
+        if reason := dict(problems).get("code_challenge"):
+            _challenge_refused.count(reason=f"code_challenge: {reason}")
         details = "; ".join(f"{name}: {message}" for name, message in problems)
         keys = (message.key for _, message in problems if isinstance(message, Requirement))
         raise ApiError(next(keys, "validation_failed"), details) from None

@@ -119,6 +119,7 @@ CallbackQuery = Input.of(
     state=fields.Text(),
     code=fields.LongText(),
     error=fields.Text(),
+    error_description=fields.LongText(),
     iss=fields.Text(),
     user=fields.LongText(),
 )

@@ -1,5 +1,6 @@
 """An API for the users of Latchkey: python api.py runserver 5000"""
 
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -15,8 +16,12 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
 LATCHKEY = os.environ.get("LATCHKEY_URL", "http://localhost:8000")
+# Where this API reaches it, if that is another address than the issuer of the tokens.
+INTERNAL = os.environ.get("LATCHKEY_INTERNAL_URL", LATCHKEY)
 SERVICE_ROLE_KEY = os.environ.get("LATCHKEY_SERVICE_ROLE_KEY", "")
-KEYS = jwt.PyJWKClient(f"{LATCHKEY}/.well-known/jwks.json", timeout=5)
+KEYS = jwt.PyJWKClient(f"{INTERNAL}/.well-known/jwks.json", timeout=5)
+
+log = logging.getLogger(__name__)
 
 
 def verify(token: str) -> dict[str, Any]:
@@ -32,7 +37,7 @@ def verify(token: str) -> dict[str, Any]:
 def is_active(token: str) -> bool:
     """Ask Latchkey whether the user is still signed in."""
     headers = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
-    response = requests.post(f"{LATCHKEY}/introspect", data={"token": token}, headers=headers, timeout=5)
+    response = requests.post(f"{INTERNAL}/introspect", data={"token": token}, headers=headers, timeout=5)
     response.raise_for_status()
     return response.json()["active"]
 
@@ -49,8 +54,10 @@ class BearerMiddleware:
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, jwt.PyJWKClientConnectionError | requests.RequestException):
+            log.error("No answer from %s: %r", INTERNAL, error)
             return HttpResponse(status=503)
         if isinstance(error, jwt.PyJWTError):
+            log.warning("Token refused: %r, expected from %s", error, LATCHKEY)
             return HttpResponse(status=401, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
         return None
 

@@ -3,7 +3,9 @@ import express from "express";
 import { createRemoteJWKSet, errors, jwtVerify } from "jose";
 
 const { LATCHKEY_URL: latchkey = "http://localhost:8000", LATCHKEY_SERVICE_ROLE_KEY: serviceRoleKey } = process.env;
-const keys = createRemoteJWKSet(new URL(`${latchkey}/.well-known/jwks.json`));
+// Where this API reaches it, if that is another address than the issuer of the tokens.
+const { LATCHKEY_INTERNAL_URL: internal = latchkey } = process.env;
+const keys = createRemoteJWKSet(new URL(`${internal}/.well-known/jwks.json`));
 const app = express();
 
 /** Keep the token of a request and its claims. */
@@ -19,7 +21,7 @@ async function verify(request, response, next) {
 
 /** Ask Latchkey whether the user is still signed in. */
 async function requireSession(request, response, next) {
-  const answer = await fetch(`${latchkey}/introspect`, {
+  const answer = await fetch(`${internal}/introspect`, {
     method: "POST",
     headers: { Authorization: `Bearer ${serviceRoleKey}` },
     body: new URLSearchParams({ token: request.token }),
@@ -52,6 +54,7 @@ app.use((error, request, response, next) => {
     console.error(error);
     return response.sendStatus(503);
   }
+  console.warn("Token refused: %j, expected from %s", error.message, latchkey);
   response.set("WWW-Authenticate", 'Bearer error="invalid_token"').sendStatus(401);
 });
 

@@ -1,5 +1,6 @@
 """An API for the users of Latchkey: uvicorn api:app --port 5000"""
 
+import logging
 import os
 from typing import Annotated, Any
 
@@ -9,10 +10,13 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 LATCHKEY = os.environ.get("LATCHKEY_URL", "http://localhost:8000")
+# Where this API reaches it, if that is another address than the issuer of the tokens.
+INTERNAL = os.environ.get("LATCHKEY_INTERNAL_URL", LATCHKEY)
 SERVICE_ROLE_KEY = os.environ.get("LATCHKEY_SERVICE_ROLE_KEY", "")
-KEYS = jwt.PyJWKClient(f"{LATCHKEY}/.well-known/jwks.json", timeout=5)
+KEYS = jwt.PyJWKClient(f"{INTERNAL}/.well-known/jwks.json", timeout=5)
 
 app = FastAPI()
+log = logging.getLogger("uvicorn.error")
 Credentials = Annotated[HTTPAuthorizationCredentials, Depends(HTTPBearer())]
 
 
@@ -36,7 +40,7 @@ async def active(credentials: Credentials, claims: Claims) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
     async with httpx.AsyncClient(timeout=5) as client:
         token = {"token": credentials.credentials}
-        response = await client.post(f"{LATCHKEY}/introspect", data=token, headers=headers)
+        response = await client.post(f"{INTERNAL}/introspect", data=token, headers=headers)
     if not response.raise_for_status().json()["active"]:
         raise jwt.InvalidTokenError("the session has ended")
     return claims
@@ -44,12 +48,14 @@ async def active(credentials: Credentials, claims: Claims) -> dict[str, Any]:
 
 @app.exception_handler(jwt.PyJWTError)
 def unauthorized(request: Request, error: Exception) -> Response:
+    log.warning("Token refused: %r, expected from %s", error, LATCHKEY)
     return Response(status_code=401, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
 
 
 @app.exception_handler(jwt.PyJWKClientConnectionError)
 @app.exception_handler(httpx.HTTPError)
 def unavailable(request: Request, error: Exception) -> Response:
+    log.error("No answer from %s: %r", INTERNAL, error)
     return Response(status_code=503)
 
 

@@ -8,8 +8,10 @@ import requests
 from flask import Flask, Response, jsonify, request
 
 LATCHKEY = os.environ.get("LATCHKEY_URL", "http://localhost:8000")
+# Where this API reaches it, if that is another address than the issuer of the tokens.
+INTERNAL = os.environ.get("LATCHKEY_INTERNAL_URL", LATCHKEY)
 SERVICE_ROLE_KEY = os.environ.get("LATCHKEY_SERVICE_ROLE_KEY", "")
-KEYS = jwt.PyJWKClient(f"{LATCHKEY}/.well-known/jwks.json", timeout=5)
+KEYS = jwt.PyJWKClient(f"{INTERNAL}/.well-known/jwks.json", timeout=5)
 
 app = Flask(__name__)
 
@@ -27,7 +29,7 @@ def verify(token: str) -> dict[str, Any]:
 def is_active(token: str) -> bool:
     """Ask Latchkey whether the user is still signed in."""
     headers = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
-    response = requests.post(f"{LATCHKEY}/introspect", data={"token": token}, headers=headers, timeout=5)
+    response = requests.post(f"{INTERNAL}/introspect", data={"token": token}, headers=headers, timeout=5)
     response.raise_for_status()
     return response.json()["active"]
 
@@ -38,12 +40,14 @@ def bearer_token() -> str:
 
 @app.errorhandler(jwt.PyJWTError)
 def unauthorized(error: Exception) -> Response:
+    app.logger.warning("Token refused: %r, expected from %s", error, LATCHKEY)
     return Response(status=401, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
 
 
 @app.errorhandler(jwt.PyJWKClientConnectionError)
 @app.errorhandler(requests.RequestException)
 def unavailable(error: Exception) -> Response:
+    app.logger.error("No answer from %s: %r", INTERNAL, error)
     return Response(status=503)
 
 

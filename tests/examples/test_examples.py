@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -27,6 +28,8 @@ from tests.support.users import Session, register, session_of, sign_in
 EXAMPLES = CHECKOUT / "examples"
 NODE = shutil.which("node")
 KEY = jwk.ECKey.generate_key("P-256", {"kid": "tests", "alg": "ES256", "use": "sig"}, private=True)
+# Not where the APIs reach the service.
+ISSUER = "https://auth.example.com"
 OTHER_KEY = jwk.ECKey.generate_key("P-256", {"kid": "tests", "alg": "ES256", "use": "sig"}, private=True)
 COMMANDS = {
     "flask": lambda port: [sys.executable, "-m", "flask", "--app", "api", "run", "--port", port],
@@ -49,7 +52,7 @@ def latchkey(environment) -> Iterator[tuple[ServerClient, Forwarder]]:
     port = free_port()
     with Forwarder(f"host=127.0.0.1 port={port}") as way:
         changes = {
-            "AUTH_BASE_URL": f"http://127.0.0.1:{way.port}",
+            "AUTH_BASE_URL": ISSUER,
             "AUTH_JWT_KEYS": json.dumps({"keys": [KEY.as_dict(private=True)]}),
         }
         app = new_app({**environment, **changes})
@@ -58,18 +61,24 @@ def latchkey(environment) -> Iterator[tuple[ServerClient, Forwarder]]:
         app.extensions[EXTENSION].db.close()
 
 
+@pytest.fixture(scope="module")
+def output(tmp_path_factory) -> Path:
+    """The file with what the running API prints."""
+    return tmp_path_factory.mktemp("example") / "output"
+
+
 @pytest.fixture(
     scope="module", params=["flask", "fastapi", "django", pytest.param("express", marks=WITH_NODE)]
 )
-def running_api(request, latchkey, tmp_path_factory) -> Iterator[httpx.Client]:
+def running_api(request, latchkey, output) -> Iterator[httpx.Client]:
     port, (_, way) = free_port(), latchkey
     environment = {
         "PATH": os.environ["PATH"],
         "PORT": str(port),
-        "LATCHKEY_URL": f"http://127.0.0.1:{way.port}",
+        "LATCHKEY_URL": ISSUER,
+        "LATCHKEY_INTERNAL_URL": f"http://127.0.0.1:{way.port}",
         "LATCHKEY_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
     }
-    output = tmp_path_factory.mktemp("example") / "output"
     with output.open("wb") as out:
         how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
         process = subprocess.Popen(
@@ -154,6 +163,16 @@ def test_bad_tokens_are_refused(api, session):
             response = api.request(method, path, headers={"Authorization": header})
             assert (name, response.status_code) == (name, 401)
             assert response.headers["WWW-Authenticate"].startswith("Bearer"), name
+
+
+def test_refused_token_is_logged_with_the_reason_but_not_repeated(api, session, output):
+    tokens = [BAD[name](session.claims) for name in ("of another issuer", "of an unknown key", "expired")]
+    for token in tokens:
+        api.get("/me", headers={"Authorization": f"Bearer {token}"})
+    wait_until(lambda: output.read_text().count(f", expected from {ISSUER}") >= 3, 30)
+    logged = output.read_text().lower()
+    assert all(reason in logged for reason in ("iss", "signing key", "exp"))
+    assert not any(token.lower() in logged for token in tokens)
 
 
 def test_token_that_lacks_a_second_step_is_refused(api, session):

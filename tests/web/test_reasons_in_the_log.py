@@ -1,0 +1,134 @@
+"""What the log says of refusals whose cause the client cannot see: the reason and the setting, no secrets."""
+
+import json
+
+import pytest
+
+from auth.logs import ThrottledLog
+from auth.messages import outgoing
+from auth.web import guard, input
+from tests.support.cases import cases
+from tests.support.fake_provider import Answer
+from tests.support.oauth import APPLICATION, SITE
+from tests.support.pages import Visitor
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+BROWSER = {"Accept": "text/html"}
+PUBLIC = {"AUTH_BASE_URL": "https://auth.example.com"}
+EVIL = "https://evil.example/path?token=a-token-of-a-link"
+
+
+@pytest.fixture
+def said(monkeypatch, capfd):
+    """Return the reasons that the log gives for an event."""
+    for module, name in (
+        (input, "_redirect_refused"),
+        (input, "_challenge_refused"),
+        (guard, "_key_refused"),
+        (outgoing, "_over_quota"),
+    ):
+        # Each may have counted within the last second.
+        monkeypatch.setattr(module, name, ThrottledLog(getattr(module, name)._event))
+
+    def read(event: str) -> list[str]:
+        lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
+        return [str(line) for line in lines if line["event"] == event]
+
+    return read
+
+
+@cases("path", ["/magiclink", "/sign-in", "/authorize"])
+def test_redirect_that_is_not_allowed_names_the_setting(service, acme, said, path):
+    input._redirect_refused._logged_at = 0.0
+    query = {"provider": "acme", "redirect_to": EVIL}
+    if path == "/magiclink":
+        service.client.post(path, json={"email": "alice@example.com", "redirect_to": EVIL})
+    else:
+        service.client.get(path, query_string=query if path == "/authorize" else {"redirect_to": EVIL})
+    (line,) = said("redirect_not_allowed")
+    assert "AUTH_REDIRECT_ALLOW_LIST" in line
+    assert "'host': 'evil.example'" in line
+    assert "a-token-of-a-link" not in line
+
+
+def test_malformed_code_challenge_is_logged_and_on_a_local_page(service, make_service, said):
+    reason = "code_challenge: must be the SHA-256 of the verifier in base64url, 43 characters"
+    path = "/authorize?provider=acme&code_challenge=short"
+    page = service.client.get(path, headers=BROWSER)
+    assert (page.status_code, reason in page.text) == (400, True)
+    assert reason in said("code_challenge_not_valid")[0]
+    page = make_service(**PUBLIC).client.get(path, headers=BROWSER)
+    assert (page.status_code, reason in page.text) == (400, False)
+
+
+@cases(
+    "headers",
+    [
+        {"Authorization": "Bearer a-wrong-service-role-key"},
+        {"apikey": "a-wrong-service-role-key"},
+        {"Authorization": "Bearer a.jwt.of-another-service"},
+    ],
+)
+def test_wrong_service_role_key_names_the_setting(client, said, headers):
+    guard._key_refused._logged_at = 0.0
+    response = client.get("/admin/users", headers=headers)
+    assert (response.status_code, response.json["error_code"]) == (401, "bad_jwt")
+    is_jwt = "jwt" in str(headers)
+    assert response.json["msg"].startswith("invalid JWT" if is_jwt else "The service role key is invalid")
+    (line,) = said("service_role_key_not_valid")
+    assert "AUTH_SERVICE_ROLE_KEY" in line
+    assert not any(word in line for word in ("a-wrong-service-role-key", "of-another-service"))
+
+
+def test_message_beyond_the_quota_is_logged_and_in_the_development_inbox(make_app, alice, said):
+    app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_DEV_INBOX="true")
+    client, bodies = app.test_client(), []
+    for _ in range(2):
+        bodies.append(client.post("/magiclink", json={"email": alice.email}).json)
+    assert [body["message"] for body in bodies] == [bodies[0]["message"]] * 2
+    (line,) = said("message_not_sent")
+    assert "AUTH_RATE_LIMIT_MESSAGES" in line
+    assert alice.email not in line
+    (unsent,) = client.get(f"/dev/inbox?recipient={alice.email}").json
+    assert (unsent["outcome"], unsent["last_error"].startswith("not sent: quota")) == ("failed", True)
+    assert client.get("/dev/inbox?recipient=another@example.com").json == []
+    assert "not sent: quota" in client.get("/dev/inbox", headers=BROWSER).text
+    # Without the inbox, nothing is kept.
+    make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client().post("/magiclink", json={"email": alice.email})
+    assert len(client.get("/dev/inbox").json) == 1
+
+
+class TestProvider:
+    def test_wrong_secret_is_logged_with_the_providers_error(self, make_service, acme, said):
+        service = make_service(AUTH_PROVIDER_ACME_CLIENT_SECRET="a-wrong-secret")
+        service.sign_in("acme", redirect_to=APPLICATION)
+        (line,) = said("provider_failed")
+        assert "invalid_client at the token or userinfo endpoint" in line
+
+    def test_description_is_bounded_and_contains_no_secret(self, make_service, acme, said):
+        description = f"Bad\x1b[31m\nsecret {acme.client_secret} for code-{'x' * 40}. {'Much text. ' * 100}"
+        body = json.dumps({"error": "invalid_client", "error_description": description}).encode()
+        headers = {"Content-Type": "application/json"}
+        acme.instead = {acme.TOKEN: Answer(401, body, headers)}
+        make_service().sign_in("acme", redirect_to=APPLICATION)
+        (line,) = said("provider_failed")
+        assert "invalid_client: Bad [31m secret … for …. Much text." in line
+        assert len(line) < 600
+
+    def test_refusal_of_a_request_is_logged_unless_the_user_refused(self, make_service, acme, said):
+        for error, count in (("access_denied", 0), ("invalid_scope", 1)):
+            acme.response = {"code": None, "error": error, "error_description": "no scope x"}
+            make_service().sign_in("acme", redirect_to=APPLICATION)
+            lines = said("provider_failed")
+            assert (len(lines), all("invalid_scope: no scope x" in line for line in lines)) == (count, True)
+
+    @pytest.mark.parametrize(("base_url", "is_shown"), [(SITE, True), (PUBLIC["AUTH_BASE_URL"], False)])
+    def test_reason_is_on_the_page_of_a_local_service_alone(self, make_service, acme, base_url, is_shown):
+        changes = {"AUTH_BASE_URL": base_url, "AUTH_PROVIDER_ACME_CLIENT_SECRET": "a-wrong-secret"}
+        visitor = Visitor(make_service(**changes).app, base_url)
+        visitor.visit("/sign-in")
+        page = visitor.click(f"{base_url}/authorize?provider=acme&redirect_to={base_url}/sign-in")
+        assert "The provider did not sign you in." in page.text
+        assert ("invalid_client" in page.text) == is_shown
+        visitor.visit("/sign-in?error_code=bad_oauth_callback&reason=invalid_client")
+        assert ("invalid_client" in visitor.page.text) == is_shown
