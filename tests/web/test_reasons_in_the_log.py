@@ -112,7 +112,7 @@ class TestProvider:
         acme.instead = {acme.TOKEN: Answer(401, body, headers)}
         make_service().sign_in("acme", redirect_to=APPLICATION)
         (line,) = said("provider_failed")
-        assert "invalid_client: Bad [31m secret … for …. Much text." in line
+        assert "invalid_client: Bad [31m secret … for … Much text." in line
         assert len(line) < 600
 
     def test_refusal_of_a_request_is_logged_unless_the_user_refused(self, make_service, acme, said):
