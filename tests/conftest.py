@@ -460,9 +460,9 @@ def mallory(client, service_role) -> Person:
 
 
 class Hashes:
-    """Counts the calls of bcrypt."""
+    """Counts the calls of bcrypt, and their rounds."""
 
-    count = 0
+    count = rounds = 0
 
 
 @pytest.fixture
@@ -470,9 +470,10 @@ def hashes(monkeypatch) -> Hashes:
     counted = Hashes()
 
     def counting(function):
-        def counted_function(*arguments):
+        def counted_function(password, salt_or_hash):
             counted.count += 1
-            return function(*arguments)
+            counted.rounds += 1 << int(salt_or_hash.split(b"$")[2])
+            return function(password, salt_or_hash)
 
         return counted_function
 

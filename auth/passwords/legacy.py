@@ -20,15 +20,17 @@ from typing import Any, NamedTuple
 from argon2 import low_level as argon2
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-# Work that takes as long as a round of bcrypt, of which a hash of cost 10 has 1024. Measured on x86-64 with
-# SHA extensions, which OpenSSL uses.
+# For the limits of imports, work that takes as long as a round of bcrypt, of which cost 10 has 1024. Measured
+# on x86-64 with SHA extensions, which OpenSSL uses; another machine differed by half.
 _PBKDF2_PER_ROUND = {"sha1": 160, "sha256": 160, "sha512": 75}
 _ARGON2_PER_ROUND = 65  # KiB times passes, plus what lanes add (`_argon2`)
 _SCRYPT_PER_ROUND = 200  # (N + 4) * r * p: hashing before and after takes as long as N = 4
-_MD5_PER_ROUND = 160
+_MD5_PER_ROUND = 32  # of the longest password; of a usual one 140
 
 _ARGON2 = {"d": argon2.Type.D, "i": argon2.Type.I, "id": argon2.Type.ID}
 _ARGON2_MOST_LANES = (1 << 24) - 1
+# Bytes. A digest of one byte would match one wrong password in 256.
+_LEAST_DIGEST, _MOST_DIGEST = 16, 512
 
 _BASE64 = r"([A-Za-z0-9+/_.-]+={0,2})"
 _COUNT = "([0-9]{1,9})"
@@ -69,14 +71,21 @@ def encode(data: bytes) -> str:
     return base64.b64encode(data).decode().rstrip("=")
 
 
+def _digest(text: str) -> bytes:
+    digest = decode(text)
+    if not _LEAST_DIGEST <= len(digest) <= _MOST_DIGEST:
+        raise ValueError(f"the digest must have {_LEAST_DIGEST} to {_MOST_DIGEST} bytes")
+    return digest
+
+
 def _argon2(match: re.Match[str]) -> ForeignHash:
     kind = _ARGON2[match[1]]
     memory, passes, lanes = int(match[2]), int(match[3]), int(match[4])
-    salt, digest = decode(match[5]), decode(match[6])
+    salt, digest = decode(match[5]), _digest(match[6])
     if passes < 1 or not 1 <= lanes <= _ARGON2_MOST_LANES or memory < 8 * lanes:
         raise ValueError("Argon2 has at least one pass, one lane, and 8 KiB of memory for each lane")
-    if len(salt) < 8 or len(digest) < 4:
-        raise ValueError("Argon2 has a salt of at least 8 bytes, and a digest of at least 4")
+    if len(salt) < 8:
+        raise ValueError("Argon2 has a salt of at least 8 bytes")
 
     def matches(password: bytes) -> bool:
         derived = _derive_argon2(kind, password, salt, memory, passes, lanes, len(digest))
@@ -119,14 +128,15 @@ def _derive_argon2(
 
 
 def _scrypt(match: re.Match[str]) -> ForeignHash:
-    salt, digest = decode(match[4]), decode(match[5])
+    salt, digest = decode(match[4]), _digest(match[5])
     rounds, memory, derive = _scrypt_derivation(match, salt, len(digest))
     return ForeignHash(rounds, memory, lambda password: hmac.compare_digest(derive(password), digest))
 
 
 def _firebase(match: re.Match[str]) -> ForeignHash:
     """Firebase's scrypt (github.com/firebase/scrypt): the derived key encrypts the project's signer key."""
-    separator, plain, salt, signature = (decode(text or "") for text in match.groups()[3:])
+    separator, plain, salt = (decode(text or "") for text in match.groups()[3:6])
+    signature = _digest(match[7])
     rounds, memory, derive = _scrypt_derivation(match, salt + separator, 32)
 
     def matches(password: bytes) -> bool:
@@ -154,7 +164,7 @@ def _scrypt_derivation(
 
 
 def _pbkdf2(match: re.Match[str]) -> ForeignHash:
-    algorithm, iterations, salt, expected = match[1], int(match[2]), decode(match[3]), decode(match[4])
+    algorithm, iterations, salt, expected = match[1], int(match[2]), decode(match[3]), _digest(match[4])
     if iterations < 1:
         raise ValueError("there is at least one iteration")
     blocks = -(-len(expected) // hashlib.new(algorithm).digest_size)

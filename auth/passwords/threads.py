@@ -16,8 +16,8 @@ T = TypeVar("T")
 # Native threads of a worker. Their priority is low, so that log-ins do not slow down other requests.
 THREADS = 2
 _NICENESS = 13
-# Seconds of CPU time that no derivation takes at cost 10: four times phpass with the longest password. Each
-# step of the cost doubles them.
+# Seconds of CPU time that no check takes at cost 10, where a hash of four log-ins takes 0.3. Each step of the
+# cost doubles them.
 _MOST_COMPUTED = 4.0
 _LIMIT = 20.0  # seconds after which a derivation hangs; above cost 12, a little more than `_MOST_COMPUTED`
 _TICK = 0.5

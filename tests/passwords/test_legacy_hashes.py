@@ -12,6 +12,7 @@ from auth.passwords import legacy
 from auth.passwords.legacy import UnusableHash, encode
 from tests.support.answers import assert_error
 from tests.support.cases import cases
+from tests.support.pages import Visitor
 from tests.support.server import at_once
 from tests.support.users import sign_in
 
@@ -152,7 +153,7 @@ class TestCost:
             f"$scrypt$ln=15,r=8,p=1${S}${D}",
             f"$pbkdf2-sha256$i=600000${S}${D}",
             f"$pbkdf2-sha512$i=210000${S}${'a' * 86}",
-            f"$P$D{'a' * 30}",
+            f"$P$F{'a' * 30}",
         ],
     )
     def test_hash_of_up_to_four_times_the_cost_is_accepted(self, passwords, stored):
@@ -173,7 +174,8 @@ class TestCost:
             (f"$pbkdf2-sha256$i=1000000${S}${D}", "6.1 log-ins"),
             # Two blocks of SHA-256, which Keycloak used to derive.
             (f"$pbkdf2-sha256$i=600000${S}${'a' * 86}", "7.3 log-ins"),
-            (f"$P$U{'a' * 30}", "log-ins"),
+            # Of the longest password.
+            (f"$P$G{'a' * 30}", "8.0 log-ins"),
         ],
     )
     def test_more_expensive_hash_is_refused(self, passwords, stored, problem):
@@ -199,7 +201,17 @@ class TestCost:
                 f"$argon2id$v=19$m={m},t={t},p={p}${S}${D}"
                 for m, t, p in ((4096, 0, 1), (4, 1, 1), (4096, 1, 0), (4096, 1, 513))
             ),
-            f"$argon2id$v=19$m=4096,t=1,p=1${S}$YWE",
+            # Digests of one and of fifteen bytes, and of more than 512.
+            *(
+                f"{parameters}${S}${digest}"
+                for parameters in (
+                    "$argon2id$v=19$m=4096,t=1,p=1",
+                    "$scrypt$ln=14,r=8,p=1",
+                    f"$fbscrypt$v=1,n=14,r=8,p=1,sk={D}",
+                    "$pbkdf2-sha256$i=1000",
+                )
+                for digest in ("YQ", "a" * 20, "a" * 684)
+            ),
             f"$argon2id$v=19$m=4096,t=3,p=1$a${D}",
             *(f"$scrypt$ln={n},r=8,p=1${S}${D}" for n in (0, 99)),
             f"$pbkdf2-sha256$i=0${S}${D}",
@@ -210,6 +222,111 @@ class TestCost:
     def test_malformed_or_unsupported_hash_is_refused(self, passwords, stored):
         with pytest.raises(UnusableHash):
             passwords.check_cost(stored)
+
+
+# Cheap hashes, and the functions that compute them.
+COMPUTED = {
+    "argon2": (f"$argon2id$v=19$m=256,t=2,p=2${S}${D}", (legacy.argon2, "core")),
+    "scrypt": (f"$scrypt$ln=4,r=8,p=1${S}${D}", (hashlib, "scrypt")),
+    "firebase": (f"$fbscrypt$v=1,n=4,r=8,p=1,sk={D}${S}${D}", (hashlib, "scrypt")),
+    "pbkdf2": (f"$pbkdf2-sha256$i=1${S}${D}", (hashlib, "pbkdf2_hmac")),
+    "phpass": (f"$P$5{'a' * 30}", (legacy, "_phpass_text")),
+}
+
+
+class TestWork:
+    """What a check computes at cost 8, in rounds of bcrypt, of which one of ours takes 256."""
+
+    @pytest.fixture
+    def passwords(self, make_app):
+        return make_app(AUTH_BCRYPT_COST="8").extensions[EXTENSION].passwords
+
+    @pytest.fixture
+    def work_of(self, passwords, hashes, monkeypatch):
+        """Return the work of a check by a clock that counts work alone, where `function` takes `foreign`."""
+        run, in_threads, computed = passwords.threads.run, [], 0.0
+
+        def work():
+            return hashes.rounds + computed
+
+        def counting(scheme, check):
+            before, found = work(), run(scheme, check)
+            in_threads.append(work() - before)
+            return found
+
+        monkeypatch.setattr("time.thread_time", lambda: 3e-4 * work())
+        monkeypatch.setattr(passwords.threads, "run", counting)
+
+        def count(stored, text="x", function=None, foreign=0.0):
+            def computing(*arguments, **options):
+                nonlocal computed
+                computed += foreign
+                return compute(*arguments, **options)
+
+            if function:
+                compute = getattr(*function)
+                monkeypatch.setattr(*function, computing)
+            before = work()
+            assert not passwords.check(text, stored)
+            # All of it is in the threads that the queue admits to, and that are watched.
+            assert in_threads.pop() == work() - before
+            return work() - before
+
+        return count
+
+    @pytest.mark.parametrize(("stored", "function"), COMPUTED.values(), ids=COMPUTED)
+    @pytest.mark.parametrize("foreign", [0.001, 20, 99, 128, 200, 235])
+    def test_cheaper_hash_is_followed_by_the_difference(self, work_of, stored, function, foreign):
+        assert work_of(None) == 256
+        assert work_of(stored, function=function, foreign=foreign) == pytest.approx(256, abs=8)
+
+    @pytest.mark.parametrize("foreign", [256, 700])
+    def test_dearer_hash_is_followed_by_a_sixteenth(self, work_of, foreign):
+        stored, function = COMPUTED["pbkdf2"]
+        assert work_of(stored, function=function, foreign=foreign) == foreign + 16
+
+    # A password of more than 72 bytes is hashed twice for an unknown address.
+    @pytest.mark.parametrize(("password", "rounds"), [("x" * 72, 256), ("x" * 73, 512)])
+    @pytest.mark.parametrize(
+        "stored",
+        [
+            None,
+            *(f"{scheme}$2b$05${BCRYPT}" for scheme in ("", "$wp", "bcrypt_sha256", "latchkey1")),
+            *(f"{scheme}$2b$08${BCRYPT}" for scheme in ("", "$wp", "bcrypt_sha256", "latchkey1")),
+            # Imported by release 0.2.0, with a digest of two bytes.
+            f"$pbkdf2-sha256$i=1${S}$YWE",
+        ],
+    )
+    def test_bcrypt_and_unusable_hashes_are_followed_by_the_difference(
+        self, work_of, stored, password, rounds
+    ):
+        assert work_of(stored, password) == rounds
+
+    def test_every_door_takes_the_work_of_an_unknown_address(self, make_app, carol, database, hashes):
+        app = make_app(AUTH_BCRYPT_COST="6")
+        visitor, owner = Visitor(app), Visitor(app).signed_in_as(carol)
+        client, session = app.test_client(), carol.open_session().on(app.test_client())
+        visitor.visit("/sign-in")
+        stored = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
+        database.run("UPDATE users SET password_hash = %(hash)s", hash=stored)
+        body = {"email": carol.email, "password": "wrong"}
+        rounds = []
+        for door in (
+            lambda: sign_in(client, "nobody@example.com", "wrong"),
+            lambda: sign_in(client, **body),
+            lambda: client.post("/login-admin", json=body),
+            lambda: visitor.send("/sign-in", **body),
+            lambda: owner.send("/account/confirm", current_password="wrong"),
+            lambda: session.post("/reauthenticate", json={"current_password": "wrong"}),
+            lambda: session.post("/reauthenticate", json={"current_password": "weak"}),
+        ):
+            before = hashes.rounds
+            door()
+            rounds.append(hashes.rounds - before)
+        assert rounds == 7 * [64]
+        before = hashes.rounds
+        assert sign_in(client, carol.email, "weak").status_code == 200
+        assert hashes.rounds - before == 2 * 64  # the check, and the renewed hash
 
 
 ARGON2 = {"hashLength": ["32"], "memory": ["256"], "type": ["id"], "version": ["1.3"], "parallelism": ["2"]}

@@ -32,7 +32,7 @@ def dearest(cost: int) -> dict[str, str]:
         "PBKDF2 with SHA-1": f"$pbkdf2-sha1$i={160 * rounds}${S}${'a' * 27}",
         "PBKDF2 with SHA-256": f"$pbkdf2-sha256$i={160 * rounds}${S}${D}",
         "PBKDF2 with SHA-512": f"$pbkdf2-sha512$i={75 * rounds}${S}${'a' * 86}",
-        "phpass": f"$P${'./0123456789ABCDEFGHIJ'[cost + 9]}{'a' * 30}",
+        "phpass": f"$P${'./0123456789ABCDEFGHIJ'[cost + 7]}{'a' * 30}",
     }
 
 
