@@ -167,7 +167,7 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
 
 def _name(exception: Exception, error: ApiError, field: str | None, limit_text: str) -> str:
     if isinstance(exception, WeakPassword):
-        return f"weak_{next(iter(exception.problems))}"
+        return f"weak_{exception.reason}"
     if error.key in _BY_KEY:
         return _BY_KEY[error.key]
     name = "recovery_code_invalid" if field == "recovery_code" else error.error_code

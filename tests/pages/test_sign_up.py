@@ -61,7 +61,10 @@ class TestSignUp:
         [
             (DAVE, "Short-1", "at least 8 characters"),
             (DAVE, "lowercase-only", "needs another kind"),
-            (DAVE, "P@ssw0rd1!", "easy to guess"),
+            (DAVE, "P@ssw0rd1!", "a common password"),
+            (DAVE, "Summer2024!!", "A season, month or weekday"),
+            (DAVE, "Qwerty!23456", "Keys in a row"),
+            ("Dave-1@example.com", "Dave-1@example.com", "Your own email"),
             (PHONE, PHONE, 'role="alert"'),
         ],
     )

@@ -33,6 +33,20 @@ def reasons(response):
     return found
 
 
+# Passwords that are refused, by what the message says.
+GUESSED = {
+    "a common one": """
+        Password1! Passw0rd! Welcome1! Abcd1234! P@$$w0rd2024 $Un5h1n3! Footba11! !!Dragon1 Dragon98765!
+        Welcome@2023 Iloveyou!1314 Welcome!!!2024!!!2024 Passw0rd!Passw0rd! Passw0rd!Passw0rd Welcome1-Welcome1
+    """,
+    "a row of keys": "Qwerty!23456 Qwerty123! !Lkjhgf2024 AzertyAzerty1!",
+    "a season, month or weekday": """
+        Summer2024!! Summer2024Summer2024! !2024May M0nday!2024 Frühling24! Fruehling24! Marz-2024 Mittwoch#1 Otono2024!
+        Miércoles.24 Été-20245 Aout!2024 Xingqiyi1!
+    """,
+}
+
+
 class TestStrength:
     @pytest.mark.parametrize(
         "password",
@@ -40,8 +54,10 @@ class TestStrength:
             *("Aa1-Aa1-", "correct Horse 1!", "Größe-42", "Пароль-42"),
             *("Aa1☃Aa1☃", "Aa1_xxxx", "Aa1" + " " * 5),
             "Aa1-" * 256,
-            # A common password with letters or five characters added.
-            *("Dragon98765!", "Dragonx1!", "Bob-1234!"),
+            # Several words, or letters added to one.
+            *("Correct-Horse-Battery-9", "Summer-Horse-Piano-7", "SummerWinter2024!", "Monday-we-swim-42"),
+            *("Dragonx1!", "Bob-1234!", "May the 4th be with you!"),
+            *("vX9$kQ2&zL5@", "x7#mK9!love2Q", "28374658-Kq-93847561"),
         ],
     )
     def test_strong_password_is_accepted(self, sign_up, password):
@@ -62,14 +78,15 @@ class TestStrength:
         assert (database.count("users"), hashes.count) == (0, 0)
 
     @cases(
-        "password",
-        [
-            *("Password1!", "Qwerty123!", "Passw0rd!", "Welcome1!", "Abcd1234!", "P@$$w0rd2024", "$Un5h1n3!"),
-            *("Footba11!", "!!Dragon1"),
-        ],
+        ("requirement", "password"),
+        [(kind, each) for kind, found in GUESSED.items() for each in found.split()],
     )
-    def test_common_password_with_digits_and_symbols_is_refused(self, sign_up, database, password):
-        assert reasons(sign_up(password)) == ["common"]
+    def test_common_password_with_digits_and_symbols_is_refused(
+        self, sign_up, database, password, requirement
+    ):
+        response = sign_up(password)
+        assert reasons(response) == ["common"]
+        assert requirement in response.json["msg"]
         assert database.count("users") == 0
 
     def test_3000_common_passwords_of_eight_characters_are_refused(self, make_app):
@@ -78,6 +95,12 @@ class TestStrength:
         for password in common:
             with pytest.raises(WeakPassword, match="common"):
                 check_strength(settings, password, ())
+
+    def test_passphrase_needs_no_digits(self, make_app):
+        client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
+        assert register(client, "correct-horse-battery").status_code == 201
+        for password in ("星期一!2024", "春天!!春天!!", "12345678!1", "horse-horse-horse"):
+            assert reasons(register(client, password)) == ["common"]
 
     def test_address_of_the_user_is_common(self, sign_up, alice):
         assert reasons(sign_up("Dave-1@Example.com", "dave-1@example.com")) == ["common"]
@@ -88,7 +111,7 @@ class TestStrength:
     @pytest.mark.parametrize(
         ("settings", "accepted", "weak", "why"),
         [
-            ({"REQUIREMENTS": ""}, "password-password", "PassWord", "common"),
+            ({"REQUIREMENTS": ""}, "correct-horse", "PassWord", "common"),
             ({"REQUIREMENTS": "", "COMMON_CHECK": "false"}, "password", "passwor", "length"),
             # Characters, not bytes.
             ({"REQUIREMENTS": "", "MIN_LENGTH": "4"}, "äöüß", "äöü", "length"),

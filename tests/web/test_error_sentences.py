@@ -102,7 +102,7 @@ EACH = "contain at least one character of each"
         ("short", {}, "be at least 8 characters.", ["length", "characters"]),
         ("Short-1", {"AUTH_PASSWORD_MIN_LENGTH": "20"}, "be at least 20 characters.", ["length"]),
         ("correct-horse", {}, f"{EACH}: uppercase, numbers.", ["characters"]),
-        ("Password1!", {}, "not be a common one or the user's own address.", ["common"]),
+        ("Password1!", {}, "not be a common one, even with digits and symbols.", ["common"]),
     ],
 )
 def test_weak_password(make_app, service_role, password, settings, sentence, reasons):
