@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 DRAFT = ".latchkey-draft"
+_NOT_OWNER = stat.S_IRWXG | stat.S_IRWXO
+_MOUNTED_SECRETS = "/run/secrets"
 # In seconds. A draft that has not been written to for as long was left by a process that was killed.
 _ABANDONED_AFTER = 3600
 
@@ -46,6 +48,20 @@ def write_once(path: Path, text: str) -> None:
     """Create a file unless it exists: of processes that start together, the first one wins."""
     with suppress(FileExistsError), replacing(path, publish=os.link) as draft:
         draft.write(text.encode())
+
+
+def exposure(path: Path) -> str | None:
+    """Return what is wrong if group or others have access to a file of secrets. Raises `OSError`."""
+    found = path.stat()
+    mode = stat.S_IMODE(found.st_mode)
+    if not stat.S_ISREG(found.st_mode) or not mode & _NOT_OWNER:
+        return None
+    # Docker and Kubernetes mount secrets as files of root that everyone can read, where chmod fails. In a
+    # container there is no one else.
+    is_mounted = found.st_uid == 0 and os.statvfs(path).f_flag & os.ST_RDONLY
+    if is_mounted or path.resolve().is_relative_to(_MOUNTED_SECRETS):
+        return None
+    return f"group or others have access to it (mode {mode:o}): chmod 600 {path}"
 
 
 def _remove_abandoned(directory: Path) -> None:

@@ -16,6 +16,8 @@ from typing import BinaryIO
 import pyrage
 from pyrage import x25519
 
+from auth.files import exposure
+
 HEAD = b"age-encryption.org/v1\n"
 _UNDER_PASSPHRASE = HEAD + b"-> scrypt "
 _IDENTITY = "AGE-SECRET-KEY-1"
@@ -40,6 +42,8 @@ def new_identity() -> tuple[str, str]:
 def read_key(path: Path) -> str:
     """Return the content of an identity file, or a passphrase. Raises `UnusableKey`."""
     try:
+        if problem := exposure(path):
+            raise UnusableKey(f"{path} is refused: {problem}")
         return path.read_text().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"

@@ -10,7 +10,7 @@ def command() -> None:
     Run it away from the server: whoever has the key can read all backups. It is shown only once.
 
     \b
-    Example: latchkey backup-key > latchkey.key
+    Example: (umask 077; latchkey backup-key > latchkey.key)
     """
     recipient, identity = age.new_identity()
     click.echo(

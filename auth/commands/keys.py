@@ -12,7 +12,7 @@ from auth.commands.common import INPUT_FILE_OR_STDIN, Unusable, json_option, sto
 from auth.keys import fingerprints, rotation
 from auth.keys.rotation import CannotRotate, Key, StillNeeded
 from auth.operations.embedded_postgres import EmbeddedPostgresError
-from auth.settings import Settings, name_of, state
+from auth.settings import Settings, kept_secrets, name_of, state
 from auth.tokens.keys import format_time
 from auth.tokens.signing_keys import ALGORITHMS
 from sql import Database, schema
@@ -97,8 +97,11 @@ def add(kind: str, file: Path, as_json: bool) -> None:
     """
     parts = open_parts()
     settings = parts.key_ring.settings
-    with _failures(settings), click.open_file(str(file)) as text:
-        key, value = rotation.add(parts.db, settings, kind, text.read().strip())
+    with _failures(settings), click.open_file(str(file)) as opened:
+        text = opened.read().strip()
+        if file != Path("-"):
+            kept_secrets.check(rotation.FIELDS[kind], text, file, must_sign=False)
+        key, value = rotation.add(parts.db, settings, kind, text)
     _report(key, value, f"{key.id} is accepted.", as_json)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from auth.files import exposure
 from auth.settings import state
 from auth.settings.values import checks
 from auth.tokens import signing_keys
@@ -53,7 +54,7 @@ def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any],
         text = ""
         try:
             text = path.read_text().strip()
-            check_of(name, must_sign=must_sign)(text)
+            check(name, text, path, must_sign=must_sign)
         except OSError as error:
             problems.append(f"{path}: Cannot be read: {error.strerror}.")
         except UnicodeDecodeError:
@@ -67,6 +68,14 @@ def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any],
 def is_jwk_set(value: str) -> bool:
     """Whether a value of AUTH_JWT_KEYS is not a path."""
     return value.lstrip().startswith(("{", "["))
+
+
+def check(name: str, text: str, path: Path, *, must_sign: bool) -> None:
+    """Raise `ValueError` if the text of a field's file cannot be used, or others have access to the file."""
+    check_of(name, must_sign=must_sign)(text)
+    is_secret = name != "jwt_keys" or signing_keys.has_secrets(text)
+    if is_secret and (problem := exposure(path)):
+        raise ValueError(problem)
 
 
 def check_of(name: str, *, must_sign: bool) -> checks.Check:

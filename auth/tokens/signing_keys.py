@@ -94,6 +94,10 @@ def can_sign(jwk_set: str) -> bool:
     return any(key.signing_key for key in parse_jwk_set(jwk_set))
 
 
+def has_secrets(jwk_set: str) -> bool:
+    return any({"d", "k"} & jwk.keys() for jwk in read_jwks(jwk_set))
+
+
 def all_keys(jwk_set: str, secret: str | None) -> list[Key]:
     """Return the keys of the settings. A `secret` signs with HS256, until a key's `active_from` comes."""
     keys = parse_jwk_set(jwk_set) if jwk_set else []

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import auth
+from auth.backups import age
 from auth.commands import main
 from tests.support.cases import cases
 from tests.support.commands import run_command
@@ -94,11 +95,23 @@ def test_missing_file_is_one_line_and_exits_with_2(app, arguments):
 
 def test_unreadable_identity_is_one_line_and_exits_with_2(app, tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff")
+    (tmp_path / "binary").chmod(0o600)
     result = run_command(app, "restore", "/dev/null", "--identity", str(tmp_path / "binary"))
     assert (result.exit_code, result.output) == (
         2,
         f"Error: {tmp_path}/binary cannot be read: it is not text.\n",
     )
+
+
+@pytest.mark.parametrize("command", [["restore"], ["backup", "verify"], ["users", "import"]])
+def test_identity_that_others_can_read_is_refused(app, tmp_path, command):
+    file, key = tmp_path / "users.age", tmp_path / "key"
+    file.write_bytes(age.HEAD)
+    key.write_text(age.new_identity()[1])
+    key.chmod(0o640)
+    result = run_command(app, *command, str(file), "--identity", str(key))
+    problem = f"{key} is refused: group or others have access to it (mode 640): chmod 600 {key}"
+    assert (result.exit_code, result.output) == (2, f"Error: {problem}\n")
 
 
 def test_new_backup_key_is_a_file_of_age_and_its_recipient_a_setting(app):

@@ -7,7 +7,7 @@ import time
 import pytest
 import structlog
 
-from auth import settings
+from auth import files, settings
 from auth.keys import fingerprints
 from auth.tokens import keys, signing_keys
 from auth.tokens.keys import format_time
@@ -254,7 +254,7 @@ class TestRemoval:
 
 class TestAddition:
     def test_tokens_of_another_service_verify_and_its_key_never_signs(self, deployment, tmp_path):
-        (tmp_path / "other.json").write_text(signing_keys.new_jwk_set())
+        files.write(tmp_path / "other.json", signing_keys.new_jwk_set())
         deployment.run("add", "signing", str(tmp_path / "other.json"))
         (own, other) = json.loads((deployment.directory / "jwt_keys.json").read_text())["keys"]
         assert other["key_ops"] == ["verify"]
@@ -262,6 +262,14 @@ class TestAddition:
         published = deployment.client.get("/.well-known/jwks.json").json["keys"]
         assert [key["kid"] for key in published] == [own["kid"], other["kid"]]
         deployment.run("remove", other["kid"])
+
+    def test_key_that_others_can_read_is_refused(self, deployment, tmp_path):
+        path = tmp_path / "other"
+        for kind, text in (("secret", OTHER), ("signing", signing_keys.new_jwk_set())):
+            path.write_text(text)
+            path.chmod(0o644)
+            assert f"chmod 600 {path}" in deployment.run("add", kind, str(path), status=1)
+            assert deployment.states(kind) == ["in use"]
 
     def test_secret_from_standard_input_is_accepted_and_not_used(self, deployment):
         deployment.run("add", "secret", "-", input=f"{OTHER}\n")

@@ -7,9 +7,9 @@ import stat
 
 import pytest
 
+from auth import files
 from auth.backups import age
 from auth.commands.common import failures
-from auth.files import replacing
 from auth.transfer import records
 from tests.support.cases import cases
 from tests.support.commands import run_command
@@ -75,7 +75,7 @@ def test_signal_during_an_export_leaves_the_previous_file_alone(tmp_path, number
     with (
         pytest.raises((KeyboardInterrupt, SystemExit)),
         failures(path),
-        replacing(path) as draft,
+        files.replacing(path) as draft,
         age.encrypting(draft, [age.new_identity()[0]]) as sink,
     ):
         sink.writelines(pieces())
@@ -130,7 +130,7 @@ def test_export_is_encrypted_and_imported_with_its_key(make_app, database, tmp_p
         (whole[:-1], identity, 3, "truncated"),
     ):
         path.write_bytes(content)
-        key.write_text(text)
+        files.write(key, text)
         result = run_command(app, "users", "import", str(path), *(["--identity", str(key)] if text else []))
         assert (result.exit_code, reason in result.output) == (status, True), result.output
         assert database.count("users") == 0

@@ -15,6 +15,7 @@ import psycopg2
 import pyrage
 import pytest
 
+from auth import files
 from auth.backups import age, archive
 from auth.context import EXTENSION
 from auth.keys import fingerprints
@@ -43,7 +44,7 @@ def latchkey(*arguments: object, **environment: str) -> Any:
 
 def restore(file: Path, state_dir: Path, *options: str, key: str = IDENTITY, **environment: str) -> Any:
     identity = state_dir.with_name("identity")
-    identity.write_text(key)
+    files.write(identity, key)
     options = ("--identity", str(identity), *options)
     return latchkey("restore", file, *options, AUTH_STATE_DIR=str(state_dir), **environment)
 
@@ -221,7 +222,7 @@ class TestUnusableFile:
     def test_verify_refuses_it_too(self, origin, place):
         file, identity = place / "cut.age", place / "identity"
         file.write_bytes(origin.file.read_bytes()[:-1])
-        identity.write_text(IDENTITY)
+        files.write(identity, IDENTITY)
         cut, whole = (
             latchkey("backup", "verify", each, "--identity", identity) for each in (file, origin.file)
         )

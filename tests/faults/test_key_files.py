@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from auth import files
 from auth.keys import fingerprints
 from auth.settings import kept_secrets
 from auth.tokens import signing_keys
@@ -70,9 +71,8 @@ def everything_in(directory: Path) -> dict[str, object]:
 
 
 def replace_file(path: Path, text: str) -> None:
-    draft = path.with_name(f"{path.name}.draft")
-    draft.write_text(text)
-    os.replace(draft, path)
+    with files.replacing(path) as draft:
+        draft.write(text.encode())
 
 
 @contextmanager

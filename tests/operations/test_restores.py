@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import psycopg2
 import pytest
 
+from auth import files
 from auth.backups import age, archive, restores, writing
 from auth.backups.archive import BackupError
 from auth.commands.common import progress_of
@@ -71,7 +72,7 @@ def directory(tmp_path):
     directory = tmp_path / "var"
     directory.mkdir()
     for name, secret in SECRETS.items():
-        (directory / name).write_text(secret + "\n")
+        files.write(directory / name, secret + "\n")
     return directory
 
 

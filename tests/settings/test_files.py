@@ -2,6 +2,8 @@
 
 import os
 import stat
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,6 +36,29 @@ def test_written_file_keeps_its_owner_and_mode_and_a_new_one_is_private(tmp_path
     after = path.stat()
     assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
     assert (path.read_text(), stat.S_IMODE(new.stat().st_mode)) == ("after", 0o600)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_exposed"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)]
+)
+def test_secret_that_others_have_access_to_is_exposed_unless_a_container_mounts_it(
+    tmp_path, monkeypatch, mode, is_exposed
+):
+    path = tmp_path / "secret"
+    path.touch()
+    path.chmod(mode)
+    problem = f"group or others have access to it (mode {mode:o}): chmod 600 {path}"
+    assert files.exposure(path) == (problem if is_exposed else None)
+    assert files.exposure(Path(os.devnull)) is None
+    monkeypatch.setattr(files, "_MOUNTED_SECRETS", tmp_path.resolve())
+    assert files.exposure(path) is None
+
+
+def test_file_of_root_on_a_read_only_mount_is_not_exposed(monkeypatch):
+    path, flags = Path("/etc/passwd"), os.statvfs("/").f_flag & ~os.ST_RDONLY
+    for flag, is_exposed in ((0, True), (os.ST_RDONLY, False)):
+        monkeypatch.setattr(os, "statvfs", lambda _, flag=flag: SimpleNamespace(f_flag=flags | flag))
+        assert (files.exposure(path) is not None) == is_exposed
 
 
 def test_file_that_is_written_once_is_not_replaced(tmp_path):

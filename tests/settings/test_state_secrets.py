@@ -1,6 +1,7 @@
 """Generated secrets: in files that are readable by their owner only, and never printed."""
 
 import dataclasses
+import json
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -113,6 +114,29 @@ def test_start_fails_and_names_the_file_of_a_guessable_secret_or_of_keys_that_ca
     (line,) = load_problems()
     assert line.startswith(f"{path}: {problem}")
     path.unlink()
+
+
+@cases("name", NAMES)
+def test_start_refuses_a_secret_that_others_can_read(state_dir_setting, name):
+    path = state_dir_setting / name
+    kept(state_dir_setting, name)
+    settings.load(os.devnull, missing_secrets="ignore")
+    path.chmod(0o640)
+    problem = f"{path}: Group or others have access to it (mode 640): chmod 600 {path}."
+    assert load_problems() == [problem]
+    path.unlink()
+
+
+def test_key_set_that_others_can_read_may_have_public_keys_only(state_dir_setting, tmp_path, monkeypatch):
+    path, private = tmp_path / "keys.json", signing_keys.new_jwk("ES256")
+    monkeypatch.setenv("AUTH_JWT_SECRET", secret("shared"))
+    monkeypatch.setenv("AUTH_JWT_KEYS", str(path))
+    public = {name: private[name] for name in ("kty", "crv", "x", "y", "kid")}
+    path.write_text(json.dumps([public | {"key_ops": ["verify"]}]))
+    path.chmod(0o644)
+    settings.load(os.devnull, missing_secrets="ignore")
+    path.write_text(json.dumps([private]))
+    assert load_problems() == [f"{path}: Group or others have access to it (mode 644): chmod 600 {path}."]
 
 
 def test_start_reports_all_bad_secret_files_together(state_dir_setting):

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc.jwk import import_key
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
+from auth import files
 from auth.tokens.signing_keys import ALGORITHMS, new_jwk
 from tests.conftest import BASE_URL
 from tests.support.answers import A_UUID, assert_error
@@ -357,7 +358,7 @@ class TestKeys:
 
     def test_keys_are_read_from_a_file_or_a_bare_array(self, use, tmp_path):
         keys = [private_jwk("EdDSA", kid="of an array")]
-        (tmp_path / "keys.json").write_text(json.dumps({"keys": keys}))
+        files.write(tmp_path / "keys.json", json.dumps({"keys": keys}))
         for value in (str(tmp_path / "keys.json"), json.dumps(keys)):
             assert use(AUTH_JWT_KEYS=value)[1] == ("of an array", "EdDSA")
 

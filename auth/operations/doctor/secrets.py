@@ -5,6 +5,7 @@ import os
 import stat
 import tempfile
 
+from auth.files import exposure
 from auth.keys import fingerprints, rotation
 from auth.keys.fingerprints import OtherKeys
 from auth.operations.doctor.check import Check, Context, Failure, NotChecked
@@ -47,8 +48,9 @@ def _replacement(context: Context, kind: str) -> str:
 
 def _modes(context: Context) -> Failure | None:
     directory = context.settings.state_dir
+    exposed = [path for path in context.settings.key_files.values() if path.exists() and exposure(path)]
+    allowed = dict.fromkeys(exposed, 0o600)
     # Under root, the account of Postgres needs to pass through the directory.
-    allowed = dict.fromkeys(context.settings.key_files.values(), 0o600)
     allowed[directory] = 0o711 if os.geteuid() == 0 else 0o700
     for path in (path for path in allowed if path.exists()):
         mode = stat.S_IMODE(path.stat().st_mode)
