@@ -1,7 +1,6 @@
 """All keys are rotated under load: what the old keys signed stays valid for as long as it is needed."""
 
 import json
-import os
 import re
 import time
 
@@ -9,6 +8,7 @@ import jwt
 import pytest
 from standardwebhooks.webhooks import Webhook
 
+from auth import files
 from auth.keys import key_ring
 from auth.tokens import keys
 from tests.faults.clients import ADMIN
@@ -53,9 +53,7 @@ class Operator:
             text = re.sub(
                 TIME, lambda at: keys.format_time(keys.parse_time(at[0]) - seconds), path.read_text()
             )
-            draft = path.with_name(f"{name}.draft")
-            draft.write_text(text)
-            os.replace(draft, path)
+            files.write(path, text)
         time.sleep(KNOWN)
 
 
