@@ -110,6 +110,7 @@ SELECT (u.banned_until > now()) IS TRUE AS is_banned,
        :provider = 'phone' AND NOT u.phone_proved AND signed_up_by_phone(u) AS drops_email,
        CASE :provider WHEN 'email' THEN NOT u.email_proved OR u.email_confirmed_at IS NULL
                       ELSE NOT u.phone_proved OR u.phone_confirmed_at IS NULL END AS is_confirmation,
+       u.password_hash IS NULL AS lacks_password,
        u.email,
        u.phone
   FROM users AS u

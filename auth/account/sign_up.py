@@ -59,7 +59,8 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes
     one message too, so that clients cannot tell them apart. Otherwise it raises `ApiError`. Several people
-    may sign up with one address: the link or code that is used decides whose password counts.
+    may sign up with one address: the link that is used decides whose password counts, and a code confirms
+    none.
     """
     address, settings, email = _address(body), latchkey.settings, body.get("email")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
@@ -69,10 +70,12 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         user = _insert(tx, body, password_hash, is_confirmed=False)
         owner = tx.one("select_address_owner", address=address)
         owner_id = owner and owner.id
+        kind = _kind(body, user, owner, is_hidden)
+        # Over the quota too: a stranger who has used it up would have sent the only code.
+        tx.run("dispute_sign_up", address=address, is_repeated=kind == "signup" and not user.is_created)
         # Over the quota no mail is sent, and the sign-up could not be confirmed.
-        kind = _kind(body, user, owner, is_hidden) if has_quota else "none"
+        kind = kind if has_quota else "none"
         has_secrets = kind == "signup"
-        tx.run("dispute_sign_up", address=address, is_repeated=has_secrets and not user.is_created)
         purpose = "signup" if email else "sms_signup"
         link = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}
         link |= {"browser_hash": body.get("browser_hash"), **waiting.asker()}

@@ -36,12 +36,13 @@ def spend(
     redirects: bool,
     factor_code: str = "",
     answer: undo.Answer | None = None,
+    is_shown: bool = False,
     is_same: bool = False,
 ) -> Outcome:
     """Spend a link or a code; `redirects` if the response is a redirect. Raises `ApiError`.
 
-    `is_same` if the user says that this browser asked for the link. `factor_code` or `answer` is for undoing
-    a change that was made with a second factor.
+    `is_shown` if the user has pressed the button of the link's page; `is_same` if that said that this browser
+    asked for the link. `factor_code` or `answer` is for undoing a change that was made with a second factor.
     """
     token_hash, is_undo = proof["token_hash"], link_type in one_time.UNDO
     audit.about(address=proof["target"], token_hash=token_hash, type=link_type)
@@ -62,7 +63,7 @@ def spend(
             elif link_type in one_time.CHANGES:
                 outcome = _take_new_address(tx, spent, proof, redirects)
             else:
-                outcome = _confirm_address(tx, spent, redirects, is_same)
+                outcome = _confirm_address(tx, spent, redirects, is_shown, is_same)
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
@@ -71,7 +72,7 @@ def spend(
     return outcome
 
 
-def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool) -> Outcome:
+def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_shown: bool, is_same: bool) -> Outcome:
     user_id, is_sign_up = spent.user_id, spent.purpose in ("signup", "sms_signup")
     password_hash = None if is_sign_up else spent.password_hash
     kind = addresses.kind_of(spent.target)
@@ -82,9 +83,12 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool
     if proof.is_banned:
         return Outcome(refusal=ApiError("user_banned"))
 
+    lacks_password = is_sign_up and proof.lacks_password
     if proof.is_first:
         tx.run("drop_unproved", **owner, drops_email=proof.drops_email, keeps_password=is_sign_up)
-        if spent.user_metadata is not None:
+        # If several people have signed up, messages look alike: only the page tells whose sign-up it is.
+        if spent.user_metadata is not None and (is_shown or not lacks_password):
+            lacks_password = False
             own = {"password_hash": spent.password_hash, "user_metadata": spent.user_metadata}
             tx.run("adopt_sign_up", user_id=user_id, **own)
     tx.run("confirm_address", **owner, password_hash=password_hash)
@@ -123,6 +127,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_same: bool
         # A code is for the application alone.
         redirect_to=target_of(spent) if session else spent.redirect_to,
         recent_changes=recent,
+        lacks_password=lacks_password,
         is_elsewhere=is_elsewhere,
     )
 

@@ -123,6 +123,8 @@ def redirect_signed_in(target: str, outcome: Outcome, link_type: str | None = No
     if outcome.authorization_code:
         return see_other(with_query(target, {"code": outcome.authorization_code}))
     if latchkey.redirects.is_own_page(target):
+        if outcome.lacks_password:
+            target = _destination(target).before_password().own_url("new-password")
         return _sign_in_browser(target, outcome.session)
     members = tokens(outcome.session) | ({"type": link_type} if link_type else {})
     return see_other(with_fragment(target, members))

@@ -30,6 +30,8 @@ class Outcome:
     redirect_to: str | None = None
     recent_changes: list[dict[str, Any]] | None = None
     undone_to: str | None = None
+    # A sign-up whose password is not confirmed.
+    lacks_password: bool = False
     # A link that another browser asked for: the application gets nothing.
     is_elsewhere: bool = False
 

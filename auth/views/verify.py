@@ -151,6 +151,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
             redirects=True,
             factor_code=query.get("factor_code", ""),
             answer=_answer(query),
+            is_shown=request.method == "POST",
             is_same=query.get("action") == "same",
         )
     except ApiError as error:

@@ -22,8 +22,10 @@ from tests.support.links import (
     assert_signs_in,
     follow,
     fragment,
+    hand_in,
     later,
     press,
+    tokens_for,
     type_in,
 )
 from tests.support.server import at_once, until_served
@@ -45,6 +47,8 @@ class Channel:
     # The type of verification of its code, and the code's lifetime in seconds.
     type: str
     lifetime: int
+    # The type that POST /resend has for it.
+    resent: str
 
     @property
     def body(self):
@@ -70,8 +74,8 @@ class Channel:
         return self.signed_up() | dict.fromkeys(names, A_TIMESTAMP) | own | changes
 
 
-BY_EMAIL = Channel("email", "dave@example.com", "erin@example.com", "signup", 3600)
-BY_PHONE = Channel("phone", PHONE, OTHER_PHONE, "sms", 600)
+BY_EMAIL = Channel("email", "dave@example.com", "erin@example.com", "signup", 3600, "signup")
+BY_PHONE = Channel("phone", PHONE, OTHER_PHONE, "sms", 600, "sms")
 DAVE = BY_EMAIL.body
 
 
@@ -163,7 +167,8 @@ class TestTakenAddress:
 
 
 class TestRepeatedSignUp:
-    """Two people sign up with one address: each link decides for its own password and data."""
+    """Two people sign up with one address: the page of a link confirms its own password and data, else nothing
+    does."""
 
     @pytest.fixture
     def links(self, client, outbox):
@@ -174,9 +179,9 @@ class TestRepeatedSignUp:
         return [message.token for message in outbox.sent()]
 
     @pytest.mark.parametrize("first", [True, False], ids=["earlier", "later"])
-    def test_link_confirms_its_own_password_and_data(self, client, links, database, first):
+    def test_page_of_a_link_confirms_its_own_password_and_data(self, client, links, database, first):
         used, other = links if first else reversed(links)
-        assert_signs_in(client, "signup", used)
+        assert fragment(press(client, "signup", used)) == tokens_for("signup")
         assert fragment(follow(client, "signup", other)) == EXPIRED
         right, wrong = (NEW, PASSWORD) if first else (PASSWORD, NEW)
         assert BY_EMAIL.sign_in(client, right).status_code == 200
@@ -186,21 +191,55 @@ class TestRepeatedSignUp:
         assert database.count("identities") == 1
         assert database.count("audit_log", "action = 'user_created'") == 1
 
-    def test_newest_code_to_a_phone_confirms_its_own_password_and_data(self, client, outbox):
-        first = client.post("/signup", json=BY_PHONE.body | {"data": {"name": "Mallory"}}).json
+    @pytest.mark.parametrize("between", ["nothing", "resend", "expiry"])
+    @pytest.mark.parametrize(
+        "order", [(NEW, PASSWORD), (PASSWORD, NEW)], ids=["stranger first", "owner first"]
+    )
+    def test_code_confirms_the_address_and_neither_password_nor_data(
+        self, channel, client, outbox, database, order, between
+    ):
+        """Its message looks like those of the others: the owner cannot tell whose it is."""
+        first = client.post("/signup", json=channel.body | {"password": order[0], "data": {"x": 1}}).json
         old = outbox.last().code
-        client.post("/signup", json=BY_PHONE.body | {"password": NEW})
-        assert_error(BY_PHONE.confirm(client, old), 403, "otp_expired")
-        confirmed = BY_PHONE.confirm(client, outbox.last().code)
-        assert_signed_in(client, confirmed, BY_PHONE.confirmed(id=first["id"]))
-        assert_error(BY_PHONE.sign_in(client), 401, "invalid_credentials")
-        assert BY_PHONE.sign_in(client, NEW).status_code == 200
+        if between == "resend":
+            client.post("/resend", json={"type": channel.resent, channel.name: channel.address})
+        elif between == "expiry":
+            later(database, hours=2)
+        client.post("/signup", json=channel.body | {"password": order[1], "data": {"name": "Mallory"}})
+        assert_error(channel.confirm(client, old), 403, "otp_expired")
+        confirmed = channel.confirm(client, outbox.last().code)
+        session = assert_signed_in(client, confirmed, channel.confirmed(id=first["id"]))
+        for password in order:
+            assert_error(channel.sign_in(client, password), 401, "invalid_credentials")
+        assert session.put("/user", json={"password": "Fresh-Horse-2"}).status_code == 200
+        assert channel.sign_in(client, "Fresh-Horse-2").status_code == 200
+
+    def test_link_without_its_page_confirms_neither_password_nor_data(self, client, links, database):
+        """An application that hands in the token has not shown whose sign-up it is."""
+        assert hand_in(client, "signup", links[1]).json["user"]["user_metadata"] == {}
+        assert database.value("SELECT password_hash FROM users") is None
+
+    def test_code_from_before_a_sign_up_over_the_quota_confirms_no_password(
+        self, make_app, channel, outbox, database
+    ):
+        """The stranger uses the quota up: only the stranger's code arrives when the owner signs up."""
+        settings = {
+            "AUTH_RATE_LIMITS_ENABLED": "true",
+            "AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT": "1 per hour",
+        }
+        client = make_app(**settings).test_client()
+        for password, network in ((NEW, "198.51.100.1"), (PASSWORD, "203.0.113.1")):
+            body = channel.body | {"password": password}
+            client.post("/signup", json=body, environ_base={"REMOTE_ADDR": network})
+        (sent,) = outbox.sent()
+        assert channel.confirm(client, sent.code).status_code == 200
+        assert database.value("SELECT password_hash FROM users") is None
 
     def test_link_survives_many_more_sign_ups(self, client, outbox):
         for number in range(6):
             client.post("/signup", json=DAVE | ({"password": NEW} if number else {}))
         assert [message.kind for message in outbox.sent()] == ["signup"] * 6
-        assert_signs_in(client, "signup", outbox.sent()[0].token)
+        assert fragment(press(client, "signup", outbox.sent()[0].token)) == tokens_for("signup")
         assert BY_EMAIL.sign_in(client).status_code == 200
 
     def test_resent_link_does_not_confirm_a_password(self, client, links, outbox, database):
@@ -214,7 +253,7 @@ class TestRepeatedSignUp:
         mallorys, daves = links
         assert press(client, "signup", mallorys, action="decline").status_code == 200
         assert fragment(follow(client, "signup", mallorys)) == EXPIRED
-        assert_signs_in(client, "signup", daves)
+        assert fragment(press(client, "signup", daves)) == tokens_for("signup")
         assert BY_EMAIL.sign_in(client).status_code == 200
 
     def test_sign_up_is_not_replaced_when_users_may_sign_in_unconfirmed(self, make_app, database):
@@ -235,6 +274,7 @@ def test_fifty_concurrent_sign_ups_with_one_address_create_one_user(channel, ser
     # No sign-up sent the notice about a taken address.
     assert {message.kind for message in outbox.sent()} == {"signup"}
     assert channel.confirm(server, outbox.last().code).status_code == 200
+    assert database.value("SELECT password_hash FROM users") is None
 
 
 class TestSettings:
