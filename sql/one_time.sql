@@ -33,14 +33,14 @@ SELECT u.id,
  LIMIT 1
    FOR KEY SHARE OF u;
 
--- name: spend_reauthentication_code(user_id uuid, address text, code_macs bytea[], network text,
---                                   origin jsonb)
+-- name: spend_reauthentication_code(user_id uuid, address text, code_macs bytea[], browser_hash bytea,
+--                                   network text, origin jsonb)
 -- The code of a command, which belongs to no session, counts at an address that was changed lately, too.
 SELECT CASE WHEN spent.session_id IS NULL OR NOT is_recent_address(spent.user_id, spent.target)
             THEN 'code' ELSE 'proof' END AS given,
        record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded,
        record_mail_proof(spent.user_id, :network) AS mail_proof_recorded
-  FROM spend_code(:address, :code_macs, '{reauthentication}') AS spent
+  FROM spend_code(:address, :code_macs, '{reauthentication}', :browser_hash) AS spent
  WHERE spent.user_id = :user_id;
 
 -- name: select_link(token_hash bytea, purposes text[])
@@ -94,15 +94,17 @@ DELETE FROM one_time_tokens AS t
  USING asked
  WHERE t.user_id = asked.id AND t.purpose = 'email_change' AND t.target = asked.target;
 
--- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], purposes text[])
+-- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], browser_hash bytea,
+--                            purposes text[])
 SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata,
        session_id, created_at, restores, browser_hash, user_agent, method_of(t::one_time_tokens) AS method
   FROM (SELECT * FROM spend_link(:token_hash, :purposes)
          UNION ALL
-        SELECT * FROM spend_code(:target, :code_macs, :purposes)) AS t;
+        SELECT * FROM spend_code(:target, :code_macs, :purposes, :browser_hash)) AS t;
 
 -- name: select_proof(user_id uuid, provider text)
--- A stranger may have added the email before the phone was proved, so the first proof drops it.
+-- A stranger may have added the email before the phone was proved, so the first proof drops it. Since a second
+-- sign-up, a user has no password (see dispute_sign_up).
 SELECT (u.banned_until > now()) IS TRUE AS is_banned,
        CASE :provider WHEN 'email' THEN NOT u.email_proved
                       ELSE NOT u.phone_proved AND (NOT u.email_proved OR signed_up_by_phone(u))

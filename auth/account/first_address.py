@@ -16,14 +16,14 @@ def is_without_address(user: Any) -> bool:
     return user.is_anonymous or not (user.email or user.phone)
 
 
-def request_address(tx: Transaction, caller: Any, address: str, link: Mapping[str, str | None]) -> None:
+def request_address(tx: Transaction, caller: Any, address: str, link: Mapping[str, Any]) -> None:
     """Send the link or code that confirms an address, which the caller has checked unless it is the first.
 
     Then a taken one runs the same statements: anyone can become an anonymous user, and must not learn which
     addresses have a user.
     """
     message, is_email = outgoing.Message(address), addresses.is_email(address)
-    columns = dict(link) if is_email else {}
+    columns = dict(link) if is_email else {"browser_hash": link.get("browser_hash")}
     purpose = kind = "email_change" if is_email else "phone_change"
     user_id = recipient_id = caller.id
     owner = tx.one("select_address_owner", address=address) if is_without_address(caller) else None

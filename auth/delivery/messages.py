@@ -109,7 +109,7 @@ class Templates:
 
     def check(self) -> None:
         """Render each kind in each language, with all variables and with none. Raises `CannotRender`."""
-        full = _SAMPLE | {"redirect_to": self._settings.site_url}
+        full = _SAMPLE | {"redirect_to": self._settings.site_url, "code_lifetime": 600}
         for language in self.languages:
             for channel, kind in sorted(self.kinds):
                 row = _sample(channel, kind, "user@example.com", full | {"locale": language})
@@ -138,6 +138,8 @@ class Templates:
             phrase = self._environments["txt"].get_template(f"{language}/email.common.browser")
             browser = phrase.render(browser_name=browser, system_name=system)
         expires_at = row.expires_at.astimezone(UTC) if row.expires_at else None
+        seconds = variables.get("code_lifetime")
+        code_lifetime = timedelta(seconds=seconds) if seconds else None
         moment = moments.parsed(variables.get("requested_at"), row.created_at)
         return self._site | {
             "channel": row.channel,
@@ -146,6 +148,9 @@ class Templates:
             "recipient": row.recipient,
             "valid_until": languages.date_and_time(expires_at, language) if expires_at else None,
             "valid_for": languages.duration(expires_at - row.created_at, language) if expires_at else None,
+            "code_valid_until": code_lifetime
+            and languages.date_and_time(row.created_at + code_lifetime, language),
+            "code_valid_for": code_lifetime and languages.duration(code_lifetime, language),
             "valid_until_time": expires_at.strftime(languages.TIME) if expires_at else None,
             "moment": languages.date_and_time(moment, language),
             "browser": browser,

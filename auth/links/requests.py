@@ -1,6 +1,7 @@
 """Requests for a message. The outcome does not reveal whether one was sent, as anyone may enter any
 address."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from auth.account.sign_up import create_addressed_user
@@ -61,8 +62,11 @@ def write_requested(
     message.write(tx, user_id, kind, **link | variables | (user.sign_up if user else {}))
 
 
-def send_reauthentication_code(known: Any) -> str:
-    """Send the caller, a row of `select_caller`, a code and return the message's id. Raises `ApiError`."""
+def send_reauthentication_code(known: Any, bound_to: Mapping[str, Any] | None = None) -> str:
+    """Send the caller, a row of `select_caller`, a code and return the message's id. Raises `ApiError`.
+
+    `bound_to` has the column that binds the code to a browser.
+    """
     address = code_address(known)
     if not address:
         raise ApiError("reauthentication.validation_failed")
@@ -70,7 +74,8 @@ def send_reauthentication_code(known: Any) -> str:
     with latchkey.db.transaction() as tx:
         quota = outgoing.take_quota(tx, address)
         lock_caller(tx)
-        message.write_token(tx, user_id, "reauthentication", session_id=g.caller.session_id)
+        asked = {"session_id": g.caller.session_id, **(bound_to or {})}
+        message.write_token(tx, user_id, "reauthentication", **asked)
         message.write(tx, user_id, "reauthentication")
         details = {"purpose": "reauthentication", "is_sent": True}
         audit.record(tx, user_id, None, ["message_requested"], [], **details)

@@ -22,11 +22,13 @@ Proof = dict[str, Any]
 
 
 def by_link(token: str) -> Proof:
-    return {"token_hash": one_time.hash_token(token), "target": None, "code_macs": []}
+    return {"token_hash": one_time.hash_token(token), "target": None, "code_macs": [], "browser_hash": None}
 
 
-def by_code(address: str, code: str) -> Proof:
-    return {"token_hash": None, "target": address, "code_macs": latchkey.codes.macs(address, code)}
+def by_code(address: str, code: str, browser_hash: bytes | None = None) -> Proof:
+    """Return the proof by a code, typed in on a page of the browser with this hash, or sent to the API."""
+    macs = latchkey.codes.macs(address, code)
+    return {"token_hash": None, "target": address, "code_macs": macs, "browser_hash": browser_hash}
 
 
 def spend(

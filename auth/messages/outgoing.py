@@ -66,6 +66,8 @@ class Message:
 
     def write_token(self, tx: Transaction, user_id: str | None, purpose: str, **others: Any) -> None:
         """Write link and code as one row; none without a `user_id`. `others` are further columns."""
+        if self.code and others.get("browser_hash"):
+            self._code_lifetime = one_time.PAGE_CODE_LIFETIME
         tx.run(
             "write_token",
             token_id=self._token_id,
@@ -101,6 +103,9 @@ class Message:
         """Write the message, with link and code if `secret`. `others` are variables of its template."""
         secrets = {name: value for name, value in {"token": self.link, "code": self.code}.items() if value}
         languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES]
+        variables = {"languages": languages, "user_agent": g.client["user_agent"]}
+        if self._link_lifetime and self._code_lifetime not in (None, self._link_lifetime):
+            variables["code_lifetime"] = self._code_lifetime
         sealed = latchkey.sealer.seal_json(secrets, self.id) if secrets else None
         tx.run(
             "write_message",
@@ -108,7 +113,7 @@ class Message:
             user_id=user_id,
             kind=kind,
             recipient=self._address,
-            message_variables={"languages": languages, "user_agent": g.client["user_agent"]} | others,
+            message_variables=variables | others,
             message_secret=sealed if secret else None,
             token_id=self._token_id if secret else None,
             lifetime=self._link_lifetime or self._code_lifetime,

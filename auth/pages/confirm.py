@@ -11,7 +11,7 @@ from auth.pages.passkeys import challenge, own_passkeys, sent_credential
 from auth.pages.problems import Problem, form
 from auth.pages.profile import own_user
 from auth.pages.sign_in import destination, provider_links
-from auth.sign_in import browser_sessions, passkeys
+from auth.sign_in import browser_sessions, passkeys, waiting
 from auth.sign_in.arrivals import Destination, own_page
 from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.reauthentication import code_address, has_proof, record_reauthentication
@@ -75,7 +75,7 @@ def show_confirm() -> Response:
 @blueprint.post("/account/confirm")
 @form("user_changes", _form, level=Level.SESSION, refusal="change_refused")
 def submit_confirm() -> Response:
-    record_reauthentication(guard.live_caller(), read_form(form_schemas.ProofForm()))
+    record_reauthentication(guard.live_caller(), read_form(form_schemas.ProofForm()) | waiting.browser())
     return to_own(own_page(request.form.get("next")) or "account")
 
 
@@ -92,5 +92,5 @@ def submit_passkey_proof() -> Response:
 @signed_in(Level.SESSION)
 @form("recover", _form)
 def request_proof_code() -> Response:
-    send_reauthentication_code(guard.live_caller())
+    send_reauthentication_code(guard.live_caller(), waiting.bound())
     return _form(is_sent=True)

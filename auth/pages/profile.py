@@ -11,6 +11,7 @@ from auth.links.spending import by_code, spend
 from auth.pages.page import address, page, to_own
 from auth.pages.problems import Problem, form
 from auth.pages.sign_in import not_yet
+from auth.sign_in import waiting
 from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.reauthentication import add, require
 from auth.text.masking import masked
@@ -80,7 +81,8 @@ def show_address(kind: str) -> Response:
 def submit_address(kind: str) -> Response:
     """Send a code to the new address, and ask for it."""
     sent = read_form(_SCHEMAS[kind]())
-    change_user(sent, {"redirect_to": f"{latchkey.settings.base_url}/account", "code_challenge": None})
+    back = {"redirect_to": f"{latchkey.settings.base_url}/account", "code_challenge": None}
+    change_user(sent, back | waiting.bound())
     return _code_form(kind, typed=sent[kind])
 
 
@@ -92,7 +94,7 @@ def submit_address_code(kind: str) -> Response:
     sent = read_form(_CODE_SCHEMAS[kind]())
     try:
         # As if by a link, which opens no session: this one stays.
-        spend(f"{kind}_change", by_code(sent[kind], sent["code"]), redirects=True)
+        spend(f"{kind}_change", by_code(sent[kind], sent["code"], **waiting.browser()), redirects=True)
     except ApiError as error:
         # The link may have confirmed the email meanwhile.
         if error.error_code != "otp_expired" or not _has_email(sent.get("email")):

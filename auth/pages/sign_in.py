@@ -95,9 +95,9 @@ def submit_code(path: str, link_type: str) -> Response:
     # First, because the code of a used link would count as a wrong one.
     if "email" in sent and (response := _go_on_if_used(path, sent["email"])):
         return response
-    proof = by_code(_address_of(sent), sent["code"])
+    proof = by_code(_address_of(sent), sent["code"], **waiting.browser())
     outcome = spend(link_type if "email" in sent else "sms", proof, redirects=False)
-    return arrive(outcome.session, *_onward(path))
+    return arrive(outcome.session, *_onward("forgot-password" if outcome.lacks_password else path))
 
 
 def _go_on_if_used(path: str, email: str) -> Response | None:

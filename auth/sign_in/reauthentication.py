@@ -143,7 +143,7 @@ def check_credential(known: Any, body: dict[str, Any], key: str = "reauthenticat
             details = "factor_code: must be a new code of an authenticator app"
             raise ApiError("reauthentication_not_valid", details)
         return "factor"
-    given = _spend_nonce(body[name], known) if name else None
+    given = _spend_nonce(body[name], known, body.get("browser_hash")) if name else None
     if given is None or (given != "code" and key == _CODE):
         raise needed(key)
     return given
@@ -183,13 +183,14 @@ def _check_current_password(password: str, known: Any) -> None:
     latchkey.db.one("finish_password_attempt", **address, **origin)
 
 
-def _spend_nonce(nonce: str, known: Any) -> str:
+def _spend_nonce(nonce: str, known: Any, browser_hash: bytes | None) -> str:
     address = code_address(known)
     spent = address and latchkey.db.one(
         "spend_reauthentication_code",
         user_id=guard.caller_id(),
         address=address,
         code_macs=latchkey.codes.macs(address, nonce),
+        browser_hash=browser_hash,
         network=g.client["network"],
     )
     if not spent:

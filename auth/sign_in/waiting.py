@@ -1,7 +1,7 @@
-"""Browsers that wait for a link which they asked for on our pages, and links that are opened in others.
+"""Links and codes that a browser asked for on our pages, and links that are opened in others.
 
-A cookie binds the link to the browser. No browser gains a session because its link was opened elsewhere, or
-a stranger could ask for a link, wait until its owner opens it, and be signed in.
+A cookie binds both to the browser. A code works there alone (ASVS 6.6.2). No browser gains a session because
+its link was opened elsewhere: a stranger could ask for a link, wait until its owner opens it, and be in.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ def asker() -> dict[str, str | None]:
 
 
 def bound() -> dict[str, bytes | None]:
-    """Bind the link of a request to this browser, and return the member of the request's body."""
+    """Bind the link and code of a request to this browser, and return the member of the request's body."""
     value = cookies.browser_secret(_COOKIE)
 
     @after_this_request
@@ -35,6 +35,11 @@ def bound() -> dict[str, bytes | None]:
         return response
 
     return {"browser_hash": one_time.hash_token(value)}
+
+
+def browser() -> dict[str, bytes | None]:
+    """Return the same member for a code that is typed in."""
+    return {"browser_hash": _browser_hash()}
 
 
 def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
@@ -46,7 +51,7 @@ def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
     asks, the system's browser opens the link, and the application on this device redeems the code. Without
     pages there is nowhere else to go on.
     """
-    if link.browser_hash:
+    if link.browser_hash and link.purpose not in one_time.CHANGES:
         return bytes(link.browser_hash) != _browser_hash()
     is_bound = link.code_challenge and link.purpose in ("magiclink", "recovery", "signup")
     opens_application = urlsplit(link.redirect_to or "https:").scheme not in ("http", "https")

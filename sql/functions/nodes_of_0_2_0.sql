@@ -30,6 +30,14 @@ AS $$
    WHERE u.id = locked_caller_state.user_id
 $$;
 
+-- The pages of such a node bind no code to a browser.
+CREATE OR REPLACE FUNCTION spend_code(address text, macs bytea[], purposes text[])
+  RETURNS SETOF one_time_tokens
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT * FROM spend_code(address, macs, purposes, NULL)
+$$;
+
 -- Functions of 0.2.0 that its statements do not need. Dropped here rather than by a migration, because they
 -- are in use until the others are replaced.
 DROP FUNCTION IF EXISTS locked_caller_state(uuid, uuid, bigint, integer, integer, boolean, integer);

@@ -48,9 +48,9 @@ AS $$
 $$;
 
 -- Attempts are counted before the comparison: 5 void the code, 20 wrong ones a day all codes of the address.
--- Only the newest code to an address works, for all purposes; otherwise a guess could hit any of them.
--- `macs` are those of the code under each key.
-CREATE OR REPLACE FUNCTION spend_code(address text, macs bytea[], purposes text[])
+-- A code that a page asked for works in its `browser` alone. Of those that work here only the newest does, for
+-- all purposes; otherwise a guess could hit any of them. `macs` are those of the code under each key.
+CREATE OR REPLACE FUNCTION spend_code(address text, macs bytea[], purposes text[], browser bytea)
   RETURNS SETOF one_time_tokens
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -69,9 +69,11 @@ BEGIN
          SET tries = t.tries + 1,
              spent_at = CASE WHEN t.code_mac = ANY (macs) THEN now() END
        WHERE t.target = address AND t.purpose = ANY (purposes) AND t.code_mac IS NOT NULL
+         AND (t.browser_hash IS NULL OR t.browser_hash = browser)
          AND t.tries < 5 AND t.spent_at IS NULL AND t.code_expires_at > now()
          AND NOT EXISTS (SELECT FROM one_time_tokens AS newer
                           WHERE newer.target = t.target AND newer.code_mac IS NOT NULL
+                            AND (newer.browser_hash IS NULL OR newer.browser_hash = browser)
                             AND newer.created_at > t.created_at)
       RETURNING t.*
     )

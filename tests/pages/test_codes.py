@@ -1,0 +1,282 @@
+"""Codes that our pages ask for: they work for ten minutes, in the browser that asked (ASVS 6.5.5 and 6.6.2)."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.answers import assert_error
+from tests.support.links import PHONE, SITE, counted, hand_in, later, type_in
+from tests.support.pages import Visitor, words
+from tests.support.users import PASSWORD, sign_in
+
+DAVE, NEW = "dave@example.com", "new@example.com"
+MALLORYS = "Mallorys-Horse-1"
+WRONG = "This code is wrong, no longer works, or was requested in another browser."
+# For each page that asks for a code: the form's action, the type of verification, and where its code leads.
+PAGES = {
+    "sign-in": ("sign-in/code", "magiclink", "account"),
+    "forgot-password": ("forgot-password", "recovery", "new-password"),
+    "sign-up": ("sign-up", "signup", "account"),
+}
+
+
+@pytest.fixture
+def phones(database, alice) -> None:
+    database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
+
+
+@pytest.fixture
+def ask(outbox):
+    """Ask for a code on a page, and return its message."""
+
+    def ask(visitor: Visitor, page: str, address: str, password: str = PASSWORD) -> Any:
+        visitor.visit(f"/{page}")
+        fields = {"password": password} if page == "sign-up" else {}
+        visitor.press(PAGES[page][0], email=address, **fields)
+        assert "Check your" in visitor.page.text
+        return outbox.last(address)
+
+    return ask
+
+
+def address_of(page: str) -> str:
+    return DAVE if page == "sign-up" else "alice@example.com"
+
+
+def assert_refused(visitor: Visitor, page: str, address: str, code: str) -> None:
+    visitor.visit("/sign-in")
+    assert WRONG in words(visitor.send(f"/{page}/verify", email=address, code=code))
+    assert visitor.session_cookie is None
+
+
+@pytest.mark.usefixtures("alice")
+class TestBrowser:
+    @pytest.mark.parametrize("page", list(PAGES))
+    def test_code_works_in_the_browser_that_asked_alone(self, app, visitor, client, bob, database, ask, page):
+        address, (_, type, leads_to) = address_of(page), PAGES[page]
+        sent = ask(visitor, page, address)
+        waiting, mallory = visitor.page, Visitor(app)
+        assert_refused(mallory, page, address, sent.code)
+        ask(mallory, "sign-in", bob.email)
+        for path in PAGES:
+            assert_refused(mallory, path, address, sent.code)
+        for each in (type, "email"):
+            assert_error(type_in(client, each, address, sent.code), 403, "otp_expired")
+        # Nobody else can use up its tries.
+        assert database.value("SELECT tries FROM one_time_tokens WHERE target = %(to)s", to=address) == 0
+        visitor.page = waiting
+        assert visitor.press(f"{page}/verify", code=sent.code).url == f"{SITE}/{leads_to}"
+
+    @pytest.mark.usefixtures("phones")
+    def test_code_by_sms_works_in_the_browser_that_asked_alone(self, app, visitor, client, ask):
+        sent = ask(visitor, "sign-in", PHONE)
+        waiting = visitor.page
+        assert_refused(Visitor(app), "sign-in", PHONE, sent.code)
+        assert_error(type_in(client, "sms", PHONE, sent.code), 403, "otp_expired")
+        visitor.page = waiting
+        assert visitor.press("sign-in/verify", code=sent.code).url == f"{SITE}/account"
+
+    def test_api_refuses_it_as_a_wrong_one_for_the_same_work(self, visitor, client, parts, database, ask):
+        sent = ask(visitor, "sign-in", "alice@example.com")
+        told = []
+        for code in (sent.code, sent.wrong_code):
+            before = parts.db.statements_run
+            answer = type_in(client, "magiclink", sent.to, code)
+            told.append((answer.status_code, answer.text, parts.db.statements_run - before))
+        assert told[0] == told[1]
+        assert counted(database, f"code {sent.to}") == 2
+
+    def test_strangers_request_on_a_page_does_not_void_it(self, app, visitor, ask):
+        sent = ask(visitor, "sign-in", "alice@example.com")
+        for page in ("sign-in", "forgot-password"):
+            ask(Visitor(app), page, "alice@example.com")
+        assert visitor.press("sign-in/verify", code=sent.code).url == f"{SITE}/account"
+
+    @pytest.mark.parametrize("asks", [False, True])
+    def test_code_that_the_api_asked_for_works_on_a_page(self, visitor, client, outbox, ask, asks):
+        if asks:
+            ask(visitor, "sign-in", "alice@example.com")
+        client.post("/magiclink", json={"email": "alice@example.com"})
+        visitor.visit("/sign-in")
+        code = outbox.last().code
+        visitor.send("/sign-in/verify", email="alice@example.com", code=code)
+        assert visitor.page.url == f"{SITE}/account"
+
+    def test_newest_code_of_two_tabs_works_in_both(self, visitor, ask):
+        older = ask(visitor, "sign-in", "alice@example.com")
+        first_tab = visitor.page
+        newer = ask(visitor, "sign-in", "alice@example.com")
+        visitor.page = first_tab
+        assert WRONG in words(visitor.press("sign-in/verify", code=older.code))
+        assert visitor.press("sign-in/verify", code=newer.code).url == f"{SITE}/account"
+
+    def test_code_of_a_recovery_signs_in_at_the_other_page_of_the_same_browser(self, visitor, database, ask):
+        sent = ask(visitor, "forgot-password", "alice@example.com")
+        visitor.visit("/sign-in")
+        visitor.send("/sign-in/verify", email=sent.to, code=sent.code)
+        assert database.value("SELECT method FROM sessions") == "recovery"
+
+    def test_browser_that_asks_for_two_addresses_has_a_code_for_each(self, visitor, bob, ask):
+        alices = ask(visitor, "sign-in", "alice@example.com")
+        waiting = visitor.page
+        bobs = ask(visitor, "sign-in", bob.email)
+        assert WRONG in words(visitor.press("sign-in/verify", code=alices.code))
+        visitor.page = waiting
+        assert WRONG in words(visitor.press("sign-in/verify", code=bobs.code))
+        assert visitor.press("sign-in/verify", code=alices.code).url == f"{SITE}/account"
+        assert alices.to in visitor.page.text
+
+    @pytest.mark.parametrize("lost", ["latchkey_waiting", "latchkey"])
+    def test_browser_without_its_cookies_asks_anew(self, visitor, outbox, ask, lost):
+        sent = ask(visitor, "sign-in", "alice@example.com")
+        visitor.cookies = [cookie for cookie in visitor.cookies if not cookie.name.startswith(lost)]
+        if lost == "latchkey":
+            # That of the forms, too.
+            assert "Please try again" in words(visitor.press("sign-in/verify", code=sent.code))
+        assert WRONG in words(visitor.press("sign-in/verify", code=sent.code))
+        visitor.press("sign-in/code")
+        assert visitor.press("sign-in/verify", code=outbox.last().code).url == f"{SITE}/account"
+
+
+@pytest.mark.usefixtures("alice")
+class TestGuesses:
+    def test_five_wrong_tries_void_it(self, visitor, ask):
+        sent = ask(visitor, "sign-in", "alice@example.com")
+        for code in [sent.wrong_code] * 5 + [sent.code]:
+            assert WRONG in words(visitor.press("sign-in/verify", code=code))
+
+    def test_twenty_tries_a_day_are_those_of_all_browsers(self, app, visitor, client, outbox, ask):
+        """More browsers are not more guesses."""
+        for number in range(20):
+            if number % 4 == 0:
+                mallory = Visitor(app)
+                sent = ask(mallory, "sign-in", "alice@example.com")
+            mallory.press("sign-in/verify", code=sent.wrong_code)
+        sent = ask(visitor, "sign-in", "alice@example.com")
+        assert WRONG in words(visitor.press("sign-in/verify", code=sent.code))
+        client.post("/magiclink", json={"email": sent.to})
+        assert type_in(client, "magiclink", sent.to, outbox.last().code).status_code == 403
+        assert hand_in(client, "magiclink", sent.token).status_code == 200
+
+
+@pytest.mark.usefixtures("alice")
+class TestLifetime:
+    @pytest.mark.parametrize("page", list(PAGES))
+    def test_code_expires_after_ten_minutes_and_its_link_after_an_hour(
+        self, visitor, client, database, ask, page
+    ):
+        sent = ask(visitor, page, address_of(page))
+        later(database, mins=10)
+        assert WRONG in words(visitor.press(f"{page}/verify", code=sent.code))
+        later(database, mins=49)
+        assert hand_in(client, PAGES[page][1], sent.token).status_code == 200
+
+    def test_code_works_for_almost_ten_minutes(self, visitor, database, ask):
+        sent = ask(visitor, "sign-in", "alice@example.com")
+        assert "It works for ten minutes." in words(visitor.page)
+        later(database, mins=9, secs=50)
+        assert visitor.press("sign-in/verify", code=sent.code).url == f"{SITE}/account"
+
+    @pytest.mark.parametrize(
+        ("language", "code", "link"),
+        [
+            ("en", "works for 10 minutes (until", "works for 1 hour (until"),
+            ("de", "Code gilt 10 Minuten (bis", "Link gilt 1 Stunde (bis"),
+            ("es", "código es válido durante 10 minutos", "enlace es válido durante 1 hora"),
+            ("fr", "code est valable pendant 10 minutes", "lien est valable pendant 1\xa0heure"),
+            ("zh", "验证码有效期 10分钟", "链接有效期 1小时"),
+        ],
+    )
+    def test_mail_tells_both_lifetimes(self, visitor, client, database, mailbox, ask, language, code, link):
+        database.run("UPDATE users SET user_metadata = jsonb_build_object('locale', %(to)s)", to=language)
+        ask(visitor, "sign-in", "alice@example.com")
+        client.post("/magiclink", json={"email": "alice@example.com"})
+        page, api = (letter.text for letter in mailbox.messages())
+        assert (code in page, link in page, code in api) == (True, True, False)
+
+
+class TestAccount:
+    @pytest.fixture
+    def signed_in(self, app, alice):
+        """Two browsers of Alice."""
+        return [Visitor(app).signed_in_as(alice) for _ in range(2)]
+
+    @pytest.mark.parametrize(("kind", "address"), [("email", NEW), ("phone", PHONE)])
+    def test_new_address_is_confirmed_where_it_was_asked_for(
+        self, signed_in, client, outbox, database, kind, address
+    ):
+        visitor, other = signed_in
+        visitor.visit(f"/account/{kind}")
+        visitor.submit(**{kind: address})
+        code = outbox.last(address).code
+        assert_error(type_in(client, f"{kind}_change", address, code), 403, "otp_expired")
+        other.visit("/account")
+        assert WRONG in words(other.send(f"/account/{kind}/verify", **{kind: address}, code=code))
+        lifetime = "extract(epoch FROM code_expires_at - created_at)::int"
+        assert database.value(f"SELECT {lifetime} FROM one_time_tokens") == 600
+        assert visitor.press("verify", code=code).url == f"{SITE}/account?done={kind}"
+
+    def test_proof_is_given_where_it_was_asked_for(self, signed_in, alice, outbox, database):
+        visitor, other = signed_in
+        visitor.visit("/account/confirm?next=email")
+        visitor.press("account/confirm/code")
+        sent = outbox.last(alice.email)
+        assert sent.lifetime == 600
+        session = alice.sign_in()
+        refused = session.post("/reauthenticate", json={"nonce": sent.code})
+        assert_error(refused, 400, "reauthentication_not_valid", details=refused.json["details"])
+        other.visit("/account/confirm")
+        assert WRONG in words(other.send("/account/confirm", nonce=sent.code))
+        assert visitor.submit(nonce=sent.code).url == f"{SITE}/account/email"
+        session.get("/reauthenticate")
+        other.visit("/account/confirm")
+        other.send("/account/confirm", nonce=outbox.last(alice.email).code, next="email")
+        assert other.page.url == f"{SITE}/account/email"
+
+
+class TestTwoSignUps:
+    """The owner and a stranger sign up with one address, on our pages."""
+
+    @pytest.mark.parametrize("order", [1, -1], ids=["owner first", "stranger first"])
+    @pytest.mark.parametrize("way", ["code", "resent code", "code of the API"])
+    @pytest.mark.parametrize("address", [DAVE, PHONE])
+    def test_owner_chooses_the_password(
+        self, app, visitor, client, outbox, database, ask, address, way, order
+    ):
+        mallory, kind = Visitor(app), "phone" if address == PHONE else "email"
+        codes = {}
+        for person, password in [(visitor, PASSWORD), (mallory, MALLORYS)][::order]:
+            codes[id(person)] = ask(person, "sign-up", address, password).code
+        code, others = codes[id(visitor)], codes[id(mallory)]
+        assert WRONG in words(visitor.press("sign-up/verify", code=others))
+        if way == "resent code":
+            visitor.press("sign-up/code")
+            code = outbox.last(address).code
+        elif way == "code of the API":
+            client.post("/signup", json={kind: address, "password": MALLORYS, "data": {"name": "Mallory"}})
+            code = outbox.last(address).code
+        assert visitor.press("sign-up/verify", code=code).url == f"{SITE}/new-password"
+        assert database.one("SELECT password_hash, user_metadata FROM users") == (None, {})
+        visitor.submit(password="Fresh-Horse-2")
+        passwords = {"Fresh-Horse-2": 200, PASSWORD: 401, MALLORYS: 401}
+        for password, status in passwords.items():
+            body = {kind: address, "password": password}
+            assert client.post("/token?grant_type=password", json=body).status_code == status
+        mallory.press("sign-up/verify", code=others)
+        assert mallory.session_cookie is None
+
+    def test_resent_link_leads_to_a_new_password(self, app, visitor, outbox, ask):
+        for person in (visitor, Visitor(app)):
+            ask(person, "sign-up", DAVE)
+        visitor.press("sign-up/code")
+        sent = outbox.last(DAVE)
+        visitor.visit(f"/verify?type=signup&token={sent.token}&redirect_to={sent.variables['redirect_to']}")
+        assert visitor.press("verify").url == f"{SITE}/new-password"
+
+    def test_page_of_a_link_confirms_its_own_password(self, app, visitor, client, outbox, ask):
+        ask(visitor, "sign-up", DAVE)
+        ask(Visitor(app), "sign-up", DAVE, MALLORYS)
+        sent = outbox.sent(DAVE)[0]
+        visitor.visit(f"/verify?type=signup&token={sent.token}&redirect_to={sent.variables['redirect_to']}")
+        assert visitor.press("verify").url == f"{SITE}/account"
+        assert sign_in(client, DAVE).status_code == 200
