@@ -1,4 +1,4 @@
-"""The model of theft, at length: the selection plays the same examples each time, a whole run new ones.
+"""The models of theft, at length: the selection plays the same examples each time, a whole run new ones.
 
 `THEFT_SEED=7` repeats those of a seed.
 """
@@ -14,7 +14,15 @@ pytest_plugins = ["tests.theft.fixtures"]
 
 
 @pytest.mark.selection
-def test_thief_gains_nothing_that_is_promised(play, scale, note):
+@pytest.mark.parametrize(
+    ("model", "what", "promised"),
+    [
+        ("play", "an owner and a thief act in any order", "the four promises held"),
+        ("play_sign_ups", "two people sign up for one address", "the stranger gained nothing"),
+    ],
+)
+def test_thief_gains_nothing_that_is_promised(request, scale, note, model, what, promised):
+    play = request.getfixturevalue(model)
     given = os.environ.get("THEFT_SEED")
     # The selection plays the same each time, so that it fails for a change and not by chance.
     seeds = [random.getrandbits(32) for _ in range(scale(300, 0))] or [*range(6, 16)]
@@ -26,4 +34,4 @@ def test_thief_gains_nothing_that_is_promised(play, scale, note):
         except BaseException as error:
             error.add_note(f"THEFT_SEED={seed} repeats it")
             raise
-    note("an owner and a thief act in any order", len(seeds) * EXAMPLES, "the four promises held")
+    note(what, len(seeds) * EXAMPLES, promised)

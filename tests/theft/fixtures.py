@@ -1,5 +1,6 @@
 """The model of theft with a service to play on, for tests that load this module as a plugin."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,15 +12,37 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.support.links import Outbox
 from tests.theft.actors import Environment
 from tests.theft.model import EXAMPLES, Theft
+from tests.theft.sign_ups import QUOTA, SignUps
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
+# Limits on the requests of a network, whose counts the model does not move.
+_REQUESTS = [f"AUTH_RATE_LIMIT_{name}" for name in ("SIGNUP", "RECOVER", "VERIFY", "LINKS", "WAITING")]
+
 
 @pytest.fixture
-def play(make_service, fakes, database, service_role) -> Callable[[int], None]:
+def play(play_model) -> Callable[[int], None]:
     """Play the ten examples of a seed."""
-    changes = {"AUTH_TRUSTED_PROXIES": "1", "AUTH_ANONYMOUS_ENABLED": "true", "AUTH_LOG_LEVEL": "error"}
-    service = make_service(**changes)
+    return play_model(Theft, AUTH_ANONYMOUS_ENABLED="true")
+
+
+@pytest.fixture
+def play_sign_ups(play_model) -> Callable[[int], None]:
+    """The same for two sign-ups, with limits."""
+    limits = dict.fromkeys(_REQUESTS, "1000 per minute")
+    limits["AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT"] = f"{QUOTA} per hour"
+    return play_model(SignUps, AUTH_RATE_LIMITS_ENABLED="true", **limits)
+
+
+@pytest.fixture
+def play_model(make_service, fakes, database, service_role) -> Callable[..., Callable[[int], None]]:
+    return functools.partial(_player, make_service, fakes, database, service_role)
+
+
+def _player(
+    make_service: Any, fakes: Any, database: Any, service_role: Any, model: Any, **changes: str
+) -> Callable[[int], None]:
+    service = make_service(AUTH_TRUSTED_PROXIES="1", AUTH_LOG_LEVEL="error", **changes)
     environment = Environment(service.app, database, Outbox(service.parts, database), fakes, service_role)
     settings = hypothesis.settings(
         max_examples=EXAMPLES,
@@ -30,7 +53,7 @@ def play(make_service, fakes, database, service_role) -> Callable[[int], None]:
     )
 
     def play(seed: int) -> None:
-        machine: Any = type("Theft", (Theft,), {"environment": environment})
+        machine: Any = type(model.__name__, (model,), {"environment": environment})
         run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings)
 
     return play
