@@ -103,8 +103,8 @@ SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash,
         SELECT * FROM spend_code(:target, :code_macs, :purposes, :browser_hash)) AS t;
 
 -- name: select_proof(user_id uuid, provider text)
--- A stranger may have added the email before the phone was proved, so the first proof drops it. Since a second
--- sign-up, a user has no password (see dispute_sign_up).
+-- A stranger may have added the email before the phone was proved, so the first proof drops it. A user for
+-- whom several people have signed up has no password.
 SELECT (u.banned_until > now()) IS TRUE AS is_banned,
        CASE :provider WHEN 'email' THEN NOT u.email_proved
                       ELSE NOT u.phone_proved AND (NOT u.email_proved OR signed_up_by_phone(u))

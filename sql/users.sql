@@ -1,6 +1,6 @@
 -- name: dispute_sign_up(address text, is_repeated boolean)
--- Several people have signed up with this address. From now on only the page of a link, which says whose it is,
--- confirms a password and data. That lasts until the address is proved: the owner, whose own code has expired,
+-- Several people have signed up with this address. From now on only the page of a link, which says whose it
+-- is, confirms a password and data. That lasts until the address is proved: an owner whose code has expired
 -- may type in that of a stranger who signed up later.
 UPDATE users AS u
    SET password_hash = NULL, user_metadata = '{}', signup_user_agent = NULL

@@ -48,8 +48,9 @@ AS $$
 $$;
 
 -- Attempts are counted before the comparison: 5 void the code, 20 wrong ones a day all codes of the address.
--- A code that a page asked for works in its `browser` alone. Of those that work here only the newest does, for
--- all purposes; otherwise a guess could hit any of them. `macs` are those of the code under each key.
+-- A code that a page asked for works in its `browser` alone. Of those for this browser or for any only the
+-- newest works, for all purposes; otherwise a guess could hit any of them. `macs` are those of the code under
+-- each key.
 CREATE OR REPLACE FUNCTION spend_code(address text, macs bytea[], purposes text[], browser bytea)
   RETURNS SETOF one_time_tokens
   LANGUAGE plpgsql VOLATILE
