@@ -6,7 +6,7 @@ import pytest
 
 from auth.delivery.deliverer import Deliverer
 from tests.support.answers import assert_ok
-from tests.support.links import ON_ITS_WAY, VERIFIER, WITH_CHALLENGE, assert_signs_in, follow, query
+from tests.support.links import ON_ITS_WAY, VERIFIER, WITH_CHALLENGE, assert_signs_in, follow, query, type_in
 from tests.support.pages import Visitor
 from tests.support.query_plans import analyze, plan_of
 from tests.support.smtp_server import MailServer, sender
@@ -139,6 +139,20 @@ class TestSendingAgain:
         code = query(follow(client, "magiclink", outbox.last(alice.email).token))["code"]
         body = {"auth_code": code, "code_verifier": VERIFIER}
         assert client.post("/token?grant_type=pkce", json=body).status_code == 200
+
+    def test_code_of_a_page_still_works_in_its_browser_alone(
+        self, app, operator, client, alice, deliver, outbox, database
+    ):
+        visitor = Visitor(app)
+        visitor.visit("/sign-in")
+        visitor.press("sign-in/code", email=alice.email)
+        deliver()
+        resend(operator, database.value("SELECT id FROM outbox WHERE kind = 'magiclink'"))
+        code = outbox.last(alice.email).code
+        lifetimes = "SELECT extract(epoch FROM code_expires_at - created_at)::int FROM one_time_tokens"
+        assert database.all(lifetimes) == [(600,)] * 2
+        assert type_in(client, "magiclink", alice.email, code).status_code == 403
+        assert visitor.press("sign-in/verify", code=code).url.endswith("/account")
 
     def test_waiting_mail_is_sent_once_at_once(self, operator, client, alice, deliver, database, server):
         id = ask(client, alice)
