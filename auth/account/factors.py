@@ -100,7 +100,7 @@ def _check_site(sent: dict[str, Any]) -> None:
 
 
 def _owner(factor_id: str) -> dict[str, str | None]:
-    return {"user_id": guard.caller_id(), "session_id": g.caller.session_id, "factor_id": factor_id}
+    return passkeys.own_session() | {"factor_id": factor_id}
 
 
 def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:

@@ -10,7 +10,7 @@ from auth.messages.outgoing import tell
 from auth.sign_in import passkeys
 from auth.sign_in.reauthentication import add, give_proof, lock_caller
 from auth.sign_in.reauthentication import remove as removing
-from auth.web import audit, g, guard, targets
+from auth.web import audit, g, targets
 from auth.web.errors import ApiError, found
 from sql import Transaction
 
@@ -30,14 +30,13 @@ def begin_registration(known: Any, body: dict[str, Any]) -> dict[str, Any]:
         challenge, options = latchkey.relying_party.creation_options(
             caller.id, passkeys.name_of(caller), excluded, is_passkey=True
         )
-        owner = {"user_id": caller.id, "session_id": g.caller.session_id}
-        row = passkeys.write_challenge(tx, "passkey_registration", challenge, **owner)
+        row = passkeys.write_challenge(tx, "passkey_registration", challenge, **passkeys.own_session())
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
 def finish_registration(known: Any, body: dict[str, Any]) -> str:
     """Add the passkey that answers a challenge of this session, and return it as JSON."""
-    owner = {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
+    owner = passkeys.own_session()
     challenge = passkeys.spend_challenge(body["challenge_id"], "passkey_registration", **owner)
     created = passkeys.verify_creation(body["credential"], challenge, passkeys.PASSKEY)
     name = webauthn.authenticator_name(created["aaguid"])

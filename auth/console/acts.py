@@ -113,7 +113,8 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
 def _asked_factors() -> dict[str, Any]:
     """Return what the form of an act asks the administrator for, with new challenges."""
     ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id(), added_before=_trusted_before())
-    return own_factors(ways) | {"has_passkey": ways.has_passkey}
+    asked = own_factors(ways, has_challenges=request.method != "HEAD")
+    return asked | {"has_passkey": ways.has_passkey}
 
 
 def _give_factor() -> None:
@@ -123,7 +124,7 @@ def _give_factor() -> None:
         verify_key(added_before=before)
         return
     if "credential" in request.form:
-        passkeys.prove(sent_credential(), added_before=before)
+        passkeys.prove(sent_credential(), added_before=before, **passkeys.own_session())
         return
     code = read_form(_CodeForm())["factor_code"]
     if len(code.replace(" ", "")) != _TOTP_LENGTH:

@@ -7,7 +7,7 @@ from flask import Blueprint, Response, request
 
 from auth.links.requests import send_reauthentication_code
 from auth.pages.page import address, page, to_own
-from auth.pages.passkeys import challenge, own_passkeys, sent_credential
+from auth.pages.passkeys import challenge, may_challenge, own_passkeys, sent_credential
 from auth.pages.problems import Problem, form
 from auth.pages.profile import own_user
 from auth.pages.sign_in import destination, provider_links
@@ -57,7 +57,7 @@ def _sign_ins(next_page: str) -> dict[str, Any]:
     back = Destination(next=next_page if own_page(next_page) else None).own_url("sign-in")
     linked = {identity["provider"] for identity in own_user()["identities"]}
     return {
-        "challenge": challenge() if own_passkeys() and request.method != "HEAD" else None,
+        "challenge": challenge() if own_passkeys() and may_challenge() else None,
         "providers": provider_links(back, among=linked, prompt="login"),
     }
 
@@ -82,7 +82,7 @@ def submit_confirm() -> Response:
 @blueprint.post("/account/confirm/passkey")
 @form("verify", _form, level=Level.SESSION, refusal="change_refused")
 def submit_passkey_proof() -> Response:
-    passkeys.prove(sent_credential())
+    passkeys.prove(sent_credential(), **passkeys.own_session())
     response = to_own(own_page(request.form.get("next")) or "account")
     browser_sessions.renew(response)
     return response

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from auth.account import factors, recovery_codes, removal
 from auth.context import latchkey
 from auth.pages.page import page, to_own
-from auth.pages.passkeys import challenge, sent_credential
+from auth.pages.passkeys import challenge, may_challenge, sent_credential
 from auth.pages.problems import Problem, form
 from auth.pages.sign_in import destination, form_page
 from auth.sign_in import browser_sessions, passkeys
@@ -19,7 +19,6 @@ from auth.sign_in.reauthentication import add, has_proof, require
 from auth.web import Level, form_schemas, g, guard
 from auth.web.errors import ApiError
 from auth.web.input import known_id, read_form
-from auth.web.limits import limited
 
 blueprint = Blueprint("second_step", __name__)
 
@@ -37,14 +36,13 @@ def _form(problem: Problem | None = None) -> Response:
         "may_recover": not is_again and removal.has_recent_factor(guard.caller_id()),
         "may_skip": not is_again and may_skip,
     }
-    shown = own_factors(ways) | offers
+    shown = own_factors(ways, has_challenges=may_challenge()) | offers
     return form_page("second_step.html", "second-step", problem=problem, is_again=is_again, **shown)
 
 
-def own_factors(ways: Any) -> dict[str, Any]:
+def own_factors(ways: Any, *, has_challenges: bool) -> dict[str, Any]:
     """Return the factors to ask the caller for, a row of `select_second_steps`, with new challenges."""
-    if request.method == "HEAD":
-        # Nobody can answer them.
+    if not has_challenges:
         ways = ways._replace(keys=[], has_passkey=False)
     return {
         "apps": ways.apps,
@@ -75,10 +73,8 @@ def verify_key(*, added_before: Any = None) -> Any:
     return factors.verify_webauthn(factor_id, sent["challenge_id"], answer, added_before=added_before)
 
 
-# Not the limit of codes, because other sites can open the page, and must not use that up.
 @blueprint.get("/second-step")
 @signed_in(Level.SESSION)
-@limited("verify", key=lambda: f"page {guard.caller_on_network()}")
 def show_second_step() -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
     # Never continue from a GET request, which another site may have started.
@@ -106,7 +102,7 @@ def submit_recovery_second_step() -> Response:
 @blueprint.post("/second-step/passkey")
 @form("verify", _form, level=Level.SESSION, refusal="factor_refused")
 def submit_passkey_second_step() -> Response:
-    _moment, session = passkeys.prove(sent_credential())
+    _moment, session = passkeys.prove(sent_credential(), **passkeys.own_session())
     return _raised(session)
 
 

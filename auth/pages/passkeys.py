@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
+from flask_limiter import RateLimitExceeded
 
 from auth.account.passkeys import begin_registration, finish_registration, remove, require_enabled
 from auth.context import latchkey
@@ -15,6 +16,7 @@ from auth.sign_in.arrivals import arrive, go_on
 from auth.sign_in.reauthentication import add, require
 from auth.web import Level, factor_schemas, form_schemas, guard
 from auth.web.input import check, known_id, read_form
+from auth.web.limits import limited
 
 blueprint = Blueprint("passkeys", __name__)
 
@@ -24,15 +26,38 @@ def sent_credential() -> dict[str, Any]:
     return check(factor_schemas.PasskeyResponse(), read_form(form_schemas.CredentialForm()))
 
 
+# Not the limit of codes, because other sites can open these pages, and must not use that up.
+@limited("verify", key=lambda: f"page {guard.caller_on_network()}")
+def _count_page() -> None:
+    """Raises `RateLimitExceeded`."""
+
+
+def may_challenge() -> bool:
+    """Count a page of the caller, and return whether it may have challenges, which are rows.
+
+    Beyond the limit a GET request raises `RateLimitExceeded`; a refused form is shown without challenges.
+    """
+    if request.method == "HEAD":
+        return False  # nobody could answer them
+    try:
+        _count_page()
+    except RateLimitExceeded:
+        if request.method == "GET":
+            raise
+        return False
+    return True
+
+
 def challenge() -> dict[str, Any] | None:
-    return passkeys.begin_passkey_assertion() if latchkey.settings.passkeys_enabled else None
+    """Return a challenge for the caller's session."""
+    return passkeys.begin_proof() if latchkey.settings.passkeys_enabled else None
 
 
 @blueprint.post("/sign-in/passkey")
 @form("authorize", sign_in_form)
 def begin_passkey_page() -> Response:
     require_enabled()
-    return form_page("passkey.html", "sign-in", problem=None, challenge=challenge())
+    return form_page("passkey.html", "sign-in", problem=None, challenge=passkeys.begin_sign_in())
 
 
 @blueprint.post("/sign-in/passkey/verify")

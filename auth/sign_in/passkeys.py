@@ -32,7 +32,11 @@ _NOBODY = {"user_id": None, "session_id": None, "factor_id": None}
 def write_challenge(
     db: Database | Transaction, purpose: str, challenge: bytes | None, **owner: str | None
 ) -> Any:
-    """Write a challenge, none for an app, and return its id and expiry in Unix seconds."""
+    """Write a challenge, none for an app, and return its id and expiry in Unix seconds.
+
+    A session keeps the five newest; lock its user first. Only rate limits bound those without a session,
+    because strangers could push out each other's.
+    """
     columns = {"challenge": challenge, "lifetime": CHALLENGE_LIFETIME}
     return db.one("write_challenge", purpose=purpose, **columns, **_NOBODY | owner)
 
@@ -47,16 +51,32 @@ def spend_challenge(challenge_id: str, purpose: str, **owner: str | None) -> byt
     return bytes(row.challenge)
 
 
-def begin_passkey_assertion() -> dict[str, Any]:
+def own_session() -> dict[str, str | None]:
+    """Return the owner of challenges for the caller's session."""
+    return {"user_id": guard.caller_id(), "session_id": g.caller.session_id}
+
+
+def begin_sign_in() -> dict[str, Any]:
     """Return a challenge, with options that any passkey of the site can answer."""
+    return _begin(latchkey.db)
+
+
+def begin_proof() -> dict[str, Any]:
+    """Return the same for the caller's session."""
+    with latchkey.db.transaction() as tx:
+        lock_caller(tx)
+        return _begin(tx, **own_session())
+
+
+def _begin(db: Database | Transaction, **owner: str | None) -> dict[str, Any]:
     challenge, options = latchkey.relying_party.request_options(is_passkey=True)
-    row = write_challenge(latchkey.db, "passkey_authentication", challenge)
+    row = write_challenge(db, "passkey_authentication", challenge, **owner)
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def _verify_passkey(body: dict[str, Any]) -> tuple[Any, Assertion]:
+def _verify_passkey(body: dict[str, Any], **owner: str | None) -> tuple[Any, Assertion]:
     """Spend the challenge, and return the row of the passkey that answers it. Raises `ApiError`."""
-    challenge = spend_challenge(body["challenge_id"], "passkey_authentication")
+    challenge = spend_challenge(body["challenge_id"], "passkey_authentication", **owner)
     return verify(body["credential"], challenge, PASSKEY)
 
 
@@ -143,10 +163,13 @@ def sign_in(body: dict[str, Any]) -> Any:
     return session
 
 
-def prove(body: dict[str, Any], *, added_before: Any = None) -> tuple[str, Any]:
-    """Record a passkey of the caller as a proof, and raise the session. Return the time and its row."""
+def prove(body: dict[str, Any], *, added_before: Any = None, **owner: str | None) -> tuple[str, Any]:
+    """Record a passkey of the caller as a proof, and raise the session. Return the time and its row.
+
+    `owner` is that of the challenge, if it is not one for a sign-in.
+    """
     guard.live_caller()
-    passkey, assertion = _verify_passkey(body)
+    passkey, assertion = _verify_passkey(body, **owner)
     if passkey.user_id != guard.caller_id():
         raise failed(WRONG_SIGNATURE)
     require_older(passkey, added_before)

@@ -48,7 +48,7 @@ def finish_passkey_registration() -> Response:
 def begin_passkey_sign_in() -> Response:
     """Return the options with which a browser signs in by any passkey."""
     require_enabled()
-    return jsonify(passkeys.begin_passkey_assertion())
+    return jsonify(passkeys.begin_sign_in())
 
 
 @blueprint.post("/passkeys/authentication/verify")

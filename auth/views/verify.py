@@ -112,7 +112,9 @@ def _page_of_link(query: Mapping[str, str], status: int = 200) -> Response:
     if link is None:
         return _dead_link_page(query["type"])
     target = _target(query, target_of(link))
-    challenge = undo.challenge(query["token"]) if link.asks_for_factor else None
+    # Nobody could answer that of a HEAD request.
+    is_asked = link.asks_for_factor and request.method != "HEAD"
+    challenge = undo.challenge(query["token"]) if is_asked else None
     # From where the link was asked for.
     asked = {"moment": ago(link.asked_at), "device": device(link.user_agent), "ip": link.ip}
     return page(

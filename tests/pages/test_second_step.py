@@ -268,12 +268,3 @@ class TestSecurityKeys:
         credential = json.dumps(key.get(visitor.passkey_options))
         assert visitor.press("second-step/key", credential=credential).url == f"{SITE}/account"
         assert database.count("sessions", "aal = 'aal2' AND ended_at IS NULL") == 2
-
-    def test_challenge_is_made_for_the_page_but_not_for_a_head_request(self, app, visitor, key, database):
-        before = database.count("factor_challenges")
-        headers = {"Cookie": f"latchkey={visitor.session_cookie.value}", "Accept": "text/html"}
-        client = app.test_client(use_cookies=False)
-        assert client.head("/second-step", headers=headers).status_code == 200
-        assert database.count("factor_challenges") == before
-        assert client.get("/second-step", headers=headers).status_code == 200
-        assert database.count("factor_challenges") == before + 1

@@ -1,0 +1,144 @@
+"""Challenges of factors and passkeys are rows: their number is bounded, and limits count what writes them."""
+
+import json
+
+import pytest
+
+from tests.support import passkeys, security_keys
+from tests.support.answers import assert_error
+from tests.support.factors import challenge, enrol
+from tests.support.pages import Visitor
+from tests.support.server import at_once
+from tests.support.users import PASSWORD, session_of
+
+BROWSER = {"Accept": "text/html"}
+MOST = 5
+
+
+@pytest.fixture
+def equipped(alice):
+    """Alice's session at `aal2`, with her security key, its id, and a passkey."""
+    key, key_id, session = security_keys.set_up(alice.open_session())
+    return session, key, key_id, passkeys.register(session)[0]
+
+
+@pytest.fixture
+def asked(visitor, equipped, database) -> Visitor:
+    """A browser that the second step is asked of."""
+    visitor.visit("/sign-in")
+    visitor.press("sign-in", email="alice@example.com", password=PASSWORD)
+    database.run("DELETE FROM factor_challenges")
+    return visitor
+
+
+def cookie(visitor):
+    return BROWSER | {"Cookie": f"latchkey={visitor.session_cookie.value}"}
+
+
+def of_passkeys(database) -> int:
+    return database.count("factor_challenges", "purpose = 'passkey_authentication'")
+
+
+class TestNumber:
+    def test_five_newest_of_a_session_work(self, equipped):
+        session, key, key_id, _ = equipped
+        for later, status in ((MOST - 1, 200), (MOST, 400)):
+            oldest = security_keys.answer(session, key_id, key)
+            for _ in range(later):
+                newest = security_keys.answer(session, key_id, key)
+            response = session.post(f"/factors/{key_id}/verify", json=oldest)
+            assert response.status_code == status
+            session = session_of(session.client, response) if status == 200 else session
+        assert_error(response, 400, "webauthn_challenge_not_found")
+        assert session.post(f"/factors/{key_id}/verify", json=newest).status_code == 200
+
+    def test_purposes_factors_and_sessions_have_five_each(self, equipped, asked, alice, database):
+        session, _, key_id, _ = equipped
+        apps = [enrol(session, name) for name in ("Phone", "Tablet")]
+        for _ in range(MOST + 2):
+            for app in apps:
+                challenge(session, app)
+            session.post(f"/factors/{key_id}/challenge", json={})
+            session.post("/passkeys/registration/options", json={})
+            asked.visit("/second-step")
+        found = database.all("SELECT count(*) FROM factor_challenges GROUP BY session_id, purpose, factor_id")
+        assert [row.count for row in found] == [MOST] * 6
+
+    def test_fifty_concurrent_requests_of_a_session_leave_five(self, equipped, asked, server, database):
+        session, _, key_id, _ = equipped
+        bearer, headers = session.authorization, cookie(asked)
+
+        def challenged(number: int) -> int:
+            if number % 2:
+                return server.get("/second-step", headers=headers).status_code
+            return server.post(f"/factors/{key_id}/challenge", headers=bearer, json={}).status_code
+
+        assert set(at_once(50, challenged)) == {200}
+        found = database.all("SELECT count(*) FROM factor_challenges GROUP BY session_id, purpose, factor_id")
+        assert [row.count for row in found] == [MOST] * 3
+
+    def test_challenge_of_a_page_is_good_in_its_session_only(self, client, alice, equipped, asked, app):
+        *_, authenticator = equipped
+        asked.visit("/second-step")
+        form = next(form for form in asked.page.forms if form.action.endswith("second-step/passkey"))
+        credential = authenticator.get(asked.passkey_options)
+        body = {"challenge_id": form.fields["challenge_id"], "credential": credential}
+        for path, headers in (
+            ("/passkeys/authentication/verify", {}),
+            ("/reauthenticate", alice.sign_in().authorization),
+        ):
+            refused = client.post(path, json=body, headers=headers)
+            assert_error(refused, 400, "webauthn_challenge_not_found")
+        other = Visitor(app).signed_in_as(alice)
+        other.visit("/second-step")
+        fields = {"challenge_id": body["challenge_id"], "credential": json.dumps(credential)}
+        assert other.press("second-step/passkey", **fields).status == 400
+        assert asked.press("second-step/passkey", **fields).url.endswith("/account")
+
+
+class TestLimits:
+    @pytest.fixture
+    def limited(self, make_app, asked) -> Visitor:
+        """The same browser, at a service where the second step is tried and shown twice an hour."""
+        limits = {"AUTH_RATE_LIMIT_VERIFY": "2 per hour", "AUTH_RATE_LIMIT_USER_CHANGES": "2 per hour"}
+        visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true", **limits))
+        visitor.cookies = asked.cookies
+        return visitor
+
+    @pytest.mark.parametrize("path", ["/second-step", "/account/confirm?by=older"])
+    def test_page_is_counted(self, limited, database, path):
+        assert [limited.visit(path).status for _ in range(4)] == [200, 200, 429, 429]
+        assert of_passkeys(database) == 2
+
+    @pytest.mark.parametrize("path", ["second-step/key", "second-step/passkey", "account/confirm"])
+    def test_refused_form_beyond_the_limit_is_shown_without_challenges(self, limited, database, path):
+        limited.visit("/second-step")
+        pages = [limited.send(f"/{path}", current_password="Wrong-Horse-1") for _ in range(4)]
+        assert [page.status for page in pages] == [400, 400, 429, 429]
+        assert ["data-passkey" in page.text for page in pages] == [True, False, False, False]
+        assert of_passkeys(database) == 2
+        # Neither is one that no limit of forms counts.
+        form = limited.page.forms[0].fields | {"form_token": "0" * 64}
+        assert limited.post(f"{limited.origin}/{path}", form).status == 403
+        assert of_passkeys(database) == 2
+
+    def test_head_request_writes_none(self, app, equipped, asked, client, alice, outbox, database):
+        without_cookies = app.test_client(use_cookies=False)
+        for path in ("/second-step", "/account/confirm?by=older"):
+            assert without_cookies.head(path, headers=cookie(asked)).status_code == 200
+        assert database.count("factor_challenges") == 0
+        session = passkeys.sign_in(client, equipped[3])
+        assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
+        client.get(f"/verify?type=email_change&token={outbox.last('new@example.com').token}")
+        link = f"/verify?type=undo&token={outbox.last(alice.email, 'email_changed').token}"
+        assert client.head(link, headers=BROWSER).status_code == 200
+        assert database.count("factor_challenges") == 0
+        assert client.get(link, headers=BROWSER).status_code == 200
+        assert database.count("factor_challenges") == 1
+
+
+def test_sign_in_without_a_session_is_bound_by_its_limit(make_app, database):
+    client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_AUTHORIZE="7 per hour").test_client()
+    statuses = [client.post("/passkeys/authentication/options", json={}).status_code for _ in range(9)]
+    assert statuses == [200] * 7 + [429] * 2
+    assert database.count("factor_challenges") == 7
