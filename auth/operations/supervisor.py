@@ -63,6 +63,7 @@ def on_starting(server: Any) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     chosen = settings()
+    served.inbox_key = state.new_secret()
     for warning in chosen.warnings:
         _say(warning, "warning")
     server.embedded_postgres = None
@@ -122,10 +123,12 @@ def when_ready(server: Any) -> None:
     if chosen.metrics_bind:
         _say(f"Metrics: http://{chosen.metrics_bind}/metrics")
     _say(f"Serving {chosen.base_url}, listening on {address(chosen)}. Ctrl-C stops it.")
+    _announce_inbox(chosen)
 
 
 def on_reload(server: Any) -> None:
     server.delivery.reload(is_wanted=_wants_delivery_process(settings()))
+    _announce_inbox(settings())
 
 
 def pre_fork(server: Any, worker: Any) -> None:
@@ -182,6 +185,11 @@ def _start_embedded_postgres(server: Any, chosen: Settings) -> str:
         _say(f"Made {directory} passable (o+x): Postgres does not run as root.")
     os.environ["DATABASE_URL"] = database_url  # for the delivery process, and reloads
     return database_url
+
+
+def _announce_inbox(chosen: Settings) -> None:
+    if chosen.dev_inbox:  # the log holds no secrets
+        print(f"Messages: {chosen.base_url}/dev/inbox?key={served.inbox_key}", flush=True)
 
 
 def _wants_delivery_process(chosen: Settings) -> bool:

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from auth.senders.sender import ConsoleSender, DiscardingSender, Sender
+from auth.senders.sender import ConsoleSender, Sender
 from auth.senders.sms import TwilioSender, WebhookSender
 from auth.senders.smtp import SmtpSender, hostname_for
 from auth.settings import Settings
@@ -26,9 +26,6 @@ def notices(settings: Settings) -> list[str]:
             "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: phone sign-ins are refused."
             " Set it to a provider, or to none."
         )
-    if settings.dev_inbox:
-        readers = "programs on this machine and holders" if settings.is_local else "holders"
-        lines.append(f"AUTH_DEV_INBOX is on: {readers} of the service role key can read all messages.")
     return lines
 
 
@@ -57,6 +54,4 @@ def _sms(settings: Settings) -> Sender | None:
 
 
 def _substitute(settings: Settings, is_chosen: bool) -> Sender | None:
-    if is_chosen or settings.is_local:
-        return ConsoleSender()
-    return DiscardingSender() if settings.dev_inbox else None
+    return ConsoleSender() if is_chosen or settings.is_local else None

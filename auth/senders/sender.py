@@ -70,13 +70,6 @@ class ConsoleSender(Sender):
         return "standard output"
 
 
-class DiscardingSender(Sender):
-    """Sends nothing: the development inbox has the message."""
-
-    def send(self, recipient: str, message: Message) -> str:
-        return "kept in the development inbox"
-
-
 def one_line(text: str, *secrets: str | None) -> str:
     """Return a reply or an error in one short printable line, without secrets."""
     for secret in filter(None, secrets):

@@ -7,3 +7,5 @@ from auth.settings import Settings
 
 # None in other processes, which load their own.
 current: Settings | None = None
+# Of the development inbox: new at each start, and kept at a reload. Without a master there is none.
+inbox_key = ""

@@ -4,9 +4,10 @@ from flask import Blueprint, Response, jsonify, render_template
 
 from auth.context import latchkey
 from auth.delivery import dev_inbox
-from auth.pages.page import logo_source
+from auth.pages.page import logo_source, to_own
 from auth.pages.problems import asks_for_page
-from auth.web import fields, guard, refuses_by_page, schemas
+from auth.settings import served
+from auth.web import cookies, fields, guard, refuses_by_page, schemas
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import found
 from auth.web.input import known_id, read_query
@@ -23,15 +24,23 @@ _MESSAGE_CSP = (
     "frame-ancestors 'self'; base-uri 'none'"
 )
 
-_Query = schemas.Input.of(recipient=fields.Text())
+_Query = schemas.Input.of(recipient=fields.Text(), key=fields.Text())
 
 
 @blueprint.get("/dev/inbox")
 @guard.developer
 @refuses_by_page
 def list_dev_inbox() -> Response:
-    """List the messages, newest first, as a page for a browser, else as JSON."""
-    recipient = read_query(_Query()).get("recipient")
+    """List the messages, newest first, as a page for a browser, else as JSON.
+
+    A browser keeps the key of the query as a cookie, and opens the page without it.
+    """
+    query = read_query(_Query())
+    if "key" in query and asks_for_page():
+        response = to_own("dev/inbox")
+        cookies.remember(response, guard.INBOX, served.inbox_key)
+        return response
+    recipient = query.get("recipient")
     messages = dev_inbox.messages(latchkey.db, latchkey.sealer, recipient)
     if not asks_for_page():
         return jsonify(messages)

@@ -2,18 +2,18 @@
 
 import contextlib
 import functools
+import hmac
 import re
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 from flask import request
 
 from auth.context import latchkey
 from auth.logs import ThrottledLog
-from auth.net import networks
+from auth.settings import served
 from auth.tokens.access_tokens import Caller, InvalidAccessToken, ServiceRole
-from auth.web import Level, View, audit, audited, g
+from auth.web import Level, View, audit, audited, cookies, g
 from auth.web.errors import ApiError
 from auth.web.routes import says
 
@@ -21,8 +21,8 @@ _key_refused = ThrottledLog("service_role_key_not_valid")
 # RFC 6750, section 2.1, without "=", which would give one token several spellings.
 _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 
-# In addition to X-Forwarded-*, as Werkzeug spells them.
-_FORWARDING_HEADERS = {"Forwarded", "X-Real-Ip", "Via", "Cf-Connecting-Ip", "True-Client-Ip"}
+# The cookie with the key of the development inbox.
+INBOX = "latchkey_inbox"
 
 # Keys of `ERRORS` for the results of `caller_state` that are not keys themselves.
 _REFUSALS = {"bad_jwt": "expired.bad_jwt", "user_not_found": "caller.user_not_found"}
@@ -72,13 +72,13 @@ def service_role() -> None:
 
 @administrative(Level.SERVICE_ROLE)
 def developer() -> None:
-    """Admit the service role key, and clients on this machine if the service listens there only.
+    """Admit the service role key, and the key that the start prints, in the query or the inbox's cookie.
 
     The routes exist with `AUTH_DEV_INBOX` only.
     """
     if not latchkey.settings.dev_inbox:
         raise ApiError("not_found")
-    if latchkey.settings.is_local and _is_on_this_machine():
+    if _has_inbox_key(request.args.get("key", "")) or _has_inbox_key(cookies.sent(INBOX)):
         g.actor = "service_role"
     else:
         _require_service_role()
@@ -199,10 +199,5 @@ def _service_role_jwt() -> ServiceRole | None:
     return None
 
 
-def _is_on_this_machine() -> bool:
-    """Whether a client on this machine sent the request, not a proxy, nor a browser after DNS rebinding."""
-    if any(name.startswith("X-Forwarded-") or name in _FORWARDING_HEADERS for name, _ in request.headers):
-        return False
-    peer = networks.parse(request.remote_addr or "")
-    host = urlsplit(f"//{request.host}").hostname or ""
-    return peer is not None and peer.is_loopback and networks.is_loopback(host)
+def _has_inbox_key(sent: str) -> bool:
+    return bool(served.inbox_key) and hmac.compare_digest(sent.encode(), served.inbox_key.encode())

@@ -47,7 +47,8 @@ export async function signedIn(auth = {}) {
 /** The newest message to an address, as soon as it has been sent. */
 export async function message(to, isWanted = () => true) {
   for (let tries = 0; tries < 300; tries++) {
-    const response = await fetch(`${url}/dev/inbox?recipient=${encodeURIComponent(to)}`);
+    const headers = { apikey: serviceKey };
+    const response = await fetch(`${url}/dev/inbox?recipient=${encodeURIComponent(to)}`, { headers });
     const found = (await response.json()).find(isWanted);
     if (found) return found;
     await new Promise((resolve) => setTimeout(resolve, 100));

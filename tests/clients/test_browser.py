@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.browser import Browser, fill
 from tests.support.fake_provider import FakeProvider
 from tests.support.local_server import Handler, LocalServer
@@ -98,7 +99,7 @@ def follow(page, service) -> Callable[..., None]:
     """Open the link of the newest mail, and press its button."""
 
     def follow(before: Callable[[], None] = lambda: None) -> None:
-        messages = wait_until(lambda: json.loads(service.get("/dev/inbox")[1]))
+        messages = wait_until(lambda: json.loads(service.get("/dev/inbox", apikey=SERVICE_ROLE_KEY)[1]))
         page.open(messages[0]["link"])
         before()
         page.click("Continue")
@@ -207,7 +208,7 @@ class TestLinkOnAPhone:
                 f"auth.{call}.then(({{ error }}) => error?.message)".replace("HERE", f"'{origin}/index.html'")
             )
             assert error is None
-            return wait_until(lambda: json.loads(service.get("/dev/inbox")[1]))[0]
+            return wait_until(lambda: json.loads(service.get("/dev/inbox", apikey=SERVICE_ROLE_KEY)[1]))[0]
 
         return asked
 

@@ -254,6 +254,6 @@ REQUESTS: dict[str, Prepare] = {
     "list_deliveries": _admin("GET", "/deliveries", Stage.webhook),
     "redeliver_event": _admin("POST", "/redeliver", Stage.delivery),
     "test_webhook": _admin("POST", "/test", Stage.webhook, event="user.created"),
-    "list_dev_inbox": _nobody("GET", "/dev/inbox"),
-    "get_dev_inbox_message": _nobody("GET", "/dev/inbox/00000000-0000-4000-8000-000000000000"),
+    "list_dev_inbox": _admin("GET", "/dev/inbox"),
+    "get_dev_inbox_message": _admin("GET", "/dev/inbox/00000000-0000-4000-8000-000000000000"),
 }

@@ -162,7 +162,6 @@ SETTINGS = [
     ("test-settings", LIMITED, None),
     ("test-settings", UNLIMITED, "AUTH_RATE_LIMITS_ENABLED=true"),
     ("test-settings", LIMITED | {"rate_limit_storage": "memory://"}, "AUTH_RATE_LIMIT_STORAGE=postgresql"),
-    ("test-settings", LIMITED | {"dev_inbox": True}, "AUTH_DEV_INBOX=false"),
     ("mail-server", MAIL | {"smtp_url": None}, "AUTH_SMTP_URL=smtp://user:password@host:587"),
     ("mail-server", MAIL | {"smtp_url": "console"}, "AUTH_SMTP_URL=smtp://user:password@host:587"),
     ("mail-server", {"smtp_url": None}, "mails are printed"),

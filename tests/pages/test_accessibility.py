@@ -5,6 +5,7 @@ axe-core is installed by `npm ci` in tests/clients. The fixture `page` collects 
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
@@ -38,9 +39,11 @@ def settings() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def page_client(page, here, site, service_role, outbox, database, make_app) -> ChromiumPageClient:
+def page_client(page, here, started, site, service_role, outbox, database, make_app) -> ChromiumPageClient:
     deliver = partial(deliver_due, make_app(**SETTINGS).extensions["latchkey"])
-    return ChromiumPageClient(page, here, site, service_role, outbox, database, deliver)
+    client = ChromiumPageClient(page, here, site, service_role, outbox, database, deliver)
+    (client.inbox,) = re.findall(rf"^Messages: {here}(/\S+)$", started[0].text(), re.MULTILINE)
+    return client
 
 
 @pytest.fixture

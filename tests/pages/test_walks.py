@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from auth.pages.page import LANGUAGES
+from auth.settings import served
 from tests.support.contract import page_routes
 from tests.support.deliverers import deliver_due
 from tests.support.fake_provider import FakeProvider
@@ -39,12 +40,15 @@ def provider() -> Iterator[FakeProvider]:
 
 
 @pytest.fixture
-def page_client(make_app, service_role, outbox, database, provider) -> HttpPageClient:
+def page_client(make_app, service_role, outbox, database, provider, monkeypatch) -> HttpPageClient:
+    monkeypatch.setattr(served, "inbox_key", "the-key-of-the-inbox")
     app = make_app(
         AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**", **SETTINGS, **provider.settings("google")
     )
     deliver = partial(deliver_due, app.extensions["latchkey"])
-    return HttpPageClient(app, app.test_client(), service_role, outbox, database, deliver)
+    client = HttpPageClient(app, app.test_client(), service_role, outbox, database, deliver)
+    client.inbox = f"/dev/inbox?key={served.inbox_key}"
+    return client
 
 
 def tour_all(page_client: HttpPageClient, database) -> None:

@@ -11,7 +11,7 @@ from tests.support.browser import Browser, BrowserError
 from tests.support.failures import Failures
 from tests.support.forwarder import Forwarder
 from tests.support.inbox import Post
-from tests.support.processes import PATIENT_GUNICORN, free_port
+from tests.support.processes import PATIENT_GUNICORN, Service, free_port
 from tests.support.server import ServerClient
 from tests.support.smtp_server import MailServer
 
@@ -93,7 +93,7 @@ def forwarder(database_url: str) -> Iterator[Forwarder]:
 
 
 @pytest.fixture(scope="module")
-def serving(tab, serve, host: str, settings: dict[str, str]) -> Iterator[ServerClient]:
+def started(tab, serve, host: str, settings: dict[str, str]) -> Iterator[tuple[Service, ServerClient]]:
     """The service at an address that the browser can open; its other name is another origin."""
     port = free_port()
     changes = {
@@ -103,13 +103,13 @@ def serving(tab, serve, host: str, settings: dict[str, str]) -> Iterator[ServerC
         "AUTH_WORKERS": "1",
         "AUTH_BRAND_NAME": "Acme",
     }
-    with serve(PATIENT_GUNICORN, **changes | settings) as (_, client):
-        yield client
+    with serve(PATIENT_GUNICORN, **changes | settings) as started:
+        yield started
 
 
 @pytest.fixture
-def site(serving, database, app) -> ServerClient:
-    return serving
+def site(started, database, app) -> ServerClient:
+    return started[1]
 
 
 @pytest.fixture

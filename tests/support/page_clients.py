@@ -18,6 +18,8 @@ Check = Callable[[str], None]
 class PageClient:
     """One user at the pages, with the actions of the mail, the API and the clock around them."""
 
+    inbox: str  # the path of the printed link
+
     def __init__(
         self,
         here: str,

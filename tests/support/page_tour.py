@@ -395,7 +395,7 @@ def others(page_client: PageClient) -> None:
     page_client.press("sign-in", form_token="0" * 64, email=ALICE, password=PASSWORD)
     page_client.shows("sign-in, old form", "This form was open for too long")
     page_client.press("preferences", language=page_client.language)
-    page_client.visit("/dev/inbox")
+    page_client.visit(page_client.inbox)
     page_client.shows("inbox, empty", "Nothing has been sent yet.")
     page_client.client.post("/signup", json={"email": DAVE, "password": PASSWORD})
     page_client.client.post(
@@ -403,7 +403,7 @@ def others(page_client: PageClient) -> None:
     )
     page_client.client.post("/signup", json={"phone": PHONE, "password": PASSWORD})
     page_client.deliver()
-    page_client.visit("/dev/inbox")
+    page_client.visit(page_client.inbox)
     page_client.shows("inbox", DAVE)
 
 

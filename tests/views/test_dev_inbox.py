@@ -1,26 +1,42 @@
-"""GET /dev/inbox: sent messages, visible only on this machine or with the service role key."""
+"""GET /dev/inbox: sent messages, visible with the key that the start prints or the service role key."""
 
 import re
+import signal
 
 import pytest
 
 from auth.delivery.deliverer import Deliverer
 from auth.senders.sender import TryLater
-from auth.settings import SettingsError
+from auth.settings import SettingsError, served
 from tests.conftest import SERVICE_ROLE_KEY, secret
 from tests.support.answers import A_TIMESTAMP, assert_error
 from tests.support.cases import cases
-from tests.support.deliverers import deliver_due
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
+from tests.support.processes import children_of, wait_until
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 UNKNOWN = "00000000-0000-0000-0000-000000000000"
+INBOX_KEY = "the-key-of-the-inbox-of-these-tests"
 KEY = {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}
 
 
 @pytest.fixture
-def app(make_app):
+def app(make_app, monkeypatch):
+    monkeypatch.setattr(served, "inbox_key", INBOX_KEY)
     return make_app(AUTH_DEV_INBOX="true")
+
+
+@pytest.fixture
+def stranger(app):
+    return app.test_client()
+
+
+@pytest.fixture
+def client(app):
+    """A browser that has opened the inbox."""
+    client = app.test_client()
+    client.set_cookie("latchkey_inbox", INBOX_KEY)
+    return client
 
 
 @pytest.fixture
@@ -126,7 +142,7 @@ class TestMessages:
         client.post("/signup", json={"email": "dave@example.com", "password": "Correct-Horse-1"})
         deliver()
         other = make_app(AUTH_DEV_INBOX="true", AUTH_SECRET_KEY=secret("x")).test_client()
-        assert inbox(other) == []
+        assert inbox(other, **KEY) == []
         (mail,) = inbox(client)
         assert "access_token=" in client.get(mail["link"]).location
 
@@ -172,64 +188,63 @@ class TestPage:
         # The logo may be loaded.
         (tmp_path / "logo.png").write_bytes(b"png")
         branded = make_app(AUTH_DEV_INBOX="true", AUTH_BRAND_LOGO=str(tmp_path / "logo.png")).test_client()
-        assert " img-src 'self';" in branded.get(path).headers["Content-Security-Policy"]
+        assert " img-src 'self';" in branded.get(path, headers=KEY).headers["Content-Security-Policy"]
 
 
 each_path = cases("path", ["/dev/inbox", "/auth/v1/dev/inbox", f"/dev/inbox/{UNKNOWN}"])
-ELSEWHERE = {"REMOTE_ADDR": "8.8.8.8"}
-PUBLIC = {
-    "AUTH_DEV_INBOX": "true",
-    "AUTH_BASE_URL": "https://auth.example.com",
-    "AUTH_RATE_LIMITS_ENABLED": "false",
-}
+REFUSED = {(401, "no_authorization"), (401, "bad_jwt")}
 
 
 class TestAccess:
     @each_path
     def test_disabled_inbox_is_404(self, default_app, database, path):
-        assert_error(default_app.test_client().get(path, headers=KEY), 404, "not_found")
-
-    @cases("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
-    @cases("host", ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000", "app.localhost"])
-    def test_local_client_needs_no_key(self, client, database, peer, host):
-        response = client.get("/dev/inbox", headers={"Host": host}, environ_base={"REMOTE_ADDR": peer})
-        assert response.status_code == 200
+        assert_error(default_app.test_client().get(f"{path}?key={INBOX_KEY}", headers=KEY), 404, "not_found")
 
     @each_path
     @cases(
-        ("name", "values"),
-        [
-            ("REMOTE_ADDR", ["192.168.1.5", "10.0.0.1", "8.8.8.8", "2001:db8::1", "", "unix"]),
-            (
-                "Host",
-                ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "192.168.1.5:8000", "8.8.8.8"],
-            ),
-            *((f"X-Forwarded-{name}", ["127.0.0.1"]) for name in ("For", "Host", "Proto", "Server")),
-            *((name, ["127.0.0.1"]) for name in ("Forwarded", "X-Real-IP", "Via")),
-        ],
+        "headers",
+        [{}, {"Host": "localhost"}, {"Authorization": f"Bearer {INBOX_KEY}"}, {"apikey": INBOX_KEY}],
     )
-    def test_remote_or_proxied_request_needs_the_service_role_key(self, client, database, path, name, values):
-        for value in values:
-            place = "environ_base" if name == "REMOTE_ADDR" else "headers"
-            assert_key_needed(client.get(path, **{place: {name: value}}))
+    def test_request_without_the_key_is_refused_also_from_this_machine(
+        self, stranger, database, path, headers
+    ):
+        refused = stranger.get(path, headers=headers)
+        assert (refused.status_code, refused.json["error_code"]) in REFUSED
 
-    def test_service_role_key_is_accepted_from_anywhere(self, client, carol):
+    @each_path
+    @cases("key", ["", "x", INBOX_KEY[:-1], INBOX_KEY + "x", INBOX_KEY.upper(), "ü", "%ED%A0%80", "%00"])
+    def test_wrong_key_is_refused(self, stranger, database, path, key):
+        assert_key_needed(stranger.get(f"{path}?key={key}"))
+        assert_key_needed(stranger.get(path, headers={"Cookie": f"latchkey_inbox={key}"}))
+
+    def test_printed_link_opens_the_page_and_its_key_disappears(self, stranger, database):
+        response = stranger.get(f"/auth/v1/dev/inbox?key={INBOX_KEY}", headers=BROWSER)
+        assert (response.status_code, response.location) == (303, "../dev/inbox")
+        cookie = f"latchkey_inbox={INBOX_KEY}; HttpOnly; Path=/; SameSite=Lax"
+        assert response.headers["Set-Cookie"] == cookie
+        page = stranger.get("/dev/inbox", headers=BROWSER)
+        assert (page.status_code, INBOX_KEY in page.text) == (200, False)
+        # The link of an earlier start does not close it.
+        assert stranger.get("/dev/inbox?key=old", headers=BROWSER).status_code == 303
+        assert stranger.get("/dev/inbox", headers=BROWSER).status_code == 200
+
+    def test_program_gets_the_messages_with_the_printed_link(self, stranger, database):
+        response = stranger.get(f"/dev/inbox?key={INBOX_KEY}&recipient=a@example.com")
+        assert (response.status_code, response.json, "Set-Cookie" in response.headers) == (200, [], False)
+
+    def test_process_that_no_master_started_has_no_key(self, stranger, database, monkeypatch):
+        monkeypatch.setattr(served, "inbox_key", "")
+        for path in ("/dev/inbox", "/dev/inbox?key=", f"/dev/inbox?key={INBOX_KEY}"):
+            assert_key_needed(stranger.get(path, headers={"Cookie": "latchkey_inbox="}))
+
+    def test_service_role_key_is_accepted_from_anywhere(self, stranger, carol):
         def get(headers):
-            return client.get("/dev/inbox", headers=headers, environ_base=ELSEWHERE)
+            return stranger.get("/dev/inbox", headers=headers, environ_base={"REMOTE_ADDR": "8.8.8.8"})
 
-        proxied = {"Host": "auth.example.com", "X-Forwarded-For": "9.9.9.9"}
-        assert get(KEY | proxied).status_code == 200
+        assert get(KEY | {"Host": "auth.example.com", "X-Forwarded-For": "9.9.9.9"}).status_code == 200
         assert get({"apikey": SERVICE_ROLE_KEY}).status_code == 200
         assert_error(get({"Authorization": "Bearer nonsense"}), 401, "bad_jwt")
         assert_error(get(carol.open_session().authorization), 403, "insufficient_permissions")
-
-    def test_public_or_proxied_service_requires_the_service_role_key(self, make_app, database):
-        proxied = make_app(AUTH_DEV_INBOX="true", AUTH_TRUSTED_PROXIES="1").test_client()
-        assert_key_needed(proxied.get("/dev/inbox", headers={"X-Forwarded-For": "127.0.0.1"}))
-        # A proxy on the same machine need not announce itself; nginx does not by default.
-        client = make_app(**PUBLIC).test_client()
-        assert_key_needed(client.get("/dev/inbox"))
-        assert client.get("/dev/inbox", headers=KEY).status_code == 200
 
     @cases("origin", ["https://evil.example", "null", "http://localhost:3000"])
     def test_script_of_another_origin_cannot_read_the_inbox(self, client, database, origin):
@@ -245,18 +260,23 @@ class TestAccess:
         assert other.headers["Access-Control-Allow-Origin"] == "*"
 
 
-def test_public_service_without_a_mail_server_keeps_messages_in_the_inbox_unless_it_is_no_test(
-    make_app, database
-):
-    message = r"^AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine"
-    with pytest.raises(SettingsError, match=message):
-        make_app(**PUBLIC | {"AUTH_RATE_LIMITS_ENABLED": "true"})
-    app = make_app(**PUBLIC)
-    parts = app.extensions["latchkey"]
-    outbox = Outbox(database, parts)
-    outbox.write(), outbox.sms()
-    deliver_due(parts)
-    mails = inbox(app.test_client(), **KEY)
-    how = ("sent", "kept in the development inbox")
-    kept = sorted((mail["channel"], mail["outcome"], mail["response"]) for mail in mails)
-    assert kept == [("email", *how), ("sms", *how)]
+@cases("limits", ["true", "false"])
+def test_service_elsewhere_does_not_start_with_the_inbox(make_app, limits):
+    settings = {"AUTH_BASE_URL": "https://auth.example.com", "AUTH_RATE_LIMITS_ENABLED": limits}
+    with pytest.raises(
+        SettingsError, match=r"^AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine\.$"
+    ):
+        make_app(AUTH_DEV_INBOX="true", **settings)
+
+
+def test_workers_share_the_printed_key_also_after_a_reload(serve):
+    with serve(AUTH_DEV_INBOX="true", AUTH_WORKERS="2") as (service, client):
+        (path,) = re.findall(r"^Messages: http://localhost:8000(/\S+)$", service.text(), re.MULTILINE)
+        assert {client.get(path).status_code for _ in range(20)} == {200}
+        workers = set(children_of(service.process.pid))
+        service.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: workers.isdisjoint(children_of(service.process.pid)))
+        service.wait_until_healthy()
+        assert {client.get(path).status_code for _ in range(20)} == {200}
+        assert service.text().count(path) == 2
+        assert client.get("/dev/inbox").status_code == 401

@@ -161,8 +161,6 @@ def _test_settings(context: Context) -> Failure | None:
         return Failure("Nothing is limited: passwords can be guessed.", "AUTH_RATE_LIMITS_ENABLED=true")
     if settings.rate_limit_storage.startswith("memory:"):
         return Failure("Each worker counts requests for itself.", "AUTH_RATE_LIMIT_STORAGE=postgresql")
-    if settings.dev_inbox:
-        return Failure("The service role key can read all messages.", "AUTH_DEV_INBOX=false")
     return None
 
 

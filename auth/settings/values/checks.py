@@ -210,10 +210,7 @@ def contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
         found.append("AUTH_MFA_REQUIRED: Must be none where AUTH_MFA_ENABLED is false.")
     if values["console"] and not values["pages"]:
         found.append("AUTH_CONSOLE: Must be false where AUTH_PAGES is false: administrators sign in there.")
-    # The inbox shows every link to the holder of the service role key.
-    if values["dev_inbox"] and not is_local and values["rate_limits_enabled"]:
-        found.append(
-            "AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine, or"
-            " AUTH_RATE_LIMITS_ENABLED=false marks a test environment."
-        )
+    # The inbox shows every link.
+    if values["dev_inbox"] and not is_local:
+        found.append("AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine.")
     return found
