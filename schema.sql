@@ -126,8 +126,9 @@ CREATE INDEX sessions_ended_at ON sessions (ended_at) WHERE ended_at IS NOT NULL
 CREATE INDEX sessions_user_id_ended_at ON sessions (user_id, ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX sessions_created_at ON sessions (created_at) WHERE ended_at IS NULL;
 
--- Second factors, and passkeys, which sign in on their own. Unverified ones expire. `secret` is encrypted;
--- `last_step` is the newest time step whose code was used. The columns from credential_id on are WebAuthn's.
+-- Second factors, and passkeys, which sign in on their own. Unverified ones expire, and a
+-- user has at most ten. `secret` is encrypted; `last_step` is the newest time step whose code was used. The
+-- columns from credential_id on are WebAuthn's.
 CREATE TABLE factors (
   id              uuid PRIMARY KEY,
   user_id         uuid NOT NULL REFERENCES users ON DELETE CASCADE,

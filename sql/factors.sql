@@ -37,7 +37,16 @@ SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS
  WHERE user_id = :user_id AND verified_at IS NOT NULL;
 
 -- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea)
--- Inserts nothing if a verified factor has the name.
+-- Inserts nothing if a verified factor has the name. Keeps ten unverified factors of the user, who is locked:
+-- a refusal would make a person wait whose enrolments were abandoned, or begun by a thief.
+WITH replaced AS (
+  DELETE FROM factors
+   WHERE id = ANY (ARRAY(SELECT id
+                           FROM factors
+                          WHERE user_id = :user_id AND verified_at IS NULL
+                          ORDER BY created_at DESC
+                         OFFSET 9))
+)
 INSERT INTO factors (id, user_id, factor_type, friendly_name, secret)
 SELECT :id, :user_id, :factor_type, :friendly_name, :secret
  WHERE NOT EXISTS (SELECT

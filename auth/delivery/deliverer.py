@@ -189,6 +189,7 @@ class Deliverer:
                 due_at = time.monotonic() + HOUSEKEEPING_INTERVAL
             if time.monotonic() >= count_at:
                 self._do(lambda: janitor.count(self._db))
+                self._do(lambda: janitor.remove_unverified_factors(self._db))
                 count_at = time.monotonic() + _COUNT_INTERVAL
             self._stopping.wait(_KEY_INTERVAL)
 

@@ -1,5 +1,7 @@
 """Hourly clean-up. Nothing depends on it: statements ignore expired rows themselves."""
 
+from collections.abc import Iterable
+
 from auth.keys import resealing
 from auth.tokens.keys import Sealer
 from sql import Database
@@ -44,10 +46,15 @@ def count(db: Database) -> None:
             is_complete = not tx.one("take_janitors_turn").is_ours or tx.one("count_hours").is_complete
 
 
-def clean(db: Database) -> int:
+def remove_unverified_factors(db: Database) -> None:
+    """The user object lists them, so this is done every minute. Raises `psycopg2.Error`."""
+    clean(db, ["delete_unverified_factors"])
+
+
+def clean(db: Database, statements: Iterable[str] = STATEMENTS) -> int:
     """Remove expired rows in batches, in one process of all nodes at a time. Raises `psycopg2.Error`."""
     removed = 0
-    for statement in STATEMENTS:
+    for statement in statements:
         count = BATCH
         while count == BATCH:
             with db.transaction() as tx:

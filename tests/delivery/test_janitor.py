@@ -6,7 +6,7 @@ from contextlib import closing
 import psycopg2
 import pytest
 
-from auth.delivery import janitor
+from auth.delivery import deliverer, janitor
 from auth.delivery.deliverer import Deliverer
 from tests.support.deliverers import RunningDeliverer
 from tests.support.links import OTHER_PHONE, PHONE, assert_signs_in
@@ -133,6 +133,15 @@ class TestCleaning:
         fill(database, janitor.BATCH + 1)
         with RunningDeliverer(Deliverer(parts.settings, parts.db, parts.sealer, {})):
             wait_until(lambda: left(database) == {})
+
+    def test_running_deliverer_removes_unverified_factors_each_minute(self, parts, database, monkeypatch):
+        monkeypatch.setattr(deliverer, "_COUNT_INTERVAL", 0)
+        monkeypatch.setattr(deliverer, "_KEY_INTERVAL", 0.02)
+        with RunningDeliverer(Deliverer(parts.settings, parts.db, parts.sealer, {})):
+            wait_until(lambda: database.count("last_done", "task = 'counts'"))
+            fill(database, 3)
+            wait_until(lambda: database.count("factors") == 0)
+        assert database.count("factor_challenges") == 3
 
 
 class TestRetention:

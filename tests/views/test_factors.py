@@ -81,6 +81,23 @@ class TestEnrolling:
         assert_error(alice.sign_in().post(f"/factors/{second.id}/challenge"), *GONE)
         assert verify(session, second).status_code == 200
 
+    def test_eleventh_unverified_factor_replaces_the_oldest(self, alice, bob):
+        session = set_up(alice.open_session(), "Phone")[1]
+        enrol(stranger := bob.open_session())
+        apps = [enrol(session) for _ in range(12)]
+        kept = [factor["id"] for factor in factors_of(session) if factor["status"] == "unverified"]
+        assert kept == [app.id for app in apps[2:]]
+        assert_error(session.post(f"/factors/{apps[1].id}/challenge"), *GONE)
+        assert verify(session, apps[2]).status_code == 200
+        assert len(factors_of(session)) == 2
+        assert len(factors_of(stranger)) == 1
+
+    def test_fifty_concurrent_enrolments_leave_ten_factors(self, alice, server, database):
+        session = alice.sign_in(client=server).prepared()
+        answers = at_once(50, lambda _: session.post("/factors", json=TOTP))
+        assert {answer.status_code for answer in answers} == {200}
+        assert database.count("factors") == len(factors_of(session)) == 10
+
     def test_enrolment_expires_after_five_minutes_and_is_removed_without_a_proof(self, alice, database):
         app = enrol(session := alice.open_session())
         challenge_id = challenge(session, app)
