@@ -16,19 +16,20 @@ from auth.web.response_headers import refuse
 
 REQUEST_DEADLINE = 30  # seconds, from the first byte of a request to the last byte of its response
 LINGER = 2  # seconds that a stopping worker waits for clients that have sent nothing, or half a request
+SILENCE = 1  # seconds that a busy worker leaves a new connection to send its first byte, if it has room
 DRAINED = 65_536  # bytes read of an unread body, by us and by close_graceful; gunicorn's parser has no limit
 
 
 class Connection(gevent.socket.socket):
     """A client's connection. A request begins with its first byte; between requests, `begun_at` is 0."""
 
-    begun_at, is_reading = 0.0, False
+    accepted_at, begun_at, is_reading, is_silent = 0.0, 0.0, False, True
     head: bytes | None = None  # of a response, held back to be sent with its body: 4 % of GET /user
 
     def recv(self, *args: Any) -> bytes:
         self.is_reading = True
         data = super().recv(*args)
-        self.is_reading = False
+        self.is_reading = self.is_silent = False
         self.begun_at = self.begun_at or time.monotonic()
         return data
 
@@ -78,8 +79,26 @@ class Worker(GeventWorker):
                 greenlet.kill(gevent.Timeout, block=False)
 
     def handle(self, listener: Any, client: Any, addr: Any) -> None:
-        self.connections[gevent.getcurrent()] = connection = Connection(fileno=client.detach())
+        connection = Connection(fileno=client.detach())
+        connection.accepted_at = time.monotonic()
+        self.make_room(connection.accepted_at)
+        self.connections[gevent.getcurrent()] = connection
         super().handle(connection, connection, addr)  # has the address; a stop may close the listener first
+
+    def make_room(self, now: float) -> None:
+        """Close the oldest connection that has sent nothing, if more than half of all are taken.
+
+        gunicorn would accept none while all are.
+        """
+        half = self.worker_connections // 2
+        live = [each for each in self.connections.items() if not each[0].dead]
+        silent = [(greenlet, client) for greenlet, client in live if client.is_silent]
+        if len(live) < half or not silent:
+            return
+        greenlet, oldest = silent[0]
+        if len(live) + 1 >= self.worker_connections or oldest.accepted_at < now - SILENCE:
+            oldest.is_silent = False
+            greenlet.kill(gevent.Timeout, block=False)
 
     def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> bool:
         # Often the next request has already arrived. Without a pause, no other connection would be served.
