@@ -37,8 +37,8 @@ SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS
  WHERE user_id = :user_id AND verified_at IS NOT NULL;
 
 -- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea)
--- Inserts nothing if a verified factor has the name. Keeps ten unverified factors of the user, who is locked:
--- a refusal would make a person wait whose enrolments were abandoned, or begun by a thief.
+-- Inserts nothing if a verified factor has the name. Replaces the oldest of ten unverified factors: a refusal
+-- would make users wait for enrolments that they abandoned. Call it with the user's row locked.
 WITH replaced AS (
   DELETE FROM factors
    WHERE id = ANY (ARRAY(SELECT id
