@@ -61,7 +61,7 @@ def _write_invitation(
 
 
 def find(message_id: str) -> Any:
-    """Return the row of a mail or SMS that can be sent again. Raises `ApiError`."""
+    """Return the row of an email or SMS that can be sent again. Raises `ApiError`."""
     id = known_id(message_id, "message.not_found")
     message = found(latchkey.db.one("select_message", id=id), "message.not_found")
     if message.is_for_administrator:
@@ -77,14 +77,14 @@ def _obstacle(message: Any) -> str | None:
     if not message.has_user:
         return "its user no longer exists"
     if message.kind == "reauthentication":
-        return "only the user can ask for this code, where it is needed"
+        return "only the user can request this code"
     if message.has_link and message.outcome == "sent":
-        return "it was delivered, and another one would void the link in it"
+        return "it was delivered, and a new one would void its link"
     return None
 
 
 def resend(message_id: str) -> None:
-    """Send a mail or SMS again; a waiting one at once. Raises `ApiError`."""
+    """Send an email or SMS again; send a waiting one immediately. Raises `ApiError`."""
     message = find(message_id)
     with targets.act() as tx:
         if message.outcome == "waiting":
@@ -95,7 +95,7 @@ def resend(message_id: str) -> None:
         quota = outgoing.take_quota(tx, message.recipient)
         # The user may have become an administrator.
         targets.lock(tx, message.user_id)
-        # The languages and the browser of the first request, which are not the administrator's.
+        # The languages and browser of the first request, not the administrator's.
         variables = {name: message.variables.get(name) for name in ("languages", "user_agent")}
         if message.kind in REQUESTED:
             _request_again(tx, message, variables)

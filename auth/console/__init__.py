@@ -1,1 +1,1 @@
-"""The console: what administrators see and do in a browser."""
+"""The console for administrators, in a browser."""

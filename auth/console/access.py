@@ -1,4 +1,4 @@
-"""Who may see the console, and what else an act in it requires."""
+"""Access to the console, and what else its acts require."""
 
 import functools
 from typing import Any
@@ -22,7 +22,7 @@ from auth.web.limits import limited
 
 # The fields whose labels are not their names.
 _FIELDS = {"url": "URL", "factor_code": "The code", "q": "The search"}
-# In place of those for programs, with the reasons of the email validator.
+# Instead of the messages for programs, which include the email validator's reasons.
 _MESSAGES = {
     "email.validation_failed": "Enter an email address, such as ada@example.com.",
     "phone.validation_failed": "Enter a phone number with its country code, such as +491701234567.",
@@ -70,10 +70,10 @@ def _count() -> None:
     """Count an act. Raises `RateLimitExceeded`."""
 
 
-# Not the limit of acts, because links from other sites to confirmations must not use that up.
+# Separate from the limit of acts, so that links from other sites to confirmations cannot use that up.
 @limited("console", key=lambda: f"confirmation {guard.caller_id()}")
 def count_challenges() -> None:
-    """Count a confirmation that asks for a factor, whose challenges are rows. Raises `RateLimitExceeded`."""
+    """Count a confirmation that asks for a factor: its challenges are rows. Raises `RateLimitExceeded`."""
 
 
 def register_in(console: Blueprint) -> None:
@@ -82,7 +82,7 @@ def register_in(console: Blueprint) -> None:
 
 
 def explain(error: Exception) -> Problem:
-    """Return an error for a form of the console, in the words of the API."""
+    """Return an error for a form of the console, with the API's message."""
     known, problem = as_api_error(error), problem_of(error)
     field = (known.details or "").partition(":")[0] or problem.field
     return Problem(_said(known), field, problem.status, problem.headers, problem.error_code, problem.key)
@@ -105,7 +105,7 @@ def _sentence(field: str, requirement: str) -> str:
 
 
 def _error(error: Exception) -> Response:
-    """Redirect to the missing step, or show what went wrong."""
+    """Redirect to the missing step, or show the error."""
     known = as_api_error(error)
     if known.error_code == "insufficient_aal" and not g.administrator.has_factor:
         return needs_factor()

@@ -1,7 +1,7 @@
-"""Acts: a page that says what will be done, in numbers, and the form that does it.
+"""Acts: a page that says what will happen, in numbers, and the form that does it.
 
-Some require a factor or passkey, in addition to that of the session. One that was added in the last seven
-days does not count, unless it came in the hour after the very first one: see docs/decisions.md.
+Some require a factor or passkey on top of that of the session. One added in the last seven days does not
+count, unless it was added in the hour after the very first one: see docs/decisions.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -73,7 +73,7 @@ def serve(blueprint: Blueprint, path: str, acts: Mapping[str, Act], find: Callab
 
 
 def told(acts: Mapping[str, Act]) -> str | None:
-    """Return the message for the query's `done`, which an act adds when it leads back to the subject's
+    """Return the message for the query's `done`, which an act adds when it redirects to the subject's
     page."""
     act = acts.get(request.args.get("done", ""))
     return act.done if act else None
@@ -95,7 +95,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
             count_challenges()
         return confirmation(**ids)
 
-    # A form of another site is not shown again, and one that no limit has counted gets no challenges.
+    # A form from another site is not shown again, and one that no limit has counted gets no challenges.
     @administrator
     @acting
     @shows(confirmation, explain)
@@ -130,7 +130,7 @@ def _give_factor() -> None:
     if len(code.replace(" ", "")) != _TOTP_LENGTH:
         recovery_codes.verify(code, made_before=before)
     elif not check_totp(guard.caller_id(), code, added_before=before):
-        details = "factor_code: must be a new code of an authenticator app, not of one that was added lately"
+        details = "factor_code: must be an unused code from an authenticator app that is at least a week old"
         raise ApiError("mfa_verification_failed", details)
 
 

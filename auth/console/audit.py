@@ -1,4 +1,4 @@
-"""Who did what: the audit log, newest first."""
+"""The audit log, newest first."""
 
 from typing import Any
 
@@ -53,8 +53,8 @@ class _Unknown(Exception):
 
 
 def _search(query: dict[str, Any]) -> dict[str, Any]:
-    """Return the entries, the URL of the next page and, if the search gave up early, how far back it has
-    looked."""
+    """Return the entries, the URL of the next page and, if the search gave up early, how far back it
+    searched."""
     place = {name: query[name] for name in ("since", "until", "before_at", "before_id")}
     wanted = {
         "subject": _id_of(query["user"]) if "user" in query else None,
@@ -74,7 +74,7 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
 
 
 def _actions() -> list[tuple[str, str]]:
-    """Return the actions of the log with their words, in the order of the words."""
+    """Return the actions of the log with their labels, sorted by label."""
     actions = [row.action for row in latchkey.db.all("list_audit_actions")]
     tables = ("refused" if action.endswith("_refused") else "acts" for action in actions)
     titles = map(label, tables, actions)
@@ -90,7 +90,7 @@ def _actor(text: str) -> str:
 
 
 def _id_of(text: str) -> str:
-    """Return the id of a user with an address, or a given id, even of a deleted user. Raises `_Unknown`."""
+    """Return the id of the user with an address, or a given id, even of a deleted user. Raises `_Unknown`."""
     if is_uuid(text):
         return text.lower()
     address = whole_address(text)
@@ -101,6 +101,6 @@ def _id_of(text: str) -> str:
 
 
 def _estimate() -> int | None:
-    """Return about how many entries there are, if nothing is filtered and Postgres has counted them."""
+    """Return Postgres's estimate of the number of entries, unless a filter is set."""
     total = latchkey.db.one("estimate_audit").total
     return total if not any(request.args.values()) and total > 0 else None

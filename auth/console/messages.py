@@ -1,4 +1,4 @@
-"""The mails and SMS of the outbox: which wait, which failed and why. Never their texts, links or codes."""
+"""The emails and SMS of the outbox: which wait, which failed and why. Never texts, links or codes."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -64,10 +64,10 @@ def _find(message_id: str) -> Subject:
 def _effects(subject: Subject) -> Sequence[str]:
     message, what = subject.row, f"the {subject.name}"
     if message.outcome == "waiting":
-        return [f"Tries to send {what} now; it is waiting."]
-    effects = [f"Sends 1 message: {what} again, which counts against the limits of this address."]
+        return [f"Sends {what} now."]
+    effects = [f"Sends 1 message again: {what}. It counts toward the limits of this address."]
     if message.kind in messages.REQUESTED or message.kind == "invite":
-        effects.append("It has a new link or code, which you do not see.")
+        effects.append("It has a new link or code, which you won’t see.")
     return effects
 
 
@@ -75,7 +75,7 @@ _ACTS = {
     "resend": Act(
         title="Send again",
         effects=_effects,
-        undo="It cannot be taken back once it is sent.",
+        undo="A sent message can’t be recalled.",
         do=lambda subject, _form: messages.resend(subject.row.id),
         done="The message will be sent within seconds.",
     ),

@@ -1,4 +1,4 @@
-"""The overview: what happens day by day, what fails, whether the service is well, and its settings."""
+"""The overview: daily activity, failures, the health of the service, and its settings."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,14 +21,14 @@ _FAILURES = {
     "sign_in_refused": "Sign-ins refused",
     "sign_up_refused": "Sign-ups refused",
     "verification_refused": "Links and codes refused",
-    "factor_refused": "Codes of second factors refused",
-    "oauth_refused": "Sign-ins with a provider refused",
+    "factor_refused": "Second-factor codes refused",
+    "oauth_refused": "Provider sign-ins refused",
     "refresh_refused": "Refresh tokens refused",
-    "refresh_token_reused": "Refresh tokens used again",
-    "change_refused": "Changes by users refused",
-    "admin_refused": "Administrative requests refused",
+    "refresh_token_reused": "Refresh tokens reused",
+    "change_refused": "User changes refused",
+    "admin_refused": "Administrator requests refused",
     "messages_failed": "Messages not sent",
-    "messages_expired": "Messages too late to be sent",
+    "messages_expired": "Messages expired",
 }
 _HEIGHT, _STEP = 100, 10
 

@@ -1,4 +1,4 @@
-"""What the sections of the console share: their layout, filters, pages of lists, and words."""
+"""What the console's sections share: layout, filters, pagination, and wording."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -82,7 +82,7 @@ def _url(key: dict[str, str]) -> str:
 
 
 def whole_address(text: str) -> str | None:
-    """Return the email or phone that a search consists of, as it is stored."""
+    """Return a search that is a whole email or phone, in its stored form."""
     try:
         return addresses.canonical(text)
     except addresses.InvalidAddress:

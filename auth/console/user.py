@@ -1,4 +1,4 @@
-"""A user's page: whether they can sign in, what they have, what can be done, and what happened."""
+"""A user's page: whether they can sign in, their details, actions, and timeline."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -24,8 +24,8 @@ blueprint = Blueprint("user", __name__)
 ENTRIES = 25
 _SESSIONS, _MESSAGES = 10, 10
 _KINDS_OF_ENTRIES = {
-    "act": "Acts",
-    "refusal": "Refusals",
+    "act": "Actions",
+    "refusal": "Refused",
     "session": "Sessions",
     "message": "Messages",
     "event": "Events",
@@ -72,14 +72,14 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
 
 def _verdict(explained: explanation.Explanation) -> str:
     if not explained.ways:
-        return "Cannot sign in"
+        return "Can’t sign in"
     *others, last = explained.ways
     ways = f"{', '.join(others)} or {last}" if others else last
     return f"Can sign in with {ways}" + (", but:" if explained.obstacles else ".")
 
 
 def _possible(user: Any) -> list[str]:
-    """Return the names of the acts that have an effect now."""
+    """Return the names of the acts that would have an effect."""
     wanted = {
         "recover": user.email is not None and not user.banned_until,
         "end-sessions": user.live_sessions > 0,

@@ -1,4 +1,4 @@
-"""What an administrator can do to a user. Changing other administrators takes the service role key."""
+"""What an administrator can do to a user. Changing other administrators requires the service role key."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from auth.web.schemas import Input
 
 blueprint = Blueprint("user_acts", __name__)
 
-_NEVER = "This cannot be undone."
+_NEVER = "This can’t be undone."
 _BanForm = Input.of(ban_duration=fields.BanDuration(required=True))
 _MetadataForm = Input.of(
     user_metadata=fields.MetadataText(required=True),
@@ -41,7 +41,7 @@ def pretty(metadata: dict[str, Any]) -> str:
 
 
 def _user(user_id: str) -> Subject:
-    """Return the user that an act is about. Raises `ApiError` for one whom administrators may not change."""
+    """Return the user of an act. Raises `ApiError` for a user that administrators may not change."""
     row = latchkey.db.one("select_effects", id=known_id(user_id, "user_not_found"))
     user = found(row, "user_not_found")
     if user.role == "admin":
@@ -74,14 +74,14 @@ def _deleted(user: Subject) -> list[str]:
     row = user.row
     identities, sessions = counted(row.identities, "identity", "identities"), counted(row.sessions, "session")
     owned = f"{identities}, {sessions}, {counted(row.factors, 'factor')}"
-    return [f"Deletes 1 user with {owned}, and their metadata.", "The audit log keeps what happened."]
+    return [f"Deletes 1 user with {owned}, and their metadata.", "The audit log keeps their history."]
 
 
 def _removed(factor: Subject) -> list[str]:
     name, kind = factor.row.friendly_name, label("factors", factor.row.factor_type)
     return [
         f"Removes 1 {kind}" + (f": {quoted(name)}." if name else "."),
-        "Sessions that it raised to two steps fall back to one. The user is notified by mail.",
+        "Sessions that used it lose their second step. The user gets a notice.",
     ]
 
 
@@ -89,7 +89,7 @@ def _one_ended(session: Subject) -> Iterator[str]:
     row = session.row
     yield f"Ends 1 session: {device(row.user_agent)}, last used {clock(row.refreshed_at)} UTC."
     if row.opened:
-        yield f"Ends {counted(row.opened, 'session')} of applications that it opened."
+        yield f"Ends {counted(row.opened, 'session')} that it opened for applications."
 
 
 def _change(user: Subject, body: dict[str, Any]) -> None:
@@ -131,20 +131,20 @@ def _invite(_users: Subject, form: dict[str, Any]) -> Response:
 
 USER_ACTS = {
     "recover": Act(
-        title="Send a recovery",
+        title="Send recovery email",
         effects=lambda user: [
-            f"Sends 1 mail to {user.row.email}. Its link or code signs in, and sets a password."
+            f"Sends 1 email to {user.row.email} with a link and a code to sign in and set a password."
         ],
-        undo="A sent mail cannot be taken back; an unused link ends after an hour.",
+        undo="A sent email can’t be recalled. An unused link expires after an hour.",
         do=_recover,
-        done="The recovery is on its way.",
+        done="The recovery email is on its way.",
     ),
     "end-sessions": Act(
         title="End all sessions",
         effects=lambda user: list(_ended(user))[:1],
         undo=f"{_NEVER} They can sign in again.",
         do=lambda user, _form: users.end_sessions(user.row.id),
-        done="All sessions have ended.",
+        done="All sessions ended.",
         is_destructive=True,
     ),
     "ban": Act(
@@ -152,39 +152,39 @@ USER_ACTS = {
         effects=_ended,
         undo="Lifting the ban lets them sign in again. Sessions that end now stay ended.",
         do=_change,
-        done="The user is banned.",
+        done="User banned.",
         is_destructive=True,
         form=_BanForm,
         template="act_ban.html",
     ),
     "unban": Act(
         title="Lift the ban",
-        effects=lambda user: ["Lets 1 user sign in again. Their ended sessions stay ended."],
+        effects=lambda user: ["Lets 1 user sign in again. Ended sessions stay ended."],
         undo="You can ban them again.",
         do=lambda user, _form: _change(user, {"ban_duration": None}),
-        done="The ban is lifted.",
+        done="Ban lifted.",
     ),
     "metadata": Act(
         title="Edit metadata",
         effects=lambda user: [
-            "Replaces both kinds of metadata. Access tokens have them from the next refresh on."
+            "Replaces user and app metadata. Access tokens get the new values at their next refresh."
         ],
-        undo="The audit log does not keep the old ones: copy them if you may need them.",
+        undo="The audit log doesn’t keep the old values. Copy them if you might need them.",
         do=_replace_metadata,
-        done="The metadata is saved.",
+        done="Metadata saved.",
         form=_MetadataForm,
         template="act_metadata.html",
         takes_metadata=True,
     ),
     "addresses": Act(
-        title="Change the addresses",
+        title="Change addresses",
         effects=lambda user: [
-            f"A changed email ends {counted(user.row.sessions, 'session')}, as does a removed address.",
-            "A new address is not confirmed: a link or code sent to it does that.",
+            f"Changing the email or removing an address ends {counted(user.row.sessions, 'session')}.",
+            "A new address stays unconfirmed until the user uses a link or code sent to it.",
         ],
-        undo="You can change it back: the audit log has the old one. Earlier undo links become void.",
+        undo="You can change it back: the audit log has the old address. Earlier undo links stop working.",
         do=_change_addresses,
-        done="The addresses are saved.",
+        done="Addresses saved.",
         needs_factor=True,
         form=_AddressForm,
         check=_new_addresses,
@@ -195,7 +195,7 @@ USER_ACTS = {
         effects=_deleted,
         undo=_NEVER,
         do=lambda user, _form: users.delete_user(user.row.id),
-        done="The user is deleted.",
+        done="User deleted.",
         needs_factor=True,
         is_destructive=True,
     ),
@@ -206,7 +206,7 @@ _SESSION_ACTS = {
         effects=_one_ended,
         undo=f"{_NEVER} They can sign in again.",
         do=lambda session, _form: users.end_session(session.row.user_id, session.row.id),
-        done="The session has ended.",
+        done="Session ended.",
         is_destructive=True,
     )
 }
@@ -214,9 +214,9 @@ _FACTOR_ACTS = {
     "remove": Act(
         title="Remove",
         effects=_removed,
-        undo="The user can add another one. The mail about a passkey has a link that brings it back.",
+        undo="The user can add another one. The notice about a passkey has a link to restore it.",
         do=_remove_factor,
-        done="It is removed.",
+        done="Removed.",
         needs_factor=True,
         is_destructive=True,
     )
@@ -224,8 +224,8 @@ _FACTOR_ACTS = {
 _INVITING = {
     "invite": Act(
         title="Invite a user",
-        effects=lambda _users: ["Creates 1 user, and sends 1 mail with a link that is valid for seven days."],
-        undo="A sent mail cannot be taken back; deleting the user voids its link.",
+        effects=lambda _users: ["Creates 1 user and sends 1 email with a link that is valid for seven days."],
+        undo="A sent email can’t be recalled. Deleting the user voids its link.",
         do=_invite,
         done="The invitation is on its way.",
         form=_InvitationForm,

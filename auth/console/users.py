@@ -1,4 +1,4 @@
-"""Finding users among a million: by the beginning of an address or id, by filters, a page at a time."""
+"""Finding users among a million: by the start of an address or ID, and by filters."""
 
 import re
 from datetime import UTC, datetime
@@ -23,8 +23,8 @@ blueprint = Blueprint("console_users", __name__)
 
 Filters = dict[str, Any]
 PAGE_SIZE = 25
-# Users are counted up to here, and fetched by their ids. If more pass the filters, a walk in the order of the
-# list finds a page of them soon enough.
+# Up to this many matches are counted, and fetched by their ids. With more, a scan in list order quickly finds
+# a page of them.
 FEW = 1_000
 # Seconds for counting and for the list.
 _COUNTING, _LISTING = 0.3, 1.0
@@ -43,13 +43,13 @@ _SIGNED_IN: dict[str, tuple[str, Filters]] = {
     "day": ("In the last day", {"within": "1 day"}),
     "week": ("In the last week", {"within": "7 days"}),
     "month": ("In the last 30 days", {"within": "30 days"}),
-    "not_month": ("Not for 30 days", {"not_within": "30 days"}),
-    "not_quarter": ("Not for 90 days", {"not_within": "90 days"}),
-    "not_year": ("Not for a year", {"not_within": "1 year"}),
+    "not_month": ("Not in the last 30 days", {"not_within": "30 days"}),
+    "not_quarter": ("Not in the last 90 days", {"not_within": "90 days"}),
+    "not_year": ("Not in the last year", {"not_within": "1 year"}),
     "never": ("Never", {"not_within": "1000 years"}),
 }
 _SORTS = {"newest": "Newest first", "last_sign_in": "Last sign-in first"}
-_READINGS = {"email": "emails", "phone": "phone numbers", "id": "ids", "domain": "domains"}
+_READINGS = {"email": "emails", "phone": "phone numbers", "id": "IDs", "domain": "domains"}
 # Readings of a search that the list is sorted by.
 _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
@@ -86,7 +86,7 @@ def show_users() -> Response:
 
 
 def _linker(query: dict[str, Any]) -> Any:
-    """Return a function that returns the URL of this list with another place or reading."""
+    """Return a function for the URL of this list at another place or with another reading."""
     kept = {name: value for name, value in query.items() if name not in ("after", "before")}
 
     def link(**changes: str) -> str:
@@ -99,8 +99,8 @@ def _linker(query: dict[str, Any]) -> Any:
 def _find(query: dict[str, Any]) -> dict[str, Any]:
     """Return a page of users, with the places of the pages before and after it, and their total.
 
-    `reading` is how the search was understood, one of `readings`. `pending` are users who have requested
-    exactly this address, but not confirmed it. Raises `QueryCanceled` if it takes too long, and `ApiError`.
+    `reading` is how the search was understood, one of `readings`. `pending` are users who requested exactly
+    this address but have not confirmed it. Raises `QueryCanceled` if it takes too long, and `ApiError`.
     """
     text, filters = query.get("q", "").strip(), _filters(query)
     readings = _readings(text)
@@ -156,7 +156,7 @@ def _readings(text: str) -> dict[str, Filters]:
 
 
 def _few(wanted: Filters) -> tuple[list[str] | None, int]:
-    """Return the ids of the users that pass the filters, or None and a number that they exceed."""
+    """Return the ids of the users that match the filters, or None and a lower bound of their number."""
     try:
         with latchkey.db.transaction() as tx:
             tx.run("bound_search", seconds=_COUNTING)
@@ -192,7 +192,7 @@ def _place(sort: str, text: str) -> dict[str, str]:
     if sort in _SORTS and place != _NEVER:
         place = _timestamp(place)
     if not place or not is_uuid(user_id) or (sort == "id" and place != user_id):
-        raise ApiError("validation_failed", "after, before: must be a place that this list has named")
+        raise ApiError("validation_failed", "after, before: must be a place from this list")
     return {"place": place, "id": user_id}
 
 
@@ -206,7 +206,7 @@ def _timestamp(text: str) -> str:
 
 
 def _estimate(wanted: Filters, least: int) -> str:
-    """Return about how many users there are by Postgres's own estimate, or more than how many were found."""
+    """Return Postgres's estimate of the number of users, or a lower bound."""
     total = 0 if wanted else latchkey.db.one("estimate_users").total
     if total > FEW:
         return f"About {counted(int(float(f'{total:.1e}')), 'user')}"

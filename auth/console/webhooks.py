@@ -122,20 +122,20 @@ def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
 
 def _sent_again(subject: Subject) -> list[str]:
     event, name = subject.row, label("events", subject.row.event)
-    tried = f"It was tried {counted(event.attempts, 'time')}: {label('outcomes', event.status)}."
-    return [f"Sends 1 event ({name}) to {event.origin} again, under the same id. {tried}"]
+    tried = f"So far, {counted(event.attempts, 'attempt')}: {label('outcomes', event.status)}."
+    return [f"Sends 1 event ({name}) to {event.origin} again, with the same ID. {tried}"]
 
 
 _MAKING = {
     "new": Act(
         title="Add a webhook",
         effects=lambda _subject: [
-            f"Creates 1 webhook. There are {len(_states())} of at most {MAX_WEBHOOKS}.",
-            "Its secret is shown once, on the next page.",
+            f"Creates 1 webhook. You have {len(_states())} of at most {MAX_WEBHOOKS}.",
+            "You’ll see its secret once, on the next page.",
         ],
-        undo="A webhook can be deleted at any time; what it has received cannot be taken back.",
+        undo="You can delete it at any time, but sent events can’t be recalled.",
         do=_make,
-        done="The webhook has been created.",
+        done="Webhook created.",
         needs_factor=True,
         form=_WebhookForm,
         check=lambda _subject, form: check(schemas.NewWebhook(), _body(form)),
@@ -145,8 +145,8 @@ _MAKING = {
 _WEBHOOK_ACTS = {
     "test": Act(
         title="Send a test event",
-        effects=lambda subject: [f"Sends 1 event to {subject.row.origin}, about a user who does not exist."],
-        undo="It cannot be taken back.",
+        effects=lambda subject: [f"Sends 1 event to {subject.row.origin}, about a made-up user."],
+        undo="A sent event can’t be recalled.",
         do=lambda subject, form: webhooks.send_test(subject.row.id, form["event"]),
         done="The test event will be sent within seconds.",
         needs_factor=True,
@@ -154,14 +154,14 @@ _WEBHOOK_ACTS = {
         template="act_webhook_test.html",
     ),
     "change": Act(
-        title="Change the webhook",
+        title="Change webhook",
         effects=lambda subject: [
-            "Changes 1 webhook. Fields that you leave unchanged stay the same.",
+            "Changes 1 webhook.",
             f"{subject.row.waiting} will go to a new URL.",
         ],
-        undo="It can be changed back. Events that went to the new URL cannot be taken back.",
+        undo="You can change it back, but events sent to the new URL can’t be recalled.",
         do=_change,
-        done="The webhook has been changed.",
+        done="Webhook changed.",
         needs_factor=True,
         form=_WebhookForm,
         check=lambda _subject, form: check(schemas.WebhookChange(), _body(form)),
@@ -170,43 +170,43 @@ _WEBHOOK_ACTS = {
     "new-secret": Act(
         title="Create a new secret",
         effects=lambda _subject: [
-            "Creates 1 secret, which is shown once.",
-            "The old one also signs for a day.",
+            "Creates 1 secret, which you’ll see once.",
+            "The old secret keeps signing for a day.",
         ],
-        undo="The old secret cannot be brought back.",
+        undo="The old secret can’t be restored.",
         do=_rotate,
-        done="The webhook has a new secret.",
+        done="Secret created.",
         needs_factor=True,
     ),
     "disable": Act(
         title="Disable",
         effects=lambda subject: [
-            "Stops 1 webhook. It gets no events until it is enabled.",
-            f"{subject.row.waiting} will be kept for three days, and then fail.",
+            "Stops 1 webhook. It won’t get events until you enable it.",
+            f"{subject.row.waiting} will be kept for three days, then fail.",
         ],
-        undo="It can be enabled again; missed events are not sent.",
+        undo="You can enable it again, but missed events won’t be sent.",
         do=lambda subject, _form: _change(subject, {"disabled": True}),
-        done="The webhook is disabled.",
+        done="Webhook disabled.",
         needs_factor=True,
         is_destructive=True,
     ),
     "enable": Act(
         title="Enable",
-        effects=lambda subject: ["Starts 1 webhook.", f"{subject.row.waiting} will be sent at once."],
-        undo="It can be disabled again.",
+        effects=lambda subject: ["Starts 1 webhook.", f"{subject.row.waiting} will be sent immediately."],
+        undo="You can disable it again.",
         do=lambda subject, _form: _change(subject, {"disabled": False}),
-        done="The webhook is enabled.",
+        done="Webhook enabled.",
         needs_factor=True,
     ),
     "delete": Act(
         title="Delete",
         effects=lambda subject: [
             "Deletes 1 webhook with its secret.",
-            f"{subject.row.waiting} will not be sent.",
+            f"{subject.row.waiting} won’t be sent.",
         ],
-        undo="This cannot be undone.",
+        undo="This can’t be undone.",
         do=_delete,
-        done="The webhook is deleted.",
+        done="Webhook deleted.",
         needs_factor=True,
         is_destructive=True,
     ),
@@ -215,7 +215,7 @@ _DELIVERY_ACTS = {
     "redeliver": Act(
         title="Send again",
         effects=_sent_again,
-        undo="It cannot be taken back. Receivers recognise a repeated event by its id.",
+        undo="A sent event can’t be recalled. Receivers recognise repeats by the event’s ID.",
         do=lambda subject, _form: webhooks.redeliver(subject.row.webhook_id, subject.row.id),
         done="The event will be sent within seconds.",
     ),

@@ -11,12 +11,12 @@ from auth.text.moments import until
 from auth.web import counts
 from sql import Database
 
-_BY_ITSELF = "It ends by itself; a link by mail or a passkey works meanwhile."
+_BY_ITSELF = "This resets on its own. Meanwhile, an emailed link or a passkey works."
 _ELSEWHERE = (
-    "It ends by itself. Meanwhile a passkey works; so do codes on another network where the user passed the"
-    " second step in the last 365 days, and on a new network after a sign-in by a mailed link."
+    "This resets on its own. Meanwhile, a passkey works. So do codes on a network where the user passed the"
+    " second step in the last 365 days, or on any network after a sign-in with an emailed link."
 )
-# What may lock a user out, and what to do about it.
+# What may lock a user out, and the advice.
 _LOCKS = {"passwords": _BY_ITSELF, "codes": _BY_ITSELF, "factors": _ELSEWHERE}
 # Messages without which a user may be unable to sign in.
 _NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]
@@ -32,14 +32,12 @@ class Obstacle:
     message_id: str | None = None
 
 
-_NO_WAY = Obstacle(
-    "has no address, provider or passkey that is switched on", "Give them an email.", "addresses"
-)
+_NO_WAY = Obstacle("no address, provider or passkey that is turned on", "Add an email.", "addresses")
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """`ways` are those that work, `limits` those of auth/web/counts.py."""
+    """`ways` are the sign-in methods that work, `limits` are those of auth/web/counts.py."""
 
     ways: list[str]
     obstacles: list[Obstacle]
@@ -61,11 +59,11 @@ def _ways(settings: Settings, user: Any) -> Iterator[str]:
     email_counts = user.email_confirmed_at or not settings.email_confirm_required
     phone_counts = user.phone_confirmed_at or not settings.phone_confirm_required
     if user.has_password and ((by_email and email_counts) or (by_phone and phone_counts)):
-        yield "the password"
+        yield "a password"
     if by_email:
-        yield "a link or code by mail"
+        yield "an emailed link"
     if by_phone:
-        yield "a code by SMS"
+        yield "an SMS code"
     for name in user.providers:
         if name in settings.providers:
             yield names.provider(name, settings.provider_titles) or name
@@ -78,25 +76,25 @@ def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
         yield Obstacle(f"banned {until(user.banned_until)}", "Lift the ban to let them in.", "unban")
     yield from _address_obstacles(settings, user)
     if user.is_anonymous:
-        advice = "They confirm an address in the application to sign in again later."
-        yield Obstacle("anonymous: this user can only use an existing session", advice)
+        advice = "To sign in again later, they must confirm an address in the application."
+        yield Obstacle("anonymous: can only use an existing session", advice)
     elif not user.has_password:
-        text = "has no password: sign-in works only by a link, a code, a provider or a passkey"
-        yield Obstacle(text, "Send a recovery: its page asks for a new password.", "recover")
+        text = "no password: sign-in works only with a link, code, provider or passkey"
+        yield Obstacle(text, "Send a recovery email so they can set one.", "recover")
 
 
 def _address_obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
     if user.email and not user.email_confirmed_at and settings.email_confirm_required:
-        text = "the email is not confirmed: the password is refused with it; a link or code confirms it"
-        yield Obstacle(text, "Send a recovery: its link confirms the email.", "recover")
+        text = "the email is not confirmed, so the password does not work with it; a link or code confirms it"
+        yield Obstacle(text, "Send a recovery email: its link confirms the address.", "recover")
     if user.phone and not user.phone_confirmed_at and settings.phone_confirm_required:
-        text = "the phone is not confirmed: the password is refused with it; a code confirms it"
-        yield Obstacle(text, "They request a code by SMS, which confirms the phone.")
+        text = "the phone is not confirmed, so the password does not work with it; a code confirms it"
+        yield Obstacle(text, "Ask them to request an SMS code, which confirms the phone.")
     if user.email and not settings.email_enabled:
-        yield Obstacle("sign-in by email is switched off (AUTH_EMAIL_ENABLED)", "Change the setting.")
+        yield Obstacle("email sign-in is turned off (AUTH_EMAIL_ENABLED)", "Change the setting.")
     if user.phone and not settings.offers_phone:
         name = "AUTH_SMS_PROVIDER" if settings.phone_enabled else "AUTH_PHONE_ENABLED"
-        yield Obstacle(f"sign-in by phone is switched off ({name})", "Change the setting.")
+        yield Obstacle(f"phone sign-in is turned off ({name})", "Change the setting.")
 
 
 def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
@@ -108,5 +106,5 @@ def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
 def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
     message = db.one("select_last_message", user_id=user.id, kinds=_NEEDED)
     if message and message.is_stuck:
-        advice = "Fix this, then send it again."
+        advice = "Fix the cause, then send it again."
         yield Obstacle(timeline.sentence(message), advice, "resend", message.id)

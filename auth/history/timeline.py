@@ -5,12 +5,12 @@ from auth.text.moments import clock
 from auth.text.names import provider
 from auth.text.user_agents import device
 
-# Reasons of which the log has the number of tries.
+# Reasons for which the log has the number of attempts.
 _GUESSES = {
     *("invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"),
     "mfa_verification_failed",
 }
-# What an act has changed.
+# What an act changed.
 _CHANGED = ("address", "email", "phone", "role", "passkey")
 
 
@@ -21,7 +21,7 @@ def item(row: Any) -> dict[str, Any]:
 
 
 def sentence(row: Any) -> str:
-    """Return a sentence such as `sign-in refused: wrong password, 3 of 10, from 198.51.100.7`."""
+    """Return a sentence such as `sign-in refused: wrong password, attempt 3 of 10, from 198.51.100.7`."""
     if row.kind in ("message", "event"):
         details = row.details
         name = message(details["channel"], row.name) if row.kind == "message" else _event(row.name)
@@ -35,7 +35,7 @@ def what(row: Any) -> str:
 
 
 def message(channel: str, kind: str) -> str:
-    """Return the name of a message: `mail (password recovery)`."""
+    """Return the name of a message: `email (password recovery)`."""
     return f"{label('channels', channel)} ({label('messages', kind)})"
 
 
@@ -57,14 +57,14 @@ def _refusal(row: Any) -> str:
     details = row.details
     text = f"{label('refused', row.name)}: {label('reasons', row.reason)}"
     if row.reason in _GUESSES and details.get("tries") and details.get("of"):
-        text += f", {details['tries']} of {details['of']}"
+        text += f", attempt {details['tries']} of {details['of']}"
     return text + (f" ({row.count} times in a minute)" if row.count > 1 else "")
 
 
 def _session(row: Any) -> str:
     if row.name == "began":
         values = _values(row.details)
-        return f"session began, by {values.get('provider') or values['method']}"
+        return f"session started with {values.get('provider') or values['method']}"
     if row.name == "expired":
         return "session expired"
     sessions = "session" if row.count == 1 else f"{row.count} sessions"
@@ -77,25 +77,25 @@ def _values(details: dict[str, Any]) -> dict[str, str]:
 
 
 def outcome(details: dict[str, Any]) -> str:
-    tries = "one try" if details["attempts"] == 1 else f"{details['attempts']} tries"
+    attempts = "1 attempt" if details["attempts"] == 1 else f"{details['attempts']} attempts"
     error = f": {details['last_error']}" if details["last_error"] else ""
     match details["outcome"]:
         case "sent":
             by = " by" if details["channel"] == "email" else ":"
-            after = f", after {tries}" if details["attempts"] > 1 else ""
+            after = f", after {attempts}" if details["attempts"] > 1 else ""
             return f"accepted{by} {details['response']}{after}"
         case "waiting" if details["attempts"] == 0:
-            return "waits to be sent"
+            return "is waiting to be sent"
         case "waiting":
-            return f"waits, after {tries}, until {clock(details['next_attempt_at'])}{error}"
+            return f"will be retried at {clock(details['next_attempt_at'])}, after {attempts}{error}"
         case "void" if details["channel"] == "webhook":
             return "was not sent: the webhook was deleted"
         case "void":
-            return "was not sent: its link or code was used or voided before"
+            return "was not sent: its link or code was already used or voided"
         case "expired":
             return f"was not sent before it expired{error}"
         case _:
-            return f"failed after {tries}{error}"
+            return f"failed after {attempts}{error}"
 
 
 def _actor(row: Any) -> str:

@@ -1,4 +1,4 @@
-// Everything here is a comfort: the console works without it.
+// Progressive enhancement: the console works without it.
 const search = document.querySelector("#search");
 addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -7,7 +7,7 @@ addEventListener("keydown", (event) => {
   search?.select();
 });
 
-// The form of a passkey sends the fields of the act too.
+// The passkey form also sends the fields of the act.
 const act = document.querySelector("#act");
 for (const form of act ? document.querySelectorAll("[data-passkey]") : []) {
   const own = new Set([...form.elements].map((field) => field.name));
@@ -18,7 +18,7 @@ for (const form of act ? document.querySelectorAll("[data-passkey]") : []) {
       event.stopImmediatePropagation();
       return;
     }
-    // Those of a cancelled try.
+    // Left by a cancelled attempt.
     for (const copy of form.querySelectorAll("[data-copy]")) copy.remove();
     for (const [name, value] of new FormData(act)) {
       if (name === "factor_code" || own.has(name)) continue;

@@ -1,9 +1,9 @@
-// Everything here is a comfort: the pages work without it.
+// Progressive enhancement: the pages work without it.
 for (const form of document.forms) {
   let sentAt = -Infinity;
   form.addEventListener("submit", (event) => {
     if (form.dataset.passkey) return;
-    // Of two clicks, the second would be refused: the first has spent the code, or renewed the cookie.
+    // A second click would be refused: the first spent the code or renewed the cookie.
     if (event.timeStamp < sentAt + 5000) return event.preventDefault();
     sentAt = event.timeStamp;
     const button = event.submitter;
@@ -38,7 +38,7 @@ for (const field of document.querySelectorAll(".code")) {
   });
 }
 
-// Wait for the link to be used. The page that follows says what that means here.
+// Wait for the link to be used. The next page explains the result.
 for (const form of document.querySelectorAll("[data-waiting]")) {
   let pause = 3000;
   let isLeft = false;
@@ -49,7 +49,7 @@ for (const form of document.querySelectorAll("[data-waiting]")) {
     const body = new URLSearchParams(new FormData(form));
     const response = await fetch(form.dataset.waiting, { method: "POST", body }).catch(() => null);
     const isUsed = response?.ok && (await response.json()).is_used;
-    // Another window has signed in, so that this form is too old.
+    // Another window signed in, so this form is stale.
     const isOld = response?.status === 403 && wasAnswered;
     if (isLeft) return;
     if (isUsed || isOld) return form.submit();
@@ -80,7 +80,7 @@ const send = (form, credential) => {
   form.submit();
 };
 
-// Say so in the place of the lead, or below the button.
+// Show the failure in place of the lead, or below the button.
 const tellFailure = (form) => {
   const place = document.querySelector(".lead") ?? form.querySelector(".alert") ?? form.appendChild(document.createElement("p"));
   place.classList.add("alert");
@@ -88,7 +88,7 @@ const tellFailure = (form) => {
   place.textContent = form.dataset.failed;
 };
 
-// Let the field of the email offer passkeys, until the form's button asks for one.
+// Let the email field offer passkeys until the form's button asks for one.
 const offered = new Map();
 const offer = async (form) => {
   if (!await PublicKeyCredential.isConditionalMediationAvailable?.()) return;
@@ -126,7 +126,7 @@ for (const form of document.querySelectorAll("[data-passkey]")) {
     try {
       options = await challengeOf(form);
     } catch {
-      // The page behind the button says why there is no challenge.
+      // The button's page explains why there is no challenge.
       form.action = event.submitter.formAction;
       form.submit();
       return;

@@ -1,4 +1,4 @@
-"""Labels in place of the names that are stored. The tests know all of these names."""
+"""Labels for stored names. The tests know all of these names."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from auth.text.catalogues import DEFAULT, built_in, string
 from auth.text.moments import until
 
-# The members of details whose values have labels, and the tables of these.
+# The members of details whose values have labels, and the tables with the labels.
 _VALUES = {
     "because": "because",
     "by": "origins",
@@ -21,9 +21,9 @@ _VALUES = {
 
 
 def label(table: str, name: str, /, **values: str) -> str:
-    """Return the label of a name, or the name itself, as that of a later version.
+    """Return the label of a name, or the name itself, which may be of a later version.
 
-    Labels of `acts` also say what `values` do: `signed in by password`.
+    Labels of `acts` include `values`: `signed in with a password`.
     """
     key = f"{table}.{name}"
     return string("console", DEFAULT, key).render(values) if _has_label(table, name) else spaced(name)
@@ -43,18 +43,21 @@ def spaced(name: str) -> str:
 
 
 def values_of(details: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values of the details of an act or a refusal, as people read them."""
+    """Return the details of an act or a refusal, as people read them."""
     return {name: _value(name, value) for name, value in details.items()}
 
 
 def details(members: Mapping[str, Any]) -> str:
     """Return the details of an act or a refusal: `session id 1f0c…, method a link or code`."""
-    return ", ".join(f"{spaced(name)} {value}" for name, value in values_of(members).items())
+    values = values_of(members)
+    if {"tries", "of"} <= values.keys():
+        values["attempt"] = f"{values.pop('tries')} of {values.pop('of')}"
+    return ", ".join(f"{spaced(name)} {value}" for name, value in values.items())
 
 
 def quoted(text: str) -> str:
-    """Return text from users, in quotes unless it is one word: it must not read on as a part of the sentence,
-    such as `Laptop, by the service role key`."""
+    """Return text from users, in quotes unless it is one word, so that it cannot pass for part of the
+    sentence: `Laptop, by the service role key`."""
     printable = "".join(character if character.isprintable() else " " for character in text)
     if re.fullmatch(r"[\w@.+:/-]+", printable):
         return printable

@@ -15,7 +15,7 @@ _KINDS = {
     "account": ("passwords", "wrong passwords"),
     "user": ("passwords", "wrong passwords"),
     "code": ("codes", "wrong codes"),
-    "totp": ("factors", "wrong codes of authenticator apps"),
+    "totp": ("factors", "wrong authenticator codes"),
     "recovery": ("factors", "wrong recovery codes"),
     "message": ("messages", "messages"),
     "invite": ("invitations", "invitations"),
@@ -23,11 +23,11 @@ _KINDS = {
     "sms_new": ("messages", "SMS to numbers without a confirmed user"),
 }
 _USED_UP = {
-    "passwords": ": more are refused",
-    "codes": ": more are refused, links are not",
-    "factors": ": more are refused",
-    "messages": ": more are not sent",
-    "invitations": ": more are refused",
+    "passwords": "; further attempts are refused",
+    "codes": "; further codes are refused, links still work",
+    "factors": "; further codes are refused",
+    "messages": "; no more are sent",
+    "invitations": "; further ones are refused",
 }
 
 
@@ -73,14 +73,14 @@ def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     count = min(row.count, amount)
     is_of_factors = what == "factors"
     is_of_user = prefix == "user" or is_of_factors
-    subject = "for any address of the user" if is_of_user else f"for {address}" if address else "in all"
+    subject = "for any of the user's addresses" if is_of_user else f"for {address}" if address else "in total"
     text = f"{count} of {amount} {noun}" + ("" if is_of_factors else f" {subject}")
     if network:
         text += f" from {network}"
     elif prefix in ("account", "user"):
-        text += ", from networks that its user has never signed in from"
+        text += ", from networks the user has never signed in from"
     elif is_of_factors:
-        text += ", from all networks where the user has neither passed the second step nor used a mailed link"
+        text += ", from networks where the user has neither passed the second step nor used an emailed link"
     # "2026-01-02T03:04:05.678901Z"
     text += f", until {row.until[:10]} {row.until[11:16]}" + (_USED_UP[what] if is_used_up else "")
     return {

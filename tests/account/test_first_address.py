@@ -178,10 +178,10 @@ def test_first_addresses_that_wait_for_the_first_passkey_need_a_proof_then(servi
 class TestTakingBack:
     def test_account_says_what_no_notice_could_tell_for_seven_days(self, dora, thief):
         page = dora.browser().visit("/account")
-        assert "so we could not tell you" in page.text
-        assert "Undo all of it" in dora.browser().visit("/account/changes").text
+        assert "so we couldn’t tell you" in page.text
+        assert "Undo everything" in dora.browser().visit("/account/changes").text
         dora.age(days=7)
-        assert "so we could not tell you" not in dora.browser().visit("/account").text
+        assert "so we couldn’t tell you" not in dora.browser().visit("/account").text
 
     def test_older_credential_undoes_everything_and_ends_sessions(self, dora, thief, outbox, database):
         dora.add_address(dora.sign_in(), outbox, OTHER_PHONE)
@@ -255,7 +255,7 @@ class TestTakingBack:
         dora = WithProvider(service, database, "google")
         dora.add_address(dora.sign_in(), outbox, PHONE)
         page = dora.browser().visit("/account/changes")
-        assert "Undo all of it" not in page.text
+        assert "Undo everything" not in page.text
         assert outbox.last("dora@example.com", "phone_changed").token
 
     def test_link_to_the_new_address_removes_nothing_older(self, service, outbox, database):

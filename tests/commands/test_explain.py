@@ -42,11 +42,11 @@ def until(line):
     return re.sub(r", until [-\d]+ \d\d:\d\d", "", line)
 
 
-UNCONFIRMED = "the {} is not confirmed: the password is refused with it; a {} confirms it"
-OFF = "sign-in by email is switched off (AUTH_EMAIL_ENABLED)"
+UNCONFIRMED = "the {} is not confirmed, so the password does not work with it; a {} confirms it"
+OFF = "email sign-in is turned off (AUTH_EMAIL_ENABLED)"
 UNKNOWN = ["nonsense", REQUEST_ID, "5", "'; DROP TABLE users; --", "%", "nobody@example.com", PHONE]
-WAITS = "mail (password recovery) to alice@example.com waits to be sent"
-FAILED = "mail (password recovery) to alice@example.com failed after one try: 550 no such mailbox"
+WAITS = "email (password recovery) to alice@example.com is waiting to be sent"
+FAILED = "email (password recovery) to alice@example.com failed after 1 attempt: 550 no such mailbox"
 
 
 class TestObstacles:
@@ -63,7 +63,7 @@ class TestObstacles:
             "last sign-in  TIME",
             "",
             "What happened:",
-            "  TIME  session began, by password, from 127.0.0.1",
+            "  TIME  session started with a password, from 127.0.0.1",
         ]
 
     @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ class TestObstacles:
             ("role = role", OFF, {"AUTH_EMAIL_ENABLED": "false"}),
             (
                 "password_hash = NULL",
-                "has no password: sign-in works only by a link, a code, a provider or a passkey",
+                "no password: sign-in works only with a link, code, provider or passkey",
                 {},
             ),
         ],
@@ -107,8 +107,8 @@ class TestObstacles:
         user_id = database.value("INSERT INTO users (made_by) VALUES ('anonymous') RETURNING id::text")
         database.run("UPDATE users SET email = NULL")
         for id, obstacle in (
-            (user_id, "anonymous: this user can only use an existing session"),
-            (alice.id, "has no address, provider or passkey that is switched on"),
+            (user_id, "anonymous: can only use an existing session"),
+            (alice.id, "no address, provider or passkey that is turned on"),
         ):
             assert explain(id)[:2] == [f"{id}: sign-in may fail:", f"  - {obstacle}"]
 
@@ -127,8 +127,8 @@ class TestObstacles:
         assert lines[0] == CLEAR
         assert f"counted       {wrong.format(9, alice.email)}, until" in " ".join(lines)
         assert [until(line) for line in obstacles(fail(2))] == [
-            f"{wrong.format(10, subject)}: more are refused"
-            for subject in (alice.email, "any address of the user")
+            f"{wrong.format(10, subject)}; further attempts are refused"
+            for subject in (alice.email, "any of the user's addresses")
         ]
         database.run("UPDATE failure_counts SET expires_at = now()")
         assert explain(alice.email, on=app)[0] == CLEAR
@@ -138,7 +138,10 @@ class TestObstacles:
         for _ in range(20):
             client.post("/verify", json={"type": "recovery", "email": alice.email, "token": "000000"})
         (locked,) = obstacles(explain(alice.email))
-        assert until(locked) == "20 of 20 wrong codes for alice@example.com: more are refused, links are not"
+        assert (
+            until(locked)
+            == "20 of 20 wrong codes for alice@example.com; further codes are refused, links still work"
+        )
 
     def test_factors_and_their_wrong_codes_are_shown(self, explain, alice, database):
         app, session = set_up(alice.open_session(), "Phone")
@@ -147,18 +150,18 @@ class TestObstacles:
         database.run("UPDATE known_networks SET passed_at = NULL")
         for _ in range(20):
             verify(session, app, app.wrong_code())
-        wrong = "20 of 20 wrong codes of authenticator apps"
-        strangers = "all networks where the user has neither passed the second step nor used a mailed link"
+        wrong = "20 of 20 wrong authenticator codes"
+        strangers = "networks where the user has neither passed the second step nor used an emailed link"
         assert [until(lock) for lock in obstacles(explain(alice.email))] == [
-            f"{wrong}, from {strangers}: more are refused",
-            f"{wrong} from 127.0.0.1: more are refused",
+            f"{wrong}, from {strangers}; further codes are refused",
+            f"{wrong} from 127.0.0.1; further codes are refused",
         ]
 
     @pytest.mark.parametrize(
         ("path", "body", "counted"),
         [
             ("/recover", {"email": "alice@example.com"}, "messages for alice@example.com from 127.0.0.1"),
-            ("/otp", {"phone": PHONE}, "SMS in all"),
+            ("/otp", {"phone": PHONE}, "SMS in total"),
         ],
     )
     def test_exceeded_limit_of_messages_is_shown_but_is_not_an_obstacle(
@@ -169,7 +172,7 @@ class TestObstacles:
         lines = explain(alice.email, on=app)
         assert lines[0] == CLEAR
         told = next(line for line in lines if line.startswith("counted"))
-        assert until(told) == f"counted       1 of 1 {counted}: more are not sent"
+        assert until(told) == f"counted       1 of 1 {counted}; no more are sent"
 
 
 class TestTimeline:
@@ -194,19 +197,19 @@ class TestTimeline:
         assert lines[:3] == ["dave@example.com: sign-in may fail:", "  - banned until TIME", ""]
         refused = lines.index("Refused last:")
         assert lines[refused + 1 : refused + 4] == [
-            "  TIME  sign-in refused: wrong password, 1 of 10, from 127.0.0.1",
-            "  TIME  sign-in refused: the email is not confirmed, from 127.0.0.1",
+            "  TIME  sign-in refused: wrong password, attempt 1 of 10, from 127.0.0.1",
+            "  TIME  sign-in refused: email not confirmed, from 127.0.0.1",
             "",
         ]
         assert lines[lines.index("What happened:") + 1 :] == [
             "  TIME  user created by signing up, from 127.0.0.1",
-            "  TIME  mail (sign-up) to dave@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1",
-            "  TIME  sign-in refused: the email is not confirmed, from 127.0.0.1",
+            "  TIME  email (sign-up) to dave@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1",
+            "  TIME  sign-in refused: email not confirmed, from 127.0.0.1",
             "  TIME  email confirmed, from 127.0.0.1",
-            "  TIME  signed in by a link or code (sign-up), from 127.0.0.1",
-            "  TIME  signed in by password, from 127.0.0.1",
-            "  TIME  session ended: refresh token used again after rotation, from 127.0.0.1",
-            "  TIME  sign-in refused: wrong password, 1 of 10, from 127.0.0.1",
+            "  TIME  signed in with a link or code (sign-up), from 127.0.0.1",
+            "  TIME  signed in with a password, from 127.0.0.1",
+            "  TIME  session ended: refresh token reused after rotation, from 127.0.0.1",
+            "  TIME  sign-in refused: wrong password, attempt 1 of 10, from 127.0.0.1",
             "  TIME  banned until TIME, by the service role key, from 127.0.0.1",
             "  TIME  session ended: banned",
         ]

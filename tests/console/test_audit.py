@@ -29,7 +29,7 @@ def look(operator, database):
 
 
 def test_entry_names_event_user_actor_and_network(alice, look, database, carol):
-    assert "Nothing has happened yet" in look()
+    assert "No activity yet" in look()
     by_carol = {"actor": "user", "actor_id": carol.id}
     act(database, alice.id, "banned", origin=by_carol, banned_until="9999-12-31")
     act(database, ALICE, "user_deleted", origin=_BY_THE_KEY)
@@ -63,7 +63,7 @@ def test_filters_combine(look, database, alice, bob, carol):
     ):
         text = look(**filters)
         assert (filters, text.count("<tr>")) == (filters, count)
-        assert ("No entries match" in text) is (count == 0)
+        assert ("No matching entries" in text) is (count == 0)
     assert "No user has the address nobody@example.com" in look(user="nobody@example.com")
     assert "No user has the address nonsense" in look(by="nonsense")
 

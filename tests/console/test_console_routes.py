@@ -119,7 +119,7 @@ def test_user_is_refused_and_an_administrator_sent_to_set_up_a_second_factor(
     console, mallory, carol, database
 ):
     for _method, path, answer in console.walk(signed_in(console, mallory)):
-        assert (answer.status_code, "Not for you" in answer.text) == (403, True), path
+        assert (answer.status_code, "You don’t have access" in answer.text) == (403, True), path
         assert "alice@example.com" not in answer.text, path
     browser = signed_in(console, carol)
     for _method, path, answer in console.walk(browser):

@@ -88,18 +88,18 @@ def test_passkey_changes_and_deletes_a_user_and_removes_a_factor(
     set_up(alice.sign_in(client=site), "Old phone")
     page.open(f"{here}/console/users/{alice.id}/addresses")
     fill(page, email=bob.email)
-    page.click("Change the addresses with a passkey")
+    page.click("Change addresses with a passkey")
     page.wait_for("has already been registered")
     # The refused form has a new challenge, and what was typed.
     assert page.run("document.querySelector('[name=email]').value") == bob.email
     fill(page, email="new@example.com")
-    page.click("Change the addresses with a passkey")
-    page.wait_for("The addresses are saved.")
+    page.click("Change addresses with a passkey")
+    page.wait_for("Addresses saved.")
     page.click("Remove Old phone")
     page.wait_for("Removes 1 authenticator app: “Old phone”.")
     page.click("Remove with a passkey")
     page.wait_for("No authenticator app, security key or passkey.")
-    press(page, "Delete", "a passkey", "This user no longer exists.")
+    press(page, "Delete", "a passkey", "This user was deleted.")
     assert database.count("users", "id = %(id)s", id=alice.id) == 0
 
 
@@ -121,7 +121,7 @@ def test_security_key_makes_changes_and_deletes_a_webhook(page, here, key, targe
     page.open(f"{here}/console/webhooks/{made.id}")
     press(page, "Create a new secret", "Blue key", "Copy it now")
     page.open(f"{here}/console/webhooks/{made.id}")
-    press(page, "Delete", "Blue key", "The webhook is deleted.")
+    press(page, "Delete", "Blue key", "Webhook deleted.")
     assert database.count("webhooks") == 0
 
 
@@ -129,8 +129,8 @@ def test_credential_that_is_not_at_hand_leaves_the_other_ways(page, here, owner,
     page.clear(key)
     page.open(f"{here}/console/users/{alice.id}/delete")
     page.click("Delete with Blue key")
-    page.wait_for("No passkey or security key was used. Try again, or use another way.")
+    page.wait_for("No passkey or security key was used. Try again, or choose another way.")
     assert database.count("users", "id = %(id)s", id=alice.id) == 1
     fill(page, factor_code=owner[0].code())
     page.click("Delete")
-    page.wait_for("This user no longer exists.")
+    page.wait_for("This user was deleted.")

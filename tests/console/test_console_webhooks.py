@@ -40,7 +40,7 @@ class TestList:
             id=gone["id"],
         )
         said = words(operator.visit("/console/webhooks"))
-        shown = ("Billing", "failing since", "disabled it answered 410 Gone", "1 waiting event")
+        shown = ("Billing", "failing since", "disabled responded 410 Gone", "1 waiting event")
         assert [text for text in (target.url, *shown) if text not in said] == []
         for path in ("/console/webhooks", f"/console/webhooks/{made['id']}"):
             assert "s3cret" not in operator.visit(path).text
@@ -93,7 +93,7 @@ class TestRedelivering:
         (failed,) = hooks.deliveries(made)
         operator.visit(f"/console/webhooks/{made['id']}/deliveries/{failed['id']}/redeliver")
         assert "Sends 1 event (user updated)" in words(operator.page)
-        assert "tried 1 time" in words(operator.page)
+        assert "So far, 1 attempt: failed." in words(operator.page)
         assert "The event will be sent within seconds." in words(operator.press("/redeliver"))
         hooks.deliver()
         assert {posted.headers["webhook-id"] for posted in target.requests} == {failed["event_id"]}
@@ -146,7 +146,7 @@ class TestActs:
     def test_change_keeps_a_url_that_is_left_empty_and_an_old_secret_that_signs(self, act, hooks, target):
         made = hooks.register(f"{target.url}/hooks?key=s3cret", description="Billing")
         page = act(f"{made['id']}/change", url="", description="", auth_login="yes")
-        assert "The webhook has been changed." in words(page)
+        assert "Webhook changed." in words(page)
         now = hooks.show(made)
         assert (now["url"], now["events"], now["description"]) == (made["url"], ["auth.login"], None)
         (secret,) = set(_SECRET.findall(act(f"{made['id']}/new-secret").text))
@@ -159,13 +159,13 @@ class TestActs:
         made = hooks.register(target)
         assert "The test event will be sent" in words(act(f"{made['id']}/test", event="auth.login"))
         assert [one["event"] for one in hooks.deliveries(made)] == ["auth.login"]
-        assert "The webhook is disabled." in words(act(f"{made['id']}/disable"))
+        assert "Webhook disabled." in words(act(f"{made['id']}/disable"))
         assert hooks.show(made)["disabled_reason"] == "by_administrator"
-        assert "The webhook is enabled." in words(act(f"{made['id']}/enable"))
+        assert "Webhook enabled." in words(act(f"{made['id']}/enable"))
         assert hooks.show(made)["disabled"] is False
         armed.visit(f"/console/webhooks/{made['id']}/delete")
-        assert "1 waiting event will not be sent." in words(armed.page)
-        assert "The webhook is deleted." in words(act(f"{made['id']}/delete"))
+        assert "1 waiting event won’t be sent." in words(armed.page)
+        assert "Webhook deleted." in words(act(f"{made['id']}/delete"))
         assert (
             database.count("webhooks"),
             database.value("SELECT outcome FROM outbox WHERE channel = 'webhook'"),

@@ -55,12 +55,12 @@ class TestList:
     def test_failed_mail_shows_why_and_no_link_or_code(
         self, operator, client, alice, deliver, outbox, database
     ):
-        assert "Mails and SMS to users will stand here" in operator.visit("/console/messages").text
+        assert "Emails and SMS to users will appear here" in operator.visit("/console/messages").text
         ask(client, alice)
         sent = outbox.last(alice.email)
         deliver("550 5.1.1 No such user here")
         page = operator.visit("/console/messages?state=failed")
-        assert "mail (password recovery)" in rows(page)
+        assert "email (password recovery)" in rows(page)
         assert f'href="../console/users/{alice.id}">alice@example.com</a>' in rows(page)
         assert "550 5.1.1 No such user here" in rows(page)
         assert (sent.token in page.text, sent.code in rows(page)) == (False, False)
@@ -120,7 +120,7 @@ class TestSendingAgain:
         first = outbox.last(alice.email)
         deliver("550 5.1.1 No such user here")
         page = operator.visit(f"/console/messages/{id}/resend")
-        assert "Sends 1 message: the mail (password recovery) to alice@example.com again" in page.text
+        assert "Sends 1 message again: the email (password recovery) to alice@example.com." in page.text
         assert "will be sent within seconds" in operator.press("/resend").text
         again = outbox.last(alice.email)
         assert (again.kind, again.variables["languages"]) == ("recovery", "de")
@@ -212,7 +212,7 @@ class TestRefusals:
         assert "Only the service role key may change" in refused(id, 403)
         id = alice.open_session().get("/reauthenticate").json["message_id"]
         deliver("550 No")
-        assert "only the user can ask for this code" in refused(id)
+        assert "only the user can request this code" in refused(id)
 
     @pytest.mark.parametrize("kind", ["waiting", "recovery", "invite", "notice"])
     def test_lock_decides_whether_a_message_is_for_an_administrator(

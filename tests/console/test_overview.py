@@ -52,8 +52,8 @@ def test_first_count_takes_in_the_month_before_and_later_ones_count_nothing_twic
 
 def test_overview_draws_a_bar_for_each_day_and_has_the_numbers_in_a_table(operator, count, database):
     text = operator.visit("/console").text
-    assert "The delivery process counts them every minute" in text
-    assert "does not run" in text
+    assert "The delivery process counts sign-ins and new users every minute" in text
+    assert "not running" in text
     database.run("DELETE FROM audit_log")
     for age, times in (("0 days", 3), ("2 days", 4)):
         act(database, "signed_in", age, times)
@@ -62,7 +62,7 @@ def test_overview_draws_a_bar_for_each_day_and_has_the_numbers_in_a_table(operat
     text = operator.visit("/console").text
     assert text.count("<g>") == 3 * 30
     assert re.search(r'<th scope="row">[\d-]+</th><td class="number">4</td>', text)
-    for shown in ("3 today", "at most 4 a day", "Sign-ins refused", "1,234"):
+    for shown in ("3 today", "peak: 4 a day", "Sign-ins refused", "1,234"):
         assert shown in text
 
 

@@ -31,10 +31,10 @@ def entries(operator):
 
 
 def test_first_sentence_tells_whether_the_user_can_sign_in(look, alice, database, client, service_role):
-    assert "Can sign in with the password or a link or code by mail. Facts" in look(alice.id)
+    assert "Can sign in with a password or an emailed link. Details" in look(alice.id)
     client.put(f"/admin/users/{alice.id}", json={"ban_duration": "permanent"}, headers=service_role)
     said = look(alice.id)
-    assert "Cannot sign in: Banned permanently. Lift the ban to let them in." in said
+    assert "Can’t sign in: Banned permanently. Lift the ban to let them in." in said
     assert "Send a recovery" not in said
     database.run(
         "UPDATE users SET banned_until = NULL, email_confirmed_at = NULL WHERE id = %(id)s", id=alice.id
@@ -44,10 +44,10 @@ def test_first_sentence_tells_whether_the_user_can_sign_in(look, alice, database
         "UPDATE outbox SET outcome = 'failed', finished_at = now(), secret = NULL, attempts = 1, last_error = '550 no such mailbox'"
     )
     said = look(alice.id)
-    assert "Can sign in with a link or code by mail, but: The email is not confirmed" in said
-    assert "Send a recovery: its link confirms the email." in said
-    failed = "Mail (password recovery) to alice@example.com failed after one try: 550 no such mailbox."
-    assert f"{failed} Fix this" in said
+    assert "Can sign in with an emailed link, but: The email is not confirmed" in said
+    assert "Send a recovery email: its link confirms the address." in said
+    failed = "Email (password recovery) to alice@example.com failed after 1 attempt: 550 no such mailbox."
+    assert f"{failed} Fix the cause" in said
 
 
 def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, client, service_role):
@@ -56,25 +56,25 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
     client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
     said = look(alice.id)
     for fact in (
-        f"Id {alice.id} Email alice@example.com confirmed Phone {PHONE} not confirmed Role authenticated",
+        f"ID {alice.id} Email alice@example.com confirmed Phone {PHONE} not confirmed Role authenticated",
         "Password set Two-step 1 set up, 0 recovery codes left",
-        "Unknown device two-step 127.0.0.1, used just now , began just now End Unknown device",
-        "Alice's phone authenticator app, added just now , used just now Remove Alice's phone",
+        "Unknown device two-step 127.0.0.1, last used just now , started just now End Unknown device",
+        "Alice's phone authenticator app, added just now , last used just now Remove Alice's phone",
         "Email alice@example.com",
         f"Phone {PHONE}",
         '{ "name": "Alice" }',
         '{ "plan": "team" }',
-        "Notice of a new second factor waiting to alice@example.com, written just now",
+        "Notice of a new second factor waiting to alice@example.com, created just now",
     ):
         assert fact in said
 
 
 def test_administrators_are_shown_without_acts(look, operator, carol, client, service_role, alice):
-    assert "This is you. Change your own account on its page ." in look(carol.id)
+    assert "This is you. Manage your account" in look(carol.id)
     client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
     alice.sign_in()
     client.post("/recover", json={"email": alice.email})
-    assert "Only the service role key can change an administrator." in look(alice.id)
+    assert "To change an administrator, use the service role key." in look(alice.id)
     assert f"{alice.id}/" not in operator.page.text
     assert "/resend" not in operator.page.text
 
@@ -82,7 +82,7 @@ def test_administrators_are_shown_without_acts(look, operator, carol, client, se
 def test_deleted_user_has_a_timeline(look, operator, alice, client, service_role, database):
     act(database, alice.id, "banned", origin={"actor": "service_role", "user_agent": FIREFOX})
     client.delete(f"/admin/users/{alice.id}", headers=service_role)
-    assert "This user no longer exists." in look(alice.id)
+    assert "This user was deleted." in look(alice.id)
     assert entries(operator)[0] == "user deleted, by the service role key, from 127.0.0.1"
     assert "banned, by the service role key, from 198.51.100.7 (Firefox on Linux)" in entries(operator)
 
@@ -134,7 +134,7 @@ class TestTimeline:
         client.post("/recover", json={"email": alice.email})
         for kind, number, beginning in (
             ("refusal", 15, "sign-in refused: wrong password"),
-            ("message", 1, "mail (password recovery) to alice@example.com waits"),
+            ("message", 1, "email (password recovery) to alice@example.com is waiting"),
             ("event", 0, ""),
         ):
             operator.visit(f"/console/users/{alice.id}?kind={kind}")

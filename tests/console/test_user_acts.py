@@ -63,13 +63,13 @@ class TestActs:
         path = f"/console/users/{alice.id}/sessions"
         assert armed.visit(f"{path}/{bobs.id}/end").status == 404
         assert "Ends 1 session: Unknown device" in words(armed.visit(f"{path}/{phone.id}/end"))
-        assert "The session has ended." in words(armed.press("/end"))
+        assert "Session ended." in words(armed.press("/end"))
         assert (laptop.get("/user").status_code, phone.get("/user").status_code) == (200, 401)
         assert "session ended, by administrator carol@example.com" in armed.page.text
         tablet = alice.open_session()
         said = go(alice, "end-sessions")
-        assert "Ends 2 sessions. This cannot be undone. They can sign in again." in said
-        assert "All sessions have ended." in act(alice, "end-sessions")
+        assert "Ends 2 sessions. This can’t be undone. They can sign in again." in said
+        assert "All sessions ended." in act(alice, "end-sessions")
         assert (laptop.get("/user").status_code, tablet.refresh().status_code) == (401, 400)
         assert acts_of(database, alice) == [("session_ended", *CAROL), ("signed_out", *CAROL)]
         assert bobs.get("/user").status_code == 200
@@ -79,9 +79,9 @@ class TestActs:
         client.post("/recover", json={"email": alice.email})
         clear_history(database)
         assert "Ends 1 session. Voids 1 unused link or code. Lifting the ban" in go(alice, "ban")
-        assert "The user is banned. Cannot sign in: Banned until" in act(alice, "ban", ban_duration="24h")
+        assert "User banned. Can’t sign in: Banned until" in act(alice, "ban", ban_duration="24h")
         assert alice.try_to_sign_in().status_code == 403
-        assert "The ban is lifted." in act(alice, "unban")
+        assert "Ban lifted." in act(alice, "unban")
         assert alice.try_to_sign_in().status_code == 200
         by_carol = [row for row in acts_of(database, alice) if row[1:] == CAROL]
         assert by_carol == [("banned", *CAROL), ("unbanned", *CAROL)]
@@ -90,10 +90,10 @@ class TestActs:
         body = {"user_metadata": {"name": "Alice", "old": 1}, "app_metadata": {"big": 1.10}}
         client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
         clear_history(database)
-        assert "The recovery is on its way." in act(alice, "recover")
+        assert "The recovery email is on its way." in act(alice, "recover")
         wanted = {"name": "Ada", "nested": {"a": [1, None]}}
         fields = {"user_metadata": json.dumps(wanted, indent=1), "app_metadata": '{"big": 1.10}'}
-        assert "The metadata is saved." in act(alice, "metadata", **fields)
+        assert "Metadata saved." in act(alice, "metadata", **fields)
         user = client.get(f"/admin/users/{alice.id}", headers=service_role).json
         assert user["user_metadata"] == wanted
         assert acts_of(database, alice) == [("message_requested", *CAROL), ("user_changed", *CAROL)]
@@ -107,11 +107,11 @@ class TestActs:
         path = f"/console/users/{alice.id}/factors"
         assert armed.visit(f"{path}/{bobs.id}/remove").status == 404
         said = words(armed.visit(f"{path}/{lost.id}/remove"))
-        assert "Removes 1 authenticator app: Phone. Sessions that it raised" in said
+        assert "Removes 1 authenticator app: Phone. Sessions that used it" in said
         assert armed.press("/remove", factor_code=codes.wrong_code()).status == 422
         assert database.count("factors", "user_id = %(id)s", id=alice.id) == 2
         code = codes.code(1)
-        assert "It is removed." in words(armed.press("/remove", factor_code=code))
+        assert "Removed." in words(armed.press("/remove", factor_code=code))
         assert acts_of(database, alice) == [("factor_removed", *CAROL)]
         assert outbox.last(alice.email).kind == "factor_removed"
         (passkey,) = database.all("SELECT id FROM factors WHERE user_id = %(id)s", id=alice.id)
@@ -122,10 +122,10 @@ class TestActs:
     def test_email_is_changed_and_phone_added(self, go, act, codes, alice, database):
         session = alice.open_session()
         clear_history(database)
-        assert "A changed email ends 1 session, as does a removed address." in go(alice, "addresses")
+        assert "Changing the email or removing an address ends 1 session." in go(alice, "addresses")
         fields = {"email": "Ada@example.com", "phone": PHONE, "factor_code": codes.code(1)}
         said = act(alice, "addresses", **fields)
-        assert "The addresses are saved." in said
+        assert "Addresses saved." in said
         assert "ada@example.com not confirmed" in said
         assert session.get("/user").status_code == 401
         names = ("email_changed", "email_unconfirmed", "phone_changed")
@@ -136,9 +136,9 @@ class TestActs:
         clear_history(database)
         said = go(alice, "delete")
         assert "Deletes 1 user with 1 identity, 1 session, 0 factors, and their metadata." in said
-        assert "This cannot be undone." in said
+        assert "This can’t be undone." in said
         said = act(alice, "delete", factor_code=codes.code(1))
-        assert "The user is deleted. This user no longer exists." in said
+        assert "User deleted. This user was deleted." in said
         assert "user deleted, by administrator carol@example.com" in said
         assert database.count("users", "id = %(id)s", id=alice.id) == 0
         assert acts_of(database, alice) == [("user_deleted", *CAROL)]
@@ -199,7 +199,7 @@ class TestRefusals:
         assert (page.status, "This was changed meanwhile" in page.text) == (409, True)
         assert '{ "name": "Alice" }' in words(page)
         # Having seen the other change, the administrator may replace it.
-        assert "The metadata is saved." in words(armed.press("metadata"))
+        assert "Metadata saved." in words(armed.press("metadata"))
         found = database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id)
         assert found == {"note": "mine"}
 

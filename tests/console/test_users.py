@@ -80,10 +80,10 @@ class TestSearch:
 
     def test_search_offers_its_other_readings_and_users_who_have_requested_the_address(self, find, operator):
         assert listed(find("?q=1234")) == ["1234@example.com"]
-        assert listed(operator.visit(operator.link("Search ids"))) == ["ada@example.com"]
+        assert listed(operator.visit(operator.link("Search IDs"))) == ["ada@example.com"]
         page = find("?q=New@example.com")
         assert listed(page) == []
-        assert "x%y_z@example.com</a> has asked to change to New@example.com" in page.text
+        assert "x%y_z@example.com</a> requested a change to New@example.com" in page.text
 
 
 class TestFilters:
@@ -283,7 +283,7 @@ class TestManyRows:
             "status=banned": "16 users",
             "provider=google": "80 users",
             "provider=email": "More than 1,000 users",
-            "q=user": "More than 1,000 users whose email begins with",
+            "q=user": "More than 1,000 users whose email starts with",
             # With Carol.
             "signed_in=week": "85 users",
         }.items():
@@ -299,7 +299,7 @@ def test_search_that_takes_too_long_asks_to_narrow_it(find, database, database_u
         page = find("?provider=google")
     blocker.close()
     assert page.status == 422
-    assert "Narrow it" in page.text
+    assert "Type more of the address" in page.text
 
 
 def test_page_is_shown_without_a_count_if_counting_takes_too_long(find, database, monkeypatch):

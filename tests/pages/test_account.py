@@ -39,7 +39,7 @@ class TestItems:
         page = visitor.submit(name="Alice <Liddell>")
         assert page.url == f"{SITE}/account?done=name"
         assert "Alice &lt;Liddell&gt;" in page.text
-        assert "Your name is saved." in page.text
+        assert "Your name has been saved." in page.text
         assert 'class="success"' not in visitor.visit("/account?done=call-555-0100").text
 
     def test_account_is_for_signed_in_browsers_only(self, app, client, alice):
@@ -75,7 +75,7 @@ class TestItems:
     def test_deletion_needs_a_tick_and_is_for_good(self, visitor, database):
         visitor.visit("/account/delete")
         assert "Tick the box" in visitor.submit().text
-        assert "Your account is deleted" in visitor.submit(confirmed="yes").text
+        assert "Your account has been deleted" in visitor.submit(confirmed="yes").text
         assert database.count("users") == 0
         assert visitor.session_cookie is None
 
@@ -94,7 +94,7 @@ class TestProof:
         [
             ("email", {"email": NEW}, NEW),
             ("two-step", {}, "<svg"),
-            ("delete", {"confirmed": "yes"}, "Your account is deleted"),
+            ("delete", {"confirmed": "yes"}, "Your account has been deleted"),
         ],
     )
     def test_form_that_was_open_for_too_long_asks_for_it_and_comes_back_empty(
@@ -153,7 +153,7 @@ class TestChanges:
         assert with_phone.submit(current_password=PASSWORD).url == f"{SITE}/account/changes"
         page = with_phone.press("account/changes")
         assert page.url == f"{SITE}/account/changes?done=removed"
-        assert "all other devices are signed out" in page.text
+        assert "All other devices have been signed out" in page.text
         assert database.value("SELECT phone FROM users") is None
         assert thief.get("/user").status_code == 401
 
@@ -176,12 +176,12 @@ class TestChanges:
         owner.visit("/forgot-password")
         owner.submit(email=alice.email)
         owner.submit(code=outbox.last(alice.email, "recovery").code)
-        assert "Not set up by you?" in owner.page.text
+        assert "Didn’t set this up?" in owner.page.text
         # One that is older is not offered for removal.
         for days in (8, -8):
             aged = "UPDATE factors SET verified_at = verified_at - make_interval(days => %(days)s)"
             database.run(aged, days=days)
-            assert ("Not set up by you?" in owner.visit("/second-step").text) is (days < 0)
+            assert ("Didn’t set this up?" in owner.visit("/second-step").text) is (days < 0)
         assert "Mallory&#39;s" in owner.visit("/account/changes").text
         owner.press("account/changes")
         assert database.count("factors") == 0

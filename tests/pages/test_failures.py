@@ -11,7 +11,7 @@ from tests.support.links import CHALLENGE, PHONE, SITE, path
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD
 
-AWAY = "answer at the moment. Try again shortly."
+AWAY = "available right now. Try again shortly."
 DAVE = "dave@example.com"
 KNOWN = {"password": PASSWORD}
 
@@ -83,9 +83,9 @@ class TestLimits:
     @pytest.mark.parametrize(
         ("limit", "url", "where", "action", "fields", "said"),
         [
-            ("LOGIN", "/token?grant_type=password", "/sign-in", "sign-in", KNOWN, "or try a code instead."),
-            ("SIGNUP", "/signup", "/sign-up", "sign-up", KNOWN, "Too many tries. Come back in an hour."),
-            ("RECOVER", "/recover", "/forgot-password", "forgot-password", {}, "Come back in an hour."),
+            ("LOGIN", "/token?grant_type=password", "/sign-in", "sign-in", KNOWN, "or sign in with a code."),
+            ("SIGNUP", "/signup", "/sign-up", "sign-up", KNOWN, "Too many attempts. Try again in an hour."),
+            ("RECOVER", "/recover", "/forgot-password", "forgot-password", {}, "Try again in an hour."),
             ("RECOVER", "/otp", "/sign-in", "sign-in/code", {}, "an hour, or use your password."),
         ],
     )
@@ -96,7 +96,7 @@ class TestLimits:
         visitor.visit(where)
         page = visitor.press(action, email="erin@example.com", **fields)
         assert (page.status, int(page.headers["Retry-After"]) > 3500) == (429, True)
-        assert "Come back in an hour" in page.text
+        assert "Try again in an hour" in page.text
         assert said in page.text
 
     @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ class TestLimits:
         visitor.press("sign-in", email=alice.email, password="Wrong-Horse-1")
         page = visitor.press("sign-in", email=alice.email, password=PASSWORD)
         assert (page.status, "Retry-After" in page.headers) == (429, True)
-        assert f"Come back in {wait}, or try a code instead." in page.text
+        assert f"Try again in {wait}, or sign in with a code." in page.text
 
     def test_code_can_still_be_entered_after_asking_for_too_many(self, make_app, alice, outbox):
         """The forms that request another code are next to the field for the code that was sent before."""
@@ -136,7 +136,7 @@ class TestLimits:
         visitor.visit("/account/delete")
         visitor.press("account/confirm/code")
         page = visitor.press("account/confirm/code")
-        assert (page.status, "another code yet. Ask again in a minute." in page.text) == (429, True)
+        assert (page.status, "new code yet. Try again in a minute." in page.text) == (429, True)
         page = visitor.press("account/confirm", nonce=outbox.last(alice.email, "reauthentication").code)
         assert page.url == f"{SITE}/account/delete"
 
@@ -191,7 +191,7 @@ class TestStories:
         visitor.visit(link)
         database.run("UPDATE one_time_tokens SET expires_at = now()")
         for page in (visitor.submit(), visitor.visit(link)):
-            assert (page.status, "ask for another invitation" in page.text) == (403, True)
+            assert (page.status, "ask for a new one" in page.text) == (403, True)
             assert 'href="sign-in"' in page.text
 
     @cases(
@@ -251,7 +251,7 @@ class TestStories:
             wrong = visitor.post(f"{SITE}/second-step", form | {"code": app.wrong_code()})
             assert "That code is wrong." in wrong.text
         page = visitor.post(f"{SITE}/second-step", form | {"code": app.code()})
-        assert (page.status, "Come back in an hour." in page.text) == (429, True)
+        assert (page.status, "Try again in an hour." in page.text) == (429, True)
 
     def test_code_of_a_message_that_came_a_moment_ago_is_not_sent_again(self, make_app, alice, outbox):
         visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true"))

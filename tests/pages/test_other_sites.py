@@ -35,7 +35,7 @@ def test_pages_are_not_shown_in_frames(page, here):
 
 def test_form_of_a_sandbox_does_not_sign_in(page, here, alice, database):
     open_framed(page, form(f"{here}/sign-in", email=alice.email, password=PASSWORD))
-    page.wait_for("This form was open for too long")
+    page.wait_for("This form was open too long")
     assert database.count("sessions") == 0
     # It is the form to sign in, without the values of the other site, and works.
     assert page.run("document.querySelector('[name=email]').value") == ""

@@ -73,7 +73,7 @@ def test_sign_in_that_is_late_limited_or_without_a_database_is_tried_again(page,
     failures.over_limit(lambda: page.click("Continue with django"), "Try again", "Username")
     database.run("UPDATE oauth_flows SET expires_at = now()")
     at_provider(page, "Authorize")
-    page.wait_for("took too long or began in another browser. Please try again.")
+    page.wait_for("took too long or started in another browser. Please try again.")
     page.click("Continue with django")
     consent(page, "Authorize")
     page.wait_for("Your account")

@@ -66,7 +66,7 @@ def test_refusal_of_the_provider_comes_back_to_the_page(visitor, acme):
     visitor.visit("/sign-in")
     page = visitor.click(link_of(visitor, "acme"))
     assert page.url.startswith(f"{SITE}/sign-in?")
-    assert "The provider did not sign you in." in page.text
+    assert "The provider didn’t sign you in." in page.text
 
 
 def test_account_is_connected_and_disconnected(visitor, acme, alice):

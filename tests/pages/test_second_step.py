@@ -92,7 +92,7 @@ class TestAuthenticatorApp:
         visitor.visit(f"/{path}")
         page = visitor.press(path) if path == "account/two-step" else visitor.page
         assert page.url == f"{SITE}/second-step?next={path.rpartition('/')[2]}"
-        assert "Confirm that it" in page.text
+        assert "Confirm it" in page.text
         assert "account/confirm" not in page.text
         assert 'type="password"' not in page.text
         assert "That code is wrong." in visitor.press("second-step", code=codes.wrong_code()).text
@@ -138,13 +138,13 @@ class TestAuthenticatorApp:
         visitor.press("sign-out")
         sign_in(visitor)
         page = visitor.press("second-step/recovery", recovery_code=code)
-        assert "That recovery code is wrong or has been used." in page.text
+        assert "That recovery code is wrong or already used." in page.text
         assert "<details open" in page.text
 
     def test_user_sets_it_up_and_removes_it(self, visitor, alice, database):
         visitor.signed_in_as(alice).visit("/account/two-step")
         app = shown_app(visitor.press("account/two-step"))
-        assert "Keep these recovery codes" in visitor.press("verify", code=app.code()).text
+        assert "Save your recovery codes" in visitor.press("verify", code=app.code()).text
         assert len(re.findall(r"<li><code>", visitor.page.text)) == 10
         database.run("UPDATE factors SET verified_at = now() - interval '3 days'")
         assert "10 left" in visitor.visit("/account").text
@@ -156,7 +156,7 @@ class TestAuthenticatorApp:
         visitor = Visitor(make_app(AUTH_MFA_REQUIRED="all", AUTH_REDIRECT_ALLOW_LIST=TARGET))
         sign_in(visitor)
         page = visitor.visit("/account")
-        assert (page.url, "asks for a second step" in page.text) == (f"{SITE}/account/two-step", True)
+        assert (page.url, "requires a second step" in page.text) == (f"{SITE}/account/two-step", True)
         assert visitor.press("sign-out").url.endswith("/sign-out")
         sign_in(visitor, FOR_TARGET)
         visitor.press("account/two-step")
@@ -236,7 +236,7 @@ class TestPasskeys:
         wrong = json.dumps(authenticator.get(visitor.passkey_options, origin="https://evil.example"))
         fields = visitor.page.forms[0].fields
         page = visitor.press("passkey/verify", credential=wrong)
-        assert "That passkey or security key did not work." in page.text
+        assert "That passkey or security key didn’t work." in page.text
         assert visitor.post(f"{SITE}/sign-in/passkey/verify", fields | {"credential": wrong}).status == 400
         visitor.send("/sign-in/passkey")
         assert visitor.press("passkey/verify", credential="{").status == 400

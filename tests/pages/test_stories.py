@@ -103,18 +103,18 @@ def test_sign_up_by_code_leads_back_to_the_application(page, site, ask, applicat
     assert traded(site, page, application)["user"]["email"] == DAVE
     page.open("about:blank")
     page.open(sent.link)
-    page.wait_for("Try to sign in: your email address may already be confirmed.")
+    page.wait_for("Try signing in: your email address may already be confirmed.")
 
 
 @pytest.mark.parametrize("has_script", [True, False], ids=["with script", "without script"])
 def test_sign_up_confirmed_on_a_phone_goes_on_at_the_desktop(page, phone, site, ask, application, has_script):
     page.without_script(not has_script)
     phone.open(ask("sign-up", "Create account", "Confirm your email", email=DAVE, password=PASSWORD).link)
-    phone.wait_for("Then return to the window where you signed up.")
+    phone.wait_for("then return to the window where you signed up.")
     phone.click("Continue")
     phone.wait_for("Your email address is confirmed")
     if not has_script:
-        page.click("I have opened the link")
+        page.click("I’ve opened the link")
     assert traded(site, page, application)["user"]["email"] == DAVE
 
 
@@ -122,7 +122,7 @@ def test_link_on_a_phone_signs_in_there_alone(page, phone, here, alice, ask, dat
     phone.open(ask("sign-in", "Send me a code instead", "Sign in to", email=alice.email).link)
     phone.wait_for("with Chrome on Linux from 127.0.0.1, not in this browser")
     phone.click("Continue here")
-    phone.wait_for("You are signed in here.")
+    phone.wait_for("You’re signed in here.")
     page.wait_for("This link was used in another browser.")
     assert page.url == f"{here}/waiting"
     assert database.count("authorization_codes") == 0
@@ -152,7 +152,7 @@ def test_invited_user_chooses_a_password_and_signs_in_to_the_application(
 ):
     page.without_script(not has_script)
     site.post("/admin/invite", json={"email": DAVE}, headers=service_role)
-    page.open(post.read(DAVE, "You have been invited to Acme").link)
+    page.open(post.read(DAVE, "You’ve been invited to Acme").link)
     page.click("Continue")
     choose()
     page.open(f"{here}/sign-in?redirect_to={home.url}/callback")
@@ -187,13 +187,13 @@ def test_first_app_comes_with_recovery_codes_as_a_file(page, here, alice, tmp_pa
     page.type(app.wrong_code())
     page.wait_for("That code is wrong.")
     page.type(app.code())
-    page.wait_for("Keep these recovery codes")
+    page.wait_for("Save your recovery codes")
     codes = page.run("[...document.querySelectorAll('.codes li')].map((each) => each.innerText)")
     page.download_to(tmp_path)
     page.click("Download")
     file = tmp_path / "recovery-codes.txt"
     assert page.wait(lambda: file.exists() and file.read_text()).split() == codes
-    page.click("I have saved them")
+    page.click("I’ve saved them")
     page.wait_for("10 left")
 
 

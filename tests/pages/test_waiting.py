@@ -39,8 +39,8 @@ PROVING = ["sign-in", "forgot-password"]
 # Where these lead in the browser that opens the link.
 HERE = {"sign-in": "account?done=here", "forgot-password": "new-password"}
 IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1"
-USED = "This link was used in another browser. Continue there, or send another code."
-NOT_OPENED = "The link has not been opened yet."
+USED = "This link was used in another browser. Continue there, or request a new code."
+NOT_OPENED = "The link hasn’t been opened yet."
 USED_SIGN_UP = "Your email address was confirmed in another browser. Sign in to continue."
 
 
@@ -125,7 +125,7 @@ class TestSignInAndRecovery:
     ):
         link = ask(desktop, page, alice.email)
         said = words(phone.visit(link))
-        assert "requested just now with Firefox on Linux from 127.0.0.1, not in this browser." in said
+        assert "requested just now with Firefox on Linux from 127.0.0.1, but not in this browser." in said
         assert "enter the code from this email there" in said
         assert phone.press("verify").url == f"{SITE}/{HERE[page]}"
         assert phone.session_cookie
@@ -190,8 +190,8 @@ class TestSignUp:
         self, client, desktop, phone, ask, outbox, database, way
     ):
         said = words(phone.visit(ask(desktop, "sign-up", DAVE)))
-        assert "Then return to the window where you signed up." in said
-        assert "Signed up just now , with Firefox on Linux, from 127.0.0.1." in said
+        assert "then return to the window where you signed up." in said
+        assert "Signed up just now with Firefox on Linux from 127.0.0.1." in said
         if "second" in way:
             desktop.press("sign-up/code")
             phone.visit(link_of(outbox.last(DAVE)))
@@ -427,7 +427,7 @@ class TestApi:
             assert (phone.session_cookie, database.count("sessions")) == (None, 0)
             assert sign_in(client, DAVE).status_code == 200
             return
-        assert "with Safari on iOS from 127.0.0.1, not in this browser." in said
+        assert "with Safari on iOS from 127.0.0.1, but not in this browser." in said
         assert "open the link there" in said
         assert phone.page.url == f"{SITE}/{'new-password' if type == 'recovery' else 'account?done=here'}"
         assert database.count("sessions") == 1

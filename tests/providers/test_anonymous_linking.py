@@ -80,7 +80,7 @@ class TestFlow:
     def test_flow_from_before_the_first_address_is_refused(self, service, visitor, outbox):
         browser = service.browser()
         page = browser.visit(begin_linking(service, visitor, "google"))
-        assert "the account that asked for this" in page.text
+        assert "the account that requested this" in page.text
         visitor.put("/user", json={"email": "dave@example.com"})
         follow(service.client, "email_change", outbox.last(kind="email_change").token)
         assert_failed(browser.submit(), "reauthentication_needed")

@@ -14,8 +14,8 @@ FAILING_SETTINGS = {
     "AUTH_RATE_LIMIT_LOGIN": "900 per hour",
     "AUTH_RATE_LIMIT_MESSAGES": "100 per hour",
 }
-AWAY = "answer at the moment. Try again shortly."
-LIMITED = "Too many tries. Come back in"
+AWAY = "available right now. Try again shortly."
+LIMITED = "Too many attempts. Try again in"
 
 Step = Callable[[], None]
 

@@ -43,9 +43,9 @@ def signing_in(page_client: PageClient) -> None:
     page_client.visit("/sign-in?error_code=session_expired")
     page_client.shows("sign-in, expired", "Your session has ended.")
     page_client.press("sign-in/passkey")
-    page_client.shows("sign-in by passkey", "Passkeys need JavaScript.")
+    page_client.shows("sign-in by passkey", "Turn on JavaScript to use passkeys.")
     page_client.press("sign-in/passkey/verify", credential="{}")
-    page_client.shows("sign-in by passkey, failed", "That passkey or security key did not work.")
+    page_client.shows("sign-in by passkey, failed", "That passkey or security key didn’t work.")
     page_client.visit("/sign-in")
     page_client.press("sign-in/code", email=ALICE)
     page_client.shows("sign-in by code", "Check your inbox")
@@ -81,7 +81,7 @@ def signing_up(page_client: PageClient) -> None:
     page_client.press("sign-up/verify", code=page_client.outbox.last(DAVE).code)
     page_client.shows("account, after the sign-up", "Your account")
     page_client.press("sign-out")
-    page_client.shows("signed out", "You are signed out")
+    page_client.shows("signed out", "You’re signed out")
 
 
 def forgetting(page_client: PageClient) -> None:
@@ -98,7 +98,7 @@ def forgetting(page_client: PageClient) -> None:
     page_client.press("new-password", password=WEAK)
     page_client.shows("new-password, weak", "Your password is too short.")
     page_client.press("new-password", password=NEW)
-    page_client.shows("account, new password", "Your password is saved.")
+    page_client.shows("account, new password", "Your password has been saved.")
 
 
 def by_phone(page_client: PageClient) -> None:
@@ -114,7 +114,7 @@ def by_phone(page_client: PageClient) -> None:
     page_client.press("sign-in", email=PHONE, password=WRONG)
     page_client.shows("sign-in by phone, wrong", "That phone number and password")
     page_client.press("sign-in/code", email=PHONE)
-    page_client.shows("sign-in by phone, code", "It works for ten minutes.")
+    page_client.shows("sign-in by phone, code", "It expires in ten minutes.")
 
 
 def links(page_client: PageClient) -> None:
@@ -133,7 +133,7 @@ def links(page_client: PageClient) -> None:
         page_client.shows(f"link, {kind}", "Continue to sign in")
     page_client.client.post("/admin/invite", json={"email": DAVE}, headers=page_client.service_role)
     page_client.visit(path("invite", page_client.outbox.last(DAVE, "invite").token))
-    page_client.shows("link of an invitation", "Accept the invitation")
+    page_client.shows("link of an invitation", "Accept your invitation")
     session = alice.sign_in(client=page_client.client)
     app, session = factors.set_up(session)
     session.put("/user", json={"email": "new@example.com"})
@@ -144,7 +144,7 @@ def links(page_client: PageClient) -> None:
     page_client.visit(path("undo", page_client.outbox.last(ALICE, "email_changed").token))
     page_client.shows("link that undoes", "Undo the change")
     page_client.press("verify", factor_code=app.wrong_code())
-    page_client.shows("link that undoes, wrong code", "That code is wrong or was used before.")
+    page_client.shows("link that undoes, wrong code", "That code is wrong or already used.")
     page_client.press("verify", factor_code=app.code())
     page_client.shows("undone", "The change has been undone")
     page_client.press("forgot-password")
@@ -161,7 +161,7 @@ def elsewhere(page_client: PageClient) -> None:
     page_client.visit("/sign-in")
     page_client.press("sign-in/code", email=ALICE)
     page_client.press("waiting")
-    page_client.shows("sign-in by code, waiting", "The link has not been opened yet.")
+    page_client.shows("sign-in by code, waiting", "The link hasn’t been opened yet.")
     leave("spent_at = now()")
     page_client.press("waiting")
     page_client.shows("sign-in by code, used elsewhere", "This link was used in another browser.")
@@ -178,16 +178,16 @@ def elsewhere(page_client: PageClient) -> None:
     leave()
     page_client.visit(path("signup", page_client.outbox.last(DAVE).token))
     page_client.shows(
-        "link of a sign-up in another browser", "Then return to the window where you signed up."
+        "link of a sign-up in another browser", "then return to the window where you signed up."
     )
     page_client.press("verify")
     page_client.shows("confirmed for another browser", "Your email address is confirmed")
     page_client.client.post("/magiclink", json={"email": ALICE, "code_challenge": CHALLENGE})
     leave("user_agent = 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1'")
     page_client.visit(path("magiclink", page_client.outbox.last(ALICE, "magiclink").token))
-    page_client.shows("link of an application in another browser", "I asked for it in this browser")
+    page_client.shows("link of an application in another browser", "I requested it in this browser")
     page_client.press("verify")
-    page_client.shows("account, by a link of another browser", "You are signed in here.")
+    page_client.shows("account, by a link of another browser", "You’re signed in here.")
 
 
 def account(page_client: PageClient) -> None:
@@ -197,7 +197,7 @@ def account(page_client: PageClient) -> None:
     page_client.visit("/account/name")
     page_client.shows("name", "Your name")
     page_client.press("account/name", name="n" * 81)
-    page_client.shows("name, too long", "A name has at most 80 characters.")
+    page_client.shows("name, too long", "Use at most 80 characters.")
     page_client.press("account/name", name="Alice Liddell")
     page_client.visit("/account/email")
     page_client.shows("email", "New email address")
@@ -209,9 +209,9 @@ def account(page_client: PageClient) -> None:
     page_client.press("account/email/verify", code=sent.wrong_code)
     page_client.shows("email, wrong code", "This code is wrong")
     page_client.press("account/email/waiting")
-    page_client.shows("email, waiting", "The link has not been opened yet.")
+    page_client.shows("email, waiting", "The link hasn’t been opened yet.")
     page_client.visit("/account")
-    page_client.shows("account, waiting for an email", "waiting for new@example.com")
+    page_client.shows("account, waiting for an email", "new@example.com not confirmed yet")
     page_client.visit("/account/phone")
     page_client.shows("phone", "New phone number")
     page_client.press("account/phone", phone="12")
@@ -219,17 +219,17 @@ def account(page_client: PageClient) -> None:
     page_client.press("account/phone", phone=PHONE)
     page_client.shows("phone, code", "Check your phone")
     page_client.press("account/phone/verify", code=page_client.outbox.last(PHONE).code)
-    page_client.shows("account, with a phone", "Your phone number is changed.")
+    page_client.shows("account, with a phone", "Your phone number has been changed.")
     page_client.visit("/account/email")
     page_client.press("account/email", email="new@example.com")
     page_client.press("account/email/verify", code=page_client.outbox.last("new@example.com").code)
-    page_client.shows("account, with another email", "Your email address is changed.")
+    page_client.shows("account, with another email", "Your email address has been changed.")
     page_client.press("account/connect", provider="google")
     page_client.shows("link identity", "Link Google to your account")
     page_client.press("link-identity")
-    page_client.shows("account, connected", "The account is connected.")
+    page_client.shows("account, connected", "The account has been connected.")
     page_client.press("account/disconnect")
-    page_client.shows("account, disconnected", "The account is disconnected.")
+    page_client.shows("account, disconnected", "The account has been disconnected.")
     page_client.visit("/link-identity?flow=" + "x" * 43)
     page_client.shows("link identity, dead", "This link no longer works")
 
@@ -246,7 +246,7 @@ def removing(page_client: PageClient) -> None:
     page_client.visit("/account/phone")
     page_client.shows("phone, to remove", "New phone number")
     page_client.press("account/phone/remove")
-    page_client.shows("account, phone removed", "Your phone number is removed.")
+    page_client.shows("account, phone removed", "Your phone number has been removed.")
     _add_phone(page_client)
     page_client.visit("/account/changes")
     page_client.shows("changes", "in the last seven days")
@@ -255,7 +255,7 @@ def removing(page_client: PageClient) -> None:
     _add_phone(page_client)
     page_client.visit("/account/email")
     page_client.press("account/email/remove")
-    page_client.shows("account, email removed", "Your email address is removed.")
+    page_client.shows("account, email removed", "Your email address has been removed.")
     page_client.visit("/account/email")
     page_client.shows("email, to add", "New email address")
 
@@ -272,14 +272,14 @@ def deleting(page_client: PageClient) -> None:
     alice.sign_in(client=page_client.client)
     page_client.sign_in()
     page_client.press("account/sessions/end", id=laptop.id)
-    page_client.shows("account, device ended", "The device is signed out.")
+    page_client.shows("account, device ended", "The device has been signed out.")
     page_client.press("account/sessions/end-others")
-    page_client.shows("account, devices ended", "All other devices are signed out.")
+    page_client.shows("account, devices ended", "All other devices have been signed out.")
     page_client.rows.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
     page_client.visit("/account/delete")
     page_client.shows("confirm", "you signed in a while ago")
     page_client.press("account/confirm", current_password=WRONG)
-    page_client.shows("confirm, wrong", "That is not your password.")
+    page_client.shows("confirm, wrong", "That isn’t your password.")
     page_client.press("account/confirm/code")
     page_client.shows("confirm, code", "We sent a code to a…@example.com.")
     sent = page_client.outbox.last(ALICE, "reauthentication")
@@ -290,14 +290,14 @@ def deleting(page_client: PageClient) -> None:
     page_client.press("account/delete")
     page_client.shows("delete, not confirmed", "Tick the box to confirm.")
     page_client.press("account/delete", confirmed="yes")
-    page_client.shows("deleted", "Your account is deleted")
+    page_client.shows("deleted", "Your account has been deleted")
 
 
 def two_step(page_client: PageClient) -> None:
     page_client.person()
     page_client.sign_in()
     page_client.visit("/account/two-step")
-    page_client.shows("two-step", "Signing in then also takes a code")
+    page_client.shows("two-step", "When you sign in, you’ll also enter a code")
     page_client.press("account/two-step")
     page_client.shows("two-step, secret", "Connect your app")
     key = re.search(r"(?:[A-Z2-7]{4} ){7}[A-Z2-7]{4}", page_client.text)
@@ -306,7 +306,7 @@ def two_step(page_client: PageClient) -> None:
     page_client.press("account/two-step/verify", code=app.wrong_code())
     page_client.shows("two-step, wrong code", "That code is wrong.")
     page_client.press("account/two-step/verify", code=app.code())
-    page_client.shows("recovery codes", "Keep these recovery codes")
+    page_client.shows("recovery codes", "Save your recovery codes")
     page_client.visit("/account")
     page_client.press("account/recovery-codes")
     page_client.visit("/account")
@@ -314,7 +314,7 @@ def two_step(page_client: PageClient) -> None:
     page_client.shows("new passkey", "Add a passkey")
     page_client.visit("/account")
     page_client.press("account/two-step/remove")
-    page_client.shows("account, app removed", "The app is removed.")
+    page_client.shows("account, app removed", "The app has been removed.")
 
 
 def second_step(page_client: PageClient) -> None:
@@ -330,7 +330,7 @@ def second_step(page_client: PageClient) -> None:
     page_client.press("second-step/recovery", recovery_code="x")
     page_client.shows("second step, wrong recovery code", "That recovery code is wrong")
     page_client.press("second-step/passkey", credential="{}")
-    page_client.shows("second step, passkey failed", "That passkey or security key did not work.")
+    page_client.shows("second step, passkey failed", "That passkey or security key didn’t work.")
     page_client.press("second-step/recovery", recovery_code=recovery[0])
     page_client.shows("account, with everything", "Passkey")
     page_client.rows.run(
@@ -338,18 +338,18 @@ def second_step(page_client: PageClient) -> None:
         " reauthenticated_at = NULL, factor_proved_at = NULL"
     )
     page_client.visit("/account/email")
-    page_client.shows("confirm, with factors", "Confirm that it")
+    page_client.shows("confirm, with factors", "Confirm it")
     page_client.press("second-step/passkey", credential="{}")
-    page_client.shows("confirm, factor failed", "That passkey or security key did not work.")
+    page_client.shows("confirm, factor failed", "That passkey or security key didn’t work.")
     page_client.visit("/account/confirm?by=older")
     page_client.shows("confirm, with a passkey", "Sign in with a passkey")
     page_client.press("account/confirm/passkey", credential="{}")
-    page_client.shows("confirm, passkey failed", "That passkey or security key did not work.")
+    page_client.shows("confirm, passkey failed", "That passkey or security key didn’t work.")
     page_client.visit("/account/email")
     page_client.press("second-step/recovery", recovery_code=recovery[1])
     page_client.visit("/account")
     page_client.press("account/passkeys/remove")
-    page_client.shows("account, passkey removed", "The passkey is removed.")
+    page_client.shows("account, passkey removed", "The passkey has been removed.")
     page_client.rows.run("UPDATE sessions SET factor_proved_at = now()")
     factors.raised(session, factors.enrol(session, "Tablet"), -1)
     security_keys.enrol(session)
@@ -379,11 +379,11 @@ def taking_back(page_client: PageClient) -> None:
         " SELECT id, 'google', 'alice', '{\"sub\": \"alice\"}', created_at FROM users"
     )
     page_client.visit("/account")
-    page_client.shows("account, with a notice", "so we could not tell you")
+    page_client.shows("account, with a notice", "so we couldn’t tell you")
     page_client.visit("/account/changes")
-    page_client.shows("changes, to undo", "Undo all of it")
+    page_client.shows("changes, to undo", "Undo everything")
     page_client.press("account/changes/undo")
-    page_client.shows("confirm, by a provider", "the account that you had before these changes")
+    page_client.shows("confirm, by a provider", "account you had before these changes")
 
 
 def others(page_client: PageClient) -> None:
@@ -393,10 +393,10 @@ def others(page_client: PageClient) -> None:
     page_client.shows("not found", "Page not found")
     page_client.visit("/sign-in")
     page_client.press("sign-in", form_token="0" * 64, email=ALICE, password=PASSWORD)
-    page_client.shows("sign-in, old form", "This form was open for too long")
+    page_client.shows("sign-in, old form", "This form was open too long")
     page_client.press("preferences", language=page_client.language)
     page_client.visit(page_client.inbox)
-    page_client.shows("inbox, empty", "Nothing has been sent yet.")
+    page_client.shows("inbox, empty", "No messages yet.")
     page_client.client.post("/signup", json={"email": DAVE, "password": PASSWORD})
     page_client.client.post(
         "/signup", json={"email": f"{'d' * 64}@{'example' * 9}.com", "password": PASSWORD}

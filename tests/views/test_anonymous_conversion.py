@@ -107,8 +107,8 @@ class TestReaderOfTheLink:
     def test_is_not_signed_in(self, client, link, database, by):
         if by == "page":
             text = client.get(path("email_change", link), headers={"Accept": "text/html"}).text
-            assert "an account that has none yet" in text
-            assert "This does not sign you in." in text
+            assert "an account that doesn’t have one yet" in text
+            assert "This won’t sign you in." in text
             assert fragment(press(client, "email_change", link)) == CONFIRMED
         else:
             headers = {"X-Supabase-Api-Version": "2024-01-01"} if by == "dialect" else {}
@@ -119,7 +119,7 @@ class TestReaderOfTheLink:
         assert database.count("sessions") == 1
 
     def test_declines_on_the_page(self, client, visitor, link, database):
-        assert "The address was not added" in press(client, "email_change", link, action="decline").text
+        assert "The address wasn’t added" in press(client, "email_change", link, action="decline").text
         assert_dead(client, "email_change", link)
         seen = visitor.get("/user").json
         assert (seen["new_email"], seen["is_anonymous"]) == (None, True)
@@ -276,8 +276,8 @@ class TestUserWithAPasskeyOnly:
 
     def test_owner_of_the_address_can_decline(self, client, link, database):
         page = client.get(path("email_change", link), headers={"Accept": "text/html"})
-        assert "This was not me" in page.text
-        assert "The address was not added" in press(client, "email_change", link, action="decline").text
+        assert "This wasn’t me" in page.text
+        assert "The address wasn’t added" in press(client, "email_change", link, action="decline").text
         assert database.one("SELECT email, new_email FROM users") == (None, None)
 
     def test_owner_who_confirmed_is_not_signed_in_and_gets_a_notice(self, client, link, outbox, database):

@@ -154,7 +154,7 @@ class TestPage:
         database.run("UPDATE users SET email = '<b>x</b>@example.com'")
         assert "<b>x" not in service.browser().visit(url).text
         database.run("UPDATE users SET email = NULL")
-        assert "the account that asked for this.</p>" in service.browser().visit(url).text
+        assert "the account that requested this.</p>" in service.browser().visit(url).text
 
     def test_unknown_flow_or_one_older_than_ten_minutes_is_refused(self, service, browser, database):
         state, url = service.leave(service.browser(), "google")["state"], browser.page.url

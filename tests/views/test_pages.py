@@ -30,7 +30,7 @@ PURPOSES = {
     "signup": ("dave@example.com", "Confirm your email address"),
     "magiclink": ("erin@example.com", "Sign in to localhost:8000"),
     "recovery": ("erin@example.com", "Choose a new password"),
-    "invite": ("dave@example.com", "Accept the invitation to localhost:8000"),
+    "invite": ("dave@example.com", "Accept your invitation to localhost:8000"),
     "email_change": ("new@example.com", "Confirm your new email address"),
 }
 
@@ -115,7 +115,7 @@ class TestContinuePage:
         page = look(client, path(purpose, token))
         assert (page.status, page.heading, page.texts["title"]) == (200, heading, [heading])
         assert f'<bdi translate="no">{address}</bdi>' in page.html
-        declines = ["This was not me"] if purpose == "signup" else []
+        declines = ["This wasn’t me"] if purpose == "signup" else []
         assert page.texts["button"] == ["Continue", *declines]
         assert page.all("form") == [{"method": "post", "action": "verify"}]
         # Without an application, no other page asks for a new password.
@@ -148,7 +148,7 @@ class TestSignUpPage:
     def test_page_shows_time_and_browser_of_the_sign_up(self, client, link, database):
         database.run("UPDATE one_time_tokens SET created_at = now() - interval '3 hours'")
         page = look(client, link)
-        assert "Signed up 3 hours ago, with Firefox on Linux, from 127.0.0.1." in page.text
+        assert "Signed up 3 hours ago with Firefox on Linux from 127.0.0.1." in page.text
         (time,) = page.all("time")
         assert time["title"] == f"{str(time['datetime'])[:16].replace('T', ' ')} UTC"
 
@@ -167,7 +167,7 @@ class TestSignUpPage:
     def test_page_shows_only_browser_and_system_of_the_user_agent(self, client, outbox, user_agent, device):
         client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
         page = look(client, path("signup", outbox.last().token))
-        assert f"Signed up just now, {f'with {device}, ' if device else ''}from 127.0.0.1." in page.text
+        assert f"Signed up just now {f'with {device} ' if device else ''}from 127.0.0.1." in page.text
         for planted in ("<script", "evil", "+1 555", "Mozilla", "Dalvik", "python-requests"):
             assert planted not in page.html
 
@@ -180,18 +180,18 @@ class TestPagesOfAddressChanges:
     def test_page_shows_the_new_address_and_masks_the_old_one(self, client, change, database):
         said = "new@example.com will become the email address of"
         text = look(client, path("email_change", change)).text
-        assert f"{said} the account e…@example.com at localhost:8000. This does not sign you in." in text
+        assert f"{said} the account e…@example.com at localhost:8000. This won’t sign you in." in text
         assert "erin@" not in text
         database.run("UPDATE users SET email = NULL, phone = NULL")
         text = look(client, path("email_change", change)).text
-        assert f"{said} an account that has none yet at localhost:8000." in text
+        assert f"{said} an account that doesn’t have one yet at localhost:8000." in text
 
     def test_page_that_restores_an_address_shows_its_effects(self, client, change, outbox, database):
         press(client, "email_change", change)
         restore = outbox.last("erin@example.com", "email_changed").token
         page = look(client, path("undo", restore))
         assert page.heading == "Undo the change"
-        assert "Continue to undo the change to your account at localhost:8000" in page.text
+        assert "Continue to undo the change to your localhost:8000 account" in page.text
         assert "erin@example.com" in page.text
         assert "This also signs you out everywhere and removes your password" in page.text
         assert "new@" not in page.html
@@ -208,13 +208,13 @@ class TestDeadLinkPage:
         page = look(client, link)
         assert (page.status, page.heading) == (403, "This link no longer works")
         assert page.texts["li"] == [
-            "It has been used. A link works only once.",
-            "It has expired.",
-            "A newer link has replaced it.",
+            "It was already used. Links work only once.",
+            "It expired.",
+            "A newer link replaced it.",
         ]
         assert (
             page.texts["p"][-1]
-            == "Try to sign in: your email address may already be confirmed. If that does not work, sign up again."
+            == "Try signing in: your email address may already be confirmed. If that doesn’t work, sign up again."
         )
         assert page.all("form") == []
 
@@ -226,7 +226,7 @@ class TestDeadLinkPage:
     @cases("type", ["sms", "email", "heading", "used", "<script>alert(1)</script>", "Signup", "__class__"])
     def test_advice_for_other_types_is_general(self, client, type):
         page = look(client, path(type, "x" * 43))
-        assert page.texts["p"][-1] == "Request another link where you requested this one."
+        assert page.texts["p"][-1] == "Request a new link where you requested this one."
         assert "<script" not in page.html
 
     def test_page_links_to_the_application(self, make_app):
@@ -243,7 +243,7 @@ def test_page_that_links_an_identity_masks_the_address_of_the_account(app, accou
     with app.test_request_context("/link-identity"):
         page = Page(pages.page("link_identity.html", form_target="https://provider.example", **known))
     assert page.heading == "Link Google to your account"
-    assert f"You can then use Google to sign in to the account {masked}." in page.text
+    assert f"You’ll be able to use Google to sign in to the account {masked}." in page.text
     assert account not in page.html
     assert page.all("form") == [{"method": "post", "action": "link-identity"}]
     assert page.fields == {"flow": "x", "form_token": A_FORM_TOKEN}
@@ -253,7 +253,7 @@ class TestWelcomePage:
     def test_page_shows_the_service_and_its_version(self, client):
         page = look(client, "/")
         assert (page.status, page.heading) == (200, "Latchkey is running")
-        assert "This is an authentication service. It is running." in page.text
+        assert "Your authentication service is ready." in page.text
         assert f"Version {__version__}" in page.text
         assert client.get(urljoin("/", page.all("a")[0]["href"])).mimetype == "text/html"
         # The outcome is announced to screen readers, and there is a text for browsers without script.

@@ -27,7 +27,7 @@ def link(site, outbox, here) -> str:
 
 @pytest.fixture
 def use(page):
-    def use(link, said="You are signed in."):
+    def use(link, said="You’re signed in."):
         page.open(link)
         page.click("Continue")
         page.wait_for(said)
@@ -42,7 +42,7 @@ def test_button_confirms_a_sign_up_once(page, here, link, use, database):
     use(link.replace("/verify", "/auth/v1/verify"))
     assert page.url == f"{here}/"
     assert database.value(confirmed) is not None
-    assert page.run("document.title") == "You are signed in."
+    assert page.run("document.title") == "You’re signed in."
     # The history does not lead back to the tokens either.
     page.run("history.back()")
     page.wait(lambda: "/verify" in page.url)
@@ -54,8 +54,8 @@ def test_button_confirms_a_sign_up_once(page, here, link, use, database):
 
 def test_decline_button_deletes_the_sign_up(page, link, database):
     page.open(link)
-    page.click("This was not me")
-    page.wait_for("You do not need to do anything else.")
+    page.click("This wasn’t me")
+    page.wait_for("You don’t need to do anything else.")
     assert database.count("users") == 0
 
 
@@ -68,7 +68,7 @@ def test_second_click_during_a_slow_response_is_harmless(page, link, database):
         page.hit(button)
         wait_until(lambda: database.value(waiting))
         page.hit(button)
-    page.wait_for("You are signed in.")
+    page.wait_for("You’re signed in.")
 
 
 def test_browser_blocks_a_redirect_to_other_origins(page, site, link):
@@ -89,17 +89,17 @@ def test_button_redirects_to_another_allowed_origin(page, site, link, use):
 
 
 UNKNOWN = "Something went wrong. Please try again."
-NONE = "This is an authentication service. It is running."
+NONE = "Your authentication service is ready."
 
 
 @cases(
     ("fragment", "said"),
     [
-        ("access_token=x&type=signup", "You are signed in."),
+        ("access_token=x&type=signup", "You’re signed in."),
         ("error=access_denied&error_code=otp_expired", "This link no longer works."),
         ("error=access_denied&error_code=user_banned", "sign in: your account is blocked."),
         ("error=access_denied&error_code=email_exists", "This email address now belongs to another account."),
-        ("error=invalid_request&error_code=bad_oauth_state", "took too long or began in another browser."),
+        ("error=invalid_request&error_code=bad_oauth_state", "took too long or started in another browser."),
         ("error=server_error", UNKNOWN),
         ("error=x&error_code=signed_in_not&error_description=Call+%2B1+555+0100", UNKNOWN),
         ("error=x&error_code=%22%5D%3Cimg src=x onerror=alert(1)%3E", UNKNOWN),

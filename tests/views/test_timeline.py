@@ -20,7 +20,7 @@ NO_ID = "00000000-0000-0000-0000-000000000000"
 FROM = ", from 198.51.100.7 (Firefox on Linux)"
 # The end reasons of sessions that have their own sentences.
 ENDS = sorted(names("end_reasons"))
-MAIL = "mail (password recovery) to alice@example.com "
+MAIL = "email (password recovery) to alice@example.com "
 
 
 def item(**members):
@@ -49,7 +49,7 @@ class TestSessions:
         session = alice.open_session()
         clear_history(database)
         database.run("UPDATE sessions SET ip = '198.51.100.7', user_agent = %(firefox)s", firefox=FIREFOX)
-        began = "session began, by password" + FROM
+        began = "session started with a password" + FROM
         assert timeline_texts(tell(alice.id)) == [began]
         session.post("/logout")
         clear_history(database)
@@ -87,8 +87,8 @@ class TestSessions:
         for column, action in (("created_at", "signed_in"), ("ended_at", "refresh_token_reused")):
             database.run(f"UPDATE audit_log SET at = {column} FROM sessions WHERE action = '{action}'")
         assert timeline_texts(tell(alice.id)) == [
-            "signed in by password" + FROM,
-            "session ended: refresh token used again after rotation" + FROM,
+            "signed in with a password" + FROM,
+            "session ended: refresh token reused after rotation" + FROM,
         ]
 
     def test_sign_in_of_another_moment_replaces_no_beginning(self, tell, database, alice):
@@ -96,8 +96,8 @@ class TestSessions:
         clear_history(database)
         act(database, alice.id, "signed_in", method="password")
         assert timeline_texts(tell(alice.id)) == [
-            Like("the beginning", "session began, by password.*"),
-            "signed in by password" + FROM,
+            Like("the beginning", "session started with a password.*"),
+            "signed in with a password" + FROM,
         ]
 
     def test_expired_session_ends_at_its_expiry(self, tell, database, alice):
@@ -107,7 +107,7 @@ class TestSessions:
         clear_history(database)
         response = tell(alice.id)
         assert timeline_texts(response) == [
-            Like("the beginning", "session began, by password.*"),
+            Like("the beginning", "session started with a password.*"),
             "session expired",
         ]
         when = database.value("SELECT iso_8601(refreshed_at + interval '30 days') FROM sessions")
@@ -129,7 +129,7 @@ class TestMessages:
         return deliver
 
     def test_queued_and_sent_mail_is_an_item_with_the_servers_reply(self, tell, alice, recover, deliver):
-        assert timeline_texts(tell(alice.id)) == [MAIL + "waits to be sent"]
+        assert timeline_texts(tell(alice.id)) == [MAIL + "is waiting to be sent"]
         with MailServer() as server:
             deliver(server.url())
         response = tell(alice.id)
@@ -142,13 +142,13 @@ class TestMessages:
         ]
 
     def test_delayed_or_refused_mail_has_the_reason(self, tell, alice, recover, deliver, database):
-        until = r"waits, after one try, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: "
+        until = r"will be retried at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d, after 1 attempt: "
         with BadMailServer("GREETING", "close") as server:
             deliver(f"smtp://127.0.0.1:{server.port}")
         assert timeline_texts(tell(alice.id)) == [Like("the reason", re.escape(MAIL) + until + ".+")]
         for reply, sentence in (
             ("451 4.7.1 Greylisted", until + "RCPT TO 451 4.7.1 Greylisted"),
-            ("550 5.1.1 No such user", "failed after one try: RCPT TO 550 5.1.1 No such user"),
+            ("550 5.1.1 No such user", "failed after 1 attempt: RCPT TO 550 5.1.1 No such user"),
         ):
             database.run("UPDATE outbox SET next_attempt_at = now(), attempts = attempts - 1")
             with MailServer() as server:
@@ -162,7 +162,7 @@ class TestMessages:
         with MailServer() as server:
             deliver(server.url())
             assert server.mails == []
-        reason = "its link or code was used or voided before"
+        reason = "its link or code was already used or voided"
         assert MAIL + f"was not sent: {reason}" in timeline_texts(tell(alice.id))
 
     def test_expired_mail_has_its_last_error(self, tell, alice, recover, database):
@@ -180,7 +180,7 @@ class TestMessages:
             " VALUES (gen_random_uuid(), %(id)s, 'sms', 'sms', '+491701234567', 'sent', now(), 2, '201 SM42 queued')",
             id=alice.id,
         )
-        sentence = "SMS (sign-in code) to +491701234567 accepted: 201 SM42 queued, after 2 tries"
+        sentence = "SMS (sign-in code) to +491701234567 accepted: 201 SM42 queued, after 2 attempts"
         assert timeline_texts(tell(alice.id)) == [sentence]
 
     def test_secrets_are_not_shown(self, tell, alice, outbox, client, deliver):
@@ -210,7 +210,7 @@ class TestEvents:
         self, tell, database, alice, webhook
     ):
         event = "event (sign-in) to https://app.example.com "
-        assert timeline_texts(tell(alice.id)) == [event + "waits to be sent"]
+        assert timeline_texts(tell(alice.id)) == [event + "is waiting to be sent"]
         sent = "outcome = 'sent', finished_at = now(), attempts = 1, response = '204 No Content'"
         database.run(f"UPDATE outbox SET {sent}")
         assert timeline_texts(tell(alice.id)) == [event + "accepted: 204 No Content"]
@@ -238,16 +238,16 @@ class TestLimits:
         text = "3 of 10 wrong passwords for alice@example.com from 127.0.0.1"
         of_alice = {"address": alice.email, "count": 3}
         assert by_network == limit(text, **of_alice, network="127.0.0.1", amount=10)
-        text = "3 of 100 .* from networks that its user has never signed in from"
+        text = "3 of 100 .* from networks the user has never signed in from"
         assert by_strangers == limit(text, **of_alice, amount=100)
         for _ in range(9):
             alice.try_to_sign_in("wrong", limited)
         by_address, by_user = (limit for limit in counted(alice.id) if limit["network"])
         used_up = {"network": "127.0.0.1", "count": 10, "amount": 10, "is_used_up": True}
         assert by_address == limit("10 of 10 .*", **used_up, address=alice.email)
-        assert by_user == limit("10 of 10 .* for any address of the user from 127.0.0.1", **used_up)
-        assert by_address["text"].endswith(": more are refused")
-        assert by_user["text"].endswith(": more are refused")
+        assert by_user == limit("10 of 10 .* for any of the user's addresses from 127.0.0.1", **used_up)
+        assert by_address["text"].endswith("; further attempts are refused")
+        assert by_user["text"].endswith("; further attempts are refused")
 
     def test_right_password_other_address_or_ended_window_is_left_out(
         self, limited, counted, alice, mallory, database
@@ -288,11 +288,11 @@ class TestLimits:
         by_day.post("/admin/invite", json={"email": "dave@example.com"}, headers=service_role)
         total = {"count": 1, "amount": 1, "is_used_up": True}
         invitations, messages, new_numbers = counted(alice.id, by_day)
-        assert invitations == limit("1 of 1 invitations in all", **total, what="invitations")
-        assert messages == limit("1 of 1 SMS in all", **total, what="messages")
-        assert "1 of 1 SMS to numbers without a confirmed user in all" in new_numbers["text"]
-        assert invitations["text"].endswith(": more are refused")
-        assert messages["text"].endswith(": more are not sent")
+        assert invitations == limit("1 of 1 invitations in total", **total, what="invitations")
+        assert messages == limit("1 of 1 SMS in total", **total, what="messages")
+        assert "1 of 1 SMS to numbers without a confirmed user in total" in new_numbers["text"]
+        assert invitations["text"].endswith("; further ones are refused")
+        assert messages["text"].endswith("; no more are sent")
         by_hour = client(AUTH_RATE_LIMIT_SMS_TOTAL="1 per hour", AUTH_RATE_LIMIT_INVITE="1 per hour")
         assert counted(alice.id, by_hour) == []
 
@@ -315,7 +315,7 @@ class TestList:
         assert tell(alice.id).json["data"] == [
             item(
                 kind="refusal",
-                text="sign-in refused: wrong password, 3 of 10" + FROM,
+                text="sign-in refused: wrong password, attempt 3 of 10" + FROM,
                 name="sign_in_refused",
                 reason="invalid_credentials",
                 details={"tries": 3, "of": 10},
