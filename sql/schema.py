@@ -113,6 +113,6 @@ def _installed(cursor: Cursor) -> tuple[int | None, str | None]:
         return 0, None
     if users:
         raise psycopg2.ProgrammingError(
-            "this database has a table users of another application; give the service its own database"
+            "this database has another application's users table; give the service its own database"
         )
     return None, None

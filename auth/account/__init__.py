@@ -1,1 +1,1 @@
-"""What users change of themselves."""
+"""What users change about themselves."""

@@ -216,7 +216,7 @@ def remove_recent(tx: Transaction, caller: Any, ids: list[str], *, is_told: bool
 
 
 def remove_any(user_id: str, factor_id: str) -> None:
-    """Remove a factor of any user, and mail the user."""
+    """Remove a factor of any user, and notify the user."""
     with targets.act() as tx:
         user = targets.lock(tx, user_id)
         factor = _find(tx, user.id, factor_id)

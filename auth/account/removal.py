@@ -87,7 +87,7 @@ def _as_told(tx: Transaction, caller: Any, kinds: list[str]) -> Any:
 
 
 def may_take_back() -> bool:
-    """Whether something was added of which the caller could get no notice, and which `take_back` removes."""
+    """Whether something was added without a notice to the caller, so that `take_back` removes it."""
     return latchkey.db.one("select_may_take_back", user_id=guard.caller_id()).may
 
 
@@ -102,7 +102,7 @@ def take_back() -> None:
             raise needed("older.reauthentication_needed")
         ids = [way.id for way in added]
         lock_caller(tx, *acts_of([], ids))
-        # No mail: it would go to an address that is taken back.
+        # No notice: it would go to an address that is undone.
         take_away(tx, caller, [], ids, is_told=False)
         tx.run("void_recovery_codes_since", user_id=caller.id, session_id=None, moment=caller.moment)
         tx.run("void_password", user_id=caller.id)

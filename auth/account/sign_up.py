@@ -73,7 +73,7 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         kind = _kind(body, user, owner, is_hidden)
         # Over the quota too: a stranger who has used it up would have sent the only code.
         tx.run("dispute_sign_up", address=address, is_repeated=kind == "signup" and not user.is_created)
-        # Over the quota no mail is sent, and the sign-up could not be confirmed.
+        # Over the quota no email is sent, and the sign-up could not be confirmed.
         kind = kind if has_quota else "none"
         has_secrets = kind == "signup"
         purpose = "signup" if email else "sms_signup"

@@ -21,7 +21,7 @@ def create(body: dict[str, Any]) -> tuple[str, str]:
     with targets.act() as tx:
         row = tx.one("create_webhook", id=id, most=most, secret=sealed, **body)
     if row is None:
-        raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most}")
+        raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most} webhooks")
     return row.webhook_object, secret
 
 

@@ -58,7 +58,7 @@ def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
     """
     if not recipients:
         raise UnusableKey(
-            "AUTH_BACKUP_RECIPIENTS is not set: make a key on another machine, with latchkey backup-key."
+            "AUTH_BACKUP_RECIPIENTS is not set: create a key on another machine with latchkey backup-key."
         )
     output, keys = _Output(file), [x25519.Recipient.from_str(recipient) for recipient in recipients]
     reader, writer = os.pipe()
@@ -83,7 +83,7 @@ def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
     while piece := file.read(_PIECE):
         written.update(piece)
     if written.digest() != output.digest.digest():
-        raise OSError(errno.EIO, "What was read back is not what was written")
+        raise OSError(errno.EIO, "The data read back differs from the data written")
 
 
 def decrypt(file: BinaryIO, key: str) -> Iterator[bytes]:
@@ -104,7 +104,7 @@ def decrypt(file: BinaryIO, key: str) -> Iterator[bytes]:
     except pyrage.DecryptError as error:
         raise CannotDecrypt(f"it cannot be decrypted: {error}") from None
     except OSError:
-        raise CannotDecrypt("it is truncated or was altered") from None
+        raise CannotDecrypt("it is truncated or altered") from None
 
 
 class _Output:
@@ -141,4 +141,4 @@ def _identities(key: str) -> list[x25519.Identity]:
             return [x25519.Identity.from_str(line) for line in lines]
     except pyrage.IdentityError:
         pass
-    raise UnusableKey(f"The file of --identity has no whole {_IDENTITY}…")
+    raise UnusableKey(f"The --identity file has no complete {_IDENTITY}…")

@@ -53,7 +53,7 @@ class Manifest:
         try:
             members = json.loads(line)
             if members["latchkey_backup"] != FORMAT:
-                raise UnusableFileError("it was made by another release, in a format unknown here")
+                raise UnusableFileError("another release made it, in a format that this one doesn't know")
             manifest = cls(**members)
         except (ValueError, TypeError, KeyError):
             raise UnusableFileError("it is not a backup of Latchkey") from None
@@ -134,7 +134,7 @@ def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
             for start in range(0, len(piece), _SLICE):
                 yield decompressor.decompress(piece[start : start + _SLICE])
                 if decompressor.unused_data:
-                    raise zlib.error("it goes on after its end")
+                    raise zlib.error("it has data after its end")
     except zlib.error as error:
         raise UnusableFileError(f"it cannot be decompressed: {error}") from None
     if not decompressor.eof or decompressor.unused_data:

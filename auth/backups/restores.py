@@ -65,8 +65,8 @@ class RestoredSecrets:
             # All keys of stored rows are needed; of the others, the service accepts any that it knows.
             if lacking and (field == "secret_key" or len(lacking) == len(restored[field])):
                 raise BackupError(
-                    f"{name_of(field)} is set, and lacks a key of the backup. Unset it: the restore puts the"
-                    f" keys into {settings.state_dir}."
+                    f"{name_of(field)} is set, but lacks a key from the backup. Unset it: the restore puts"
+                    f" the keys into {settings.state_dir}."
                 )
 
     @contextmanager
@@ -172,7 +172,7 @@ def _check_target(target: Any) -> None:
 def _check_rows(found: dict[str, int], expected: dict[str, int]) -> None:
     differing = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
     if differing:
-        raise BackupError(f"Restored with another number of rows than were backed up: {', '.join(differing)}")
+        raise BackupError(f"Row counts differ from the backup: {', '.join(differing)}")
 
 
 def _check_sealed(cursor: Any, manifest: Manifest) -> None:

@@ -53,9 +53,9 @@ class _Commands(click.Group):
 @click.command("latchkey", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(auth.__version__, prog_name="latchkey")
 def main() -> None:
-    """Run the authentication service, with the settings of the environment and of .env.
+    """Run the authentication service with the settings in the environment and .env.
 
-    `latchkey COMMAND --help` shows the options of a command, and an example.
+    `latchkey COMMAND --help` shows a command's options and an example.
     """
 
 

@@ -46,17 +46,17 @@ def command() -> None:
     type=NumberRange(1, 1000),
     default=1,
     show_default=True,
-    help="Keep the N newest backups, and remove older ones.",
+    help="Keep the N newest backups and remove older ones.",
 )
 @click.option("--no-rehearsal", is_flag=True, help="Do not restore the backup into a temporary Postgres.")
 @json_option
 def create(file: Path, keep: int, no_rehearsal: bool, as_json: bool) -> None:
     """Back up the database and the secrets while the service runs, encrypted to AUTH_BACKUP_RECIPIENTS.
 
-    Adds the time to the name of FILE. Meanwhile restores the backup into a temporary Postgres, starts a
-    service there and signs a user in; if any of this fails, older backups stay.
+    Adds the time to FILE's name. Also restores the backup into a temporary Postgres, starts a service there
+    and signs in a user. If any of this fails, older backups stay.
 
-    Exits with 2 if there are no recipients, and with 1 after any other failure.
+    Exits with 2 if there are no recipients, and 1 on any other failure.
 
     \b
     Example: latchkey backup create /backups/latchkey.age --keep 7
@@ -80,12 +80,11 @@ def create(file: Path, keep: int, no_rehearsal: bool, as_json: bool) -> None:
 @identity_option
 @json_option
 def verify(file: Path, identity: Path, as_json: bool) -> None:
-    """Restore FILE into a temporary Postgres, start a service there and sign a user in.
+    """Restore FILE into a temporary Postgres, start a service there and sign in a user.
 
     Run it on the machine that would take over.
 
-    Exits with 3 if FILE is damaged or KEY is not for it, with 2 if one of them is missing, and with 1 after
-    any other failure.
+    Exits with 3 if FILE is damaged or KEY doesn't match, 2 if either is missing, and 1 on any other failure.
 
     \b
     Example: latchkey backup verify latchkey-20261122T031700Z.age --identity latchkey.key
@@ -94,7 +93,7 @@ def verify(file: Path, identity: Path, as_json: bool) -> None:
     with failures(file), progress_of("Restoring into a temporary Postgres", file.stat().st_size) as progress:
         manifest = rehearsals.rehearse(archive.read(file, age.read_key(identity), progress))
     text = f"{file} is good ({manifest.size}, backed up at {manifest.created_at})."
-    _report(file, manifest, begin, f"{text} Restored it and signed a user in", as_json)
+    _report(file, manifest, begin, f"{text} Restored it and signed in a user", as_json)
 
 
 def _report(file: Path, manifest: Manifest, begin: float, text: str, as_json: bool) -> None:

@@ -3,11 +3,11 @@ import click
 from auth.backups import age
 
 
-@click.command("backup-key", short_help="Make the key that decrypts backups.")
+@click.command("backup-key", short_help="Create the key that decrypts backups.")
 def command() -> None:
     """Print a new key that decrypts backups, and the setting with which backups are encrypted for it.
 
-    Run it away from the server: whoever has the key can read all backups. It is shown only once.
+    Run it on another machine: anyone with the key can read all backups. It is shown only once.
 
     \b
     Example: (umask 077; latchkey backup-key > latchkey.key)

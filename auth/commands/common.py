@@ -63,9 +63,9 @@ identity_option = click.option(
     metavar="KEY",
     type=INPUT_FILE,
     required=True,
-    help="The file that latchkey backup-key wrote, or one with the passphrase of a file of 0.2.0.",
+    help="The key file from latchkey backup-key, or a file with the passphrase of a 0.2.0 backup.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 @contextmanager

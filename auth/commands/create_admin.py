@@ -22,14 +22,14 @@ from auth.tokens import one_time
     "--password",
     envvar="LATCHKEY_ADMIN_PASSWORD",
     show_envvar=True,
-    help="For a new user. Prompts for it if missing.",
+    help="For a new user. Prompts if missing.",
 )
 @json_option
 def command(email: str, password: str | None, as_json: bool) -> None:
     """Make the user EMAIL an administrator.
 
-    Creates a missing user, and replaces one that never proved the address. While the user has no second
-    factor or passkey, prints a code for setting up the first one.
+    Creates the user if missing, and replaces one that never proved the address. If the user has no second
+    factor or passkey, prints a code to set up the first one.
 
     \b
     Example: latchkey create-admin carol@example.com
@@ -42,12 +42,12 @@ def command(email: str, password: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(user | {"console": console, "code": code}))
         return
-    was_created = " and was created" if user["created"] else ""
+    was_created = " (new user)" if user["created"] else ""
     click.echo(f"{user['email']} is an administrator{was_created}: {user['id']}")
     if console:
         click.echo(f"Sign in to the console: {console}")
     if code:
-        click.echo(f"To set up the first app or passkey, confirm with this code within an hour: {code}")
+        click.echo(f"Use this code within an hour to set up the first authenticator app or passkey: {code}")
 
 
 def _make_administrator(latchkey: Latchkey, email: str, password: str | None) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _make_administrator(latchkey: Latchkey, email: str, password: str | None) ->
 
 
 def _write_code(latchkey: Latchkey, user: dict[str, Any]) -> str | None:
-    """Return a code that lets an administrator without a second factor add one, like one that was mailed."""
+    """Return a code that lets an administrator without a second factor add one, like an emailed one."""
     email, code = user["email"], one_time.new_code()
     with latchkey.db.transaction() as tx:
         if tx.one("count_verified_factors", user_id=user["id"]).total:
@@ -99,7 +99,7 @@ def _hash(latchkey: Latchkey, email: str, password: str | None) -> str:
         text = "Password of the new administrator"
         try:
             with warnings.catch_warnings():
-                # Raise it instead of reading, and echoing, where there is no terminal.
+                # Without a terminal, raise it instead of reading and echoing the password.
                 warnings.simplefilter("error", getpass.GetPassWarning)
                 password = click.prompt(text, hide_input=True, confirmation_prompt=True)
         except (click.Abort, getpass.GetPassWarning):

@@ -15,7 +15,7 @@ from sql import Database
 
 @click.command("deliver", short_help="Deliver messages and events, alongside the service.")
 def command() -> None:
-    """Deliver the messages and events of the outbox until SIGTERM or Ctrl-C, then finish what is being sent.
+    """Deliver the messages and events in the outbox until SIGTERM or Ctrl-C, then finish those in progress.
 
     Run it alongside services with AUTH_DELIVER=false.
 
@@ -33,6 +33,6 @@ def command() -> None:
     environment = os.environ | {"DATABASE_URL": database_url}
     for notice in channels.notices(settings):
         click.echo(notice, err=True)
-    click.echo("Delivering. Ctrl-C stops it.", err=True)
+    click.echo("Delivering. Press Ctrl-C to stop.", err=True)
     # Exec, because this process has loaded more than delivery needs.
     os.execve(sys.executable, [sys.executable, "-W", "ignore", "-m", "auth.delivery"], environment)  # noqa: S606

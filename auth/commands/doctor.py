@@ -16,19 +16,19 @@ _MARKS = {"ok": "✓", "failed": "✗", "skipped": "-"}
 _FAILED = 3
 
 
-@click.command("doctor", short_help="Check the deployment, and show how to fix it.")
+@click.command("doctor", short_help="Check the deployment for common problems.")
 @click.option(
     "--skip",
     multiple=True,
     metavar="NAME",
     type=click.Choice(_NAMES),
-    help="Skip a check, by its name in --json; may be repeated.",
+    help="Skip the check with this name (see --json). Can be repeated.",
 )
 @json_option
 def command(skip: tuple[str, ...], as_json: bool) -> None:
-    """Check what tends to go wrong, and print the setting to change for each failure.
+    """Check for common problems, and print the setting to change for each.
 
-    Takes five seconds at most. Run it on the machine of the service, with its settings.
+    Takes at most five seconds. Run it on the service's machine, with its settings.
 
     Exits with 3 if a check failed.
 
@@ -63,6 +63,6 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
 
 def _of_setting(line: str) -> Result:
     name = line.partition(":")[0].partition(" ")[0]
-    # Of a file, the line says what to do.
+    # For a file, the line says what to do.
     setting = None if name.startswith("/") else f"{name}=…; see docs/settings.md"
     return Result("settings", "failed", line, setting)

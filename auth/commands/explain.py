@@ -21,7 +21,7 @@ class _NothingKnown(click.ClickException):
     exit_code = 3
 
 
-@click.command("explain", short_help="Explain what happened to a user, or in a request.")
+@click.command("explain", short_help="Explain what happened to a user or in a request.")
 @click.argument("subject", metavar="EMAIL|PHONE|USER_ID|REQUEST_ID")
 @click.option(
     "--most",
@@ -33,7 +33,7 @@ class _NothingKnown(click.ClickException):
 )
 @json_option
 def command(subject: str, most: int, as_json: bool) -> None:
-    """Explain whether a user can sign in and what happened to the user, or what a request did. Times are UTC.
+    """Explain whether a user can sign in and what happened to them, or what a request did. Times are UTC.
 
     Exits with 3 if nothing is known about the subject.
 
@@ -69,7 +69,7 @@ class _Search:
         if acts := self._db.all("list_request_acts", request_id=subject, most=_MAX_LINES):
             return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
         raise _NothingKnown(
-            f"Nothing is known about {subject}: it is not the id of a user or of a recorded request."
+            f"Nothing is known about {subject}: it is not the ID of a user or a recorded request."
         )
 
     def _user(self, user: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class _Search:
         limits = counts.against(self._settings, self._db, [address])
         if not (pending or limits or messages):
             raise _NothingKnown(
-                f"Nothing is known about {address}: no user has it, and no message to it was sent in 30 days."
+                f"Nothing is known about {address}: no user has it, and it got no messages in 30 days."
             )
         return {
             "kind": "address",
@@ -125,7 +125,7 @@ def _lines_of_user(found: dict[str, Any]) -> Iterator[str]:
         yield f"{title:<14}{text}"
     for count in found["limits"]:
         if count["text"] not in found["obstacles"]:
-            yield f"{'counted':<14}{count['text']}"
+            yield f"{'limit':<14}{count['text']}"
     yield ""
     yield from _lines_of_story(found)
 
@@ -139,17 +139,17 @@ def _lines_of_story(found: dict[str, Any]) -> Iterator[str]:
     events = found["events"]
     refusals = [event for event in events if event["kind"] == "refusal"][:3]
     if refusals:
-        yield "Refused last:"
+        yield "Last refusals:"
         yield from (_line(event) for event in refusals)
         yield ""
-    yield "What happened:" if events else "No events are recorded."
+    yield "Timeline:" if events else "No recorded events."
     if found["has_more"]:
-        yield "  … and earlier entries; --most shows more"
+        yield "  … earlier entries left out; use --most to show more"
     yield from (_line(event) for event in reversed(events))
 
 
 def _lines_of_request(found: dict[str, Any]) -> Iterator[str]:
-    yield f"What request {found['id']} did:"
+    yield f"Request {found['id']}:"
     for event in reversed(found["events"]):
         address = event["address"] or "deleted"
         yield _line(event) + (f" ({address}, user {event['user_id']})" if event["user_id"] else "")
@@ -159,11 +159,11 @@ def _lines_of_address(found: dict[str, Any]) -> Iterator[str]:
     yield f"{found['address']}: no user has this address."
     for user in found["pending_users"]:
         name = user["email"] or user["phone"] or "a user without an address"
-        yield f"  - {name} ({user['id']}) has requested it, but not confirmed it"
+        yield f"  - {name} ({user['id']}) requested it, but has not confirmed it"
     yield from (f"  - {count['text']}" for count in found["limits"])
     messages = found["events"]
     yield ""
-    yield "Messages to it:" if messages else "There is no message to it; messages are kept for 30 days."
+    yield "Messages to it:" if messages else "No messages to it in the last 30 days."
     for message in reversed(messages):
         yield _line(message) + (f" (user {message['user_id']})" if message["user_id"] else "")
 
@@ -183,11 +183,11 @@ def _facts(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
         address, pending, confirmed_at = user[title], user[f"new_{title}"], user[f"{title}_confirmed_at"]
         if address or pending:
             confirmed = f"confirmed {clock(confirmed_at)}" if confirmed_at else "not confirmed"
-            waits = f"; {pending} waits to be confirmed" if pending else ""
+            waits = f"; {pending} not confirmed yet" if pending else ""
             yield title, (f"{address}, {confirmed}" if address else "none") + waits
-    yield "signs in by", ", ".join((["password"] if user["has_password"] else []) + user["providers"])
+    yield "signs in with", ", ".join((["password"] if user["has_password"] else []) + user["providers"])
     old = user["sessions_of_old_keys"]
-    needs = f", {old} of which need an old secret key until they are refreshed" if old else ""
+    needs = f", {old} of which need an old secret key until refreshed" if old else ""
     if user["factors"]:
         yield "factors", f"{', '.join(user['factors'])}; {user['recovery_codes']} recovery codes left"
     yield "sessions", f"{user['live_sessions']} live{needs}"

@@ -30,7 +30,7 @@ _kind_argument = click.argument("kind", type=click.Choice(list(rotation.FIELDS))
 @command.command("list", short_help="List the keys, and what still needs the old ones.")
 @json_option
 def list_command(as_json: bool) -> None:
-    """List the keys: which are in use, when a new one will be, and what still needs an old one.
+    """List the keys: which are in use, when a new one will be used, and what still needs an old one.
 
     \b
     Example: latchkey keys list
@@ -53,17 +53,17 @@ def list_command(as_json: bool) -> None:
         click.echo(f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({place})")
 
 
-@command.command("rotate", short_help="Create a new key, which is used a day later.")
+@command.command("rotate", short_help="Create a new key, to be used after a day.")
 @_kind_argument
 @click.option("--now", is_flag=True, help="Use the new key in 30 seconds instead of after AUTH_KEY_OVERLAP.")
 @click.option(
     "--algorithm",
     type=click.Choice(ALGORITHMS),
-    help="For a new signing key; by default that of the key in use.",
+    help="For a new signing key. Defaults to that of the key in use.",
 )
 @json_option
 def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
-    """Create a new key, which is accepted at once and used after AUTH_KEY_OVERLAP.
+    """Create a new key, which is accepted immediately and used after AUTH_KEY_OVERLAP.
 
     Running services pick it up from the state directory. If the key comes from the environment, prints the
     value to set. The old key is accepted until `keys remove`.
@@ -78,7 +78,7 @@ def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
     with _failures(settings):
         key, value = rotation.rotate(parts.db, settings, kind, soon=now, algorithm=algorithm)
     is_shared = kind == "service-role"
-    text = f"{key.id} is accepted" + ("." if is_shared else f", and used from {_time(key)} on.")
+    text = f"{key.id} is accepted" + ("." if is_shared else f", and will be used from {_time(key)}.")
     deadline = "" if is_shared else f" before {_time(key)}"
     _report(key, value, text, as_json, deadline)
 
@@ -90,7 +90,7 @@ def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
 def add(kind: str, file: Path, as_json: bool) -> None:
     """Accept a key that this service does not use itself: a secret, a JWK or a JWK Set in FILE.
 
-    What another service has signed with it stays valid. FILE may be - for standard input.
+    Tokens that another service signed with it stay valid. FILE can be - for standard input.
 
     \b
     Example: latchkey keys add signing old-service.jwks.json
@@ -107,7 +107,7 @@ def add(kind: str, file: Path, as_json: bool) -> None:
 
 @command.command("remove")
 @click.argument("id")
-@click.option("--force", is_flag=True, help="Remove it even if it is needed, because it has leaked.")
+@click.option("--force", is_flag=True, help="Remove it even if needed, for example because it leaked.")
 @json_option
 def remove(id: str, force: bool, as_json: bool) -> None:
     """Stop accepting a key. Refuses if a session, code, message, webhook or access token still needs it.
@@ -124,9 +124,9 @@ def remove(id: str, force: bool, as_json: bool) -> None:
 
 
 @command.command("accept", short_help="Accept these keys in place of lost ones.")
-@click.option("--new", "make_missing", is_flag=True, help="Make a key for each file that is lost.")
+@click.option("--new", "make_missing", is_flag=True, help="Create a key for each lost file.")
 def accept(make_missing: bool) -> None:
-    """Accept the keys of these settings for a database that was used with other keys, which are lost.
+    """Accept the keys in these settings for a database whose own keys are lost.
 
     Stop all nodes first. What the lost keys protected stays invalid: refresh tokens, codes, waiting messages
     and the secrets of webhooks.
@@ -163,7 +163,7 @@ def _failures(settings: Settings) -> Iterator[None]:
     try:
         yield
     except StillNeeded as error:
-        raise Unusable(f"{error} To remove it anyway: --force") from None
+        raise Unusable(f"{error} Use --force to remove it anyway.") from None
     except (CannotRotate, ValueError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
@@ -177,10 +177,10 @@ def _report(key: Key, value: str, text: str, as_json: bool, deadline: str = "") 
     if as_json:
         click.echo(json.dumps({"kind": key.kind, "id": key.id, "active_from": _time(key), "set": line}))
     elif line:
-        click.echo(f"Set this on all nodes, and restart them one after the other{deadline}:", err=True)
+        click.echo(f"Set this on all nodes, and restart them one at a time{deadline}:", err=True)
         click.echo(line)
     else:
-        click.echo(f"{text} Running services pick it up in two seconds.")
+        click.echo(f"{text} Running services pick it up within two seconds.")
 
 
 def _time(key: Key) -> str | None:

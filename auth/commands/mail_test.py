@@ -12,13 +12,13 @@ from auth.senders import channels
 from auth.senders.sender import Message, Refused, TryLater
 
 
-@click.command("mail-test", short_help="Send one mail, and print the server's reply.")
+@click.command("mail-test", short_help="Send a test email and print the server's reply.")
 @click.argument("address")
-@click.option("--all", "sends_all", is_flag=True, help="Send a sample of each kind of mail instead.")
+@click.option("--all", "sends_all", is_flag=True, help="Send a sample of each kind of email instead.")
 @click.option("--language", default="en", show_default=True, help="The language of the samples.")
 @json_option
 def command(address: str, sends_all: bool, language: str, as_json: bool) -> None:
-    """Send one mail to ADDRESS directly, not through the outbox, and print the mail server's reply.
+    """Send a test email to ADDRESS directly, not through the outbox, and print the mail server's reply.
 
     \b
     Example: latchkey mail-test ops@example.com
@@ -28,8 +28,8 @@ def command(address: str, sends_all: bool, language: str, as_json: bool) -> None
     sender = channels.senders(settings).get("email")
     if sender is None:
         raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server.")
-    text = f"This mail shows that {settings.site_url} can send mail.\n\nYou do not need to do anything.\n"
-    subject = f"Test mail from {settings.site_url}"
+    text = f"This email shows that {settings.site_url} can send email.\n\nYou don't need to do anything.\n"
+    subject = f"Test email from {settings.site_url}"
     test = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, text)
     templates = load_templates(settings)
     if language not in templates.languages:

@@ -19,17 +19,16 @@ from auth.commands.common import (
 @click.command("restore", short_help="Replace the database and the secrets with a backup.")
 @existing_file
 @identity_option
-@click.option("--keep-sessions", is_flag=True, help="Keep the sessions that were live at the backup.")
-@click.option("--resend", is_flag=True, help="Send the messages and events that the backup holds.")
+@click.option("--keep-sessions", is_flag=True, help="Keep the sessions that were live in the backup.")
+@click.option("--resend", is_flag=True, help="Send the messages and events in the backup.")
 @json_option
 def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_json: bool) -> None:
-    """Replace the database and the secrets with those of the backup FILE. First stop all nodes.
+    """Replace the database and the secrets with those in FILE. Stop all nodes first.
 
-    Verifies all of FILE before it changes anything. An interrupted restore leaves everything as it was. Links
-    and codes in messages become invalid.
+    Verifies FILE before changing anything. An interrupted restore leaves everything as it was. Links and
+    codes in messages become invalid.
 
-    Exits with 3 if FILE is damaged or KEY is not for it, with 2 if one of them is missing, and with 1 after
-    any other failure.
+    Exits with 3 if FILE is damaged or KEY doesn't match, 2 if either is missing, and 1 on any other failure.
 
     \b
     Example: latchkey restore latchkey-20261122T031700Z.age --identity latchkey.key
@@ -56,8 +55,8 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_js
         return
     click.echo(f"Restored the backup of {manifest.created_at} ({manifest.size}) in {outcome['seconds']} s.")
     if former:
-        click.echo(f"The former database is now called {former}. The next restore deletes it.")
+        click.echo(f"The old database is now called {former}. The next restore deletes it.")
     if secrets.environment_file:
-        click.echo(f"{secrets.environment_file} has the settings of the service that was backed up.")
+        click.echo(f"{secrets.environment_file} has the settings of the backed-up service.")
     for variable in secrets.kept_variables:
         click.echo(f"{variable} is set, so the value in the backup was not restored.")

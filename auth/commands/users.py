@@ -24,12 +24,12 @@ from sql.pool import reason
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 
 
-@click.group("users", short_help="Move users in and out.")
+@click.group("users", short_help="Import and export users.")
 def command() -> None:
-    """Move users in from other products and files, and out to a file."""
+    """Import users from other products and files, and export them to a file."""
 
 
-@command.command("import", short_help="Create users from a file or an export of another product.")
+@command.command("import", short_help="Create users from a file or another product's export.")
 @existing_file
 @click.option(
     "--format",
@@ -38,8 +38,8 @@ def command() -> None:
     help="The product that wrote FILE, if not detected.",
 )
 @click.option("--dry-run", is_flag=True, help="Change nothing; report what would happen to each row.")
-@click.option("--trust-addresses", is_flag=True, help="The addresses are proved, unless FILE says otherwise.")
-@click.option("--allow-admins", is_flag=True, help="Import administrators too, who are refused otherwise.")
+@click.option("--trust-addresses", is_flag=True, help="Treat addresses as proved unless FILE says otherwise.")
+@click.option("--allow-admins", is_flag=True, help="Also import administrators, which are otherwise refused.")
 @click.option("--without-passwords", is_flag=True, help="Leave out the password hashes.")
 @click.option("--without-factors", is_flag=True, help="Leave out second factors and passkeys.")
 @click.option(
@@ -65,9 +65,8 @@ def import_(
     """Create users from FILE: JSON lines, CSV, or an export of Auth0, Firebase, Supabase, Keycloak, Django or
     WordPress.
 
-    Takes over password hashes. Never changes an existing user, so it can be repeated, and sends neither
-    messages nor events. Exits with 3 if rows were refused or FILE cannot be used, and with 1 after any other
-    failure.
+    Keeps password hashes. Never changes existing users, so you can run it again. Sends no messages or events.
+    Exits with 3 if rows were refused or FILE cannot be used, and 1 on any other failure.
 
     \b
     Example: latchkey users import auth0.ndjson --trust-addresses --dry-run
@@ -86,14 +85,14 @@ def import_(
             entries, total = reading.read(readable)
             counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
     except psycopg2.Error as error:
-        text = f"{reason(error)} Run it again: users who exist are unchanged."
+        text = f"{reason(error)} Run it again: existing users won't change."
         raise click.ClickException(text) from None
     sums = {status: counts[status] for status in ("created", "exists", "refused")}
     if as_json:
         click.echo(json.dumps({"dry_run": dry_run} | sums))
     else:
         created = "that would be created" if dry_run else "created"
-        rest = f"Unchanged, because they exist: {sums['exists']:,}. Rows refused: {sums['refused']:,}."
+        rest = f"Already existed: {sums['exists']:,}. Rows refused: {sums['refused']:,}."
         click.echo(f"Users {created}: {sums['created']:,}. {rest}")
     if sums["refused"]:
         raise click.exceptions.Exit(3)
@@ -142,7 +141,7 @@ def _decrypted(path: Path, identity: Path | None) -> Iterator[Path]:
             yield path
             return
         if identity is None:
-            raise age.UnusableKey(f"{path} is encrypted: name the file with its key by --identity.")
+            raise age.UnusableKey(f"{path} is encrypted: pass its key file with --identity.")
         file.seek(0)
         with tempfile.NamedTemporaryFile() as plaintext:
             plaintext.writelines(age.decrypt(file, age.read_key(identity)))
@@ -175,5 +174,5 @@ def _read_hash_config(path: Path | None) -> Mapping[str, str]:
         return {}
     config = dict(_HASH_CONFIG.findall(path.read_text(errors="replace")))
     if missing := {"base64_signer_key", "rounds", "mem_cost"} - config.keys():
-        raise click.BadParameter(f"{path} lacks {', '.join(sorted(missing))}")
+        raise click.BadParameter(f"{path} is missing {', '.join(sorted(missing))}")
     return config

@@ -23,7 +23,7 @@ _STOPS = {signal.SIGTERM, signal.SIGINT}
 
 @click.group("webhooks")
 def command() -> None:
-    """Try webhooks out."""
+    """Try out webhooks."""
 
 
 def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str | None]:
@@ -48,14 +48,14 @@ def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str
     metavar="WHSEC",
     callback=_checked(targets.webhook_secret),
     envvar="LATCHKEY_WEBHOOK_SECRET",
-    help="Sign with this secret, or that of LATCHKEY_WEBHOOK_SECRET, instead of a new one.",
+    help="Sign with this secret, or LATCHKEY_WEBHOOK_SECRET, instead of a new one.",
 )
 @json_option
 def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
     """Print the events of a service on this machine until SIGTERM or Ctrl-C.
 
-    For development: registers a webhook for this process, and deletes it at the end. Prints the response of
-    the application; an event that the application refuses is not sent again.
+    For development: registers a webhook for this process, and deletes it on exit. Prints the application's
+    response; events that it refuses are not sent again.
 
     \b
     Example: latchkey webhooks listen --forward http://localhost:3000/hooks
@@ -63,7 +63,7 @@ def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
     latchkey = open_parts()
     if not latchkey.settings.webhook_private_networks:
         raise click.ClickException(
-            "AUTH_WEBHOOK_PRIVATE_NETWORKS is false: the service would not post to this machine."
+            "AUTH_WEBHOOK_PRIVATE_NETWORKS is false, so the service won't post to this machine."
         )
     # In all threads: the system may give a signal to any, and a handler would not wake the main one.
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
@@ -84,7 +84,7 @@ def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
             if made is None:
                 limit = f"The limit of {webhooks.MAX_WEBHOOKS} webhooks is reached; delete one first."
                 raise click.ClickException(limit)
-            click.echo(f"Listening. Ctrl-C stops it. Events are signed with {secret}", err=as_json)
+            click.echo(f"Listening. Press Ctrl-C to stop. Events are signed with {secret}", err=as_json)
             signal.sigwait(_STOPS)
         finally:
             latchkey.db.one("delete_webhook", id=id, batch=webhooks.VOIDED_AT_ONCE)

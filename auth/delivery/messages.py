@@ -118,7 +118,7 @@ class Templates:
                 self.render(row, {"code": _SECRETS["code"]})
 
     def samples(self, recipient: str, language: str) -> Iterator[Message]:
-        """Yield a mail of each kind, if it has a link or a code with ones that do not work."""
+        """Yield an email of each kind, with links and codes that do not work."""
         for channel, kind in sorted(self.kinds):
             if channel == "email":
                 row = _sample(channel, kind, recipient, _SAMPLE | {"locale": language})
@@ -202,12 +202,12 @@ def load_templates(settings: Settings) -> Templates:
     """Return the templates. Raises `SettingsError` if one in `AUTH_MAIL_TEMPLATES` cannot be rendered."""
     try:
         if settings.mail_templates and not settings.mail_templates.is_dir():
-            raise SettingsError("AUTH_MAIL_TEMPLATES: Must be a folder.")
+            raise SettingsError("AUTH_MAIL_TEMPLATES: Must be a directory.")
         templates = Templates(settings)
         if settings.mail_templates:
             templates.check()
     except (ValueError, OSError, CannotRender) as error:
         raise SettingsError(
-            f"AUTH_MAIL_TEMPLATES: Must contain templates that can be rendered ({error})."
+            f"AUTH_MAIL_TEMPLATES: Contains a template that can't be rendered ({error})."
         ) from None
     return templates

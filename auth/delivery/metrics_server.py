@@ -70,7 +70,7 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         error = sys.exception()
-        if not isinstance(error, ConnectionError | TimeoutError):  # not a client that has gone
+        if not isinstance(error, ConnectionError | TimeoutError):  # not for a client that disconnected
             log.error("metrics_failed", exc_info=error)
 
 
@@ -102,18 +102,18 @@ class _DatabaseMetrics(Collector):
             return self._known
 
     def _ask(self) -> Iterator[Metric]:
-        yield InfoMetricFamily("latchkey", "The release that runs.", {"version": auth.__version__})
+        yield InfoMetricFamily("latchkey", "The running release.", {"version": auth.__version__})
         try:
             rows = {row.channel: row for row in self._db.all("measure_outbox", most=_MOST_COUNTED)}
         except psycopg2.Error:
             rows = None
-        yield GaugeMetricFamily("latchkey_database_up", "Whether the database answers.", rows is not None)
+        yield GaugeMetricFamily("latchkey_database_up", "Whether the database responds.", rows is not None)
         if rows is None:
             return
         for name, text in (
-            ("waiting", f"Messages and events to be sent, counted up to {_MOST_COUNTED:,}."),
-            ("oldest_seconds", "Age of the oldest of them."),
-            ("overdue_seconds", "How long one of them has been due without an attempt."),
+            ("waiting", f"Messages and events waiting, counted up to {_MOST_COUNTED:,}."),
+            ("oldest_seconds", "Age of the oldest one."),
+            ("overdue_seconds", "How long one has been overdue for an attempt."),
         ):
             family = GaugeMetricFamily(f"latchkey_outbox_{name}", text, labels=["channel"])
             for channel in _CHANNELS:

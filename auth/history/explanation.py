@@ -16,7 +16,7 @@ _ELSEWHERE = (
     "This resets on its own. Meanwhile, a passkey works. So do codes on a network where the user passed the"
     " second step in the last 365 days, or on any network after a sign-in with an emailed link."
 )
-# What may lock a user out, and the advice.
+# What may lock a user out, with advice.
 _LOCKS = {"passwords": _BY_ITSELF, "codes": _BY_ITSELF, "factors": _ELSEWHERE}
 # Messages without which a user may be unable to sign in.
 _NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]

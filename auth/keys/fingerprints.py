@@ -71,8 +71,8 @@ def _compare(known: dict[str, list[str]], settings: Settings) -> None:
             )
         elif name_of(field) in known and not set(fingerprints) & set(known[name_of(field)]):
             lines.append(
-                f"{name_of(field)}: Is not what this database was last used with ({_place(field, settings)})."
-                " All nodes need the same. To replace it, set new,old; if the old value is lost, run:"
+                f"{name_of(field)}: Differs from what this database last used ({_place(field, settings)})."
+                " All nodes need the same value. To replace it, set new,old; if the old value is lost, run:"
                 " latchkey keys accept."
             )
     if lines:
@@ -82,7 +82,7 @@ def _compare(known: dict[str, list[str]], settings: Settings) -> None:
 def _place(field: str, settings: Settings) -> str:
     if path := settings.key_files.get(field):
         return f"it is in {path}"
-    return f"where unset, it is in {settings.state_dir / kept_secrets.FILES[field]}"
+    return f"if unset, it is in {settings.state_dir / kept_secrets.FILES[field]}"
 
 
 def _fingerprints(settings: Settings) -> dict[str, list[str]]:

@@ -95,7 +95,7 @@ def rotate(
         if waiting and not soon:
             first = waiting[0]
             raise CannotRotate(
-                f"{first.id} is used from {keys.format_time(first.active_from)} on. Rotate after that, or"
+                f"{first.id} will be used from {keys.format_time(first.active_from)}. Rotate after that, or"
                 f" remove it first: latchkey keys remove {first.id}"
             )
         active_from = float(int(time.time() + (_SOON if soon else settings.key_overlap)))
@@ -121,7 +121,7 @@ def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[Key, st
             kept_secrets.check_of(FIELDS[kind], must_sign=False)(text)
             added = [Key(kind, _id_of(text), text, 0.0)]
         if {key.id for key in added} & {key.id for key in known}:
-            raise CannotRotate(f"{added[0].id} is there already.")
+            raise CannotRotate(f"{added[0].id} is already there.")
         return added[0], _store(db, settings, "key_added", added[0], [*known, *added])
 
 
@@ -132,7 +132,7 @@ def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[K
         others = [other for other in keys_of(key.kind, settings) if other.id != key.id]
         if key.is_used or not others:
             kind = key.kind
-            raise CannotRotate(f"{key.id} is the one in use. Replace it first: latchkey keys rotate {kind}")
+            raise CannotRotate(f"{key.id} is in use. Replace it first: latchkey keys rotate {kind}")
         if key.kind == "secret" and not key.waits:
             resealing.reseal(db, keys.Sealer(keys.derive(settings.secret_key, keys.SEALING)))
         needs = needs_of(db, settings, key)
@@ -176,9 +176,7 @@ def secret_used_since(settings: Settings) -> float:
 def _find(settings: Settings, id: str) -> Key:
     found = [key for key in list_keys(settings) if key.id.startswith(id)]
     if len(found) != 1:
-        raise CannotRotate(
-            f"{id} is not the id of {'one key' if found else 'a key'}; see latchkey keys list."
-        )
+        raise CannotRotate(f"{id} matches {'several keys' if found else 'no key'}; see latchkey keys list.")
     if found[0].id == SHARED_SECRET:
         raise CannotRotate(f"Unset {SHARED_SECRET} and restart all nodes.")
     return found[0]
@@ -194,7 +192,7 @@ def _only_verifying(text: str) -> list[dict[str, Any]]:
             jwk.pop("active_from", None)
         found = signing_keys.parse_jwk_set(json.dumps(jwks))
     except (ValueError, AttributeError, TypeError):
-        raise CannotRotate("The file must have a JWK, or a JWK Set.") from None
+        raise CannotRotate("The file must contain a JWK or a JWK Set.") from None
     return [jwk | {"kid": key.kid} for jwk, key in zip(jwks, found, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Outgoing mail and SMS: the link and the code of a message, its rows, its quota, and notices of changes."""
+"""Outgoing email and SMS: the link and the code of a message, its rows, its quota, and notices of changes."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def own_url(path: str, parameters: Mapping[str, str]) -> str:
 
 
 class Message:
-    """A mail or an SMS, with its link and code. An SMS has no link unless `sms_link`."""
+    """An email or SMS, with its link and code. An SMS has no link unless `sms_link`."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Message:
 
 
 def notify(tx: Transaction, user_id: str, email: str, kind: str, **others: Any) -> None:
-    """Write a mail without link and code. `others` are variables of its template."""
+    """Write an email without a link or code. `others` are variables of its template."""
     Message(email, link=False, code=False).write(tx, user_id, kind, **others)
 
 

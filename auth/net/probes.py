@@ -5,4 +5,4 @@ forged address. The service records there how the request arrived, so that only 
 """
 
 HEADER = "X-Latchkey-Probe"
-FORGED_ADDRESS = "192.0.2.77"  # RFC 5737: no client has it
+FORGED_ADDRESS = "192.0.2.77"  # RFC 5737: reserved for documentation

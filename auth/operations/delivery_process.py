@@ -40,7 +40,7 @@ class DeliveryProcess:
         except OSError as error:
             # Running out of memory or processes must not end the master.
             self._process = None
-            self._say(f"The delivery process cannot be started: {error.strerror}.")
+            self._say(f"Can't start the delivery process: {error.strerror}.")
 
     def reload(self, *, is_wanted: bool) -> None:
         """Start another process while the old one finishes its messages."""
@@ -57,7 +57,7 @@ class DeliveryProcess:
             has_lasted = now - self._started_at > _LONGEST_PAUSE
             self._pause = _FIRST_PAUSE if has_lasted else min(self._pause * 2, _LONGEST_PAUSE)
             self._restart_at = now + self._pause
-            self._say(f"The delivery process has died. Starting it again in {self._pause:.0f} s.")
+            self._say(f"The delivery process died. Restarting it in {self._pause:.0f} s.")
         elif now >= self._restart_at:
             self.start()
 

@@ -159,7 +159,7 @@ class EmbeddedPostgres:
             shutil.rmtree(draft, ignore_errors=True)
             reasons = _INITDB_REASON.findall(done.stdout) or [done.stdout.strip()]
             raise EmbeddedPostgresError(
-                f"Postgres can't make a database in {self._data}: {'; '.join(reasons)}"
+                f"Postgres can't create a database in {self._data}: {'; '.join(reasons)}"
             )
         draft.rename(self._data)
 

@@ -54,7 +54,7 @@ def _find(name: str, least: int) -> str:
             found.setdefault(int(match[1]), path)
     newest = max(found, default=0)
     if newest < least:
-        problem = f"{name} is of version {newest}" if newest else f"there is no {name}"
+        problem = f"{name} is version {newest}" if newest else f"there is no {name}"
         raise NoProgramError(
             f"The database is Postgres {least}, but {problem}:"
             f" install the client programs of Postgres {least} or newer."

@@ -122,7 +122,7 @@ def when_ready(server: Any) -> None:
         _say(notice, "warning")
     if chosen.metrics_bind:
         _say(f"Metrics: http://{chosen.metrics_bind}/metrics")
-    _say(f"Serving {chosen.base_url}, listening on {address(chosen)}. Ctrl-C stops it.")
+    _say(f"Serving {chosen.base_url}, listening on {address(chosen)}. Press Ctrl-C to stop.")
     _announce_inbox(chosen)
 
 
@@ -232,7 +232,7 @@ def _refuse_taken_address(chosen: Settings) -> None:
                 problem = error.strerror if is_name else os.strerror(error.errno or 0)
                 sys.exit(
                     f"Can't listen on {address(chosen)}: {problem}."
-                    " PORT and AUTH_BIND choose another address."
+                    " Set PORT or AUTH_BIND to use another address."
                 )
             time.sleep(0.1)
 
@@ -258,7 +258,7 @@ def _reload(server: Any) -> None:
     # `load` has added the variables of .env.
     for name in os.environ.keys() - environment:
         del os.environ[name]
-    _say(f"Not reloaded, the workers keep running: {problem}", "error")
+    _say(f"Not reloaded; the workers keep running: {problem}", "error")
 
 
 def _load() -> Settings:
@@ -268,7 +268,7 @@ def _load() -> Settings:
 
 
 def _watch(server: Any) -> None:
-    """Replace what has ended: workers, as gunicorn does, keys, and the delivery process."""
+    """Replace ended workers, as gunicorn does, and the delivery process; refresh the keys."""
     type(server).manage_workers(server)
     with suppress(Exception):  # the workers log it
         served.current, _ = key_ring.reread(settings())
@@ -278,7 +278,7 @@ def _watch(server: Any) -> None:
     if server.embedded_postgres.has_died():
         # A supervisor starts the whole service again from a known state.
         log = settings().state_dir / "postgres.log"
-        _say(f"The embedded Postgres has died, see {log}. Stopping.", "error")
+        _say(f"The embedded Postgres died; see {log}. Stopping.", "error")
         _end(server)
     server.embedded_postgres.bound_log()
 

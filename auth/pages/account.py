@@ -1,4 +1,4 @@
-"""The account: devices, connected accounts, what was added lately, the data as a file, and the deletion."""
+"""The account: devices, connected accounts, recent additions, the data as a file, and the deletion."""
 
 import json
 from typing import Any
@@ -150,7 +150,7 @@ def _changes_form(problem: Problem | None = None) -> Response:
 @blueprint.get("/account/changes")
 @signed_in(Level.SESSION)
 def show_changes() -> Response:
-    """Show what was added, even to a user who cannot pass a second step that a thief has added."""
+    """Show recent additions, even to a user who cannot pass a second step that a thief added."""
     return _changes_form()
 
 
@@ -164,7 +164,7 @@ def remove_change() -> Response:
 @blueprint.post("/account/changes/undo")
 @form("user_changes", _changes_form, level=Level.SESSION, refusal="change_refused")
 def undo_changes() -> Response:
-    """Undo what was added while no notice of it could be mailed."""
+    """Undo what was added while no notice could be sent."""
     removal.take_back()
     return to_own("account/changes?done=removed")
 

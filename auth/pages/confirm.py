@@ -22,7 +22,7 @@ from auth.web.input import read_form
 
 blueprint = Blueprint("confirm", __name__)
 
-# What the page may be asked for: a code of the mailbox, or what is older than the recent additions.
+# What the page may ask for: an emailed code, or a credential older than the recent additions.
 _BY = ("code", "older")
 
 
@@ -67,7 +67,7 @@ def _sign_ins(next_page: str) -> dict[str, Any]:
 def show_confirm() -> Response:
     """Ask for the password, a code, a passkey or a new sign-in, or lead to where factors are asked for."""
     known = guard.live_caller()
-    # Below `aal2`, and by what is older, the user may take back what was added lately.
+    # Below `aal2`, an older credential lets the user undo recent additions.
     is_by_factor = known.has_factor and known.aal == "aal2" and request.args.get("by") != "older"
     return to_own(destination().path("second-step")) if is_by_factor else _form()
 

@@ -29,7 +29,7 @@ def _form(problem: Problem | None = None) -> Response:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
         return to_own(destination().path("account/two-step"))
     to, is_again = destination(), g.caller.aal == "aal2"
-    # A thief may have added all of them: a recovery by mail removes them.
+    # A thief may have added all of them: a recovery by email removes them.
     may_skip = to and not to.next and not (ways.apps or ways.keys or ways.is_required)
     offers = {
         "may_remove": not is_again and removal.may_remove_recent(guard.caller_id()),
@@ -171,7 +171,7 @@ def begin_two_step() -> Response:
 @blueprint.post("/account/two-step/verify")
 @form("verify", _first_code_form, level=Level.SESSION, refusal="factor_refused")
 def finish_two_step() -> Response:
-    """Switch two-step verification on by the first code, and show recovery codes."""
+    """Turn on two-step verification with the first code, and show recovery codes."""
     g.caller = replace(g.caller, aal=_verify_code().aal)
     response = _new_codes()
     browser_sessions.renew(response)

@@ -39,7 +39,7 @@ def show_forgot_password() -> Response:
 @blueprint.post("/forgot-password")
 @form("recover", _request_form)
 def submit_forgot_password() -> Response:
-    """Send a code, by mail with a link, if the address has a user, and ask for the code."""
+    """Send a code, by email with a link, if the address has a user, and ask for the code."""
     return send_code("forgot-password", destination().before_password().own_url("new-password"), "recovery")
 
 

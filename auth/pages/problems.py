@@ -1,4 +1,4 @@
-"""Forms, and what went wrong: a sentence next to a form's field, or a page; the envelope for programs."""
+"""Forms and their errors: a sentence next to a form's field, or a page; the envelope for programs."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -60,7 +60,7 @@ _REFUSALS = (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, psycopg2
 
 
 def asks_for_page() -> bool:
-    """Whether a browser asks, rather than a program."""
+    """Whether the client is a browser, not a program."""
     return request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"
 
 
@@ -76,7 +76,7 @@ class Problem:
     reason: str | None = None
 
 
-# Shows a form, perhaps with what was wrong with it.
+# Shows a form, perhaps with its error.
 Form = Callable[..., Response]
 
 
@@ -193,7 +193,7 @@ def register_in(pages: Blueprint) -> None:
 
 
 def _error(exception: Exception) -> Response:
-    """Redirect to the missing step, or show what went wrong."""
+    """Redirect to the missing step, or show the error."""
     error = as_api_error(exception)
     if error.error_code not in ELSEWHERE or not asks_for_page():
         return _answer(error)

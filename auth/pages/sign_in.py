@@ -1,4 +1,4 @@
-"""Signing in and up, the codes of both, and pages that wait until the link of their mail is opened."""
+"""Signing in and up, the codes of both, and pages that wait until the emailed link is opened."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -50,9 +50,9 @@ def _address_of(sent: Mapping[str, Any]) -> str:
 def code_page(
     path: str, typed_address: str, *, problem: Problem | None = None, has_asked: bool = False
 ) -> Response:
-    """Ask for the code of a mail or an SMS, which `path`/verify takes.
+    """Ask for the code in an email or SMS, which `path`/verify takes.
 
-    The page waits for the link of the mail if it, or the page before, has asked for that: `has_asked`.
+    The page waits for the emailed link if it, or the page before, requested it: `has_asked`.
     """
     has_asked = has_asked or "has_asked" in request.form
     if problem and problem.error_code == "user_banned":
@@ -134,7 +134,7 @@ def sign_in_form(problem: Problem | None = None) -> Response:
         typed = _address_of(read_form(form_schemas.AddressForm()))
         return code_page("sign-up", typed, problem=problem)
     if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
-        # Another window has signed in meanwhile. Signing in again would end the session of its application.
+        # Another window has signed in since. Signing in again would end the session of its application.
         return form_page("continue.html", "sign-in", problem=problem, known=known)
     links = provider_links(destination().own_url("sign-in"), among=latchkey.providers)
     has_passkeys = latchkey.settings.passkeys_enabled
@@ -261,7 +261,7 @@ def submit_sign_up_code() -> Response:
 @blueprint.post("/waiting/state")
 @form("waiting")
 def show_waiting() -> Response:
-    """Say whether the link is used, to the browser that asked for it."""
+    """Tell the browser that requested a link whether it was used."""
     sent = read_form(form_schemas.WaitingForm())
     return jsonify(is_used=waiting.used_link(sent["email"], LINKS[sent["page"]]) is not None)
 

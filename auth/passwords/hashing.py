@@ -128,9 +128,9 @@ class Passwords:
             rounds, memory, _matches = legacy.read(password_hash)
         if (times := rounds / (1 << self._cost)) > _MOST_TIME:
             most = f"at most {_MOST_TIME} are accepted with AUTH_BCRYPT_COST={self._cost}"
-            raise UnusableHash(f"password_hash takes the time of {times:.1f} log-ins, and {most}")
+            raise UnusableHash(f"password_hash takes as long as {times:.1f} log-ins; {most}")
         if memory > _MOST_MEMORY:
-            raise UnusableHash(f"password_hash takes {memory >> 20} MiB, and at most 64 MiB are accepted")
+            raise UnusableHash(f"password_hash takes {memory >> 20} MiB; at most 64 MiB are accepted")
 
     def _matches(self, password: bytes, password_hash: str) -> bool:
         # A longer password is hashed twice, also for an unknown address.

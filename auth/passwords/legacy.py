@@ -58,7 +58,7 @@ def read(stored: str) -> ForeignHash:
                 return reader(match)
             except ValueError as error:
                 raise UnusableHash(f"password_hash is malformed: {error}") from None
-    raise UnusableHash("password_hash is of no supported scheme")
+    raise UnusableHash("password_hash has no supported scheme")
 
 
 def decode(text: str) -> bytes:
@@ -240,7 +240,7 @@ def from_keycloak(credential: Mapping[str, Any]) -> str:
         kind, memory, lanes = parameters["type"], parameters["memory"], parameters["parallelism"]
         if parameters["version"] == "1.3":
             return f"$argon2{kind}$v=19$m={memory},t={iterations},p={lanes}${_plain(salt)}${_plain(value)}"
-    raise UnusableHash(f"password_hash is of no supported scheme: {algorithm}")
+    raise UnusableHash(f"password_hash has no supported scheme: {algorithm}")
 
 
 def from_firebase(value: str, salt: str, hash_config: Mapping[str, str]) -> str:

@@ -92,8 +92,8 @@ class HashingThreads:
         self.is_stuck = True
         log.error(
             "hashing_stuck",
-            reason=f"a password hash of scheme {stuck.scheme} is not done after {self._limit:.0f} s: "
-            "this worker ends, and another replaces it",
+            reason=f"a password hash of scheme {stuck.scheme} takes longer than {self._limit:.0f} s: "
+            "this worker stops, and another replaces it",
             action="report the scheme; if it recurs, remove the hashes of that scheme (docs/monitoring.md)",
         )
         for tell in self.when_stuck:

@@ -168,7 +168,7 @@ class Provider:
     @contextmanager
     def _permit(self) -> Iterator[None]:
         if not self._semaphore.acquire(timeout=_PATIENCE):
-            raise ProviderUnavailable("too many sign-ins wait for it")
+            raise ProviderUnavailable("too many sign-ins are waiting for it")
         try:
             with Deadline(_DEADLINE):
                 yield

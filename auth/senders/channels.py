@@ -19,7 +19,7 @@ def notices(settings: Settings) -> list[str]:
     lines = []
     if _mail(settings) is None:
         lines.append(
-            "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire."
+            "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: emails wait until they expire."
         )
     if settings.phone_enabled and settings.sms_provider is None and _sms(settings) is None:
         lines.append(

@@ -108,17 +108,17 @@ class _Connection(smtplib.SMTP):
             raise
 
     def begin(self, sender: str, options: Sequence[str] = ()) -> None:
-        """Begin a mail. Raises `TryLater` if the server does not accept our sender."""
+        """Begin an email. Raises `TryLater` if the server does not accept our sender."""
         code, reply = self.mail(sender, options)
         if code != 250:
             raise TryLater(_said("MAIL FROM", code, reply), is_down=True)
 
     def deliver(self, sender: str, recipient: str, mail: EmailMessage) -> str:
-        """Send a mail and return the reply. Raises `Refused`, `TryLater` and the exceptions of smtplib."""
+        """Send an email and return the reply. Raises `Refused`, `TryLater` and the exceptions of smtplib."""
         options = []
         if not recipient.isascii():
             if not self.has_extn("smtputf8"):
-                raise Refused("the mail server has no SMTPUTF8, which an address outside ASCII needs")
+                raise Refused("the mail server has no SMTPUTF8, which a non-ASCII address needs")
             options.append("smtputf8")
         self.begin(sender, options)
         code, reply = self.rcpt(recipient)
@@ -175,8 +175,8 @@ class _Connection(smtplib.SMTP):
         is_private = is_encrypted or server.starttls == "never" or is_loopback(self.sock.getpeername()[0])
         if server.user and not is_private:
             raise TryLater(
-                "the mail server offers no STARTTLS: the password is not sent without,"
-                " unless AUTH_SMTP_URL has ?starttls=never",
+                "the mail server offers no STARTTLS; to send the password without it, add"
+                " ?starttls=never to AUTH_SMTP_URL",
                 is_down=True,
             )
         if server.user:
@@ -184,7 +184,7 @@ class _Connection(smtplib.SMTP):
 
 
 def compose(mail_from: Address, recipient: str, message: Message) -> EmailMessage:
-    """Return a mail (RFC 5322). Raises `Refused` for a recipient that is not an address."""
+    """Return an email (RFC 5322). Raises `Refused` for a recipient that is not an address."""
     local, _, domain = recipient.rpartition("@")
     if not local or not domain or not recipient.isprintable() or " " in recipient:
         raise Refused("the recipient is not an email address")

@@ -36,12 +36,12 @@ def check_url(url: str, private_networks: bool) -> None:
     try:
         found = socket.getaddrinfo(host, port or parts.scheme, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise InvalidUrl("its name can't be resolved") from None
+        raise InvalidUrl("must have a host that can be resolved") from None
     reaches = {reach(str(address[0])) for *_, address in found}
     if "forbidden" in reaches or ("private" in reaches and not private_networks):
-        raise InvalidUrl("must not lead into a private network")
+        raise InvalidUrl("must not be in a private network")
     if parts.scheme == "http" and "public" in reaches:
-        raise InvalidUrl("must be https, unless it leads into a private network")
+        raise InvalidUrl("must be https, except in a private network")
 
 
 def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]:

@@ -81,7 +81,7 @@ class Settings:
     backup_recipients: tuple[str, ...] = kinds.list_of((), checks.backup_recipient)
     jwt_issuer: str = kinds.text("")
     jwt_audience: str = kinds.text(
-        "authenticated", NoneOf([SECOND_STEP], error="Must not be the audience of tokens that lack a step.")
+        "authenticated", NoneOf([SECOND_STEP], error="Must not be the audience of second-step tokens.")
     )
     access_token_lifetime: int = kinds.number(3600, 30, 86_400)
     refresh_token_lifetime: int = kinds.number(2_592_000, 60, 315_360_000)

@@ -1,4 +1,4 @@
-"""The colours of pages and mails: text has a contrast of 4.5:1 (WCAG 2.2, AA) with any accent."""
+"""The colours of pages and emails: text has a contrast of 4.5:1 (WCAG 2.2, AA) with any accent."""
 
 import functools
 import re
@@ -23,7 +23,7 @@ LOGO_TYPES = {
     ".webp": "image/webp",
 }
 _LARGEST_LOGO = 256 * 1024
-# The Content-Security-Policy has the host, and the headers of mails have the name.
+# The Content-Security-Policy has the host, and the headers of emails have the name.
 _HOST = re.compile(r"[a-z0-9.-]+(:\d+)?", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -75,7 +75,7 @@ def read_logo(logo: str | None) -> bytes | None:
 
 @functools.cache
 def logo_file(logo: str | None) -> bytes | None:
-    """Return the logo's file as it was at first: without the file, workers serve and start nevertheless."""
+    """Return the logo's file as first read, so that workers can serve and start without it."""
     try:
         return read_logo(logo)
     except ValueError as error:
@@ -88,7 +88,7 @@ def is_svg(logo: str) -> bool:
 
 
 def logo_in_mails(logo: str | None, base_url: str) -> str | None:
-    """Return the URL of the logo for mails, or None: mail programs do not show SVG."""
+    """Return the URL of the logo for emails, or None: mail programs do not show SVG."""
     if logo is None or is_svg(logo):
         return None
     return logo if logo.startswith("https://") else f"{base_url}/brand/logo"

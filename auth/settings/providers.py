@@ -63,7 +63,7 @@ def _read_provider(env: Env, name: str) -> ProviderSettings:
         for suffix, checks in _TEXTS.items()
     }
     if name.lower() in ("email", "phone"):
-        problem = "a provider can't be called email or phone: these are the identities of addresses"
+        problem = "a provider can't be called email or phone, which are reserved for addresses"
         env.str(f"{prefix}CLIENT_ID", validate=_refusal(problem))
     is_known = name.lower() in PRESETS or texts["issuer"]
     if is_known or all(texts[url] for url in ("authorize_url", "token_url", "userinfo_url")):
@@ -106,7 +106,7 @@ def _ec_key(value: str) -> None:
 
 
 def _url(value: str) -> None:
-    problem = "must be an https URL without user and fragment; http only to this machine"
+    problem = "must be an https URL without a user or fragment; http only for this machine"
     parts = targets.split_http_url(value, problem)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise ValueError(problem)

@@ -14,7 +14,7 @@ _WEB = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+)(:[0-9]{1,5})?")
 _ANDROID = re.compile(r"android:apk-key-hash:[A-Za-z0-9_-]{43}")
 
 
-rp_id = matching(_DOMAIN, "must be a domain in lower case such as example.com, without scheme and port")
+rp_id = matching(_DOMAIN, "must be a lower-case domain such as example.com, without a scheme or port")
 
 
 def origin(value: str) -> None:
@@ -39,11 +39,9 @@ def notice(settings: Any) -> str | None:
     is_domain = re.fullmatch(_DOMAIN, rp)
     if not settings.passkeys_enabled or (is_domain and f".{host}".endswith(f".{rp}")):
         return None
-    reason = f"{host}, the host of AUTH_SITE_URL, is neither {rp} nor under it"
-    problem = (
-        f"AUTH_WEBAUTHN_RP_ID: Passkeys cannot be used: {reason if is_domain else f'{rp} is not a domain'}."
-    )
-    return f"{problem} It cannot change once users have passkeys."
+    reason = f"{host}, the host of AUTH_SITE_URL, is neither {rp} nor a subdomain of it"
+    problem = f"AUTH_WEBAUTHN_RP_ID: Passkeys won't work: {reason if is_domain else f'{rp} is not a domain'}."
+    return f"{problem} It can't change once users have passkeys."
 
 
 def _host(url: str) -> str:

@@ -13,7 +13,7 @@ from auth import files
 POSTGRES_PORT = "5432"  # names the socket; nothing listens on TCP
 # The variable in which prometheus_client expects the directory of its files.
 METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
-# The variable in which the master tells a process its slot: the name of its files, which nobody else has.
+# The variable in which the master tells a process its slot, the unique name of its files.
 METRICS_SLOT = "LATCHKEY_METRICS_SLOT"
 
 
@@ -62,7 +62,7 @@ def discard_gauges(slot: int) -> None:
 def unusable(directory: Path, error: OSError) -> str:
     """Return the line for the operator."""
     reason = "It is not a directory" if isinstance(error, FileExistsError) else error.strerror
-    return f"AUTH_STATE_DIR: {directory} cannot be used: {reason}. Set it to a directory of this user."
+    return f"AUTH_STATE_DIR: {directory} cannot be used: {reason}. Set it to a directory that this user owns."
 
 
 def new_secret() -> str:

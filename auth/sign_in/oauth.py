@@ -102,7 +102,7 @@ def identify(flow: Any, callback_name: str | None, query: dict[str, Any]) -> Ext
         raise ApiError("oauth_provider_not_supported")
     if provider.callback_name != callback_name:
         # Do not send another provider's code to this one (mix-up attack).
-        provider.log_failure("the browser came to the redirect URI of another provider")
+        provider.log_failure("the browser returned to another provider's redirect URI")
         raise ApiError("bad_oauth_callback")
     if "error" in query or "code" not in query:
         refusal = ProviderRefusal(query.get("error"))
@@ -278,5 +278,5 @@ def _record(
 
 
 def invalid_id_token() -> ApiError:
-    details = "id_token: must be a fresh one of this provider for this client, with its nonce"
+    details = "id_token: must be a fresh one from this provider for this client, with its nonce"
     return ApiError("id_token.bad_oauth_callback", details)

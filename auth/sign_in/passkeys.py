@@ -138,7 +138,7 @@ def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | Non
 
 
 def counter_fell() -> ApiError:
-    return failed("its counter has fallen: there may be a copy of it")
+    return failed("its counter went down, so it may be a copy")
 
 
 def failed(reason: str) -> ApiError:

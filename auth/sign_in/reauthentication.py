@@ -19,7 +19,7 @@ _PROOF_AGE = 900
 # Seconds for which one counts on the pages at least: they ask for it on another page, before the change.
 _LEAST_ON_PAGES = 300
 _CREDENTIALS = (
-    "current_password, factor_code of an authenticator app, or nonce with the code that GET /reauthenticate"
+    "current_password, factor_code from an authenticator app, or nonce with the code that GET /reauthenticate"
     " sends"
 )
 _CODE, _FACTOR = "code.reauthentication_needed", "mfa.reauthentication_needed"
@@ -27,16 +27,16 @@ _CODE, _FACTOR = "code.reauthentication_needed", "mfa.reauthentication_needed"
 _WANTED = {
     "reauthentication_needed": (_CREDENTIALS, "this session is too old for this change"),
     _CODE: (
-        "nonce with the code that GET /reauthenticate mails or latchkey create-admin prints",
+        "nonce with the code that GET /reauthenticate emails or latchkey create-admin prints",
         "the first factor of an administrator needs it",
     ),
     _FACTOR: (
-        "factor_code of an authenticator app, a passkey, or verify a factor again",
+        "factor_code from an authenticator app, a passkey, or verify a factor again",
         "a user with a factor needs one used in this session in the last 15 minutes",
     ),
     "older.reauthentication_needed": (
-        "the passkey, or sign in by the provider, from before what was added",
-        "only that takes it back",
+        "a passkey, or sign in with a provider, that is older than the additions",
+        "only that can undo them",
     ),
 }
 # The members of a body that satisfy a refusal; the first one counts.
@@ -140,7 +140,7 @@ def check_credential(known: Any, body: dict[str, Any], key: str = "reauthenticat
         return "proof"
     if name == "factor_code":
         if not check_totp(guard.caller_id(), body[name]):
-            details = "factor_code: must be a new code of an authenticator app"
+            details = "factor_code: must be an unused code from an authenticator app"
             raise ApiError("reauthentication_not_valid", details)
         return "factor"
     given = _spend_nonce(body[name], known, body.get("browser_hash")) if name else None

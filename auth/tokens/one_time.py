@@ -33,7 +33,7 @@ PURPOSES = {
     "sms": ["sms", "sms_signup"],
     "phone_change": ["phone_change"],
     "undo": ["undo"],
-    # In mails of 0.1.0.
+    # In emails from 0.1.0.
     "email_restore": ["email_restore"],
 }
 UNDO = ("undo", "email_restore")

@@ -14,8 +14,8 @@ from sql import Database
 
 _BATCH = 500
 _MOST_METADATA = 8192
-_EXISTS = "a user with this id, email, phone, identity or credential exists"
-_TWICE = "has the id, email, phone, identity or credential of {}"
+_EXISTS = "a user with this id, email, phone, identity or credential already exists"
+_TWICE = "has the same id, email, phone, identity or credential as {}"
 _TAKEN = {"identities_provider_subject_key", "factors_credential_id_key"}
 # What a mapping raises for an entry of an unexpected shape.
 _SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
@@ -175,7 +175,7 @@ def _check_storage(row: dict[str, Any]) -> None:
         raise records.InvalidRecord("contains a null character")
     for name in ("user_metadata", "app_metadata"):
         if len(json.dumps(row[name], ensure_ascii=False).encode()) > _MOST_METADATA:
-            raise records.InvalidRecord(f"{name}: must take at most {_MOST_METADATA} bytes")
+            raise records.InvalidRecord(f"{name}: must be at most {_MOST_METADATA} bytes")
 
 
 def _name(entry: Entry) -> str | None:

@@ -71,7 +71,7 @@ def auth0(user: User, _hash_config: Mapping[str, str]) -> Record:
 def firebase(user: User, hash_config: Mapping[str, str]) -> Record:
     value = user.get("passwordHash")
     if value and not hash_config:
-        raise UnusableHash("password_hash: give the hash parameters of the project, --firebase-hash-config")
+        raise UnusableHash("password_hash: needs the project's hash parameters, --firebase-hash-config")
     return {
         "email": user.get("email"),
         "email_verified": user.get("emailVerified", False),

@@ -55,7 +55,7 @@ def _first_line(path: Path) -> bytes:
 def _check_header(line: bytes) -> None:
     names = line.decode(errors="replace").replace('"', "").split(",")
     if line and not _ADDRESSES.intersection(names):
-        raise UnreadableFile("it is neither JSON nor CSV whose first line names the columns, such as email")
+        raise UnreadableFile("it is neither JSON nor a CSV whose first line names the columns, such as email")
 
 
 def _count_lines(path: Path) -> int:

@@ -105,7 +105,7 @@ def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, 
     made["identities"] = list(_identities(user, id, created_at))
     made["factors"] = [] if choices.without_factors else _factors(user, id, parts)
     if not made["identities"] and not any(each["factor_type"] == "passkey" for each in made["factors"]):
-        raise InvalidRecord("has neither an email nor a phone nor an identity of a provider nor a passkey")
+        raise InvalidRecord("has no email, phone, provider identity or passkey")
     made |= {name: _text(user.get(name)) for name in _TIMES}
     if user["role"] == "admin":
         made["admin_since"] = made["admin_since"] or datetime.now(UTC).isoformat()
@@ -164,7 +164,7 @@ def _confirmation(
 def _identities(user: dict[str, Any], id: str, created_at: datetime) -> Iterator[dict[str, Any]]:
     given = {identity["provider"]: identity for identity in user["identities"]}
     if len(given) < len(user["identities"]):
-        raise InvalidRecord("identities: a user has at most one of each provider")
+        raise InvalidRecord("identities: must be at most one per provider")
     for kind in _ADDRESSES:
         known = given.pop(kind, {})
         if kind in user:
@@ -186,7 +186,7 @@ def _factors(user: dict[str, Any], id: str, parts: Latchkey) -> list[dict[str, A
             reason = f"is {given}, but credentials only work under {own}, unless you use --without-factors"
             raise InvalidRecord(f"factors.{position}.rp_id: {reason}")
         if given and "id" not in user:
-            raise InvalidRecord("id: is required for a user with credentials, which contain it")
+            raise InvalidRecord("id: is required, because the credentials contain it")
     rows = [factors.row(factor, id, parts) for factor in user["factors"]]
     found = [key for made in rows for key in factors.keys(made)]
     if len(set(found)) < len(found):

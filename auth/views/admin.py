@@ -41,7 +41,7 @@ def create_user() -> Response:
         body["password_hash"] = latchkey.passwords.hash(body["password"])
     elif "password_hash" in body and not latchkey.passwords.can_check(body["password_hash"]):
         cost = latchkey.passwords.highest_cost
-        raise ApiError("validation_failed", f"password_hash: must be a bcrypt hash of a cost of 4 to {cost}")
+        raise ApiError("validation_failed", f"password_hash: must be a bcrypt hash of cost 4 to {cost}")
     return JsonResponse(users.create_user(body))
 
 
@@ -128,7 +128,7 @@ def _counted(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
 def generate_link() -> Response:
     """Create a link, and the code that goes with it, without sending them."""
     body = read_body(schemas.NewLink())
-    # The variants name the address to which the client mails the link. Both confirm the new address.
+    # The variants name the address to which the client emails the link. Both confirm the new address.
     purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
     email, new_email = body["email"], body["new_email"] if purpose == "email_change" else None
     password_hash = None
@@ -186,7 +186,7 @@ def _linked_user(
 @guard.service_role
 @counted("invite")
 def invite() -> Response:
-    """Invite a user by mail, or again until the user accepts."""
+    """Invite a user by email, or again until the user accepts."""
     user, message_id = messages.invite(read_body(schemas.Invitation()))
     return JsonResponse(f'{{"user": {user}, "message_id": "{message_id}"}}')
 

@@ -92,4 +92,4 @@ def _link(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
     audit.about(user_id=flow.user_id, provider=flow.provider)
     identities.link(flow, identity)
     target = latchkey.redirects.checked(flow.redirect_to)
-    return redirect_done(target, "identity_linked", "The identity is linked")
+    return redirect_done(target, "identity_linked", "Identity linked")

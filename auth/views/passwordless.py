@@ -23,7 +23,7 @@ def magiclink() -> Response:
 @limited("recover")
 @dialect.translated(writes=dialect.id_of_sms)
 def otp() -> Response:
-    """Send a code that signs in: by SMS, or by mail together with a link."""
+    """Send a code that signs in: by SMS, or by email together with a link."""
     body = read_body(schemas.Otp())
     return _requested("magiclink" if "email" in body else "sms", body)
 

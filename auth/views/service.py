@@ -35,9 +35,9 @@ def health() -> Response:
         _answer_probe(nonce)
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
     if latchkey.passwords.threads.is_stuck:
-        problem = "Password hashing hangs; this process is being replaced"
+        problem = "Password hashing is stuck; this process is being replaced"
     elif not _health.is_healthy(latchkey.db):
-        problem = "The database does not respond"
+        problem = "The database isn't responding"
     else:
         return jsonify(body | {"status": "healthy"})
     error = {"code": 503, "msg": problem, "error_code": "service_unavailable"}

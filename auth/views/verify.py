@@ -48,10 +48,10 @@ _DONE = {
     "email_change": "The new email address is confirmed",
 } | dict.fromkeys(
     one_time.UNDO,
-    "The change is undone, and what was added since is removed; sign in again with a new password",
+    "The change was undone, and everything added since was removed; sign in again with a new password",
 )
 
-# For each type of link that offers "This was not me": the statement, and the section of the page's texts.
+# For each type of link that offers "This wasn't me": the statement, and the section of the page's texts.
 _DECLINED = {"signup": ("decline_signup", "declined"), "email_change": ("decline_change", "change_declined")}
 
 _WRONG_FACTOR = {
@@ -84,7 +84,7 @@ def verify() -> Response:
         return _verify_form()
     body = read_body(schemas.Verification())
     if body["type"] in one_time.UNDO:
-        raise ApiError("validation_failed", "type: undo is for the link's page alone")
+        raise ApiError("validation_failed", "type: undo works only on the link's page")
     if "token_hash" in body:
         proof = by_link(body["token_hash"])
     else:

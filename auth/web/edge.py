@@ -146,7 +146,7 @@ def _begin() -> None:
 def _warn_about_proxy() -> None:
     log.warning(
         "proxy_not_trusted",
-        reason="a peer of this network sends X-Forwarded-For: "
+        reason="a client on this network sends X-Forwarded-For: "
         "if it is your proxy, set AUTH_TRUSTED_PROXIES to 1",
     )
 

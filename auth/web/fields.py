@@ -104,7 +104,7 @@ def _entry_of_timeline(value: Any) -> dict[str, Any]:
     """Return the place of an entry: its time, its place in that moment, and its id."""
     parts = re.fullmatch(rf"([^~]+)~([0-3])~({_UUID})", _text(value))
     if parts is None:
-        raise ValidationError("must be the place of an entry")
+        raise ValidationError("must be the position of an entry")
     return {"at": _timestamp(parts[1]), "place": int(parts[2]), "id": parts[3]}
 
 

@@ -39,7 +39,7 @@ def token_of(secret: str) -> str:
 
 
 def own_form(view: View) -> View:
-    """Refuse forms of other sites before a limit counts them, which is for the visitors of those sites.
+    """Refuse forms from other sites before a limit counts them against those sites' visitors.
 
     A request without a body is refused too: browsers send it from other origins without a preflight.
     """

@@ -44,7 +44,7 @@ def decode(body: bytes) -> dict[str, Any]:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise InvalidJson("the body must not name a member twice")
+        raise InvalidJson("the body must not repeat a member")
     return members
 
 

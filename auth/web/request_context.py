@@ -1,4 +1,4 @@
-"""What is known of the current request: Flask's `g`, declared."""
+"""What is known about the current request: Flask's `g`, declared."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -23,19 +23,17 @@ class RequestMetrics:
         # Greenlets do not switch while they count; gevent's lock would double the time that counting takes.
         values.Lock = get_original("threading", "Lock")
         metrics.join()
-        self._requests = Counter(
-            "latchkey_requests", "Requests that were answered.", ["method", "route", "status"]
-        )
+        self._requests = Counter("latchkey_requests", "Requests answered.", ["method", "route", "status"])
         self._durations = Histogram(
             "latchkey_request_seconds",
-            "Seconds from the head of a request to that of its response.",
+            "Seconds from a request's headers to its response's.",
             ["method", "route"],
             buckets=_BUCKETS,
         )
         self._sign_ins = Counter("latchkey_sign_ins", "Attempts to sign in.", ["method", "outcome"])
         self._refreshes = Counter("latchkey_refreshes", "Refreshes of sessions.", ["outcome"])
         # Outlives the worker, which ends before the next scrape.
-        stuck = Gauge("latchkey_hash_stuck", "Workers whose hashing hung.", multiprocess_mode="sum")
+        stuck = Gauge("latchkey_hash_stuck", "Workers whose hashing is stuck.", multiprocess_mode="sum")
         latchkey.passwords.threads.when_stuck.append(stuck.inc)
         threading.Thread(target=_Samples(latchkey).run, name="metrics", daemon=True).start()
 
@@ -67,11 +65,11 @@ class _Samples:
             "Delay of a timer in the slowest worker: its core is too busy.",
             multiprocess_mode="livemax",
         )
-        self._queue = _sum("latchkey_hash_queue_requests", "Requests that hash or wait to hash.")
-        self._refused = Counter("latchkey_hash_queue_refusals", "Requests refused because it is full.")
-        self._connections = _sum("latchkey_pool_connections_in_use", "Connections that are lent.")
-        self._size = _sum("latchkey_pool_connections_max", "Connections that may be lent.")
-        self._timeouts = Counter("latchkey_pool_timeouts", "Waits for a free connection that were given up.")
+        self._queue = _sum("latchkey_hash_queue_requests", "Requests hashing or waiting to hash.")
+        self._refused = Counter("latchkey_hash_queue_refusals", "Requests refused because the queue is full.")
+        self._connections = _sum("latchkey_pool_connections_in_use", "Connections in use.")
+        self._size = _sum("latchkey_pool_connections_max", "Maximum connections.")
+        self._timeouts = Counter("latchkey_pool_timeouts", "Waits for a free connection that timed out.")
         self._counted = {self._refused: 0, self._timeouts: 0}
 
     def run(self) -> None:

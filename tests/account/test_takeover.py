@@ -27,7 +27,7 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 MALLORY = "mallory@evil.example"
 NEW = "Another-Horse-1"
 UNDONE = {
-    "message": "The change is undone, and what was added since is removed; sign in again with a new password",
+    "message": "The change was undone, and everything added since was removed; sign in again with a new password",
     "type": "undo",
 }
 ADDED_PHONE = {"id": A_UUID, "type": "phone", "added_at": A_TIMESTAMP, "label": PHONE}

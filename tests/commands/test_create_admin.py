@@ -11,7 +11,9 @@ from tests.support.users import PASSWORD, session_of, sign_in
 
 CAROL = "carol@example.com"
 CONSOLE = "Sign in to the console: http://localhost:8000/console\n"
-CODE = re.compile("To set up the first app or passkey, confirm with this code within an hour: ([0-9]{6})\n$")
+CODE = re.compile(
+    "Use this code within an hour to set up the first authenticator app or passkey: ([0-9]{6})\n$"
+)
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ class TestNewUser:
     def test_new_user_is_confirmed_and_an_administrator(self, create_admin, client, database):
         result = create_admin(CAROL, "--password", PASSWORD)
         id = database.value("SELECT id FROM users")
-        assert outcome(result) == said(id, created=" and was created")
+        assert outcome(result) == said(id, created=" (new user)")
         details = {"id": id, "email": CAROL, "is_admin": True, "created_at": A_TIMESTAMP}
         expected = token_response(user(CAROL, id=id, role="admin", last_sign_in_at=A_TIMESTAMP))
         response = log_in(client)

@@ -58,11 +58,11 @@ class TestObstacles:
             "",
             f"user          {alice.id}, authenticated, created TIME (administrator)",
             "email         alice@example.com, confirmed TIME",
-            "signs in by   password, email",
+            "signs in with password, email",
             "sessions      1 live",
             "last sign-in  TIME",
             "",
-            "What happened:",
+            "Timeline:",
             "  TIME  session started with a password, from 127.0.0.1",
         ]
 
@@ -125,7 +125,7 @@ class TestObstacles:
         wrong = "{} of 10 wrong passwords for {} from 127.0.0.1"
         lines = fail(9)
         assert lines[0] == CLEAR
-        assert f"counted       {wrong.format(9, alice.email)}, until" in " ".join(lines)
+        assert f"limit         {wrong.format(9, alice.email)}, until" in " ".join(lines)
         assert [until(line) for line in obstacles(fail(2))] == [
             f"{wrong.format(10, subject)}; further attempts are refused"
             for subject in (alice.email, "any of the user's addresses")
@@ -171,8 +171,8 @@ class TestObstacles:
         app.test_client().post(path, json=body)
         lines = explain(alice.email, on=app)
         assert lines[0] == CLEAR
-        told = next(line for line in lines if line.startswith("counted"))
-        assert until(told) == f"counted       1 of 1 {counted}; no more are sent"
+        told = next(line for line in lines if line.startswith("limit "))
+        assert until(told) == f"limit         1 of 1 {counted}; no more are sent"
 
 
 class TestTimeline:
@@ -195,13 +195,13 @@ class TestTimeline:
         client.put(f"/admin/users/{session.user['id']}", json={"ban_duration": "1h"}, headers=service_role)
         lines = explain(dave, on=app)
         assert lines[:3] == ["dave@example.com: sign-in may fail:", "  - banned until TIME", ""]
-        refused = lines.index("Refused last:")
+        refused = lines.index("Last refusals:")
         assert lines[refused + 1 : refused + 4] == [
             "  TIME  sign-in refused: wrong password, attempt 1 of 10, from 127.0.0.1",
             "  TIME  sign-in refused: email not confirmed, from 127.0.0.1",
             "",
         ]
-        assert lines[lines.index("What happened:") + 1 :] == [
+        assert lines[lines.index("Timeline:") + 1 :] == [
             "  TIME  user created by signing up, from 127.0.0.1",
             "  TIME  email (sign-up) to dave@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1",
             "  TIME  sign-in refused: email not confirmed, from 127.0.0.1",
@@ -222,12 +222,12 @@ class TestTimeline:
                 "UPDATE audit_log SET at = at - make_interval(hours => %(ago)s) WHERE at > now() - interval '1 minute'",
                 ago=ago,
             )
-        at = (lines := explain(alice.email, "--most", "2")).index("What happened:")
+        at = (lines := explain(alice.email, "--most", "2")).index("Timeline:")
         assert lines[at + 1 :] == [
-            "  … and earlier entries; --most shows more",
+            "  … earlier entries left out; use --most to show more",
             *["  TIME  ban lifted" + FROM] * 2,
         ]
-        at = (lines := explain(alice.email, "--most", "4")).index("What happened:")
+        at = (lines := explain(alice.email, "--most", "4")).index("Timeline:")
         assert len(lines[at + 1 :]) == 4
 
     def test_control_characters_are_not_printed(self, explain, alice, database):
@@ -286,9 +286,9 @@ class TestSubject:
         alice.sign_in().put("/user", json={"email": "new@example.com"})
         bob.sign_in().put("/user", json={"phone": PHONE})
         for address, person in (("new@example.com", alice), (PHONE, bob)):
-            line = f"  - {person.email} ({person.id}) has requested it, but not confirmed it"
+            line = f"  - {person.email} ({person.id}) requested it, but has not confirmed it"
             assert explain(address)[1] == line
-        email = "email         alice@example.com, confirmed TIME; new@example.com waits to be confirmed"
+        email = "email         alice@example.com, confirmed TIME; new@example.com not confirmed yet"
         assert email in explain(alice.email)
 
     def test_unknown_address_shows_its_limits(self, explain, make_app):
@@ -297,7 +297,7 @@ class TestSubject:
         lines = explain("nobody@example.com", on=app)
         assert lines[0] == "nobody@example.com: no user has this address."
         assert any(re.match("  - 1 of 100? wrong passwords", line) for line in lines[1:3])
-        assert lines[-1] == "There is no message to it; messages are kept for 30 days."
+        assert lines[-1] == "No messages to it in the last 30 days."
 
     @pytest.mark.parametrize("request_id", [REQUEST_ID, "a.request_of-mine.1"])
     def test_request_id_shows_acts_and_their_users(self, explain, alice, bob, database, request_id):
@@ -305,7 +305,7 @@ class TestSubject:
         act(database, None, "webhook_created", origin={"actor": "service_role", "request_id": request_id})
         act(database, bob.id, "banned", origin=SOMEWHERE | {"request_id": "another request"})
         assert explain(request_id) == [
-            f"What request {request_id} did:",
+            f"Request {request_id}:",
             f"  TIME  banned, by the service role key{FROM} (alice@example.com, user {alice.id})",
             f"  TIME  webhook created, by the service role key{FROM}",
         ]

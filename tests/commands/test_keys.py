@@ -153,7 +153,7 @@ class TestRemoval:
         old = rotated()
         assert "1 sessions" in deployment.run("remove", old, status=3)
         said = run_command(deployment.app, "explain", person.email).output
-        assert "1 live, 1 of which need an old secret key until they are refreshed" in said
+        assert "1 live, 1 of which need an old secret key until refreshed" in said
         assert session.refresh().status_code == 200
         deployment.move_time(AN_HOUR)
         assert deployment.keys("secret")[1]["needed_by"] == []
@@ -248,8 +248,8 @@ class TestRemoval:
         assert "1 sessions" in deployment.run("remove", deployment.keys("secret")[1]["id"], status=3)
 
     def test_id_that_is_not_of_one_key_is_refused(self, deployment):
-        assert "is not the id of a key" in deployment.run("remove", "nothing", status=1)
-        assert "is not the id of one key" in deployment.run("remove", "", status=1)
+        assert "matches no key" in deployment.run("remove", "nothing", status=1)
+        assert "matches several keys" in deployment.run("remove", "", status=1)
 
 
 class TestAddition:
@@ -274,7 +274,7 @@ class TestAddition:
     def test_secret_from_standard_input_is_accepted_and_not_used(self, deployment):
         deployment.run("add", "secret", "-", input=f"{OTHER}\n")
         assert deployment.states("secret") == ["in use", "accepted"]
-        assert "is there already" in deployment.run("add", "secret", "-", input=OTHER, status=1)
+        assert "is already there" in deployment.run("add", "secret", "-", input=OTHER, status=1)
 
     @pytest.mark.parametrize(
         ("kind", "text"), [("secret", "short"), ("signing", "{}"), ("signing", "nothing"), ("signing", "[1]")]

@@ -124,8 +124,8 @@ def test_export_is_encrypted_and_imported_with_its_key(make_app, database, tmp_p
     database.empty()
 
     for content, text, status, reason in (
-        (whole, "", 2, "is encrypted: name the file with its key by --identity"),
-        (whole, "nonsense", 2, "no whole AGE-SECRET-KEY-1"),
+        (whole, "", 2, "is encrypted: pass its key file with --identity"),
+        (whole, "nonsense", 2, "no complete AGE-SECRET-KEY-1"),
         (whole, age.new_identity()[1], 3, "No matching keys found"),
         (whole[:-1], identity, 3, "truncated"),
     ):

@@ -11,7 +11,7 @@ from tests.support.users import PASSWORD, sign_in
 
 WEAK = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
 DAVE, GOOGLE = "dave@example.com", {"provider": "google", "subject": "12"}
-SUMMARY = "Users {}: {}. Unchanged, because they exist: {}. Rows refused: {}.\n"
+SUMMARY = "Users {}: {}. Already existed: {}. Rows refused: {}.\n"
 
 
 @pytest.fixture
@@ -139,14 +139,14 @@ class TestRefusals:
         [
             ("{broken\n", "is not JSON"),
             ("[1]\n", "is not a JSON object"),
-            ({}, "has neither an email nor a phone nor an identity"),
+            ({}, "has no email, phone, provider identity"),
             ({"email": "dave"}, "email: must be an email address"),
             ({"email": ["dave@example.com"]}, "email: must be a string"),
             ({"email": "dave@example.com", "phone": "12"}, "phone: must be a phone number"),
             ({"email": "dave@example.com", "id": "12"}, "id: must be a UUID"),
             ({"email": "dave@example.com", "mail": "x"}, "mail: is not a known field"),
             ({"email": "dave@example.com", "created_at": "2020-01-01"}, "created_at: must be"),
-            ({"email": "dave@example.com", "password_hash": "secret"}, "of no supported scheme"),
+            ({"email": "dave@example.com", "password_hash": "secret"}, "has no supported scheme"),
             ({"email": "dave@example.com", "password_hash": f"$2b$14${WEAK[7:]}"}, "1024.0 log-ins"),
             ({"email": "dave@example.com", "role": "service_role"}, "role: must be"),
             ({"email": "dave@example.com", "role": "admin"}, "needs --allow-admins"),
@@ -156,8 +156,11 @@ class TestRefusals:
             ({"email": "dave@example.com", "app_metadata": []}, "app_metadata: must be an object"),
             ({"identities": [{"provider": "Google!", "subject": "1"}]}, "identities.provider: must be"),
             ({"identities": [{"provider": "google"}]}, "identities.0.subject: is required"),
-            ({"identities": 2 * [{"provider": "google", "subject": "1"}]}, "at most one of each"),
-            ({"email": "ERIN@example.com"}, "has the id, email, phone, identity or credential of line 1"),
+            ({"identities": 2 * [{"provider": "google", "subject": "1"}]}, "at most one per provider"),
+            (
+                {"email": "ERIN@example.com"},
+                "has the same id, email, phone, identity or credential as line 1",
+            ),
         ],
     )
     def test_wrong_row_is_reported_with_its_line_and_stops_nothing(self, import_users, database, row, reason):
@@ -219,8 +222,8 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
-            (b"\x1f\x8b\x08\x00\nnot, decompressed\n", "it is neither JSON nor CSV"),
-            (b"number,colour\n1,red\n", "it is neither JSON nor CSV"),
+            (b"\x1f\x8b\x08\x00\nnot, decompressed\n", "it is neither JSON nor a CSV"),
+            (b"number,colour\n1,red\n", "it is neither JSON nor a CSV"),
             (b'{"latchkey_backup": 1}\n\x1f\x8b', "it is a backup; latchkey restore reads it"),
         ],
         ids=["compressed", "another table", "backup"],
@@ -239,7 +242,7 @@ def test_dry_run_reports_each_row_and_changes_nothing(import_users, alice, datab
     rows = [{"email": DAVE}, {"email": alice.email}, {"email": "erin"}, {"email": f"\x1b[2J{DAVE}"}]
     result = import_users(*rows, options=["--dry-run"])
     created, exists, refused, *_ = result.output.splitlines()
-    reason = "a user with this id, email, phone, identity or credential exists"
+    reason = "a user with this id, email, phone, identity or credential already exists"
     assert (result.exit_code, created) == (3, f"line 1: {DAVE}: created")
     assert exists == f"line 2: {alice.email}: exists: {reason}"
     assert refused.startswith("line 3: erin: refused: email: must be")

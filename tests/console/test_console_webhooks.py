@@ -131,7 +131,7 @@ class TestActs:
         ("fields", "problem"),
         [
             ({"url": "ftp://192.0.1.1/", **TICKED}, "must be an http or https URL"),
-            ({"url": "http://169.254.169.254/", **TICKED}, "must not lead into a private network"),
+            ({"url": "http://169.254.169.254/", **TICKED}, "must not be in a private network"),
             ({"url": "https://192.0.1.1/"}, "Choose at least one event."),
             ({"url": "", **TICKED}, "URL is required."),
         ],

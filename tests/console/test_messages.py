@@ -207,9 +207,9 @@ class TestRefusals:
         self, refused, client, alice, carol, deliver
     ):
         id = ask(client, carol)
-        assert "Only the service role key may change" in refused(id, 403)
+        assert "Only the service role key can change" in refused(id, 403)
         deliver("550 No")
-        assert "Only the service role key may change" in refused(id, 403)
+        assert "Only the service role key can change" in refused(id, 403)
         id = alice.open_session().get("/reauthenticate").json["message_id"]
         deliver("550 No")
         assert "only the user can request this code" in refused(id)
@@ -241,8 +241,11 @@ class TestRefusals:
         deliver("550 No")
         id, user_id = database.one("SELECT id, user_id FROM outbox")
         for since, said in (
-            ("UPDATE users SET email_confirmed_at = now()", "This message is not needed"),
-            ("UPDATE users SET email_confirmed_at = NULL, email = 'old@example.com'", "not needed"),
+            ("UPDATE users SET email_confirmed_at = now()", "needed: the address is confirmed"),
+            (
+                "UPDATE users SET email_confirmed_at = NULL, email = 'old@example.com'",
+                "needed: the address is confirmed",
+            ),
             ("DELETE FROM users", "its user no longer exists"),
         ):
             database.run(f"{since} WHERE id = %(id)s", id=user_id)

@@ -139,7 +139,7 @@ class TestSms:
         provider, *names = given
         with pytest.raises(SettingsError) as error:
             load(AUTH_SMS_PROVIDER=given[provider])
-        problem = f"Must be set where AUTH_SMS_PROVIDER is {given[provider]}."
+        problem = f"Must be set when AUTH_SMS_PROVIDER is {given[provider]}."
         assert str(error.value).splitlines() == [f"{name}: {problem}" for name in names]
 
     @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ class TestTemplates:
     def test_missing_template_folder_is_refused(self, load, tmp_path):
         (tmp_path / "file").write_text("")
         for name in ("missing", "file"):
-            assert self.refused(load, tmp_path / name) == "AUTH_MAIL_TEMPLATES: Must be a folder."
+            assert self.refused(load, tmp_path / name) == "AUTH_MAIL_TEMPLATES: Must be a directory."
 
     def test_worker_starts_without_the_folder(self, make_app, tmp_path):
         client = make_app(AUTH_MAIL_TEMPLATES=str(tmp_path / "removed")).test_client()
@@ -199,7 +199,7 @@ class TestTemplates:
         (tmp_path / "en").mkdir()
         (tmp_path / "en" / "signup.txt").write_text("{{ lnik }}")
         assert self.refused(load, tmp_path) == (
-            "AUTH_MAIL_TEMPLATES: Must contain templates that can be rendered"
+            "AUTH_MAIL_TEMPLATES: Contains a template that can't be rendered"
             " (en/signup: UndefinedError: 'lnik' is undefined)."
         )
         (tmp_path / "de.toml").write_text("[email.signup")
@@ -227,7 +227,7 @@ def test_password_is_not_sent_unencrypted_to_another_machine():
         pytest.skip("this machine has no address but loopback")
     with MailServer(host=str(address)) as server:
         smtp = sender(server.url(host=str(address), credentials="u:hunter2@"))
-        with pytest.raises(TryLater, match="the password is not sent without") as error:
+        with pytest.raises(TryLater, match="to send the password without it") as error:
             smtp.send("alice@example.com", message())
         assert error.value.is_down
         assert server.mails == []

@@ -150,7 +150,7 @@ class TestHeaders:
         assert server.mails[0]["To"] == "jürgen@example.com"
         with MailServer(enable_SMTPUTF8=False) as server:
             error = refused_with(Refused, sender(server.url()), "jürgen@example.com")
-            assert str(error) == "the mail server has no SMTPUTF8, which an address outside ASCII needs"
+            assert str(error) == "the mail server has no SMTPUTF8, which a non-ASCII address needs"
             assert server.mails == []
 
 

@@ -324,7 +324,7 @@ class TestDisabling:
         Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender}).deliver_due()
         (mail,) = mailbox.messages_to(carol.email)
         assert mail.subject == "A webhook was disabled"
-        assert "at localhost, have failed for three days" in mail.text
+        assert "at localhost failed for three days" in mail.text
         assert "s3cret" not in mail.text
 
     def test_ten_administrators_at_most_get_the_mail(

@@ -191,7 +191,7 @@ class TestUnusableFile:
     """Nothing is touched, and no database is left."""
 
     CASES: ClassVar = {
-        "truncated": (lambda head, whole, plaintext: whole[:-1], "it is truncated or was altered"),
+        "truncated": (lambda head, whole, plaintext: whole[:-1], "it is truncated or altered"),
         "not encrypted": (lambda head, whole, plaintext: b"PGDMP" * 200, "it cannot be decrypted: Header is"),
         "another content": (lambda head, whole, plaintext: b"{}\n", "it is not a backup of Latchkey"),
         "incomplete dump": (lambda head, whole, plaintext: plaintext[:-9], "it cannot be decompressed: "),
@@ -287,7 +287,7 @@ class TestFiles:
             (
                 {"AUTH_SERVICE_ROLE_KEY": OTHER},
                 1,
-                "AUTH_SERVICE_ROLE_KEY: Is not what this database was last",
+                "AUTH_SERVICE_ROLE_KEY: Differs from what this database last",
             ),
             ({"AUTH_BACKUP_RECIPIENTS": ""}, 2, "AUTH_BACKUP_RECIPIENTS is not set"),
             (

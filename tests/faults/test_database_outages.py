@@ -31,7 +31,7 @@ pytestmark = pytest.mark.selection
 # The seconds within which a request must get a response, and the slack for a noisy machine.
 SOON = 3
 SLACK = 2
-MSG = "The service can't answer at the moment; try again shortly"
+MSG = "The service isn't available right now; try again shortly"
 ADMIN = {"apikey": SERVICE_ROLE_KEY}
 
 
@@ -106,7 +106,7 @@ def assert_unhealthy(server: ServerClient, seconds: float) -> None:
         return answers if {response.status_code for response, _ in answers} == {503} else []
 
     for response, took in wait_until(each_one_says_so):
-        assert response.json == unhealthy("The database does not respond")
+        assert response.json == unhealthy("The database isn't responding")
         assert (response.headers["Retry-After"], response.headers["Cache-Control"]) == ("2", "no-store")
         assert took < seconds
 

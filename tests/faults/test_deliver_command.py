@@ -49,10 +49,10 @@ def command(environment):
     return lambda *arguments, **changes: Command(environment, *arguments, **changes)
 
 
-NO_MAIL = "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: messages wait, and expire."
+NO_MAIL = "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: emails wait until they expire."
 NO_SMS = "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: phone sign-ins are refused."
 NO_SMS += " Set it to a provider, or to none."
-DELIVERING = "Delivering. Ctrl-C stops it."
+DELIVERING = "Delivering. Press Ctrl-C to stop."
 
 
 class TestDeliverCommand:
@@ -126,7 +126,7 @@ class TestMailTestCommand:
                 0,
                 "Sent to alice@example.com: 127.0.0.1: 250 2.0.0 Ok: queued as 1\n",
             )
-            assert server.subjects == ["Test mail from http://localhost:8000"]
+            assert server.subjects == ["Test email from http://localhost:8000"]
         assert database.count("outbox") == 0
 
     def test_mail_test_sends_each_kind_of_mail(self, mail_test, database):

@@ -94,7 +94,7 @@ def test_killed_delivery_process_is_started_again_and_ends_with_its_master(servi
         wait_until(lambda: outbox.outcome(id) == "sent")
         restarted = delivery_process(running)
         assert restarted != killed
-        assert running.said().count("The delivery process has died. Starting it again in 1 s.") == 1
+        assert running.said().count("The delivery process died. Restarting it in 1 s.") == 1
         running.process.kill()
         wait_until(lambda: not is_running(restarted))
 
@@ -135,7 +135,7 @@ def test_reload_starts_a_new_delivery_process(service, outbox):
 
         wait_until(lambda: outbox.outcome(id) == "sent")
         assert delivery_process(running) != old
-        assert "has died" not in running.log()
+        assert "died" not in running.log()
 
 
 def test_sign_up_mail_is_sent_by_a_delivery_process_alone(service, outbox):
@@ -172,7 +172,7 @@ def test_process_that_dies_or_cannot_be_started_is_tried_again_after_ever_longer
 
     assert DiesAtOnce.started == [0, 2, 5, 10, 19, 30, 41, 52]
     lines = capsys.readouterr().out.splitlines()
-    assert lines.pop(1) == "The delivery process cannot be started: Resource temporarily unavailable."
+    assert lines.pop(1) == "Can't start the delivery process: Resource temporarily unavailable."
     assert len(lines) == 8
 
 

@@ -219,7 +219,7 @@ def test_database_that_cannot_be_made_is_one_line_and_leaves_nothing(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    beginning = f"Postgres can't make a database in {tmp_path / 'var' / 'postgres'}: "
+    beginning = f"Postgres can't create a database in {tmp_path / 'var' / 'postgres'}: "
     assert re.fullmatch(f"{re.escape(beginning)}[^\n]+", str(raised.value))
     assert not list((tmp_path / "var").glob("postgres*"))
 

@@ -117,7 +117,7 @@ def refuses_to_reload(service: Service, line: str, names: str) -> bool:
     old, lines = both_workers_of(service), len(service.said())
     service.process.send_signal(signal.SIGHUP)
     wait_until(lambda: any("eload" in text for text in service.said()[lines:]))
-    expected = f"Not reloaded, the workers keep running: {line}"
+    expected = f"Not reloaded; the workers keep running: {line}"
     said = [text for text in service.said()[lines:] if text.startswith(expected)]
     assert len(said) == 1, service.said()[lines:]
     assert names in said[0]
@@ -140,7 +140,7 @@ def put_directory(path: Path) -> None:
 
 # What happens to a file, and how the line about it goes on.
 FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "foreign": (lambda path: replace_file(path, FOREIGN[path.name]), "Is not what this database was last"),
+    "foreign": (lambda path: replace_file(path, FOREIGN[path.name]), "Differs from what this database last"),
     "missing": (Path.unlink, "{path} is missing. Restore it from a backup"),
     "unreadable": (put_directory, "Cannot be read: Is a directory."),
     "malformed": (lambda path: replace_file(path, "["), "Must be"),
@@ -221,7 +221,7 @@ class TestReplacedProcesses:
             replace_file(new_state_dir / "secret_key", FOREIGN["secret_key"])
             (pid,) = wait_until(service.delivery_processes)
             os.kill(pid, signal.SIGKILL)
-            line = "AUTH_SECRET_KEY: Is not what this database was last used with"
+            line = "AUTH_SECRET_KEY: Differs from what this database last used with"
             wait_until(lambda: any(text.startswith(line) for text in service.said()))
             put_back(new_state_dir, before)
             wait_until(lambda: service.said()[-1] == "delivery_started")
@@ -260,7 +260,7 @@ class TestStart:
             done = run_with_settings(environment | {"AUTH_SECRET_KEY": secret("other")}, *arguments)
             assert (done.exit_code, done.stdout) == (1, "")
             assert done.stderr.startswith(
-                "Error: AUTH_SECRET_KEY: Is not what this database was last used with"
+                "Error: AUTH_SECRET_KEY: Differs from what this database last used with"
             )
 
     def test_second_start_by_mistake_changes_nothing(self, new_state_dir, either):

@@ -81,7 +81,7 @@ def test_start_names_the_state_directory_which_is_closed_to_others(running):
     directory = running.state_dir
     assert {
         f"State: {directory} (secrets and signing keys, database). Back it up.",
-        f"Serving http://localhost:{running.port}, listening on 127.0.0.1:{running.port}. Ctrl-C stops it.",
+        f"Serving http://localhost:{running.port}, listening on 127.0.0.1:{running.port}. Press Ctrl-C to stop.",
     } <= set(running.said())
     kept = {name: (directory / name).read_text().strip() for name in kept_secrets.FILES.values()}
     (jwk,) = json.loads(kept.pop("jwt_keys.json"))["keys"]
@@ -115,7 +115,7 @@ def test_reload_keeps_the_workers_while_the_logo_is_unusable(state_dir, tmp_path
         logo.unlink()
         service.process.send_signal(signal.SIGHUP)
         problem = f"AUTH_BRAND_LOGO: Can't read {logo}: No such file or directory."
-        line = f"Not reloaded, the workers keep running: {problem}"
+        line = f"Not reloaded; the workers keep running: {problem}"
         wait_until(lambda: line in service.said())
         assert (workers_of(service), service.get("/health")[0]) == (workers, 200)
         logo.write_text("<svg/>")
@@ -134,7 +134,7 @@ def test_workers_share_no_socket_but_the_one_that_listens(running):
 
 
 def test_start_fails_when_the_port_is_in_use(running, state_dir):
-    line = f"Can't listen on 127.0.0.1:{running.port}: Address already in use. PORT and AUTH_BIND choose another address.\n"
+    line = f"Can't listen on 127.0.0.1:{running.port}: Address already in use. Set PORT or AUTH_BIND to use another address.\n"
     assert Service(state_dir, PORT=str(running.port)).refuses_to_start() == (1, line)
     assert none_left(state_dir)
     assert running.get("/health")[0] == 200
@@ -154,7 +154,9 @@ def test_start_fails_with_one_line_where_the_state_directory_cannot_be_used(stat
     (state_dir.parent / "file").write_text("")
     directory = state_dir.parent / name
     service = Service(state_dir, AUTH_STATE_DIR=str(directory))
-    expected = f"AUTH_STATE_DIR: {directory} cannot be used: {reason}. Set it to a directory of this user.\n"
+    expected = (
+        f"AUTH_STATE_DIR: {directory} cannot be used: {reason}. Set it to a directory that this user owns.\n"
+    )
     assert service.refuses_to_start() == (1, expected)
 
 
@@ -249,7 +251,7 @@ def test_service_ends_when_its_postgres_dies(state_dir):
         os.kill(postmaster, signal.SIGKILL)
 
         assert service.process.wait(30) == 1
-        assert f"The embedded Postgres has died, see {state_dir}/postgres.log. Stopping." in service.said()
+        assert f"The embedded Postgres died; see {state_dir}/postgres.log. Stopping." in service.said()
     wait_until(lambda: none_left(state_dir))  # the other processes of Postgres notice the death by themselves
 
 

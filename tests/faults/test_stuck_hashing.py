@@ -16,9 +16,9 @@ from tests.support.users import sign_in
 IN_CI = pytest.mark.selection
 
 HANGING_GUNICORN = [sys.executable, "-m", "gunicorn", "wsgi:app", "--config", "tests/support/hanging.conf.py"]
-UNHEALTHY = unhealthy("Password hashing hangs; this process is being replaced")
+UNHEALTHY = unhealthy("Password hashing is stuck; this process is being replaced")
 REASON = (
-    "a password hash of scheme latchkey1 is not done after 20 s: this worker ends, and another replaces it"
+    "a password hash of scheme latchkey1 takes longer than 20 s: this worker stops, and another replaces it"
 )
 NOTICED = 25  # seconds
 

@@ -248,7 +248,7 @@ class TestListening:
         [
             (["--forward", "ftp://127.0.0.1"], "'--forward': must be an http or https URL without user and"),
             (["--secret", "whsec_short"], "'--secret': must be whsec_ and 24 to 64 random bytes in base64"),
-            ([], "the service would not post to this machine."),
+            ([], "the service won't post to this machine."),
         ],
     )
     def test_listen_refuses_invalid_options(self, make_app, database, arguments, message):

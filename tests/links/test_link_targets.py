@@ -247,4 +247,4 @@ class TestUndo:
     def test_without_pages_it_leads_to_the_application(self, make_app, alice, notice):
         visitor = Visitor(make_app(AUTH_SITE_URL=APPLICATION, AUTH_PAGES="false"))
         visitor.visit(notice(alice.open_session()))
-        assert visitor.submit().url.startswith(f"{APPLICATION}#message=The%20change%20is%20undone")
+        assert visitor.submit().url.startswith(f"{APPLICATION}#message=The%20change%20was%20undone")

@@ -78,9 +78,9 @@ def refused(hooks, url, details):
 
 NOT_HTTP = "must be an http or https URL"
 FORM = "must not have a user, zone or fragment"
-UNRESOLVED = "its name can't be resolved"
-INTO_PRIVATE = "must not lead into a private network"
-NOT_HTTPS = "must be https, unless it leads into a private network"
+UNRESOLVED = "must have a host that can be resolved"
+INTO_PRIVATE = "must not be in a private network"
+NOT_HTTPS = "must be https, except in a private network"
 
 
 class TestUrl:

@@ -58,8 +58,8 @@ def test_truncated_or_changed_file_is_refused(encrypted, at):
     ("key", "error", "reason"),
     [
         (OTHER_IDENTITY, age.CannotDecrypt, "No matching keys"),
-        (PASSPHRASE, age.UnusableKey, "no whole AGE-SECRET-KEY-1"),
-        (IDENTITY.strip()[:-1], age.UnusableKey, "no whole AGE-SECRET-KEY-1"),
+        (PASSPHRASE, age.UnusableKey, "no complete AGE-SECRET-KEY-1"),
+        (IDENTITY.strip()[:-1], age.UnusableKey, "no complete AGE-SECRET-KEY-1"),
     ],
 )
 def test_file_is_not_decrypted_with_another_key(encrypted, key, error, reason):
@@ -92,7 +92,7 @@ class Faulty(io.BytesIO):
         return super().seek(*arguments)
 
 
-@cases(("fault", "reason"), [("full", "No space left on device"), ("lost", "not what was written")])
+@cases(("fault", "reason"), [("full", "No space left on device"), ("lost", "differs from the data written")])
 def test_file_that_cannot_be_written_is_an_error_whatever_the_writer_makes_of_it(fault, reason):
     def write(sink, error):
         try:

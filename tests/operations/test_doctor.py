@@ -151,7 +151,7 @@ AWAY = {"rate_limits_enabled": True, "rate_limit_storage": f"redis://127.0.0.1:{
 SETTINGS = [
     ("connections", {"workers": 64}, "AUTH_WORKERS=21, or max_connections of Postgres"),
     ("redis", AWAY, "AUTH_RATE_LIMIT_STORAGE="),
-    ("keys", OTHERS, "AUTH_SECRET_KEY=… and AUTH_JWT_KEYS=… of the other nodes"),
+    ("keys", OTHERS, "AUTH_SECRET_KEY=… and AUTH_JWT_KEYS=… from the other nodes"),
     ("public-url", {"base_url": f"http://127.0.0.1:{free_port()}"}, "AUTH_BASE_URL="),
     ("public-url", {"base_url": "http://auth.example.com"}, "AUTH_BASE_URL="),
     ("redirects", PUBLIC | {"site_url": APP}, f"{ALLOW_LIST}={APP}/**"),
@@ -164,8 +164,8 @@ SETTINGS = [
     ("test-settings", LIMITED | {"rate_limit_storage": "memory://"}, "AUTH_RATE_LIMIT_STORAGE=postgresql"),
     ("mail-server", MAIL | {"smtp_url": None}, "AUTH_SMTP_URL=smtp://user:password@host:587"),
     ("mail-server", MAIL | {"smtp_url": "console"}, "AUTH_SMTP_URL=smtp://user:password@host:587"),
-    ("mail-server", {"smtp_url": None}, "mails are printed"),
-    ("mail-server", {"smtp_url": "console"}, "mails are printed"),
+    ("mail-server", {"smtp_url": None}, "emails are printed"),
+    ("mail-server", {"smtp_url": "console"}, "emails are printed"),
     ("sender", MAIL | {"mail_from": "Latchkey <no-reply@localhost>"}, "AUTH_MAIL_FROM="),
     ("sms", PUBLIC, "AUTH_SMS_PROVIDER="),
     ("sms", PUBLIC | {"sms_provider": "none"}, "phones are not used"),
@@ -230,7 +230,7 @@ class TestDatabase:
     def test_schema_of_another_release_or_none(self, look, database, new_database):
         change = "UPDATE schema_version SET version = %(version)s"
         try:
-            for version, remedy in ((-1, "latchkey migrate"), (+1, "the release that")):
+            for version, remedy in ((-1, "latchkey migrate"), (+1, "install the release that")):
                 database.run(change, version=schema.NEWEST + version)
                 assert look("schema").startswith(remedy)
         finally:
@@ -340,8 +340,8 @@ class TestPublicUrl:
             wrong = dataclasses.replace(healthy, base_url=url, trusted_proxies=trusted)
             (result,) = examine(wrong, {check.name for check in CHECKS} - {"proxies"})
             assert look("proxies", base_url=url, trusted_proxies=right) is None
-        effect = "clients choose the address by which they are limited"
-        effect = effect if trusted > right else "all clients are limited as one"
+        effect = "clients can choose the address that they are limited by"
+        effect = effect if trusted > right else "all clients share one limit"
         assert (result.setting, result.text.endswith(f": {effect}.")) == (
             f"AUTH_TRUSTED_PROXIES={right}",
             True,

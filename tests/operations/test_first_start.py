@@ -53,6 +53,6 @@ def test_command_finds_the_embedded_database_of_a_running_service(service, clien
     }
     result = run_with_settings(environment, "create-admin", "carol@example.com")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout.startswith("carol@example.com is an administrator and was created: ")
+    assert result.stdout.startswith("carol@example.com is an administrator (new user): ")
     body = {"email": "carol@example.com", "password": PASSWORD}
     assert client.post("/login-admin", json=body).status_code == 200

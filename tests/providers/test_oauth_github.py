@@ -93,7 +93,7 @@ def test_no_address_is_trusted_without_the_scope_for_addresses(service, github, 
 
 def test_github_has_no_id_token_grant(service, google):
     body = {"provider": "github", "id_token": google.id_token(sub="x", nonce=None)}
-    details = "id_token: must be a fresh one of this provider for this client, with its nonce"
+    details = "id_token: must be a fresh one from this provider for this client, with its nonce"
     response = service.client.post("/token?grant_type=id_token", json=body)
     assert_error(response, 400, "bad_oauth_callback", details=details)
 

@@ -7,7 +7,7 @@ from tests.settings.test_settings import load, problems
 from tests.support.cases import cases
 
 __all__ = ["load"]
-DOMAIN = "Must be a domain in lower case such as example.com, without scheme and port."
+DOMAIN = "Must be a lower-case domain such as example.com, without a scheme or port."
 ORIGINS = "Must be https origins such as https://app.example.com, without a path."
 
 
@@ -51,18 +51,16 @@ def test_origins_of_applications_are_accepted(load):
         ({"AUTH_SITE_URL": "https://example.com", "AUTH_PASSKEYS_ENABLED": "false"}, None),
         (
             {"AUTH_BASE_URL": "https://auth.example.com", "AUTH_SITE_URL": "https://app.example.com"},
-            "app.example.com, the host of AUTH_SITE_URL, is neither auth.example.com nor under it",
+            "app.example.com, the host of AUTH_SITE_URL, is neither auth.example.com nor a subdomain of it",
         ),
         (
             {"AUTH_SITE_URL": "https://notexample.com", "AUTH_WEBAUTHN_RP_ID": "example.com"},
-            "notexample.com, the host of AUTH_SITE_URL, is neither example.com nor under it",
+            "notexample.com, the host of AUTH_SITE_URL, is neither example.com nor a subdomain of it",
         ),
         ({"AUTH_BASE_URL": "http://127.0.0.1:8000"}, "127.0.0.1 is not a domain"),
     ],
     ids=str,
 )
 def test_start_reports_that_the_application_cannot_use_passkeys(load, changes, reason):
-    line = (
-        f"AUTH_WEBAUTHN_RP_ID: Passkeys cannot be used: {reason}. It cannot change once users have passkeys."
-    )
+    line = f"AUTH_WEBAUTHN_RP_ID: Passkeys won't work: {reason}. It can't change once users have passkeys."
     assert relying_party.notice(load(**changes)) == (line if reason else None)

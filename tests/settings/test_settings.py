@@ -248,7 +248,7 @@ MAY_BE_EMPTY = [
     *("AUTH_REDIRECT_ALLOW_LIST", "AUTH_BACKUP_RECIPIENTS", "AUTH_PASSWORD_REQUIREMENTS"),
     *("AUTH_CORS_ORIGINS", "AUTH_SMS_COUNTRIES"),
 ]
-HTTP_URL = "Must be an http or https URL without user, query and fragment"
+HTTP_URL = "Must be an http or https URL without a user, query or fragment"
 
 
 class TestEmptyValues:
@@ -288,7 +288,7 @@ class TestProblems:
             ),
             ("AUTH_SITE_URL", "https://*.example.com", f"{HTTP_URL}: it has a wildcard."),
             ("AUTH_TWILIO_FROM", "x" * 65, "Must be at most 64 characters."),
-            ("AUTH_JWT_AUDIENCE", "second_step", "Must not be the audience of tokens that lack a step."),
+            ("AUTH_JWT_AUDIENCE", "second_step", "Must not be the audience of second-step tokens."),
             ("AUTH_MFA_TOKENS", "none", "Must be one of second_step, full."),
         ],
     )

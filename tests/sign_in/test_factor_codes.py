@@ -297,7 +297,7 @@ class TestPlaces:
         statuses = [visitor.press(action, **fields).status for _ in range(21)]
         most = 10 if "recovery" in form else 20
         assert statuses == [422] * most + [429] * (21 - most)
-        hint = "use another network" if form == "act" else "a network where you have passed"
+        hint = "try another way or network" if form == "act" else "a network where you’ve completed"
         assert hint in visitor.page.text
         kind = "recovery" if "recovery" in form else "totp"
         assert counted(database, f"{kind} {carol.id}") == most

@@ -14,7 +14,7 @@ from tests.support.users import PASSWORD, register, session_of, sign_in
 
 WRONG = "Wrong-Horse-1"
 NEW = {"password": "Another-Horse-1"}
-TOO_MANY = "Too many failed sign-ins; try again later, or sign in by a link"
+TOO_MANY = "Too many failed sign-ins; try again later, or sign in with a link"
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ FILES = Path(__file__).parent / "files"
 # The users that the files become, one in a line, with the name of their file.
 EXPECTED = [json.loads(line) for line in (FILES.parent / "expected.jsonl").read_text().splitlines()]
 FIREBASE = ("--firebase-hash-config", str(FILES / "firebase-hash-config.txt"))
-DELETED, NO_SCHEME = "was deleted in Supabase", "password_hash is of no supported scheme"
-TOO_DEAR = "password_hash takes the time of 6.1 log-ins, and at most 4 are accepted with AUTH_BCRYPT_COST=10"
-NOBODY = "has neither an email nor a phone nor an identity of a provider nor a passkey"
+DELETED, NO_SCHEME = "was deleted in Supabase", "password_hash has no supported scheme"
+TOO_DEAR = "password_hash takes as long as 6.1 log-ins; at most 4 are accepted with AUTH_BCRYPT_COST=10"
+NOBODY = "has no email, phone, provider identity or passkey"
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_hash_of_firebase_needs_the_parameters_of_the_project_or_is_left_out(use
     found, outcomes = users("firebase.json", exit_code=3)
     assert "alice@example.com" not in found
     assert refusals(outcomes) == [
-        "password_hash: give the hash parameters of the project, --firebase-hash-config"
+        "password_hash: needs the project's hash parameters, --firebase-hash-config"
     ]
     found, _outcomes = users("firebase.json", *FIREBASE, "--without-passwords")
     assert "alice@example.com" in found
@@ -116,7 +116,7 @@ def test_incomplete_parameters_of_firebase_are_refused(make_app, tmp_path):
     options = ("--firebase-hash-config", str(tmp_path / "config"))
     result = run_command(make_app(), "users", "import", str(FILES / "firebase.json"), *options)
     assert result.exit_code == 2
-    assert "lacks base64_signer_key, mem_cost" in result.output
+    assert "is missing base64_signer_key, mem_cost" in result.output
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.*s*")), ids=lambda path: path.name)

@@ -117,7 +117,7 @@ class TestPasswordHash:
         ],
     )
     def test_other_hash_is_refused(self, refused, password_hash):
-        details = "password_hash: must be a bcrypt hash of a cost of 4 to 6"
+        details = "password_hash: must be a bcrypt hash of cost 4 to 6"
         refused(DAVE | {"password_hash": password_hash}, *INVALID, details=details)
 
 

@@ -249,7 +249,7 @@ class TestMetadata:
 class TestRoles:
     def test_promotion_and_demotion_work_at_once_and_keep_the_session(self, update, alice, database):
         session = alice.open_session()
-        assert_error(session.get("/admin/users"), 403, "not_admin", "Only administrators may do this")
+        assert_error(session.get("/admin/users"), 403, "not_admin", "Only administrators can do this")
         update(alice, {"role": "admin"})
         assert session.get("/admin/users").status_code == 200
         assert database.value("SELECT admin_since > now() - interval '1 minute' FROM users")

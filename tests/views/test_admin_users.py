@@ -249,7 +249,7 @@ class TestDeletion:
         assert_ok(ask("DELETE", alice.id, json={"should_soft_delete": False}), {})
 
     def test_administrators_may_not_delete_even_themselves(self, carol, mallory, database):
-        session, msg = carol.open_session(), "Only the service role key may do this"
+        session, msg = carol.open_session(), "Only the service role key can do this"
         for id in (mallory.id, carol.id, "nonsense"):
             assert_error(session.delete(f"/admin/users/{id}"), 403, "insufficient_permissions", msg)
         assert database.count("users") == 2

@@ -168,9 +168,9 @@ class TestPage:
         assert not re.search(r"<script|<style|style=| on\w+=", response.text)
 
     def test_page_without_messages_says_so_and_other_clients_get_json(self, client, database):
-        assert "Nothing has been sent yet" in client.get("/dev/inbox", headers=BROWSER).text
+        assert "No messages yet" in client.get("/dev/inbox", headers=BROWSER).text
         filtered = client.get("/dev/inbox?recipient=<b>", headers=BROWSER).text
-        assert "Nothing has been sent to &lt;b&gt; yet" in filtered
+        assert "No messages to &lt;b&gt; yet" in filtered
         for accept in ("application/json", "*/*", "", "application/json, text/html;q=0.5"):
             assert client.get("/dev/inbox", headers={"Accept": accept}).mimetype == "application/json"
         for id in (UNKNOWN, "nonsense", "%00"):

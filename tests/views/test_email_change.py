@@ -27,7 +27,7 @@ TAKEN = EXPIRED | {
     "error_description": "A user with this email address has already been registered",
 }
 RESTORED = {
-    "message": "The change is undone, and what was added since is removed; sign in again with a new password",
+    "message": "The change was undone, and everything added since was removed; sign in again with a new password",
     "type": "undo",
 }
 DAY = 86_400
@@ -258,7 +258,7 @@ class TestUndo:
         for type in ("email_change", "magiclink", "recovery", "email", "signup", "invite"):
             assert fragment(follow(client, type, undo)) == EXPIRED
             assert_error(hand_in(client, type, undo), 403, "otp_expired")
-        details = "type: undo is for the link's page alone"
+        details = "type: undo works only on the link's page"
         assert_error(hand_in(client, "undo", undo), 400, "validation_failed", details=details)
         assert database.value("SELECT email FROM users") == THIEFS
         assert_restored(undo)

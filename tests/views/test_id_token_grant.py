@@ -19,7 +19,7 @@ from tests.support.users import PASSWORD, session_of
 pytest_plugins = ["tests.support.oauth_fixtures"]
 PATH = "/token?grant_type=id_token"
 NONCE = "a-nonce-of-the-application"
-DETAILS = "id_token: must be a fresh one of this provider for this client, with its nonce"
+DETAILS = "id_token: must be a fresh one from this provider for this client, with its nonce"
 REFUSED = (400, "bad_oauth_callback")
 HASHED = hashlib.sha256(NONCE.encode()).hexdigest()
 

@@ -5,7 +5,7 @@ import pytest
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, token_response, user
 from tests.support.users import PASSWORD, session_of, sign_in
 
-ADMINISTRATORS_ONLY = "Only administrators may sign in here"
+ADMINISTRATORS_ONLY = "Only administrators can sign in here"
 
 
 def log_in(client, email, password=PASSWORD, **options):

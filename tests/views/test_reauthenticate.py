@@ -13,7 +13,7 @@ from tests.support.users import PASSWORD, session_of
 NEW = "Another-Horse-1"
 NEEDED = (400, "reauthentication_needed")
 FACTOR_NEEDED = (
-    "give factor_code of an authenticator app, a passkey, or verify a factor again: a user with a factor needs"
+    "give factor_code from an authenticator app, a passkey, or verify a factor again: a user with a factor needs"
     " one used in this session in the last 15 minutes"
 )
 DONE = {"message": "Reauthenticated", "timestamp": A_TIMESTAMP}
@@ -285,7 +285,7 @@ class TestFactor:
         tables = ("users", "identities", "factors", "recovery_codes")
         before, ask = database.everything(*tables), getattr(session, method)
         refused = ask(path.format(app.id), json=body if is_recorded else body | given)
-        assert_error(refused, *NEEDED, msg="This needs reauthentication by a factor", details=FACTOR_NEEDED)
+        assert_error(refused, *NEEDED, msg="This needs reauthentication with a factor", details=FACTOR_NEEDED)
         assert database.everything(*tables) == before
         assert ask(path.format(app.id), json=body | {"factor_code": app.code()}).status_code == 200
 

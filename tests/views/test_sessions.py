@@ -8,7 +8,7 @@ import pytest
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error, assert_ok
 from tests.support.users import PASSWORD
 
-NOT_FOUND = (404, "not_found", "There is no such session")
+NOT_FOUND = (404, "not_found", "Session not found")
 
 
 def entry(session, current):

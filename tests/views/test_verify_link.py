@@ -296,7 +296,7 @@ class TestForm:
     def test_form_posted_from_another_site_is_refused(self, client, message, action, site):
         form = own_form(client) | {"token": message.token, "type": "magiclink"} | action
         response = client.post("/verify", data=form, headers={"Sec-Fetch-Site": site})
-        assert_error(response, 403, "insufficient_permissions", "This form was sent by another site")
+        assert_error(response, 403, "insufficient_permissions", "This form was sent from another site")
         assert "Location" not in response.headers
 
     @pytest.mark.usefixtures("unspent")

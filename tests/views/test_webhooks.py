@@ -92,7 +92,7 @@ class TestRegistering:
     def test_twenty_first_webhook_is_refused(self, hooks, database):
         for _ in range(webhooks.MAX_WEBHOOKS):
             hooks.register(URL)
-        assert_invalid(hooks.ask("post", url=URL), "url: must be one of at most 20")
+        assert_invalid(hooks.ask("post", url=URL), "url: must be one of at most 20 webhooks")
         assert database.count("webhooks") == database.count("audit_log") == webhooks.MAX_WEBHOOKS
 
     def test_concurrent_requests_cannot_exceed_the_limit(self, parts, database):

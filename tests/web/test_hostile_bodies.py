@@ -223,7 +223,7 @@ class TestAcceptedBodies:
 
     def test_repeated_name_in_a_nested_object_is_refused(self, alice):
         response = self.change(alice, '{"data": {"x": 1, "x": 2}}')
-        assert_error(response, 400, "bad_json", details="the body must not name a member twice")
+        assert_error(response, 400, "bad_json", details="the body must not repeat a member")
 
     def test_body_that_is_not_expected_is_ignored(self, client, alice):
         assert alice.open_session().post("/logout", json={"x": 1}).status_code == 200

@@ -5,7 +5,7 @@ from tests.support.cases import cases
 from tests.support.raw_http import ask
 from tests.support.users import PASSWORD
 
-UNKNOWN = "There is nothing at this path"
+UNKNOWN = "Path not found"
 OPEN = "/health /settings /openapi.yaml /.well-known/jwks.json /"
 OTHER_PREFIXES = "/auth/v1/auth/v1/health /auth/health /auth/v2/health /auth/v1health /AUTH/V1/health /auth /auth/v1/nothing"
 UNKNOWN_PATHS = (
@@ -75,7 +75,7 @@ class TestMethods:
         offered = allowed | {"OPTIONS"} | ({"HEAD"} if "GET" in allowed else set())
         for method in METHODS - allowed:
             response = client.open(path, method=method)
-            assert_error(response, 405, "method_not_allowed", "This path does not support this method")
+            assert_error(response, 405, "method_not_allowed", "This path doesn't support this method")
             assert set(response.headers["Allow"].split(", ")) == offered
 
     @cases("header", ["X-HTTP-Method-Override", "X-Method-Override"])

@@ -146,7 +146,7 @@ def test_response_to_a_failure_has_only_the_id_and_the_log_the_reason_without_se
     client, lines = logging_client(AUTH_LOG_FORMAT=log_format)
     response = client.post("/admin/users", json=BODY, headers=service_role)
     text, id = "".join(lines()), response.headers["X-Request-Id"]
-    sentence = f"Something went wrong on our side; the request id is {id}"
+    sentence = f"Something went wrong on our side; the request ID is {id}"
     assert_error(response, 500, "unexpected_failure", sentence)
     reason = ("unexpected_failure", id, "where", "admin.py", "CheckViolation", "of_this_test")
     assert [part for part in reason if part not in text] == []

@@ -19,15 +19,15 @@ from auth.tokens import one_time
 _DEADLINE = 3.0  # seconds
 _LEAST_DAYS = 14  # of a certificate
 _PROBE_LIFETIME = 30
-_SERVICE_LOG = "what the log of the service says, then: systemctl restart latchkey"
+_SERVICE_LOG = "check the service's log, then: systemctl restart latchkey"
 
 
 def _public_url(context: Context) -> Failure | None:
     base_url = context.settings.base_url
-    remedy = f"AUTH_BASE_URL={base_url}, if that is the public URL; then fix DNS, proxy or service"
+    remedy = f"AUTH_BASE_URL={base_url}, if that is the public URL; then fix DNS, the proxy or the service"
     if urlsplit(base_url).scheme != "https" and not context.settings.is_local:
         return Failure(
-            f"{base_url} is not https: passwords and tokens can be read on the way.",
+            f"{base_url} is not https: passwords and tokens can be read in transit.",
             f"AUTH_BASE_URL=https://{urlsplit(base_url).netloc}",
         )
     try:
@@ -40,11 +40,11 @@ def _public_url(context: Context) -> Failure | None:
     if not isinstance(body, dict) or body.get("service") != "latchkey":
         return Failure(f"{base_url}/health returns {response.status_code}, but is not Latchkey.", remedy)
     if response.status_code != requests.codes.ok:
-        problem = " ".join(str(body.get("msg", "no reason is given")).split())
+        problem = " ".join(str(body.get("msg", "no reason given")).split())
         return Failure(f"{base_url}/health returns {response.status_code}: {problem}.", _SERVICE_LOG)
     if body.get("version") != auth.__version__:
         return Failure(
-            f"{base_url} runs version {body.get('version')}, this command is {auth.__version__}.",
+            f"{base_url} runs version {body.get('version')}, but this command is {auth.__version__}.",
             "systemctl restart latchkey",
         )
     return None
@@ -101,18 +101,18 @@ def _judge(settings: Settings, forwarded: list[str], scheme: str) -> Failure | N
     if hops != trusted:
         seen = {0: "no proxy sends", 1: "one proxy sends"}.get(hops, f"{hops} proxies send")
         effect = (
-            "clients choose the address by which they are limited"
+            "clients can choose the address that they are limited by"
             if trusted > hops
-            else "all clients are limited as one"
+            else "all clients share one limit"
         )
         return Failure(
-            f"On the way through {settings.base_url} {seen} X-Forwarded-For, and the service trusts {trusted}"
-            f" of them: {effect}.",
+            f"Behind {settings.base_url}, {seen} X-Forwarded-For, but the service trusts {trusted}:"
+            f" {effect}.",
             f"AUTH_TRUSTED_PROXIES={hops}",
         )
     if is_https and not hops:
         return Failure(
-            "The proxy that speaks https does not send X-Forwarded-For: all clients are limited as one.",
+            "The proxy that speaks https does not send X-Forwarded-For: all clients share one limit.",
             "X-Forwarded-For and X-Forwarded-Proto in the proxy, and AUTH_TRUSTED_PROXIES=1",
         )
     if is_https and scheme != "https":
@@ -127,18 +127,18 @@ def _redirects(context: Context) -> Failure | None:
     site, base = urlsplit(settings.site_url), urlsplit(settings.base_url)
     if not settings.is_local and is_loopback(site.hostname or ""):
         return Failure(
-            f"Links lead to {settings.site_url}, which is the machine of each user.",
+            f"Links lead to {settings.site_url}, which is each user's own machine.",
             "AUTH_SITE_URL=https://app.example.com, the URL of your application",
         )
     if not settings.is_local and site.scheme == "http":
         return Failure(
-            f"Links take tokens to {settings.site_url} without TLS.", f"AUTH_SITE_URL=https://{site.netloc}"
+            f"Links send tokens to {settings.site_url} without TLS.", f"AUTH_SITE_URL=https://{site.netloc}"
         )
     if site[:2] != base[:2] and not settings.redirect_allow_list:
         return Failure(
             f"AUTH_REDIRECT_ALLOW_LIST is empty: links ignore redirect_to and lead to"
             f" {site.scheme}://{site.netloc}.",
-            f"AUTH_REDIRECT_ALLOW_LIST={site.scheme}://{site.netloc}/**, and further applications",
+            f"AUTH_REDIRECT_ALLOW_LIST={site.scheme}://{site.netloc}/**, plus any other applications",
         )
     unsafe = [
         pattern
@@ -147,7 +147,7 @@ def _redirects(context: Context) -> Failure | None:
     ]
     if unsafe and not settings.is_local:
         return Failure(
-            f"Links may take tokens to {unsafe[0]} without TLS.",
+            f"Links may send tokens to {unsafe[0]} without TLS.",
             f"AUTH_REDIRECT_ALLOW_LIST with https://{unsafe[0].removeprefix('http://')}",
         )
     return None
@@ -158,9 +158,9 @@ def _test_settings(context: Context) -> Failure | None:
     if settings.is_local:
         raise NotChecked(NOT_PUBLIC)
     if not settings.rate_limits_enabled:
-        return Failure("Nothing is limited: passwords can be guessed.", "AUTH_RATE_LIMITS_ENABLED=true")
+        return Failure("Rate limits are off: passwords can be guessed.", "AUTH_RATE_LIMITS_ENABLED=true")
     if settings.rate_limit_storage.startswith("memory:"):
-        return Failure("Each worker counts requests for itself.", "AUTH_RATE_LIMIT_STORAGE=postgresql")
+        return Failure("Each worker counts requests separately.", "AUTH_RATE_LIMIT_STORAGE=postgresql")
     return None
 
 
@@ -173,7 +173,7 @@ def _get(url: str, headers: dict[str, str] | None = None) -> requests.Response:
 CHECKS = (
     Check("public-url", "The public URL leads to this service", _public_url),
     Check("certificate", "The certificate is valid", _certificate),
-    Check("proxies", "The service sees the addresses of its clients", _proxies),
+    Check("proxies", "The service sees its clients' addresses", _proxies),
     Check("redirects", "Links lead to the application", _redirects),
-    Check("test-settings", "No setting is only for tests", _test_settings),
+    Check("test-settings", "No test settings are used", _test_settings),
 )

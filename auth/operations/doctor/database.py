@@ -37,8 +37,8 @@ def _version(context: Context) -> Failure | None:
         )
     if server.encoding != "UTF8":
         return Failure(
-            f"The database has the encoding {server.encoding}.",
-            "DATABASE_URL of a database that was created with ENCODING 'UTF8'",
+            f"The database's encoding is {server.encoding}.",
+            "DATABASE_URL of a database created with ENCODING 'UTF8'",
         )
     if server.is_read_only:
         return Failure(
@@ -57,13 +57,13 @@ def _schema(context: Context) -> Failure | None:
         return Failure("The database has no schema yet.", "latchkey migrate")
     if version < schema.NEWEST:
         return Failure(
-            f"The schema has version {version}, this release has {schema.NEWEST}.",
+            f"The schema has version {version}, but this release needs {schema.NEWEST}.",
             "latchkey migrate, or a restart of the service",
         )
     if version > schema.NEWEST:
         return Failure(
-            f"The schema has version {version}, this release supports at most {schema.NEWEST}.",
-            "the release that upgraded the database, on this machine too",
+            f"The schema has version {version}, but this release supports at most {schema.NEWEST}.",
+            "install the release that upgraded the database on this machine too",
         )
     return None
 
@@ -87,7 +87,7 @@ def _connections(context: Context) -> Failure | None:
         return None
     workers = max(1, (available - _OTHER_CONNECTIONS) // SIZE)
     return Failure(
-        f"This node may open {needed} connections, Postgres allows {available}.",
+        f"This node may open {needed} connections, but Postgres allows {available}.",
         f"AUTH_WORKERS={workers}, or max_connections of Postgres",
     )
 
@@ -120,12 +120,12 @@ def _administrators(context: Context) -> Failure | None:
 
 
 CHECKS = (
-    Check("database", "The database answers", _answers),
-    Check("database-version", "The version of Postgres is supported", _version),
-    Check("schema", "The schema is that of this release", _schema),
+    Check("database", "The database responds", _answers),
+    Check("database-version", "The Postgres version is supported", _version),
+    Check("schema", "The schema matches this release", _schema),
     Check("pooler", "Prepared statements work", _pooler),
     Check("connections", "Postgres allows enough connections", _connections),
     Check("clock", "The clocks agree", _clock),
-    Check("redis", "The storage of rate limits answers", _redis),
+    Check("redis", "The rate limit storage responds", _redis),
     Check("administrators", "There is an administrator", _administrators),
 )

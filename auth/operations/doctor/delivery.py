@@ -17,7 +17,7 @@ def _running(context: Context) -> Failure | None:
     remedy = "AUTH_DELIVER=true, or run: latchkey deliver"
     if context.settings.deliver:
         remedy = "systemctl restart latchkey; see its log"
-    return Failure(f"No delivery process has run {since}: no message is sent.", remedy)
+    return Failure(f"No delivery process has run {since}: no messages are sent.", remedy)
 
 
 def _waiting(context: Context) -> Failure | None:
@@ -26,7 +26,7 @@ def _waiting(context: Context) -> Failure | None:
         return None
     reason = f": {late.reason}" if late.reason else ""
     return Failure(
-        f"{late.total:,} messages wait to be sent, the oldest for {_span(late.oldest)}{reason}.",
+        f"{late.total:,} messages are waiting to be sent, the oldest for {_span(late.oldest)}{reason}.",
         "AUTH_SMTP_URL or AUTH_SMS_PROVIDER; try latchkey mail-test ADDRESS",
     )
 
@@ -37,7 +37,7 @@ def _failed(context: Context) -> Failure | None:
         return None
     reason = f", most often: {day.reason}" if day.reason else ""
     return Failure(
-        f"{day.failed:,} of {day.total:,} messages of the last day were not sent{reason}.",
+        f"{day.failed:,} of {day.total:,} messages in the last day were not sent{reason}.",
         "AUTH_MAIL_FROM and AUTH_SMTP_URL that the recipients' servers accept",
     )
 
@@ -47,9 +47,9 @@ def _webhooks(context: Context) -> Failure | None:
     if not failing:
         return None
     first = failing[0]
-    state = f"was disabled ({first.disabled_reason})" if first.disabled_reason else "fails"
-    days = f" for {first.days} days" if first.days and not first.disabled_reason else ""
-    others = f" So do {len(failing) - 1} others." if len(failing) > 1 else ""
+    state = f"was disabled ({first.disabled_reason})" if first.disabled_reason else "is failing"
+    days = f", since {first.days} days ago" if first.days and not first.disabled_reason else ""
+    others = f" {len(failing) - 1} more need attention." if len(failing) > 1 else ""
     return Failure(
         f"The webhook {first.id} at {first.origin} {state}{days}.{others}",
         f'PUT /admin/webhooks/{first.id} {{"url": "…"}} or {{"disabled": false}}',
@@ -62,9 +62,9 @@ def _backup(context: Context) -> Failure | None:
     last = context.db.one("select_last_done", task="backup")
     if last and last.seconds_ago <= _OLDEST_BACKUP * _DAY:
         return None
-    sentence = f"The last backup is {_span(last.seconds_ago)} old." if last else "No backup was ever made."
+    sentence = f"The last backup is {_span(last.seconds_ago)} old." if last else "No backup has been made."
     return Failure(
-        sentence, "latchkey backup FILE --keep 7, in a timer; or --skip backup, if others make them"
+        sentence, "latchkey backup FILE --keep 7, in a timer; or --skip backup, if you back up another way"
     )
 
 
@@ -76,9 +76,9 @@ def _span(seconds: int) -> str:
 
 
 CHECKS = (
-    Check("delivery", "A delivery process runs", _running),
-    Check("waiting-messages", "No message waits for long", _waiting),
-    Check("failed-messages", "Messages arrive", _failed),
-    Check("webhooks", "Webhooks answer", _webhooks),
+    Check("delivery", "A delivery process is running", _running),
+    Check("waiting-messages", "No messages are stuck", _waiting),
+    Check("failed-messages", "Messages are delivered", _failed),
+    Check("webhooks", "Webhooks respond", _webhooks),
     Check("backup", "There is a recent backup", _backup),
 )

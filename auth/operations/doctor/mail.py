@@ -19,8 +19,8 @@ def _server(context: Context) -> Failure | None:
     example = "AUTH_SMTP_URL=smtp://user:password@host:587"
     if settings.smtp_url in (None, targets.CONSOLE):
         if settings.is_local:
-            raise NotChecked("mails are printed")
-        return Failure("There is no mail server: no mail is sent.", example)
+            raise NotChecked("emails are printed")
+        return Failure("There is no mail server: no emails are sent.", example)
     sender = channels.mail_server(settings, reply_timeout=_DEADLINE, message_timeout=_DEADLINE)
     try:
         sender.check()
@@ -46,11 +46,11 @@ def _sender(context: Context) -> Failure | None:
     if settings.is_local:
         raise NotChecked(NOT_PUBLIC)
     if not settings.email_enabled or settings.smtp_url in (None, targets.CONSOLE):
-        raise NotChecked("no mail is sent")
+        raise NotChecked("no emails are sent")
     domain = targets.mail_address(settings.mail_from).domain
     if is_loopback(domain) or "." not in domain:
         return Failure(
-            f"Mails come from {domain}: other servers refuse them.",
+            f"Emails come from {domain}: other servers refuse them.",
             "AUTH_MAIL_FROM=Example <no-reply@example.com>",
         )
     missing = []
@@ -65,7 +65,7 @@ def _sender(context: Context) -> Failure | None:
     if not missing:
         return None
     return Failure(
-        f"The domain {domain} does not declare who may send its mail.", f"DNS: {'; '.join(missing)}"
+        f"The domain {domain} does not declare who may send its email.", f"DNS: {'; '.join(missing)}"
     )
 
 
@@ -88,7 +88,7 @@ def _texts(resolver: dns.resolver.Resolver, name: str) -> list[str] | None:
     except dns.resolver.NoAnswer:
         return []
     except dns.exception.DNSException:
-        raise NotChecked("there is no DNS here") from None
+        raise NotChecked("DNS is not available here") from None
     return [b"".join(record.strings).decode(errors="replace") for record in answer]
 
 
@@ -104,7 +104,7 @@ def _sms(context: Context) -> Failure | None:
 
 
 CHECKS = (
-    Check("mail-server", "The mail server accepts mail", _server),
-    Check("sender", "DNS declares who sends mail", _sender),
+    Check("mail-server", "The mail server accepts email", _server),
+    Check("sender", "DNS declares who sends email", _sender),
     Check("sms", "SMS can be sent", _sms),
 )

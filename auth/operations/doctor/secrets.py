@@ -23,8 +23,8 @@ def _fit(context: Context) -> Failure | None:
     except OtherKeys as error:
         settings = [line.partition(":")[0] for line in str(error).splitlines()]
         return Failure(
-            f"{', '.join(settings)}: not the keys that this database is used with.",
-            f"{' and '.join(f'{name}=…' for name in settings)} of the other nodes, or latchkey keys accept",
+            f"{', '.join(settings)}: not the keys that this database was last used with.",
+            f"{' and '.join(f'{name}=…' for name in settings)} from the other nodes, or latchkey keys accept",
         )
     return None
 
@@ -70,9 +70,7 @@ def _disk(context: Context) -> Failure | None:
     free = room.f_bavail * room.f_frsize
     remedy = f"AUTH_STATE_DIR={directory} on a larger disk, or a larger quota"
     if free < LEAST_FREE or (room.f_files and room.f_favail < 1000):
-        return Failure(
-            f"The disk of {directory} is nearly full: {free // 1024 // 1024} MiB are free.", remedy
-        )
+        return Failure(f"The disk of {directory} is nearly full: {free // 1024 // 1024} MiB free.", remedy)
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             file.write(b"\0" * _WRITTEN)
@@ -80,14 +78,14 @@ def _disk(context: Context) -> Failure | None:
             os.fsync(file.fileno())
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            remedy = f"AUTH_STATE_DIR={directory} of the user who runs this, or that user"
+            remedy = f"AUTH_STATE_DIR={directory}, owned by the user who runs this"
         return Failure(f"{directory} cannot be written: {error.strerror}.", remedy)
     return None
 
 
 CHECKS = (
-    Check("keys", "The keys are those of the database", _fit),
+    Check("keys", "The keys match the database", _fit),
     Check("key-age", "No key is old", _ages),
     Check("state-directory", "Only the service can read its secrets", _modes),
-    Check("disk", "The disk has room", _disk),
+    Check("disk", "The disk has free space", _disk),
 )

@@ -1,1 +1,1 @@
-"""What the value of a setting may be."""
+"""The permitted values of settings."""

@@ -91,7 +91,7 @@ def jwt_secret(value: str) -> None:
 
 def _random(value: str) -> None:
     """Refuse secrets that were typed, not generated. One of 10^10 generated secrets looks like this."""
-    remedy = "take one that is random, such as openssl rand -hex 32 prints"
+    remedy = "generate one, for example with openssl rand -hex 32"
     if len(set(value)) < 8:
         raise ValueError(f"must have at least 8 different characters: {remedy}")
     # A repeated text equals itself when it is shifted by the length of the unit.
@@ -125,14 +125,14 @@ def postgres_url(value: str) -> None:
 
 
 def public_url(value: str) -> None:
-    problem = "must be an http or https URL without user, query and fragment"
+    problem = "must be an http or https URL without a user, query or fragment"
     if targets.split_http_url(value, problem).query:
         raise ValueError(problem)
 
 
 def site_url(value: str) -> None:
     public_url(value)
-    problem = "must be an http or https URL without user, query and fragment"
+    problem = "must be an http or https URL without a user, query or fragment"
     if "*" in value:
         raise ValueError(f"{problem}: it has a wildcard")
     try:
@@ -197,7 +197,7 @@ def contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
     """Return a line for each setting that is valid on its own, but not with the others."""
     provider = values["sms_provider"]
     found = [
-        f"AUTH_{field.upper()}: Must be set where AUTH_SMS_PROVIDER is {provider}."
+        f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is {provider}."
         for field in _NEEDED_BY_SMS_PROVIDER.get(provider, ())
         if not values[field]
     ]
@@ -207,9 +207,9 @@ def contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
         except ValueError as error:
             found.append(f"AUTH_JWT_KEYS: {sentence(error)}")
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:
-        found.append("AUTH_MFA_REQUIRED: Must be none where AUTH_MFA_ENABLED is false.")
+        found.append("AUTH_MFA_REQUIRED: Must be none when AUTH_MFA_ENABLED is false.")
     if values["console"] and not values["pages"]:
-        found.append("AUTH_CONSOLE: Must be false where AUTH_PAGES is false: administrators sign in there.")
+        found.append("AUTH_CONSOLE: Must be false when AUTH_PAGES is false: administrators sign in there.")
     # The inbox shows every link.
     if values["dev_inbox"] and not is_local:
         found.append("AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine.")

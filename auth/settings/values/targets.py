@@ -61,7 +61,7 @@ def smtp_server(url: str) -> SmtpServer:
 def mail_address(text: str) -> Address:
     """Parse `Name <address>`, or an address alone."""
     name, address = parseaddr(text)
-    problem = "must be an address such as Example <no-reply@example.com>; its part before the @ in ASCII"
+    problem = "must be an address such as Example <no-reply@example.com>, with ASCII before the @"
     # parseaddr silently drops what it cannot parse.
     if text.count("@") != 1 or re.search(r"[\r\n\0]", text) or len(name) > 100:
         raise ValueError(problem)
@@ -85,7 +85,7 @@ def webhook_secret(text: str) -> str:
 
 
 def http_url(text: str) -> str:
-    problem = "must be an http or https URL without user and fragment"
+    problem = "must be an http or https URL without a user or fragment"
     split_http_url(text, problem)
     if not re.fullmatch(r"[!-~]+", text):
         raise ValueError(problem)
