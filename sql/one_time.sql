@@ -35,7 +35,7 @@ SELECT u.id,
 
 -- name: spend_reauthentication_code(user_id uuid, address text, code_macs bytea[], browser_hash bytea,
 --                                   network text, origin jsonb)
--- The code of a command, which belongs to no session, counts at an address that was changed lately, too.
+-- The code of a command, which belongs to no session, also counts at a recently changed address.
 SELECT CASE WHEN spent.session_id IS NULL OR NOT is_recent_address(spent.user_id, spent.target)
             THEN 'code' ELSE 'proof' END AS given,
        record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded,

@@ -31,7 +31,7 @@ _COUNTING, _LISTING = 0.3, 1.0
 
 # The filters on offer; "" matches all users.
 _STATUSES = {
-    "": "Any state",
+    "": "Any status",
     "banned": "Banned",
     "unconfirmed": "Not confirmed",
     "anonymous": "Anonymous",

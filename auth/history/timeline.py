@@ -85,15 +85,15 @@ def outcome(details: dict[str, Any]) -> str:
             after = f", after {attempts}" if details["attempts"] > 1 else ""
             return f"accepted{by} {details['response']}{after}"
         case "waiting" if details["attempts"] == 0:
-            return "is waiting to be sent"
+            return "waiting to be sent"
         case "waiting":
-            return f"will be retried at {clock(details['next_attempt_at'])}, after {attempts}{error}"
+            return f"to be retried at {clock(details['next_attempt_at'])}, after {attempts}{error}"
         case "void" if details["channel"] == "webhook":
-            return "was not sent: the webhook was deleted"
+            return "not sent: the webhook was deleted"
         case "void":
-            return "was not sent: its link or code was already used or voided"
+            return "not sent: its link or code was already used or voided"
         case "expired":
-            return f"was not sent before it expired{error}"
+            return f"not sent before it expired{error}"
         case _:
             return f"failed after {attempts}{error}"
 

@@ -18,6 +18,8 @@ _VALUES = {
     "reason": "disabled",
     "scope": "scopes",
 }
+# In place of the names of members.
+_TITLES = {"by": "created", "is_sent": "sent"}
 
 
 def label(table: str, name: str, /, **values: str) -> str:
@@ -48,11 +50,11 @@ def values_of(details: Mapping[str, Any]) -> dict[str, str]:
 
 
 def details(members: Mapping[str, Any]) -> str:
-    """Return the details of an act or a refusal: `session id 1f0c…, method a link or code`."""
-    values = values_of(members)
+    """Return the details of an act or a refusal: `session id: 1f0c…, method: a link or code`."""
+    values = values_of({name: value for name, value in members.items() if value is not None})
     if {"tries", "of"} <= values.keys():
         values["attempt"] = f"{values.pop('tries')} of {values.pop('of')}"
-    return ", ".join(f"{spaced(name)} {value}" for name, value in values.items())
+    return ", ".join(f"{_TITLES.get(name, spaced(name))}: {value}" for name, value in values.items())
 
 
 def quoted(text: str) -> str:

@@ -45,7 +45,7 @@ def until(line):
 UNCONFIRMED = "the {} is not confirmed, so the password does not work with it; a {} confirms it"
 OFF = "email sign-in is turned off (AUTH_EMAIL_ENABLED)"
 UNKNOWN = ["nonsense", REQUEST_ID, "5", "'; DROP TABLE users; --", "%", "nobody@example.com", PHONE]
-WAITS = "email (password recovery) to alice@example.com is waiting to be sent"
+WAITS = "email (password recovery) to alice@example.com waiting to be sent"
 FAILED = "email (password recovery) to alice@example.com failed after 1 attempt: 550 no such mailbox"
 
 

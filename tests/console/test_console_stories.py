@@ -77,9 +77,9 @@ def test_slash_leads_to_the_search_of_users(console, alice):
     console.wait(lambda: console.run("document.activeElement.id") == "search")
     console.run("document.activeElement.value = 'alice@ex'")
     console.press("Enter")
-    console.wait_for("whose email begins with")
+    console.wait_for("whose email starts with")
     console.click(alice.email)
-    console.wait_for("Can sign in with the password")
+    console.wait_for("Can sign in with a password")
 
 
 def test_passkey_changes_and_deletes_a_user_and_removes_a_factor(

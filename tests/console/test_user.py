@@ -134,7 +134,7 @@ class TestTimeline:
         client.post("/recover", json={"email": alice.email})
         for kind, number, beginning in (
             ("refusal", 15, "sign-in refused: wrong password"),
-            ("message", 1, "email (password recovery) to alice@example.com is waiting"),
+            ("message", 1, "email (password recovery) to alice@example.com waiting"),
             ("event", 0, ""),
         ):
             operator.visit(f"/console/users/{alice.id}?kind={kind}")

@@ -120,7 +120,7 @@ def test_sign_up_confirmed_on_a_phone_goes_on_at_the_desktop(page, phone, site, 
 
 def test_link_on_a_phone_signs_in_there_alone(page, phone, here, alice, ask, database):
     phone.open(ask("sign-in", "Send me a code instead", "Sign in to", email=alice.email).link)
-    phone.wait_for("with Chrome on Linux from 127.0.0.1, not in this browser")
+    phone.wait_for("with Chrome on Linux from 127.0.0.1, but not in this browser")
     phone.click("Continue here")
     phone.wait_for("You’re signed in here.")
     page.wait_for("This link was used in another browser.")
