@@ -15,7 +15,7 @@ from tests.support.query_plans import STATEMENTS, analyze, plan_of
 from tests.support.users import PASSWORD
 
 DAY = 86_400
-MANY = 20_000
+MANY = 8_000
 DAVE = "'11111111-1111-1111-1111-111111111111'::uuid"
 OWNER, HASH = "md5(number::text)::uuid", "sha256(number::text::bytea)"
 CONSTANTS = {

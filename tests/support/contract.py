@@ -194,14 +194,17 @@ def _without_prefix(path: str) -> str:
 
 @functools.cache
 def _templates() -> list[tuple[re.Pattern[str], str]]:
-    # Paths without a parameter take precedence, as in OpenAPI.
-    templates = sorted(description()["paths"], key=lambda template: template.count("{"))
+    templates = [template for template in description()["paths"] if "{" in template]
     return [
-        (re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template))), template) for template in templates
+        (re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template))), template)
+        for template in sorted(templates, key=lambda template: template.count("{"))
     ]
 
 
 def _template(path: str) -> str | None:
+    # Paths without a parameter take precedence, as in OpenAPI.
+    if path in description()["paths"]:
+        return path
     return next((template for pattern, template in _templates() if pattern.fullmatch(path)), None)
 
 

@@ -32,6 +32,8 @@ def plan_of(url: str, name: str, first: str | None = None, /, **parameters: Any)
     try:
         connection.autocommit = False
         with connection.cursor() as cursor:
+            # As in a service; the Postgres of the tests makes only generic plans.
+            cursor.execute("SET LOCAL plan_cache_mode = auto")
             if first:
                 cursor.execute(STATEMENTS[first].direct, given)
             cursor.execute(statement.prepare(), {})
