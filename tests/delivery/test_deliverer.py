@@ -3,7 +3,6 @@
 import re
 import sys
 import threading
-import time
 from functools import partial
 from pathlib import Path
 
@@ -309,8 +308,8 @@ class TestStopping:
         deliverer = deliver(email=target, grace=0.2)
         outbox.write()
         wait_until(lambda: target.holds == 3)
-        began = time.monotonic()
         deliverer.stop()
-        assert time.monotonic() - began < 10
+        # Else the target lets go of it after 20 s.
+        assert target.sent == []
         target.released.set()
         wait_until(lambda: not sending_threads())

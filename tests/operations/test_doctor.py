@@ -4,7 +4,7 @@ import dataclasses
 import json
 import re
 import resource
-import time
+import threading
 from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
@@ -80,10 +80,9 @@ def look(healthy):
 
 
 class TestHealthyService:
-    def test_every_check_passes_in_under_five_seconds_and_leaves_nothing_behind(self, healthy, database):
-        before, begin = database.everything(), time.monotonic()
+    def test_every_check_passes_and_leaves_nothing_behind(self, healthy, database):
+        before = database.everything()
         results = examine(healthy)
-        assert time.monotonic() - begin < 5
         assert {result.check for result in results if result.status != "ok"} == INAPPLICABLE
         assert {result.status for result in results} == {"ok", "skipped"}
         assert [result.check for result in results] == [check.name for check in CHECKS]
@@ -213,10 +212,9 @@ class TestDatabase:
         monkeypatch.setattr(pool, "DEADLINE", 2.4)
         with Forwarder(database_url) as forwarder, BadMailServer("GREETING", "hang") as silent:
             hung = forwarder.url.replace(str(forwarder.port), str(silent.port))
-            begin = time.monotonic()
             results = examine(dataclasses.replace(healthy, database_url=hung))
-            assert time.monotonic() - begin < 12
         assert (results[0].check, results[0].status) == ("database", "failed")
+        assert "no answer within" not in results[0].text
 
     def test_read_only_database(self, look, database):
         name = database.value("SELECT current_database()")
@@ -451,11 +449,17 @@ class TestDelivery:
 
 
 def test_check_that_hangs_or_breaks_does_not_hold_up_the_others(healthy, monkeypatch):
-    broken: dict[str, Any] = {"clock": lambda _context: time.sleep(30), "redis": lambda _context: 1 / 0}
-    replaced = [dataclasses.replace(check, look=broken.get(check.name, check.look)) for check in CHECKS]
-    monkeypatch.setattr(examination, "CHECKS", tuple(replaced))
-    monkeypatch.setattr(examination, "SECONDS", 5.0)
+    over = threading.Event()
+    broken: dict[str, Any] = {"clock": lambda _context: over.wait(), "redis": lambda _context: 1 / 0}
+    checks = {check.name: check for check in CHECKS}
+    replaced = [dataclasses.replace(checks[name], look=look) for name, look in broken.items()]
+    monkeypatch.setattr(examination, "CHECKS", (*replaced, checks["schema"]))
+    monkeypatch.setattr(examination, "SECONDS", 3.0)
     results = {result.check: result for result in examine(healthy)}
-    assert {name for name, result in results.items() if result.status == "failed"} == set(broken)
-    assert "no answer within 5 s" in results["clock"].text
+    over.set()
+    assert {name: result.status for name, result in results.items()} == {
+        **dict.fromkeys(broken, "failed"),
+        "schema": "ok",
+    }
+    assert "no answer within 3 s" in results["clock"].text
     assert "ZeroDivisionError: division by zero" in results["redis"].text
