@@ -321,7 +321,8 @@ class Apps:
         """Postgres takes 30 ms for the first requests of a connection. Constants are in prepared statements."""
         settings = parts.settings
         key = repr((settings.find_database(), settings.db_prepare, statement_constants(settings)))
-        parts.db.pool = self._pools.setdefault(key, parts.db.pool)
+        # Put last, because the first is closed when there are too many.
+        parts.db.pool = self._pools[key] = self._pools.pop(key, parts.db.pool)
 
 
 @pytest.fixture(scope="session")

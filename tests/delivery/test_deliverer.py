@@ -157,7 +157,7 @@ class TestSlowTargets:
             deliver(email=sender(server.url), sms=sms)
             for number in range(10):
                 outbox.write(recipient=f"user{number}@example.com")
-            assert server.reached.wait(20)
+            assert server.reached.wait(60)
             outbox.sms()
             wait_until(lambda: sms.sent == ["+4915112345678"])
             server.recover()

@@ -269,7 +269,7 @@ class TestBody:
 
     def test_large_announced_body_is_not_waited_for(self, port):
         announced = post(b"Content-Length: 3000000", b"Expect: 100-continue", CLOSE)
-        with connect(port, announced, timeout=8) as connection:
+        with connect(port, announced) as connection:
             assert connection.recv(12) in (b"HTTP/1.1 413", b"HTTP/1.1 100")
 
     def test_largest_body_and_one_with_extension_and_trailer_are_read(self, port):

@@ -44,7 +44,7 @@ class OidcProvider:
                 command, cwd=CHECKOUT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
         try:
-            wait_until(self._answers, 30)
+            wait_until(self._answers, 90)
         except BaseException:
             self.__exit__()
             raise
@@ -69,14 +69,14 @@ class OidcProvider:
         (code,) = parse_qs(urlsplit(page.url).query)["code"]
         redeemed = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
         redeemed |= {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "code_verifier": VERIFIER}
-        return requests.post(f"{self.issuer}/token/", data=redeemed, timeout=20).json()["id_token"]
+        return requests.post(f"{self.issuer}/token/", data=redeemed, timeout=60).json()["id_token"]
 
     def _answers(self) -> bool:
         assert self._process.poll() is None, (
             f"it ended with {self._process.returncode}: {self._output.read_text()}"
         )
         try:
-            return requests.get(f"{self.issuer}/.well-known/openid-configuration", timeout=20).ok
+            return requests.get(f"{self.issuer}/.well-known/openid-configuration", timeout=60).ok
         except requests.ConnectionError:
             return False
 

@@ -33,7 +33,7 @@ def short_directory() -> Iterator[Path]:
         yield Path(name).resolve()
 
 
-def wait_until(condition: Callable[[], T], seconds: float = 30) -> T:
+def wait_until(condition: Callable[[], T], seconds: float = 60) -> T:
     """Return the condition's value as soon as it is true; fail on a timeout."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
@@ -222,7 +222,7 @@ class Service:
     def wait_until_healthy(self) -> None:
         wait_until(self._is_healthy, self.PATIENCE)
 
-    def get(self, path: str, timeout: float = 10, **headers: str) -> tuple[int, bytes]:
+    def get(self, path: str, timeout: float = 30, **headers: str) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             connection.request("GET", path, headers=headers)
@@ -253,7 +253,7 @@ class Service:
         """Return the exit status and the output of a failed start."""
         self._start()
         try:
-            return self.process.wait(30), self.text()
+            return self.process.wait(self.PATIENCE), self.text()
         finally:
             self.__exit__()
 
@@ -272,7 +272,7 @@ class UnfinishedRequest:
     BODY = b'{"email": "alice@example.com"}'
 
     def __init__(self, service: Service, path: str) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", service.port), timeout=15)
+        self._socket = socket.create_connection(("127.0.0.1", service.port), timeout=60)
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(self.BODY)}\r\nExpect: 100-continue\r\n\r\n"
         self._socket.sendall(head.encode() + self.BODY[:5])
         # gunicorn logs this when the application has the request.

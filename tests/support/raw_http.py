@@ -19,7 +19,7 @@ class Reply(NamedTuple):
         return json.loads(self.body)
 
 
-def connect(port: int, sent: bytes = b"", timeout: float = 15) -> socket.socket:
+def connect(port: int, sent: bytes = b"", timeout: float = 60) -> socket.socket:
     """Open a connection and send bytes."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=timeout)
     connection.sendall(sent)

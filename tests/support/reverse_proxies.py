@@ -70,10 +70,10 @@ class ReverseProxy(ABC):
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def client(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, verify=self.tls, timeout=20)
+        return httpx.Client(base_url=self.url, verify=self.tls, timeout=60)
 
     def connect(self) -> ssl.SSLSocket:
-        plain = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         return self.tls.wrap_socket(plain, server_hostname="localhost")
 
 

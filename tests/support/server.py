@@ -52,7 +52,7 @@ class ServerClient(Methods):
         # another thread.
         self._http = httpx.Client(
             base_url=f"http://127.0.0.1:{port}",
-            timeout=20,
+            timeout=60,
             trust_env=False,
             # Without certificate authorities, which take 30 ms to read.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
