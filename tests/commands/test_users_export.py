@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import stat
+from typing import Any
 
 import pytest
 
@@ -64,8 +65,9 @@ def test_file_that_cannot_be_created_is_named(app, tmp_path):
 def test_signal_during_an_export_leaves_the_previous_file_alone(tmp_path, number):
     path = tmp_path / "users.jsonl"
     path.write_text("before")
-    # A shell starts background jobs with SIGINT ignored.
-    interrupts = signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell starts background jobs with SIGINT ignored, and nohup ignores SIGHUP.
+    handlers: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    former = {each: signal.signal(each, handler) for each, handler in handlers.items()}
 
     def pieces():
         yield b"half"
@@ -81,7 +83,8 @@ def test_signal_during_an_export_leaves_the_previous_file_alone(tmp_path, number
         sink.writelines(pieces())
     assert (path.read_text(), os.listdir(tmp_path)) == ("before", [path.name])
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    signal.signal(signal.SIGINT, interrupts)
+    for each, handler in former.items():
+        signal.signal(each, handler)
 
 
 def test_export_and_import_into_an_empty_service_restores_all_users(
