@@ -2,7 +2,7 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-browser test-clients test-faults bench bench-large lint lint-openapi format
+.PHONY: help run test test-browser test-clients test-family test-faults bench bench-large lint lint-openapi format
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
@@ -10,6 +10,7 @@ help:
 	@echo '              ARGS="-k token -x" is passed to pytest; ARGS="-n 0" runs them in one process'
 	@echo 'make test-browser  test the pages, and the JavaScript client of Supabase, in Chromium'
 	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
+	@echo 'make test-family  test the Supabase clients for Go, Rust and Kotlin, with their own toolchains'
 	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
 	@echo 'make bench    measure the performance, in ten minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types'
@@ -27,7 +28,7 @@ run:
 # With bytecode, in which pytest keeps the rewritten assertions: to rewrite them takes each worker ten seconds.
 test:
 	@$(PYTHON) make_venv.py test
-	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n auto -m 'not browser and not javascript' $(ARGS)
+	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n auto -m 'not browser and not javascript and not family' $(ARGS)
 
 test-browser:
 	@$(PYTHON) make_venv.py test
@@ -39,6 +40,10 @@ test-clients:
 	@cd tests/clients && npm ci
 	@cd examples/express && npm ci
 	@exec .venv/bin/pytest tests/clients tests/examples -m javascript $(ARGS)
+
+test-family:
+	@$(PYTHON) make_venv.py test
+	@exec .venv/bin/pytest tests/family -m family $(ARGS)
 
 test-faults:
 	@$(PYTHON) make_venv.py test

@@ -1,4 +1,4 @@
-"""Access tokens (RFC 9068, RFC 8725).
+"""Access tokens of sessions (RFC 7519, RFC 8725).
 
 The statement that serves a request checks expiry and session (SQL function `caller_state`).
 
@@ -18,7 +18,9 @@ import jwt
 
 from auth.tokens.signing_keys import Key, all_keys, second_step_key, signing_key
 
-TYPE = "at+jwt"
+TYPE = "JWT"
+_TYPES = (TYPE, "at+jwt")  # that of 0.2.0
+_NOT_OF_SESSIONS = {"client_id", "nonce"}  # of the tokens of OAuth clients (RFC 9068), and of ID tokens
 SECOND_STEP = "second_step"  # the audience of tokens whose session lacks a step
 LACKS_STEP = "aal0"  # their level, of which `lacks_level` in SQL knows too
 # RFC 7515, section 7.1. PyJWT would accept "=" too, which gives a token several spellings.
@@ -158,9 +160,9 @@ class AccessTokens:
         try:
             header = jwt.get_unverified_header(token)
             key, audience = self._key(header.get("kid"))
-            if header.get("typ") != TYPE:
+            if header.get("typ") not in _TYPES:
                 raise InvalidAccessToken("not an access token")
-            return jwt.decode(
+            claims: dict[str, Any] = jwt.decode(
                 token,
                 key.verifying_key,
                 algorithms=[key.algorithm],
@@ -176,6 +178,9 @@ class AccessTokens:
         # PyJWT does not catch the UnicodeError of a lone surrogate.
         except (jwt.InvalidTokenError, UnicodeError) as error:
             raise InvalidAccessToken(str(error)) from error
+        if not _NOT_OF_SESSIONS.isdisjoint(claims):
+            raise InvalidAccessToken("not of a session")
+        return claims
 
     def _key(self, kid: str | None) -> tuple[Key, str]:
         """Return a key and the only audience that it signs for. Raises `InvalidAccessToken`."""

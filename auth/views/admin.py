@@ -12,7 +12,7 @@ from auth.history import timeline
 from auth.messages import outgoing
 from auth.passwords.policy import check_strength
 from auth.sign_in.arrivals import requested_target
-from auth.web import audit, counted, counts, dialect, guard, schemas, takes_metadata
+from auth.web import audit, counted, counts, dialect, g, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_body, read_query
@@ -51,7 +51,7 @@ def create_user() -> Response:
 def list_users() -> Response:
     """List users: filtered, searched by prefix, sorted, paginated."""
     query = read_query(schemas.UsersQuery())
-    prefix = query.get("q", "").strip().lower().removeprefix("@")
+    prefix = query.get("q", query.get("filter", "") if g.in_dialect else "").strip().lower().removeprefix("@")
     filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}
     filters["is_anonymous"] = query["is_anonymous"] == "true" if "is_anonymous" in query else None
     order = {"sort": query["sort"], "descending": query["order"] == "desc"}
@@ -185,6 +185,7 @@ def _linked_user(
 @takes_metadata
 @guard.service_role
 @counted("invite")
+@dialect.translated(writes=lambda body: body["user"])
 def invite() -> Response:
     """Invite a user by email, or again until the user accepts."""
     user, message_id = messages.invite(read_body(schemas.Invitation()))
@@ -193,6 +194,7 @@ def invite() -> Response:
 
 @blueprint.get("/admin/audit")
 @guard.admin
+@dialect.translated(writes=dialect.list_of_entries)
 def list_audit() -> Response:
     """List the audit log, newest first."""
     query = read_query(schemas.AuditQuery())

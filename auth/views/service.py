@@ -12,6 +12,7 @@ from auth.pages.page import page
 from auth.settings import PASSWORD_CLASSES
 from auth.settings.presets import PRESETS
 from auth.tokens.one_time import hash_token
+from auth.web import dialect
 from auth.web.health import HealthCheck
 from auth.web.limits import requests_and_window
 
@@ -29,6 +30,7 @@ _health = HealthCheck()
 
 
 @blueprint.get("/health")
+@dialect.translated(writes=dialect.health)
 def health() -> Response:
     """Return 200 while the database answers and hashing does not hang, else 503 in the error envelope."""
     if nonce := request.headers.get(probes.HEADER):
@@ -57,6 +59,7 @@ def _answer_probe(nonce: str) -> None:
 
 
 @blueprint.get("/settings")
+@dialect.translated(writes=dialect.settings)
 def get_settings() -> Response:
     """Return the public settings."""
     settings = latchkey.settings

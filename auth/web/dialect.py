@@ -1,4 +1,4 @@
-"""The dialect of the Supabase clients, for requests with their header; docs/clients.md describes it.
+"""The dialect of the Supabase clients, below `/auth/v1` or with their header; docs/clients.md describes it.
 
 It rewrites the JSON that a view reads and returns, so views need not handle it. Schemas that accept more in
 the dialect check `g.in_dialect`.
@@ -8,15 +8,22 @@ import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
+from wsgiref.types import WSGIEnvironment
 
 from flask import Flask, Response, after_this_request, json, request
 
 from auth.context import latchkey
+from auth.settings.presets import PRESETS
 from auth.web import View, current_route, g
 from auth.web.input import json_body
 from auth.web.routes import Body, says
 
+PREFIX = "/auth/v1"
 _HEADER = "HTTP_X_SUPABASE_API_VERSION"
+# Blueprints for browsers, which are below the prefix too if the base URL is.
+_PAGES = ("pages", "console")
+# Clients expect these in the settings, beside `PRESETS`.
+_PROVIDERS = ("figma", "fly", "kakao", "keycloak", "linkedin_oidc", "notion", "slack_oidc", "workos", "zoom")
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
 _ADDRESSES = ("email", "phone")
 
@@ -26,7 +33,7 @@ def register(app: Flask) -> None:
 
 
 def translated(
-    *, reads: Callable[[Body], None] | None = None, writes: Callable[[Body], Body] | None = None
+    *, reads: Callable[[Body], None] | None = None, writes: Callable[[Body], Body | list[Body]] | None = None
 ) -> Callable[[View], View]:
     """Say how a view's bodies differ in the dialect, beside users and links, which do so everywhere."""
     return says(reads_dialect=reads, writes_dialect=writes)
@@ -46,12 +53,48 @@ def list_of_users(body: Body) -> Body:
     return {"users": [_user(user) for user in body["data"]], "aud": latchkey.settings.jwt_audience}
 
 
+def list_of_entries(body: Body) -> list[Body]:
+    return [_entry(entry) for entry in body["data"]]
+
+
 def message(body: Body) -> Body:
     return {"msg": body["message"], "code": "200"} if "message" in body else body
 
 
+def health(body: Body) -> Body:
+    return body | {"name": "Latchkey", "description": "Latchkey registers users and signs them in"}
+
+
+def settings(body: Body) -> Body:
+    ours = latchkey.settings
+    offered = {
+        "email": ours.email_enabled,
+        "phone": ours.offers_phone,
+        "anonymous_users": ours.anonymous_enabled,
+    }
+    return body | {
+        "external": {name: name in ours.providers for name in (*PRESETS, *_PROVIDERS, *ours.providers)}
+        | offered,
+        "mailer_autoconfirm": not ours.email_confirm_required,
+        "phone_autoconfirm": not ours.phone_confirm_required,
+        "sms_provider": ours.sms_provider or "",
+        "saml_enabled": False,
+    }
+
+
+def find_route(environ: WSGIEnvironment) -> None:
+    """Take one slash off the end of a path. The client for Kotlin adds it to some."""
+    path = environ["PATH_INFO"]
+    if _is_spoken(environ) and len(path) > 1 and path.endswith("/") and not path.endswith("//"):
+        environ["PATH_INFO"] = path[:-1]
+
+
+def _is_spoken(environ: WSGIEnvironment) -> bool:
+    return _HEADER in environ or environ.get("SCRIPT_NAME", "").endswith(PREFIX)
+
+
 def _begin() -> None:
-    if _HEADER in request.environ:
+    if _is_spoken(request.environ) and request.blueprint not in _PAGES:
         g.in_dialect, g.reads_dialect = True, _read
         after_this_request(_rewrite)
 
@@ -72,9 +115,13 @@ def _rewrite(response: Response) -> Response:
     return response
 
 
-def _translated(body: dict[str, Any]) -> dict[str, Any]:
-    if write := current_route().writes_dialect:
-        body = write(body)
+def _translated(body: Body) -> Body | list[Body]:
+    write = current_route().writes_dialect
+    written = write(body) if write else body
+    return _with_users(written) if isinstance(written, dict) else written
+
+
+def _with_users(body: Body) -> Body:
     if "action_link" in body:
         body["action_link"] = _link(body["action_link"])
     if isinstance(body.get("user"), dict):
@@ -90,17 +137,27 @@ def _user(user: dict[str, Any]) -> dict[str, Any]:
     for name in ("phone", "new_phone"):
         user[name] = _digits(user.get(name))
     if "identities" in user:
-        user["identities"] = [_identity(identity) for identity in user["identities"]]
+        user["identities"] = [_identity(identity, user) for identity in user["identities"]]
     if not user.get("factors"):
         user["factors"] = None
     return _without_null(user)
 
 
-def _identity(identity: dict[str, Any]) -> dict[str, Any]:
-    data = identity["identity_data"]
-    if identity["provider"] == "phone":
+def _identity(identity: dict[str, Any], user: dict[str, Any]) -> dict[str, Any]:
+    provider, data = identity["provider"], identity["identity_data"]
+    if provider == "phone":
         data = data | {"phone": _digits(data["phone"])}
-    return _without_null(identity | {"identity_data": data})
+    verified = {
+        f"{name}_verified": provider == name and bool(user[f"{name}_confirmed_at"]) for name in _ADDRESSES
+    }
+    signed_in = identity["last_sign_in_at"] or identity["created_at"]
+    return _without_null(identity | {"identity_data": verified | data, "last_sign_in_at": signed_in})
+
+
+def _entry(entry: dict[str, Any]) -> dict[str, Any]:
+    own = ("id", "at", "ip")
+    payload = {name: value for name, value in entry.items() if name not in own}
+    return {"id": entry["id"], "payload": payload, "created_at": entry["at"], "ip_address": entry["ip"] or ""}
 
 
 def _without_null(members: dict[str, Any]) -> dict[str, Any]:

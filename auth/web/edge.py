@@ -19,13 +19,13 @@ from auth.context import EXTENSION, Latchkey, latchkey
 from auth.net import networks
 from auth.settings import Settings
 from auth.settings.state import METRICS_DIRECTORY
-from auth.web import g, limits, response_headers
+from auth.web import dialect, g, limits, response_headers
+from auth.web.dialect import PREFIX
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
 
 log = structlog.get_logger()
 
-PREFIX = "/auth/v1"
 _FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
 _MAX_USER_AGENT = 512
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
@@ -49,6 +49,7 @@ class Edge:
         if path == PREFIX or path.startswith(PREFIX + "/"):
             environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + PREFIX
             environ["PATH_INFO"] = path[len(PREFIX) :] or "/"
+        dialect.find_route(environ)
 
         began_at = time.perf_counter()
 

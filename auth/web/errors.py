@@ -3,14 +3,16 @@
 import functools
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import psycopg2
 import structlog
 from flask import Flask, Response, json, request
+from flask.globals import request_ctx
 from gunicorn.http.errors import ParseException
 from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolation
 from werkzeug.exceptions import HTTPException
+from werkzeug.routing import MapAdapter
 
 from auth.logs import ThrottledLog
 from auth.passwords.hashing import TooManyWaiting
@@ -48,6 +50,7 @@ ERRORS = {
     "message.validation_failed": (409, "This message can't be sent again: {why}"),
     "stale.validation_failed": (409, "This has changed since you opened it"),
     "not_found": (404, "Path not found"),
+    "slash.not_found": (404, "Path not found. Leave out the last slash: {path}"),
     "device.not_found": (404, "Session not found"),
     "webhook.not_found": (404, "Webhook or delivery not found"),
     "message.not_found": (404, "Message not found"),
@@ -246,10 +249,23 @@ def _http_error(error: HTTPException) -> ApiError:
     status = error.code or 500
     if status >= 500:
         return _unexpected(error)
+    if status == 404 and (path := _path_without_slash()):
+        return ApiError("slash.not_found", path=path)
     allow = {name: value for name, value in error.get_headers() if name == "Allow"}
     refusal = ApiError(_HTTP_ERRORS.get(status, "validation_failed"), headers=allow)
     refusal.status = status
     return refusal
+
+
+def _path_without_slash() -> str | None:
+    """Return the rule that matches the path of the request without its last slash."""
+    if not request.path.endswith("/"):
+        return None
+    try:
+        rule, _ = cast("MapAdapter", request_ctx.url_adapter).match(request.path[:-1], return_rule=True)
+    except HTTPException:
+        return None
+    return rule.rule
 
 
 @as_api_error.register

@@ -62,7 +62,7 @@ class Route:
     accepts_forms: bool = False
     refuses_by_page: bool = False
     reads_dialect: Callable[[Body], None] | None = None
-    writes_dialect: Callable[[Body], Body] | None = None
+    writes_dialect: Callable[[Body], Body | list[Body]] | None = None
 
     @property
     def is_administrative(self) -> bool:

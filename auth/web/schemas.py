@@ -19,11 +19,16 @@ class Input(Schema):
         return cls.from_dict(members)
 
     @pre_load
-    def leave_out_null(self, data: Any, **_kwargs: Any) -> Any:
+    def leave_out_absent(self, data: Any, **_kwargs: Any) -> Any:
         if not isinstance(data, dict):
             return data
         nullable = {name for name, field in self.fields.items() if field.allow_none}
-        return {name: value for name, value in data.items() if value is not None or name in nullable}
+        # The dialect's client for Go sends the empty value of each member.
+        return {
+            name: value
+            for name, value in data.items()
+            if not (value == "" and g.in_dialect) and (value is not None or name in nullable)
+        }
 
 
 class AdminInput(Input):
@@ -250,6 +255,7 @@ class UsersQuery(PageQuery):
     role = fields.Text()
     is_anonymous = fields.Choice("true", "false")
     q = fields.Text()
+    filter = fields.Text()  # the dialect's name of `q`
     sort = fields.Choice("created_at", "updated_at", "last_sign_in_at", "email", load_default="created_at")
     order = fields.Choice("asc", "desc", load_default="desc")
 

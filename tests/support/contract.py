@@ -103,9 +103,10 @@ def check(request: Request, response: Response) -> None:
         policy, framed = response.headers["Content-Security-Policy"], response.headers["X-Frame-Options"]
         assert f"frame-ancestors {FRAMED[framed]};" in policy, request.path
     # openapi.yaml describes the form without the dialect of the Supabase clients.
-    if request.method in ("HEAD", "OPTIONS") or "X-Supabase-Api-Version" in request.headers:
-        return
     path = _without_prefix(request.path)
+    in_dialect = path != request.path or "X-Supabase-Api-Version" in request.headers
+    if request.method in ("HEAD", "OPTIONS") or in_dialect:
+        return
     template = _template(path)
     if response.status_code >= 400 and response.mimetype == "text/html" and template in _refusing_by_page():
         return

@@ -70,7 +70,7 @@ def mint(session, signing_jwk):
 
     def mint(headers=None, key=None, algorithm="ES256", **changes):
         claims = {name: value for name, value in (session.claims | changes).items() if value is not None}
-        header = {"typ": "at+jwt", "kid": signing_jwk["kid"]} | (headers or {})
+        header = {"typ": "JWT", "kid": signing_jwk["kid"]} | (headers or {})
         return jwt.encode(claims, key or jwt.PyJWK(signing_jwk, "ES256").key, algorithm, header)
 
     return mint
@@ -126,6 +126,9 @@ class TestForeignTokens:
         assert get_user(client, session.access_token).status_code == 200
         assert get_user(client, mint()).status_code == 200
 
+    def test_type_of_the_tokens_of_0_2_0_is_accepted(self, client, mint):
+        assert get_user(client, mint(headers={"typ": "at+jwt"})).status_code == 200
+
     @cases(
         ("name", "values"),
         [
@@ -135,6 +138,7 @@ class TestForeignTokens:
             ("iat", (None, "1767225600", 1767225600.5, True, [1], -1)),
             ("sub", (None, "alice", "", 1)),
             ("session_id", (None, "1", 1, {})),
+            *((name, ("a-client", "")) for name in ("client_id", "nonce")),
         ],
     )
     def test_token_with_changed_claims_is_refused(self, client, mint, name, values):
@@ -143,7 +147,7 @@ class TestForeignTokens:
     @cases(
         ("name", "values"),
         [
-            ("typ", ("JWT", "jwt", "application/at+jwt", "logout+jwt", "at+JWT ", "", None)),
+            ("typ", ("jwt", "application/at+jwt", "logout+jwt", "at+JWT ", "", None)),
             ("kid", ("another", "", "../../etc/passwd", "' OR 1=1 --")),
         ],
     )
@@ -153,14 +157,14 @@ class TestForeignTokens:
 
     @cases("header", [{}, *({"kid": kid} for kid in (1, None, ["x"], {"x": "y"}, True))])
     def test_token_without_a_kid_that_is_a_string_is_refused(self, client, session, signing_jwk, header):
-        header = {"alg": "ES256", "typ": "at+jwt"} | header
+        header = {"alg": "ES256", "typ": "JWT"} | header
         signed = f"{encode(header)}.{session.access_token.split('.')[1]}"
         signature = ECAlgorithm(hashes.SHA256).sign(signed.encode(), jwt.PyJWK(signing_jwk, "ES256").key)
         self.assert_bad(client, f"{signed}.{encode(signature)}")
 
     @cases("alg", ["none", "None", "NONE", "nOnE", ""])
     def test_unsigned_token_is_refused(self, client, session, signing_jwk, alg):
-        header = encode({"alg": alg, "typ": "at+jwt", "kid": signing_jwk["kid"]})
+        header = encode({"alg": alg, "typ": "JWT", "kid": signing_jwk["kid"]})
         _, payload, signature = session.access_token.split(".")
         for end in ("", signature):
             assert get_user(client, f"{header}.{payload}.{end}").status_code == 401
@@ -297,7 +301,7 @@ def use(make_app, alice):
         session = alice.sign_in(client=make_app(**known, **others).test_client())
         assert session.get("/user").status_code == 200
         header = header_of(session)
-        assert header.pop("typ") == "at+jwt"
+        assert header.pop("typ") == "JWT"
         return session, (header.get("kid"), header["alg"])
 
     return use
@@ -376,7 +380,7 @@ class TestKeys:
     def test_key_signs_only_with_its_own_algorithm(self, use):
         first, second = private_jwk("ES256", kid="first"), private_jwk("EdDSA", kid="second")
         session, _ = use(first, second, OCT)
-        header = {"typ": "at+jwt", "kid": "first"}
+        header = {"typ": "JWT", "kid": "first"}
         crossed = jwt.encode(session.claims, jwt.PyJWK(second, "EdDSA").key, "EdDSA", header)
         public = json.dumps({name: first[name] for name in ("kty", "crv", "x", "y")}).encode()
         confused = hmac_signed(header | {"alg": "HS256"}, encode(session.claims), public)
@@ -385,7 +389,7 @@ class TestKeys:
 
     def test_shared_secret_verifies_tokens_of_its_algorithm_only(self, use):
         session, _ = use(**WITH_SECRET)
-        claims, header = session.claims, {"typ": "at+jwt"}
+        claims, header = session.claims, {"typ": "JWT"}
         assert jwt.decode(session.access_token, HS_SECRET, ["HS256"], audience="authenticated") == claims
         for token in (
             f"{encode({'alg': 'none'} | header)}.{session.access_token.split('.')[1]}.",

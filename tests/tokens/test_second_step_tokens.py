@@ -35,7 +35,7 @@ def audience(session: Session) -> str:
     is_published = header["kid"] in {key["kid"] for key in keys}
     fits = {FULL: ("ES256", True, None), STEP: ("HS256", False, "aal2")}
     assert (header["alg"], is_published, claims.get("next_aal")) == fits[claims["aud"]]
-    assert header["typ"] == "at+jwt"
+    assert header["typ"] == "JWT"
     assert session.user["aud"] == FULL
     return claims["aud"]
 
@@ -305,7 +305,7 @@ class TestKeys:
                 hmac_signed(signed | {"alg": "HS256"}, encode(claims), data)
                 for claims in payloads
                 for data in (json.dumps(jwk).encode(), step_header["kid"].encode(), pem, b"")
-                for signed in (step_header, {"typ": "at+jwt", "kid": jwk["kid"]})
+                for signed in (step_header, {"typ": "JWT", "kid": jwk["kid"]})
             ],
         }
         for name, tokens in forged.items():
@@ -324,7 +324,7 @@ class TestKeys:
         ):
             for claimed in (FULL, STEP):
                 claims = sessions[0].claims | {"aud": claimed}
-                token = jwt.encode(claims, key, algorithm, {"typ": "at+jwt", "kid": kid})
+                token = jwt.encode(claims, key, algorithm, {"typ": "JWT", "kid": kid})
                 response = client.get("/user", headers={"Authorization": f"Bearer {token}"})
                 assert (claimed, response.status_code) == (claimed, 200 if claimed == own else 401)
 

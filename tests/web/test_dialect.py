@@ -1,4 +1,4 @@
-"""The dialect of the Supabase clients, which the header X-Supabase-Api-Version selects."""
+"""The dialect of the Supabase clients, which the path or the header X-Supabase-Api-Version selects."""
 
 import json
 import re
@@ -21,18 +21,21 @@ from tests.support.answers import (
 from tests.support.cases import cases
 from tests.support.contract import resolved
 from tests.support.links import PHONE, SITE
+from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, register
 from tests.test_contract import OPERATIONS, SCHEMES, guard_of, views
 
 DIALECT = {"X-Supabase-Api-Version": "2024-01-01"}
 DIGITS = PHONE.removeprefix("+")
+SETTINGS = ("external", "mailer_autoconfirm", "phone_autoconfirm", "sms_provider", "saml_enabled")
+HEALTH = ("name", "description")
 MESSAGES = {"/recover", "/resend", "/otp", "/reauthenticate"}
 
 
 def in_dialect(**members: Any) -> dict[str, Any]:
     """Return an expected user object of the dialect."""
     expected = user("alice@example.com", **members)
-    expected["identities"] = [without_null(each) for each in expected["identities"]]
+    expected["identities"] = [of_identity(each, expected) for each in expected["identities"]]
     return without_null(expected | {"phone": members.get("phone") or ""})
 
 
@@ -40,7 +43,7 @@ def without_null(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def send(client: Any, operation: Any, names: dict[str, str], headers: dict[str, str]) -> Any:
+def send(client: Any, prefix: str, operation: Any, names: dict[str, str], headers: dict[str, str]) -> Any:
     """Make a request to an operation from the examples of openapi.yaml."""
     item = resolved(operation.description)
     parameters = [each for each in item.get("parameters", []) if each["in"] == "query"]
@@ -52,7 +55,7 @@ def send(client: Any, operation: Any, names: dict[str, str], headers: dict[str, 
     elif contents:
         options["data"] = example_of(next(iter(contents.values())))
     path = re.sub(r"{(\w+)}", lambda match: names[match[1]], operation.path)
-    return client.open(path, method=operation.method.upper(), **options)
+    return client.open(prefix + path, method=operation.method.upper(), **options)
 
 
 def example_of(described: dict[str, Any]) -> Any:
@@ -71,28 +74,30 @@ def shape(response: Any) -> Any:
     text = re.sub(r'"(email_otp|expires_at|milliseconds)": ?"?\d+"?', r'"\1": "…"', text)
     varying = {"Content-Length", "X-Request-Id", "Location", "Set-Cookie", "X-RateLimit-Reset", "ETag"}
     headers = {
-        (name, re.sub(r"[\w-]{36}", "…", value)) for name, value in response.headers if name not in varying
+        (name, re.sub(r"[\w-]{36}", "…", value.replace("/auth/v1", "")))
+        for name, value in response.headers
+        if name not in varying
     }
     return response.status_code, headers, json.loads(text) if response.is_json else text
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_dialect_changes_only_what_is_documented(name, app, client, database, service_role):
-    """Each operation responds the same with and without the header, except for the forms listed here."""
+    """Each operation responds the same in the dialect and without it, except for the forms listed here."""
     schemes = SCHEMES[guard_of(views(app).get(name, views(app)["health"]))]
 
-    def answer(headers):
+    def answer(prefix, headers):
+        database.empty()
         alice = register(client, service_role, "alice@example.com", role="admin").open_session()
         names = dict.fromkeys(re.findall(r"{(\w+)}", OPERATIONS[name].path), alice.user["id"])
         own = service_role if "service_role_key" in schemes else alice.authorization
-        return shape(send(client, OPERATIONS[name], names, headers | (own if schemes else {})))
+        return shape(send(client, prefix, OPERATIONS[name], names, headers | (own if schemes else {})))
 
-    plain = answer({})
-    database.empty()
-    status, headers, body = answer(DIALECT)
-    assert (status, headers) == plain[:2]
-    is_translated = status < 300 and isinstance(body, dict)
-    assert body == (translated(OPERATIONS[name], plain[2]) if is_translated else plain[2])
+    plain = answer("", {})
+    is_translated = plain[0] < 300 and isinstance(plain[2], dict)
+    expected = (*plain[:2], translated(OPERATIONS[name], plain[2]) if is_translated else plain[2])
+    for prefix, headers in (("", DIALECT), ("/auth/v1", {}), ("/auth/v1", DIALECT)):
+        assert answer(prefix, headers) == expected
 
 
 def translated(operation: Any, body: Any) -> Any:
@@ -101,6 +106,12 @@ def translated(operation: Any, body: Any) -> Any:
         return {"message_id": "…"} if operation.path == "/otp" else {}
     if operation.path == "/admin/users" and operation.method == "get":
         return {"users": [of_user(each) for each in body["data"]], "aud": "authenticated"}
+    if operation.path == "/admin/audit":
+        return [ANYTHING for _ in body["data"]]
+    if operation.path in ("/settings", "/health"):
+        return body | dict.fromkeys(SETTINGS if operation.path == "/settings" else HEALTH, ANYTHING)
+    if operation.path in ("/invite", "/admin/invite"):
+        body = body["user"]
     if "user" in body:
         body = body | {"user": of_user(body["user"])}
     if "action_link" in body:
@@ -113,11 +124,19 @@ def translated(operation: Any, body: Any) -> Any:
 
 def of_user(known: dict[str, Any]) -> dict[str, Any]:
     known = known | {"email": known["email"] or "", "phone": (known["phone"] or "").lstrip("+")}
-    known["identities"] = [without_null(each) for each in known["identities"]]
-    for each in known["identities"]:
-        data = each["identity_data"]
-        each["identity_data"] = {name: str(value).lstrip("+") for name, value in data.items()}
+    known["identities"] = [of_identity(each, known) for each in known["identities"]]
     return without_null(known)
+
+
+def of_identity(known: dict[str, Any], owner: dict[str, Any]) -> dict[str, Any]:
+    data = known["identity_data"]
+    if "phone" in data:
+        data = data | {"phone": data["phone"].lstrip("+")}
+    proved = {f"{name}_verified": False for name in ("email", "phone")}
+    if f"{known['provider']}_verified" in proved:
+        proved[f"{known['provider']}_verified"] = bool(owner[f"{known['provider']}_confirmed_at"])
+    signed_in = known["last_sign_in_at"] or known["created_at"]
+    return without_null(known | {"identity_data": proved | data, "last_sign_in_at": signed_in})
 
 
 class TestUserObjects:
@@ -154,11 +173,73 @@ class TestUserObjects:
         assert_ok(client.put("/user", json=body, headers=headers), changed)
 
 
+class TestForms:
+    """What the clients for Go, Kotlin and Rust send and read."""
+
+    def test_empty_members_of_body_and_query_are_absent(self, client, outbox, service_role):
+        email, empty = "dave@example.com", {"phone": "", "redirect_to": "", "new_email": ""}
+        data = {"name": "", "nested": {"nothing": ""}}
+        body = {"email": email, "password": PASSWORD, "data": data, **empty}
+        assert client.post("/auth/v1/signup", json=body).json["user_metadata"] == data
+        body = {"type": "signup", "email": email, "token": outbox.last(email).code, **empty}
+        assert client.post("/auth/v1/verify", json=body).status_code == 200
+        listed = client.get("/auth/v1/admin/users?email=&role=&filter=dave", headers=service_role)
+        assert [user["email"] for user in listed.json["users"]] == [email]
+        refused = client.post("/auth/v1/token?grant_type=password", json={"email": email, "password": ""})
+        assert_error(refused, 400, "validation_failed", details="password: is required")
+
+    def test_filter_searches_users(self, client, alice, bob, service_role):
+        listed = client.get("/auth/v1/admin/users?filter=bob", headers=service_role)
+        assert [user["email"] for user in listed.json["users"]] == [bob.email]
+        assert client.get("/admin/users?filter=bob", headers=service_role).json["pagination"]["total"] == 2
+
+    @cases("path", ["/auth/v1/settings/", "/auth/v1/health/"])
+    def test_one_slash_at_the_end_of_a_path_is_ignored(self, client, path):
+        assert client.get(path).status_code == 200
+        assert client.get(path.removeprefix("/auth/v1"), headers=DIALECT).status_code == 200
+        assert_error(client.get(f"{path}/"), 404, "not_found")
+        hint = "Path not found. Leave out the last slash: "
+        bare = path.removeprefix("/auth/v1")
+        assert_error(client.get(bare), 404, "not_found", hint + bare.removesuffix("/"))
+
+    def test_settings_name_each_provider(self, client):
+        settings = client.get("/auth/v1/settings").json
+        external = settings["external"]
+        assert (external["email"], external["anonymous_users"], external["google"]) == (True, False, False)
+        others = {name: settings[name] for name in SETTINGS[1:]}
+        assert others == dict.fromkeys(("mailer_autoconfirm", "phone_autoconfirm", "saml_enabled"), False) | {
+            "sms_provider": ""
+        }
+
+    def test_audit_log_is_a_list_of_entries(self, client, alice, service_role):
+        alice.sign_in()
+        entry = client.get("/auth/v1/admin/audit", headers=service_role).json[0]
+        assert set(entry) == {"id", "payload", "created_at", "ip_address"}
+        assert (entry["payload"]["action"], entry["ip_address"]) == ("signed_in", "127.0.0.1")
+
+    def test_invitation_returns_the_user(self, client, service_role):
+        body = {"email": "dave@example.com", "data": None}
+        response = client.post("/auth/v1/invite", json=body, headers=service_role)
+        (linked,) = response.json["identities"]
+        assert linked["identity_data"]["email_verified"] is False
+        assert linked["last_sign_in_at"] == linked["created_at"]
+
+    def test_page_below_the_prefix_is_not_in_the_dialect(self, make_app, mailbox, alice):
+        """A form of a service whose base URL has the prefix asks for a link to the service's own page."""
+        base_url = "http://localhost/auth/v1"
+        app = make_app(AUTH_BASE_URL=base_url, AUTH_SITE_URL="https://app.example.com")
+        visitor = Visitor(app, "http://localhost")
+        visitor.visit("/auth/v1/forgot-password")
+        visitor.submit(email=alice.email)
+        query = parse_qs(urlsplit(mailbox.link_for(alice.email)).query)
+        assert query["redirect_to"] == [f"{base_url}/new-password?then=site"]
+
+
 class TestPhones:
     def test_user_may_have_only_a_phone_whose_digits_sign_in(self, client, service_role, database):
         body = {"phone": DIGITS, "password": PASSWORD, "phone_confirm": True}
         made = client.post("/admin/users", json=body, headers=service_role | DIALECT)
-        linked = without_null(identity("phone", PHONE) | {"identity_data": {"sub": A_UUID, "phone": DIGITS}})
+        linked = identity("phone", PHONE) | {"identity_data": {"sub": A_UUID, "phone": PHONE}}
         expected = in_dialect(phone=DIGITS, phone_confirmed_at=A_TIMESTAMP, identities=[linked])
         expected |= {"email": "", "app_metadata": {"provider": "phone", "providers": ["phone"]}}
         del expected["email_confirmed_at"]

@@ -7,6 +7,7 @@ from tests.support.users import PASSWORD
 
 UNKNOWN = "Path not found"
 OPEN = "/health /settings /openapi.yaml /.well-known/jwks.json /"
+IN_DIALECT = ("/health", "/settings")
 OTHER_PREFIXES = "/auth/v1/auth/v1/health /auth/health /auth/v2/health /auth/v1health /AUTH/V1/health /auth /auth/v1/nothing"
 UNKNOWN_PATHS = (
     "/nothing /health/ /Health /token/ /user/me /admin /admin/users/x/y /static/ /static/../app.py"
@@ -24,7 +25,7 @@ class TestPrefix:
     def test_public_routes_are_served_under_the_prefix(self, client, path):
         plain, prefixed = client.get(path), client.get(f"/auth/v1{path}")
         assert prefixed.status_code == 200
-        assert path == "/health" or prefixed.data == plain.data
+        assert path in IN_DIALECT or prefixed.data == plain.data
         assert client.get("/auth/v1").status_code == 200
 
     def test_all_steps_of_a_user_work_under_the_prefix(self, client, mailbox, service_role):
