@@ -12,9 +12,10 @@ const app = express();
 async function verify(request, response, next) {
   request.token = (request.headers.authorization ?? "").replace(/^Bearer /, "");
   const { payload } = await jwtVerify(request.token, keys, {
-    algorithms: ["ES256"], issuer: latchkey, audience: "authenticated", typ: "at+jwt",
-    requiredClaims: ["exp", "sub"], clockTolerance: 10,
+    algorithms: ["ES256"], issuer: latchkey, audience: "authenticated",
+    requiredClaims: ["exp", "sub", "session_id"], clockTolerance: 10,
   });
+  if ("client_id" in payload) throw new errors.JWTInvalid("issued to a client, not for a session");
   request.claims = payload;
   next();
 }

@@ -20,10 +20,11 @@ def verify(token: str) -> dict[str, Any]:
     """Return the claims of an access token. Raises `jwt.PyJWTError`."""
     key = KEYS.get_signing_key_from_jwt(token)
     expected: Any = {"algorithms": ["ES256"], "issuer": LATCHKEY, "audience": "authenticated"}
-    decoded = jwt.decode_complete(token, key, **expected, leeway=10, options={"require": ["exp", "sub"]})
-    if decoded["header"].get("typ") != "at+jwt":
-        raise jwt.InvalidTokenError("not an access token")
-    return decoded["payload"]
+    required: Any = {"require": ["exp", "sub", "session_id"]}
+    claims: dict[str, Any] = jwt.decode(token, key, **expected, leeway=10, options=required)
+    if "client_id" in claims:
+        raise jwt.InvalidTokenError("issued to a client, not for a session")
+    return claims
 
 
 def is_active(token: str) -> bool:

@@ -119,12 +119,12 @@ def encoded(value: Any) -> str:
 
 def mint(claims: dict[str, Any], key: Any = KEY, **header: Any) -> str:
     pem = key.as_pem(private=True)
-    return jwt.encode(claims, pem, "ES256", {"kid": "tests", "typ": "at+jwt"} | header)
+    return jwt.encode(claims, pem, "ES256", {"kid": "tests", "typ": "JWT"} | header)
 
 
 def hmac_token(claims: dict[str, Any], secret: bytes) -> str:
     """Return a token whose secret is public data, which PyJWT would refuse to sign."""
-    signed = f"{encoded({'alg': 'HS256', 'kid': 'tests', 'typ': 'at+jwt'})}.{encoded(claims)}"
+    signed = f"{encoded({'alg': 'HS256', 'kid': 'tests', 'typ': 'JWT'})}.{encoded(claims)}"
     mac = hmac.digest(secret, signed.encode(), "sha256")
     return f"{signed}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
 
@@ -135,11 +135,14 @@ BAD: dict[str, Callable[[dict[str, Any]], str]] = {
     "of another issuer": lambda claims: mint(claims | {"iss": "http://127.0.0.1:1"}),
     "for another audience": lambda claims: mint(claims | {"aud": "another"}),
     "for the second step": lambda claims: mint(claims | {"aud": "second_step", "next_aal": "aal2"}),
-    "of another type": lambda claims: mint(claims, typ="JWT"),
+    "of a client": lambda claims: mint(claims | {"client_id": "grafana"}, typ="at+jwt"),
+    "that is an ID token": lambda claims: mint(
+        {name: claims[name] for name in claims if name != "session_id"} | {"nonce": "n"}
+    ),
     "of another key": lambda claims: mint(claims, OTHER_KEY),
     "of an unknown key": lambda claims: mint(claims, OTHER_KEY, kid="unknown"),
     "unsigned": lambda claims: (
-        f"{encoded({'alg': 'none', 'kid': 'tests', 'typ': 'at+jwt'})}.{encoded(claims)}."
+        f"{encoded({'alg': 'none', 'kid': 'tests', 'typ': 'JWT'})}.{encoded(claims)}."
     ),
     "keyed with the public key": lambda claims: hmac_token(claims, KEY.as_pem(private=False)),
     "not a token": lambda _: "nonsense",
