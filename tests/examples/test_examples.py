@@ -174,7 +174,7 @@ def test_refused_token_is_logged_with_the_reason_but_not_repeated(api, session, 
         api.get("/me", headers={"Authorization": f"Bearer {token}"})
     wait_until(lambda: output.read_text().count(f", expected from {ISSUER}") >= 3, 30)
     logged = output.read_text().lower()
-    assert all(reason in logged for reason in ("iss", "signing key", "exp"))
+    assert all(reason in logged for reason in ("iss", "key", "exp"))
     assert not any(token.lower() in logged for token in tokens)
 
 
