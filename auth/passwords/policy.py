@@ -111,15 +111,12 @@ def check_strength(settings: Settings, password: str, own_addresses: Collection[
 
 def _guessed(password: str) -> str | None:
     """Return the key of `_GUESSED` for a password that it refuses."""
-    for core in (password, *_cores(password)):
-        spellings = {core, *map(core.translate, _LEET)}
-        for kind, words in _GUESSED.items():
-            if not words.isdisjoint(spellings):
-                return kind
-        unit = _unit(core)
-        if unit != core and (found := _guessed(unit)):
-            return found
-    return None
+    cores = {password, *_cores(password)}
+    # Not of units again: the time would grow exponentially.
+    for unit in {_unit(core) for core in cores} - cores:
+        cores |= {unit, *_cores(unit)}
+    spellings = {spelling for core in cores for spelling in (core, *map(core.translate, _LEET))}
+    return next((kind for kind, words in _GUESSED.items() if not words.isdisjoint(spellings)), None)
 
 
 def _cores(password: str) -> Iterator[str]:
