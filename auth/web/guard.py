@@ -142,7 +142,8 @@ def _require_administrative_credentials() -> None:
     else:
         authorization = _single_header("Authorization")
         try:
-            if (authorization or _single_header("apikey")) and authorization.count(".") != 2:
+            is_opaque = _BEARER.fullmatch(authorization) and authorization.count(".") != 2
+            if is_opaque or (_single_header("apikey") and not authorization):
                 raise ApiError("service_role.bad_jwt")
             g.admit(_token_holder())
         except ApiError as error:
