@@ -68,7 +68,7 @@ class TestList:
         assert response.headers["X-Total-Count"] == "2"
         only = "/admin/users?page=1&per_page=20"
         assert links(response) == {"first": only, "last": only}
-        assert carol.sign_in().get("/admin/users").json["data"][1] == alone[1]
+        assert carol.open_session().get("/admin/users").json["data"][1] == alone[1]
 
     def test_list_is_empty_without_users_and_head_returns_its_headers(
         self, find, client, service_role, database

@@ -201,7 +201,7 @@ class TestReading:
     def test_response_is_the_whole_user_object(self, ask, alice, carol):
         expected = user(alice.email, id=alice.id)
         assert_ok(ask("GET", alice.id), expected)
-        assert_ok(carol.sign_in().get(f"/admin/users/{alice.id}"), expected)
+        assert_ok(carol.open_session().get(f"/admin/users/{alice.id}"), expected)
         own = alice.open_session().get("/user").json
         assert_ok(ask("GET", alice.id), own)
 
@@ -218,7 +218,7 @@ class TestDeletion:
     def test_delete_removes_the_user_with_everything_it_owns(
         self, ask, client, service_role, alice, bob, database, mailbox
     ):
-        session, other = alice.sign_in(), bob.open_session()
+        session, other = alice.open_session(), bob.open_session()
         before = other.get("/user").json
         client.post("/recover", json={"email": alice.email})
         assert_ok(ask("DELETE", alice.id), {})
@@ -276,7 +276,7 @@ class TestLogout:
         assert reasons == [("ended_by_admin",)]
         assert (other.get("/user").status_code, other.refresh().status_code) == (200, 200)
         # A session that had ended keeps its reason and time.
-        alice.sign_in().post("/logout")
+        alice.open_session().post("/logout")
         before = database.everything("sessions")
         assert_ok(ask("POST", alice.id, "/logout", json={}), SIGNED_OUT)
         assert database.everything("sessions") == before
@@ -295,7 +295,7 @@ class TestLogout:
         assert_error(refresh.result(), 400, "refresh_token_not_found")
 
     def test_fifty_concurrent_requests_all_succeed(self, server, service_role, alice, database):
-        alice.sign_in()
+        alice.open_session()
         answers = at_once(50, lambda _: server.post(f"/admin/users/{alice.id}/logout", headers=service_role))
         assert {answer.status_code for answer in answers} == {200}
         assert database.count("sessions", "ended_at IS NULL") == 0

@@ -68,7 +68,7 @@ class TestEnrolling:
         assert_error(session.post("/factors", json=TOTP), *UNPROVED, details=A_SENTENCE)
         assert session.post("/factors", json=TOTP | {"current_password": PASSWORD}).status_code == 200
         session = set_up(alice.open_session(), "Phone")[1]
-        assert_error(alice.sign_in().post("/factors", json=TOTP), *LOW)
+        assert_error(alice.open_session().post("/factors", json=TOTP), *LOW)
         enrol(session, "Tablet")
         taken = session.post("/factors", json=TOTP | {"friendly_name": "Phone"})
         assert_error(taken, 422, "mfa_factor_name_conflict")
@@ -78,7 +78,7 @@ class TestEnrolling:
         second = enrol(session := set_up(low)[1])
         # With the access token from before the session was raised.
         assert_error(verify(low, second), *LOW)
-        assert_error(alice.sign_in().post(f"/factors/{second.id}/challenge"), *GONE)
+        assert_error(alice.open_session().post(f"/factors/{second.id}/challenge"), *GONE)
         assert verify(session, second).status_code == 200
 
     def test_eleventh_unverified_factor_replaces_the_oldest(self, alice, bob):
@@ -107,7 +107,7 @@ class TestEnrolling:
         assert_ok(session.delete(f"/factors/{app.id}"), {"id": app.id})
 
     def test_enrolment_can_be_disabled_and_limited(self, make_app, alice):
-        session = alice.sign_in()
+        session = alice.open_session()
         off = session.on(make_app(AUTH_MFA_ENABLED="false").test_client())
         assert_error(off.post("/factors", json=TOTP), 422, "mfa_totp_enroll_not_enabled")
         limited = session.on(make_app(AUTH_MFA_MAX_ENROLLED_FACTORS="1").test_client())
@@ -137,7 +137,7 @@ class TestCodes:
 
     def test_code_is_good_once_for_all_sessions(self, alice):
         app, session = set_up(alice.open_session())
-        others = [alice.sign_in() for _ in range(2)]
+        others = [alice.open_session() for _ in range(2)]
         code = app.code()
         assert verify(others[0], app, code).status_code == 200
         assert_error(verify(others[1], app, code), *WRONG)
@@ -175,13 +175,13 @@ class TestChallenges:
     def test_challenge_of_another_user_factor_or_session_is_refused(self, alice, bob):
         app, session = set_up(alice.open_session())
         other_app = enrol(session)
-        stranger = bob.sign_in()
+        stranger = bob.open_session()
         strange_app = enrol(stranger)
         assert_error(stranger.post(f"/factors/{app.id}/challenge"), *GONE)
         assert_error(verify(stranger, app, app.code(), challenge(session, app)), *GONE)
         assert_error(verify(stranger, strange_app, None, challenge(session, app)), *EXPIRED)
         assert_error(verify(session, app, app.code(), challenge(session, other_app)), *EXPIRED)
-        assert_error(verify(alice.sign_in(), app, app.code(), challenge(session, app)), *EXPIRED)
+        assert_error(verify(alice.open_session(), app, app.code(), challenge(session, app)), *EXPIRED)
         # None of these used up the code.
         assert verify(session, app, app.code()).status_code == 200
 
@@ -193,16 +193,16 @@ class TestSessions:
         app, session = set_up(session)
         assert_error(thief.get("/user"), 401, "session_not_found")
         assert database.value("SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL") == "factor_added"
-        low = alice.sign_in()
+        low = alice.open_session()
         # The factor that a thief began to enrol cannot be verified.
         assert_error(low.post(f"/factors/{planted.id}/challenge"), *GONE)
         raised(session, enrol(session))
-        raised(alice.sign_in(), app)
+        raised(alice.open_session(), app)
         assert low.get("/user").status_code == 200
 
     def test_tokens_from_before_the_verification_do_not_rise_and_a_refresh_keeps_the_level(self, alice):
         app, _session = set_up(alice.open_session())
-        low = alice.sign_in()
+        low = alice.open_session()
         high = raised(low, app)
         assert_error(low.put("/user", json={"password": "Another-Horse-1"}), *LOW)
         claims = high.refreshed().claims
@@ -223,7 +223,7 @@ class TestRemoving:
     @pytest.mark.parametrize("given", ["with the removal", "before"])
     def test_removal_needs_aal2_and_a_proof(self, alice, database, given):
         app, session = set_up(alice.open_session())
-        assert_error(alice.sign_in().delete(f"/factors/{app.id}"), *LOW)
+        assert_error(alice.open_session().delete(f"/factors/{app.id}"), *LOW)
         age(database)
         assert_error(session.delete(f"/factors/{app.id}"), *UNPROVED, details=A_SENTENCE)
         proof = {"factor_code": app.code()}
@@ -243,13 +243,13 @@ class TestRemoving:
 
     def test_only_sessions_whose_level_came_from_the_factor_fall(self, alice):
         phone, first = set_up(alice.open_session(), "Phone")
-        _tablet, second = set_up(raised(alice.sign_in(), phone), "Tablet")
+        _tablet, second = set_up(raised(alice.open_session(), phone), "Tablet")
         assert first.delete(f"/factors/{phone.id}").status_code == 200
         assert [one.refreshed().claims["aal"] for one in (first, second)] == ["aal1", "aal2"]
 
     def test_unknown_factor_or_that_of_another_user_is_not_found(self, alice, bob):
         app, session = set_up(alice.open_session())
-        stranger = bob.sign_in()
+        stranger = bob.open_session()
         for id in ("nonsense", "7c4e0a52-5c1f-4d3c-9d5e-2a1f0c9b8e77", app.id):
             assert_error(stranger.delete(f"/factors/{id}"), *GONE)
         assert factors_of(session)

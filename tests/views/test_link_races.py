@@ -88,7 +88,7 @@ class TestRequestsAtOnce:
         assert database.count("sessions") == 1
 
     def test_nonce_succeeds_once(self, server, alice, outbox, database):
-        session = alice.sign_in()
+        session = alice.open_session()
         database.run("UPDATE sessions SET created_at = created_at - interval '1 day'")
         session.get("/reauthenticate")
         nonce = {"nonce": outbox.last().code}
@@ -376,7 +376,7 @@ class TestRequestWhileTheUserIsDeleted:
     def test_response_does_not_reveal_the_deletion(self, client, alice, database, app, request_for, body):
         address = {kind: body[kind] for kind in ("email", "phone") if kind in body}
         if body.get("type") in ("email_change", "phone_change"):
-            assert alice.sign_in().put("/user", json=address).status_code == 200
+            assert alice.open_session().put("/user", json=address).status_code == 200
             id = alice.id
         else:
             id = client.post("/signup", json=address | {"password": PASSWORD}).json["id"]

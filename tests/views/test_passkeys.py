@@ -116,14 +116,14 @@ class TestRegistration:
         """As from a stolen password, a stolen session, or a registration that began before the first."""
         body = begun(laptop)
         register(laptop)
-        for session in (laptop, alice.sign_in()):
+        for session in (laptop, alice.open_session()):
             assert_error(session.post(OPTIONS, json={}), *LEVEL)
         assert_error(laptop.post(VERIFY, json=body), *LEVEL)
         assert database.count("factors") == 1
 
     def test_challenge_is_of_one_session_and_for_one_use(self, client, alice, mallory, laptop, database):
         body = begun(laptop)
-        for session in (mallory.sign_in(), alice.sign_in()):
+        for session in (mallory.open_session(), alice.open_session()):
             assert_error(session.post(VERIFY, json=body), *UNKNOWN)
         assert_error(client.post(SIGN_IN, json=body), *UNKNOWN)
         assert laptop.post(VERIFY, json=body).status_code == 200
@@ -182,7 +182,7 @@ class TestSignIn:
     ):
         database.run("DELETE FROM factors")
         assert_wrong_signature(sign_in_response(client, authenticator))
-        other, _ = register(mallory.sign_in())
+        other, _ = register(mallory.open_session())
         client.delete(f"/admin/users/{mallory.id}", headers=service_role)
         assert_wrong_signature(sign_in_response(client, other))
 
@@ -302,7 +302,7 @@ class TestManagement:
         assert_error(session.post(OPTIONS, json={}), *LEVEL)
 
     def test_passkey_of_another_user_is_not_found(self, known, mallory):
-        session = mallory.sign_in()
+        session = mallory.open_session()
         for id in (known["id"], A_RANDOM_ID, "nonsense"):
             assert_error(session.patch(f"/passkeys/{id}", json={"friendly_name": "Mine"}), *NOT_FOUND)
             assert_error(session.delete(f"/passkeys/{id}"), *NOT_FOUND)

@@ -55,7 +55,7 @@ def test_ten_codes_are_shown_once_and_void_older_ones(session):
 def test_code_raises_the_session_once_and_codes_go_with_the_last_factor(
     alice, app_and_session, codes, database, client, service_role
 ):
-    low = alice.sign_in()
+    low = alice.open_session()
     high = session_of(low.client, use(low, codes[0].upper().replace("-", " ")))
     assert (high.claims["aal"], high.claims["amr"][-1]["method"]) == ("aal2", "recovery_code")
     mails = database.all("SELECT kind FROM outbox WHERE channel = 'email' ORDER BY kind")
@@ -78,7 +78,7 @@ def test_one_of_fifty_concurrent_uses_succeeds(alice, codes, server):
 
 
 def test_code_of_another_user_is_wrong(codes, bob):
-    set_up(stranger := bob.sign_in())
+    set_up(stranger := bob.open_session())
     for session in (bob.open_session(), stranger):
         assert_error(use(session, codes[0]), *WRONG)
 
@@ -87,4 +87,4 @@ def test_ten_wrong_codes_a_day_leave_the_authenticator_app_open(alice, app_and_s
     for number in range(10):
         assert_error(use(alice.open_session(), f"00000-0000{number}"), *WRONG)
     assert_error(use(session, codes[0]), 429, "over_request_rate_limit")
-    assert raised(alice.sign_in(), app_and_session[0]).claims["aal"] == "aal2"
+    assert raised(alice.open_session(), app_and_session[0]).claims["aal"] == "aal2"

@@ -125,13 +125,13 @@ class TestEmailChange:
 
     @pytest.mark.parametrize("address", ["alice@example.com", "other@example.com", "bob@example.com"])
     def test_address_without_a_pending_change_is_sent_nothing(self, alice, bob, resend, address):
-        alice.sign_in().put("/user", json={"email": NEW})
+        alice.open_session().put("/user", json={"email": NEW})
         assert resend("email_change", address) == NOTHING
 
     def test_latest_of_two_pending_changes_is_sent_the_link(self, client, alice, bob, resend, database):
-        bob.sign_in().put("/user", json={"email": NEW})
-        alice.sign_in().put("/user", json={"email": NEW})
-        bob.sign_in().put("/user", json={"phone": PHONE})
+        bob.open_session().put("/user", json={"email": NEW})
+        alice.open_session().put("/user", json={"email": NEW})
+        bob.open_session().put("/user", json={"phone": PHONE})
         (message,), _ = resend("email_change", NEW)
         follow(client, "email_change", message.token)
         assert database.value("SELECT email FROM users WHERE id = %(id)s", id=alice.id) == NEW

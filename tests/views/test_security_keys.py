@@ -40,7 +40,7 @@ def test_key_is_enrolled_and_raises_later_sessions(alice, laptop, outbox):
     assert other.get("/user").status_code == 401
     assert outbox.kinds() == [("factor_added", alice.email)]
 
-    again = alice.sign_in()
+    again = alice.open_session()
     assert_error(again.delete("/user"), 403, "insufficient_aal")
     later = session_of(again.client, verify(again, factor_id, key))
     assert [method["method"] for method in later.claims["amr"]] == ["password", "webauthn"]
@@ -82,16 +82,16 @@ def test_site_of_another_relying_party_is_refused(laptop):
 )
 def test_assertion_with_a_foreign_part_is_refused(alice, laptop, changes):
     key, factor_id, _ = set_up(laptop)
-    again = alice.sign_in()
+    again = alice.open_session()
     session_of(again.client, verify(again, factor_id, key))
-    third = alice.sign_in()
+    third = alice.open_session()
     assert_error(verify(third, factor_id, key, **changes), *FAILED, details=A_SENTENCE)
     assert third.refreshed().claims["aal"] == "aal1"
 
 
 def test_challenge_is_of_one_session_and_factor_and_for_one_use(alice, laptop):
     key, factor_id, raised = set_up(laptop)
-    first, second = alice.sign_in(), alice.sign_in()
+    first, second = alice.open_session(), alice.open_session()
     body = answer(first, factor_id, key)
     assert_error(second.post(f"/factors/{factor_id}/verify", json=body), *UNKNOWN)
     other = enrol(raised, "Other")
@@ -103,7 +103,7 @@ def test_challenge_is_of_one_session_and_factor_and_for_one_use(alice, laptop):
 
 def test_one_of_many_concurrent_requests_with_one_challenge_succeeds(server, alice, laptop):
     key, factor_id, _ = set_up(laptop)
-    session = alice.sign_in().on(server)
+    session = alice.open_session().on(server)
     body = answer(session, factor_id, key)
     answers = at_once(20, lambda _: session.post(f"/factors/{factor_id}/verify", json=body))
     assert sorted(answer.status_code for answer in answers) == [200, *[400] * 19]
@@ -113,7 +113,7 @@ def test_enrolment_of_another_key_needs_aal2(alice, laptop):
     begun = enrol(laptop, "Begun by a thief")
     set_up(laptop)
     assert_error(laptop.post(f"/factors/{begun}/challenge"), 404, "mfa_factor_not_found")
-    refused = alice.sign_in().post("/factors", json={"factor_type": "webauthn"})
+    refused = alice.open_session().post("/factors", json={"factor_type": "webauthn"})
     assert_error(refused, 403, "insufficient_aal")
 
 
@@ -124,7 +124,7 @@ def test_keys_and_passkeys_do_not_stand_in_for_each_other(client, alice, laptop)
     refused = sign_in_response(client, key, is_verified=True)
     assert_error(refused, *FAILED, details=A_SENTENCE)
     passkey, _ = register(raised)
-    begun = alice.sign_in()
+    begun = alice.open_session()
     for wrong in (passkey, other):
         refused = verify(begun, factor_id, wrong, passkey=wrong.passkeys[0])
         assert_error(refused, *FAILED, details=A_SENTENCE)
