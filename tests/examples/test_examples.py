@@ -141,9 +141,7 @@ BAD: dict[str, Callable[[dict[str, Any]], str]] = {
     ),
     "of another key": lambda claims: mint(claims, OTHER_KEY),
     "of an unknown key": lambda claims: mint(claims, OTHER_KEY, kid="unknown"),
-    "unsigned": lambda claims: (
-        f"{encoded({'alg': 'none', 'kid': 'tests', 'typ': 'JWT'})}.{encoded(claims)}."
-    ),
+    "unsigned": lambda claims: f"{encoded({'alg': 'none', 'kid': 'tests', 'typ': 'JWT'})}.{encoded(claims)}.",
     "keyed with the public key": lambda claims: hmac_token(claims, KEY.as_pem(private=False)),
     "not a token": lambda _: "nonsense",
 }

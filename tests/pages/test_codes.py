@@ -11,7 +11,7 @@ from tests.support.users import PASSWORD, sign_in
 
 DAVE, NEW = "dave@example.com", "new@example.com"
 MALLORYS = "Mallorys-Horse-1"
-WRONG = "This code is wrong, no longer works, or was requested in another browser."
+WRONG = "This code is wrong, no longer valid, or was requested in another browser."
 # For each page that asks for a code: the form's action, the type of verification, and where its code leads.
 PAGES = {
     "sign-in": ("sign-in/code", "magiclink", "account"),
@@ -173,14 +173,14 @@ class TestLifetime:
 
     def test_code_works_for_almost_ten_minutes(self, visitor, database, ask):
         sent = ask(visitor, "sign-in", "alice@example.com")
-        assert "It works for ten minutes." in words(visitor.page)
+        assert "It expires in ten minutes." in words(visitor.page)
         later(database, mins=9, secs=50)
         assert visitor.press("sign-in/verify", code=sent.code).url == f"{SITE}/account"
 
     @pytest.mark.parametrize(
         ("language", "code", "link"),
         [
-            ("en", "works for 10 minutes (until", "works for 1 hour (until"),
+            ("en", "is valid for 10 minutes (until", "is valid for 1 hour (until"),
             ("de", "Code gilt 10 Minuten (bis", "Link gilt 1 Stunde (bis"),
             ("es", "código es válido durante 10 minutos", "enlace es válido durante 1 hora"),
             ("fr", "code est valable pendant 10 minutes", "lien est valable pendant 1\xa0heure"),

@@ -93,8 +93,9 @@ class TestStrength:
         settings = make_app(AUTH_PASSWORD_REQUIREMENTS="").extensions[EXTENSION].settings
         common = [password for password in FREQUENCY_LISTS["passwords"] if len(password) >= 8][:3000]
         for password in common:
-            with pytest.raises(WeakPassword, match="common"):
+            with pytest.raises(WeakPassword) as raised:
                 check_strength(settings, password, ())
+            assert list(raised.value.problems) == ["common"]
 
     def test_passphrase_needs_no_digits(self, make_app):
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()

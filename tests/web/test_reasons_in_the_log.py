@@ -80,7 +80,7 @@ def test_wrong_service_role_key_names_the_setting(client, said, headers):
     assert not any(word in line for word in ("a-wrong-service-role-key", "of-another-service"))
 
 
-def test_message_beyond_the_quota_is_logged_and_in_the_development_inbox(make_app, alice, said):
+def test_message_beyond_the_quota_is_logged_and_in_the_development_inbox(make_app, alice, said, service_role):
     app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_DEV_INBOX="true")
     client, bodies = app.test_client(), []
     for _ in range(2):
@@ -89,13 +89,13 @@ def test_message_beyond_the_quota_is_logged_and_in_the_development_inbox(make_ap
     (line,) = said("message_not_sent")
     assert "AUTH_RATE_LIMIT_MESSAGES" in line
     assert alice.email not in line
-    (unsent,) = client.get(f"/dev/inbox?recipient={alice.email}").json
+    (unsent,) = client.get(f"/dev/inbox?recipient={alice.email}", headers=service_role).json
     assert (unsent["outcome"], unsent["last_error"].startswith("not sent: quota")) == ("failed", True)
-    assert client.get("/dev/inbox?recipient=another@example.com").json == []
-    assert "not sent: quota" in client.get("/dev/inbox", headers=BROWSER).text
+    assert client.get("/dev/inbox?recipient=another@example.com", headers=service_role).json == []
+    assert "not sent: quota" in client.get("/dev/inbox", headers=BROWSER | service_role).text
     # Without the inbox, nothing is kept.
     make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client().post("/magiclink", json={"email": alice.email})
-    assert len(client.get("/dev/inbox").json) == 1
+    assert len(client.get("/dev/inbox", headers=service_role).json) == 1
 
 
 class TestProvider:
@@ -128,7 +128,7 @@ class TestProvider:
         visitor = Visitor(make_service(**changes).app, base_url)
         visitor.visit("/sign-in")
         page = visitor.click(f"{base_url}/authorize?provider=acme&redirect_to={base_url}/sign-in")
-        assert "The provider did not sign you in." in page.text
+        assert "The provider didn’t sign you in." in page.text
         assert ("invalid_client" in page.text) == is_shown
         visitor.visit("/sign-in?error_code=bad_oauth_callback&reason=invalid_client")
         assert ("invalid_client" in visitor.page.text) == is_shown
