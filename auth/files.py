@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and who has access to those with secrets."""
 
 import os
 import stat

@@ -47,7 +47,10 @@ def count(db: Database) -> None:
 
 
 def remove_unverified_factors(db: Database) -> None:
-    """The user object lists them, so this is done every minute. Raises `psycopg2.Error`."""
+    """Remove factors that were not verified in time. Raises `psycopg2.Error`.
+
+    Called every minute, because GET /user lists them.
+    """
     clean(db, ["delete_unverified_factors"])
 
 

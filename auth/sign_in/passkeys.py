@@ -62,7 +62,7 @@ def begin_sign_in() -> dict[str, Any]:
 
 
 def begin_proof() -> dict[str, Any]:
-    """Return the same for the caller's session."""
+    """Return the same as `begin_sign_in`, for the caller's session."""
     with latchkey.db.transaction() as tx:
         lock_caller(tx)
         return _begin(tx, **own_session())

@@ -20,7 +20,6 @@ from auth.net import networks
 from auth.settings import Settings
 from auth.settings.state import METRICS_DIRECTORY
 from auth.web import dialect, g, limits, response_headers
-from auth.web.dialect import PREFIX
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
 
@@ -46,9 +45,9 @@ class Edge:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
-        if path == PREFIX or path.startswith(PREFIX + "/"):
-            environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + PREFIX
-            environ["PATH_INFO"] = path[len(PREFIX) :] or "/"
+        if path == dialect.PREFIX or path.startswith(dialect.PREFIX + "/"):
+            environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + dialect.PREFIX
+            environ["PATH_INFO"] = path[len(dialect.PREFIX) :] or "/"
         dialect.find_route(environ)
 
         began_at = time.perf_counter()

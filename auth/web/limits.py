@@ -146,7 +146,7 @@ def refusal(key: str, seconds: float) -> ApiError:
 
 
 def count_too(count: Callable[[], None]) -> None:
-    """Count a request that a limit has counted already by another. Raises `RateLimitExceeded`."""
+    """Count a request against a second limit, and add headers for both. Raises `RateLimitExceeded`."""
     others = limiter.current_limits
     try:
         count()
