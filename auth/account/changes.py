@@ -33,7 +33,7 @@ class _Wish:
         return acts + ([change("metadata")] if self.columns["user_metadata"] is not None or not acts else [])
 
 
-def change_user(body: dict[str, Any], link: Mapping[str, Any] | None = None) -> Any:
+def change_user(body: dict[str, Any], link: Mapping[str, str | bytes | None] | None = None) -> Any:
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     outgoing.check_channel(body.get("email"), body.get("phone"))
     wish = _read(body)

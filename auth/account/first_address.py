@@ -16,7 +16,9 @@ def is_without_address(user: Any) -> bool:
     return user.is_anonymous or not (user.email or user.phone)
 
 
-def request_address(tx: Transaction, caller: Any, address: str, link: Mapping[str, Any]) -> None:
+def request_address(
+    tx: Transaction, caller: Any, address: str, link: Mapping[str, str | bytes | None]
+) -> None:
     """Send the link or code that confirms an address, which the caller has checked unless it is the first.
 
     Then a taken one runs the same statements: anyone can become an anonymous user, and must not learn which

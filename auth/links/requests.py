@@ -62,7 +62,7 @@ def write_requested(
     message.write(tx, user_id, kind, **link | variables | (user.sign_up if user else {}))
 
 
-def send_reauthentication_code(known: Any, bound_to: Mapping[str, Any] | None = None) -> str:
+def send_reauthentication_code(known: Any, bound_to: Mapping[str, bytes | None] | None = None) -> str:
     """Send the caller, a row of `select_caller`, a code and return the message's id. Raises `ApiError`.
 
     `bound_to` has the column that binds the code to a browser.

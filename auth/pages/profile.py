@@ -82,7 +82,7 @@ def submit_address(kind: str) -> Response:
     """Send a code to the new address, and ask for it."""
     sent = read_form(_SCHEMAS[kind]())
     back = {"redirect_to": f"{latchkey.settings.base_url}/account", "code_challenge": None}
-    change_user(sent, back | waiting.bound())
+    change_user(sent, {**back, **waiting.bound()})
     return _code_form(kind, typed=sent[kind])
 
 

@@ -280,7 +280,7 @@ def _has_hosts_of(preset: Preset, settings: ProviderSettings) -> bool:
     return bool(hosts) and own <= hosts
 
 
-def said(error: Any, description: Any, *secrets: str) -> str:
+def said(error: object, description: object, *secrets: str) -> str:
     """Return what a provider says of an error, without secrets, which it may repeat."""
     text = ": ".join(part for part in (error, description) if part and isinstance(part, str))
     for secret in filter(None, secrets):
