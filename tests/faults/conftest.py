@@ -74,6 +74,15 @@ def scale(request: Any) -> Callable[[int, int], int]:
 
 @pytest.fixture
 def deployment() -> Iterator[Deployment]:
+    yield from _deployments()
+
+
+@pytest.fixture(scope="module")
+def shared_deployment() -> Iterator[Deployment]:
+    yield from _deployments()
+
+
+def _deployments() -> Iterator[Deployment]:
     if not Path("/proc/self/task").exists():
         pytest.skip("NO FAULT IS TESTED: this looks for processes in /proc, which only Linux has")
     try:

@@ -1,5 +1,5 @@
-"""The oldest release that an upgrade starts from: its SQL and its encryption of backups, read from the history
-of the checkout."""
+"""The oldest release that an upgrade starts from: its service and its SQL, read from the history of the
+checkout."""
 
 import io
 import subprocess
@@ -13,11 +13,12 @@ from tests.support.processes import CHECKOUT
 
 
 def unpack(directory: Path) -> Path:
-    """Write the release's schema, functions, migrations, statements and `age.py` below a directory; return it.
+    """Write the release's service and SQL below a directory; return it.
 
     Skips the test without that commit: in an archive or a shallow clone.
     """
-    command = f"git archive --format=zip {schema.OLDEST_COMMIT} schema.sql sql auth/operations/age.py"
+    files = "app.py auth gunicorn.conf.py openapi.yaml schema.sql sql wsgi.py"
+    command = f"git archive --format=zip {schema.OLDEST_COMMIT} {files}"
     try:
         done = subprocess.run(command.split(), cwd=CHECKOUT, capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
