@@ -1,5 +1,6 @@
 -- What nodes of 0.2.0 call while they run next to this release. tests/sql/test_schema.py prepares their
--- statements. In the release after 0.3.0, delete this file, and drop these functions in a migration.
+-- statements, and tests/faults/test_releases.py runs such a node. In the release after 0.3.0, delete this
+-- file, and drop these functions in a migration.
 
 -- Checks no level, which such a node does itself.
 CREATE OR REPLACE FUNCTION caller_state(

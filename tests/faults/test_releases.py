@@ -4,16 +4,21 @@ import contextlib
 import re
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import jwt
 import pytest
+from werkzeug.datastructures import Headers
 
 from tests.faults.clients import ADMIN
 from tests.faults.mail import Post
 from tests.support import factors, passkeys
 from tests.support.authenticator import Authenticator
-from tests.support.links import VERIFIER, WITH_CHALLENGE, hand_in, path, query, type_in
+from tests.support.links import SITE, VERIFIER, WITH_CHALLENGE, hand_in, path, query, type_in
+from tests.support.user_agent import UserAgent
 from tests.support.users import (
     PASSWORD,
     Person,
@@ -214,6 +219,59 @@ def test_passkey_ceremonies_begin_at_one_node_and_end_at_the_other(nodes):
         body = passkeys.assertion(begins, authenticator)
         signed_in = session_of(ends, ends.post("/passkeys/authentication/verify", json=body))
         assert move(signed_in, begins).get("/user").json["id"] == person.id
+
+
+class Turns:
+    """The nodes behind one origin, as a browser sees them. Requests go to `node`."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    def open(self, path: str, *, method: str, headers: Any, data: str | None, base_url: str) -> Any:
+        headers |= {"Host": urlsplit(base_url).netloc, "Connection": "close"}
+        url = f"http://127.0.0.1:{self.node.port}{path}"
+        answer = httpx.request(method, url, headers=headers, content=data, trust_env=False, timeout=60)
+        sent = Headers(answer.headers.multi_items())
+        return SimpleNamespace(status_code=answer.status_code, headers=sent, text=answer.text)
+
+
+@pytest.fixture
+def turns(nodes):
+    return Turns(nodes.one)
+
+
+@pytest.fixture
+def browser(turns):
+    return UserAgent({SITE: turns})
+
+
+def test_browser_stays_signed_in_at_the_pages_of_both_nodes(nodes, browser, turns):
+    person = nodes.register("pages")
+    browser.visit(f"{SITE}/sign-in")
+    turns.node = nodes.other
+    assert browser.press("sign-in", email=person.email, password=PASSWORD).url == f"{SITE}/account"
+    turns.node = nodes.one
+    assert person.email in browser.visit(f"{SITE}/account").text
+    turns.node = nodes.other
+    browser.press("sign-out")
+    turns.node = nodes.one
+    assert browser.visit(f"{SITE}/account").url.startswith(f"{SITE}/sign-in")
+
+
+def test_code_of_a_page_works_at_the_pages_of_new_nodes(nodes, browser, turns, releases):
+    _, new, _ = releases
+    person = nodes.register("page-code")
+    browser.visit(f"{SITE}/sign-in")
+    browser.press("sign-in/code", email=person.email)
+    code = nodes.code(person.email)
+    asked, turns.node = browser.page, nodes.other
+    entered = browser.press("sign-in/verify", code=code)
+    if nodes.other is not new:
+        # Only a new node knows that the code is for this browser.
+        assert (entered.status, entered.url) == (403, f"{SITE}/sign-in/verify")
+        browser.page, turns.node = asked, new
+        entered = browser.press("sign-in/verify", code=code)
+    assert entered.url == f"{SITE}/account"
 
 
 def test_anonymous_user_gets_an_address_at_the_other_node(nodes):

@@ -84,13 +84,3 @@ class Visitor(UserAgent):
     def passkey_options(self) -> dict[str, Any]:
         """What the page's script passes to the authenticator."""
         return json.loads(html.unescape(self.page.text.partition('data-options="')[2].partition('"')[0]))
-
-    def press(self, action: str, /, **fields: str) -> Page:
-        """Submit the first form of the current page with this action, or with a button for it."""
-        form, target = next(
-            (form, target)
-            for form in self.page.forms
-            for target in (form.action, *form.targets)
-            if target.endswith(action)
-        )
-        return self.post(urljoin(self.page.url, target), form.fields | fields)

@@ -95,6 +95,16 @@ class UserAgent:
         form = self.page.forms[number]
         return self.post(urljoin(self.page.url, form.action), form.fields | fields, stop=stop)
 
+    def press(self, action: str, /, **fields: str) -> Page:
+        """Submit the first form of the current page with this action, or with a button for it."""
+        form, target = next(
+            (form, target)
+            for form in self.page.forms
+            for target in (form.action, *form.targets)
+            if target.endswith(action)
+        )
+        return self.post(urljoin(self.page.url, target), form.fields | fields)
+
     def post(
         self, url: str, fields: Mapping[str, str], *, stop: Callable[[str], bool] = lambda url: False
     ) -> Page:
