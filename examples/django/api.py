@@ -81,8 +81,10 @@ def reports(request: Any) -> HttpResponse:
 # Browsers do not send the header on their own, so no other site can forge such a request.
 @csrf_exempt
 @require_POST
-def pay(request: Any) -> JsonResponse:
+def pay(request: Any) -> HttpResponse:
     claims = verify(request.token)
+    if claims["is_anonymous"]:
+        return HttpResponse(status=403)
     # An access token outlives a log-out. Ask where that matters, not for every request.
     if not is_active(request.token):
         raise jwt.InvalidTokenError("the session has ended")

@@ -45,6 +45,7 @@ app.get("/reports", verify, ({ claims }, response) => {
 
 // An access token outlives a log-out. Ask where that matters, not for every request.
 app.post("/payments", verify, requireSession, ({ claims }, response) => {
+  if (claims.is_anonymous) return response.sendStatus(403);
   response.json({ paid_by: claims.sub });
 });
 

@@ -76,4 +76,6 @@ def reports(claims: Claims) -> dict[str, list[str]]:
 # An access token outlives a log-out. Ask where that matters, not for every request.
 @app.post("/payments")
 def pay(claims: Annotated[dict[str, Any], Depends(active)]) -> dict[str, str]:
+    if claims["is_anonymous"]:
+        raise HTTPException(403)
     return {"paid_by": claims["sub"]}

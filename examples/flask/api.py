@@ -71,6 +71,8 @@ def reports() -> Response:
 def pay() -> Response:
     token = bearer_token()
     claims = verify(token)
+    if claims["is_anonymous"]:
+        return Response(status=403)
     # An access token outlives a log-out. Ask where that matters, not for every request.
     if not is_active(token):
         raise jwt.InvalidTokenError("the session has ended")

@@ -23,10 +23,11 @@ from tests.support.factors import raised, set_up
 from tests.support.forwarder import Forwarder
 from tests.support.processes import CHECKOUT, free_port, wait_until
 from tests.support.server import ServerClient, served
-from tests.support.users import Session, register, session_of, sign_in
+from tests.support.users import Session, register, session_of, sign_in, sign_up_anonymously
 
 EXAMPLES = CHECKOUT / "examples"
 NODE = shutil.which("node")
+MAVEN = shutil.which("mvn") if shutil.which("javac") else None
 KEY = jwk.ECKey.generate_key("P-256", {"kid": "tests", "alg": "ES256", "use": "sig"}, private=True)
 # Not where the APIs reach the service.
 ISSUER = "https://auth.example.com"
@@ -36,12 +37,19 @@ COMMANDS = {
     "fastapi": lambda port: [sys.executable, "-m", "uvicorn", "api:app", "--port", port],
     "django": lambda port: [sys.executable, "api.py", "runserver", "--noreload", port],
     "express": lambda _: [NODE, "api.mjs"],
+    "spring": lambda _: ["java", "-jar", "target/api.jar"],
 }
 WITH_NODE = [
     pytest.mark.javascript,
     pytest.mark.skipif(
         NODE is None or not (EXAMPLES / "express" / "node_modules").is_dir(),
         reason="NOT TESTED: examples/express. It needs Node.js and npm: make test-clients",
+    ),
+]
+WITH_MAVEN = [
+    pytest.mark.family,
+    pytest.mark.skipif(
+        MAVEN is None, reason="NOT TESTED: examples/spring. It needs Maven and a JDK: make test-family"
     ),
 ]
 
@@ -53,6 +61,7 @@ def latchkey(environment) -> Iterator[tuple[ServerClient, Forwarder]]:
     with Forwarder(f"host=127.0.0.1 port={port}") as way:
         changes = {
             "AUTH_BASE_URL": ISSUER,
+            "AUTH_ANONYMOUS_ENABLED": "true",
             "AUTH_JWT_KEYS": json.dumps({"keys": [KEY.as_dict(private=True)]}),
         }
         app = new_app({**environment, **changes})
@@ -68,7 +77,14 @@ def output(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(
-    scope="module", params=["flask", "fastapi", "django", pytest.param("express", marks=WITH_NODE)]
+    scope="module",
+    params=[
+        "flask",
+        "fastapi",
+        "django",
+        pytest.param("express", marks=WITH_NODE),
+        pytest.param("spring", marks=WITH_MAVEN),
+    ],
 )
 def running_api(request, latchkey, output) -> Iterator[httpx.Client]:
     port, (_, way) = free_port(), latchkey
@@ -79,6 +95,9 @@ def running_api(request, latchkey, output) -> Iterator[httpx.Client]:
         "LATCHKEY_INTERNAL_URL": f"http://127.0.0.1:{way.port}",
         "LATCHKEY_SERVICE_ROLE_KEY": SERVICE_ROLE_KEY,
     }
+    if request.param == "spring":
+        # The first run downloads the dependencies.
+        subprocess.run(["mvn", "--batch-mode", "--quiet", "package"], cwd=EXAMPLES / "spring", check=True)
     with output.open("wb") as out:
         how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
         process = subprocess.Popen(
@@ -136,6 +155,7 @@ BAD: dict[str, Callable[[dict[str, Any]], str]] = {
     "for another audience": lambda claims: mint(claims | {"aud": "another"}),
     "for the second step": lambda claims: mint(claims | {"aud": "second_step", "next_aal": "aal2"}),
     "of a client": lambda claims: mint(claims | {"client_id": "grafana"}, typ="at+jwt"),
+    "of a client, typed as a session's": lambda claims: mint(claims | {"client_id": "grafana"}),
     "that is an ID token": lambda claims: mint(
         {name: claims[name] for name in claims if name != "session_id"} | {"nonce": "n"}
     ),
@@ -196,6 +216,14 @@ def test_report_needs_a_role_and_a_second_step(api, session, latchkey, service_r
     client.put(f"/admin/users/{session.user['id']}", json={"role": "admin"}, headers=service_role)
     response = api.get("/reports", headers=both_steps.refreshed().authorization)
     assert (response.status_code, response.json()) == (200, {"reports": []})
+
+
+def test_anonymous_user_is_refused_where_it_matters(api, latchkey):
+    client, _way = latchkey
+    anonymous = sign_up_anonymously(client)
+    assert api.post("/payments", headers=anonymous.authorization).status_code == 403
+    response = api.get("/me", headers=anonymous.authorization)
+    assert (response.status_code, response.json()) == (200, {"id": anonymous.user["id"], "email": ""})
 
 
 def test_ended_session_is_noticed_where_it_matters(api, session):
