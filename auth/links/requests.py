@@ -30,6 +30,9 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
         if target_id:
             targets.lock(tx, target_id)
         browser = {"browser_hash": body.get("browser_hash")}
+        is_other = purpose not in ("signup", "sms_signup")
+        # A stranger may have signed up, and send that code again to the owner, who waits for this one.
+        tx.run("dispute_sign_up", address=email or phone, is_repeated=is_other)
         user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone, **browser)
         user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
         if target_id and not (is_due and user_id == target_id):

@@ -103,6 +103,11 @@ class TestStrength:
         for password in ("星期一!2024", "春天!!春天!!", "12345678!1", "horse-horse-horse"):
             assert reasons(register(client, password)) == ["common"]
 
+    def test_password_of_very_many_parts_that_repeat_is_checked(self, make_app):
+        """Its repeated parts repeat others in turn; looked at again and again, they took hours."""
+        client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
+        assert register(client, "!!?!11?!1!1???1?1!!11?!???!1!?!!!").status_code == 201
+
     def test_address_of_the_user_is_common(self, sign_up, alice):
         assert reasons(sign_up("Dave-1@Example.com", "dave-1@example.com")) == ["common"]
         response = alice.sign_in().put("/user", json={"password": "ALICE@example.com"})

@@ -235,6 +235,25 @@ class TestRepeatedSignUp:
         assert channel.confirm(client, sent.code).status_code == 200
         assert database.value("SELECT password_hash FROM users") is None
 
+    @pytest.mark.parametrize("quota", ["1 per hour", "9 per hour"])
+    def test_code_confirms_no_password_after_a_request_to_sign_in(
+        self, make_app, channel, outbox, database, quota
+    ):
+        """A stranger signs up and sends the code again after the owner has asked for one, perhaps in vain."""
+        settings = {
+            "AUTH_RATE_LIMITS_ENABLED": "true",
+            "AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT": quota,
+            "AUTH_RATE_LIMIT_SMS_PER_RECIPIENT": quota,
+        }
+        client = make_app(**settings).test_client()
+        client.post("/signup", json=channel.body)
+        client.post("/otp", json={channel.name: channel.address})
+        client.post("/resend", json={"type": channel.resent, channel.name: channel.address})
+        assert outbox.last().kind == "signup"
+        code_type = "email" if channel is BY_EMAIL else "sms"
+        assert type_in(client, code_type, channel.address, outbox.last().code).status_code == 200
+        assert database.value("SELECT password_hash FROM users") is None
+
     def test_link_survives_many_more_sign_ups(self, client, outbox):
         for number in range(6):
             client.post("/signup", json=DAVE | ({"password": NEW} if number else {}))
