@@ -11,6 +11,7 @@ from sql import load_statements, schema
 from tests.conftest import new_app, new_databases
 from tests.support import catalog, oldest_release
 from tests.support.cases import cases
+from tests.support.links import hand_in
 from tests.support.server import at_once
 from tests.support.users import refresh, session_of, sign_in
 
@@ -19,6 +20,7 @@ NEW = ["schema.sql", "functions"]
 SECRET_OF_0_2_0 = "k3Jh8sPq0Zx7Vn2Lw9Tb4Rm6Yc1Gf5Da"
 REFRESH_TOKEN_OF_0_2_0 = "vWggxYowT2KovUmkzYaKqAAAAAAAAAAA3ZEN6toxhRmr-rQkkMNeJbRO"
 ALICE, SESSION = "8a0c0f47-38ad-4fd4-b04a-340b889756f5", "bd6820c5-8a30-4f62-a8bd-49a4cd868aa8"
+LINK, TOKEN_OF_0_2_0 = "0f4c6d3a-32c5-4b2c-9d5c-6d8d7f0f6a11", "t" * 43
 ROWS_OF_0_2_0 = f"""
 INSERT INTO users (id, email, email_confirmed_at, email_proved, made_by, password_hash)
 VALUES ('{ALICE}', 'alice@example.com', now(), true, 'administrator',
@@ -31,6 +33,12 @@ INSERT INTO factors (id, user_id, factor_type, secret, verified_at)
 SELECT gen_random_uuid(), id, 'totp', '', now() - interval '1 day' FROM users WHERE email = 'erin@example.com';
 INSERT INTO sessions (user_id, method, ip, aal, factor_id)
 SELECT user_id, 'password', '192.0.2.2', 'aal2', id FROM factors;
+INSERT INTO factor_challenges (user_id, session_id, factor_id, purpose, expires_at)
+SELECT user_id, id, factor_id, 'totp', now() + interval '5 minutes' FROM sessions WHERE aal = 'aal2';
+INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, expires_at)
+VALUES ('{LINK}', '{ALICE}', 'magiclink', 'alice@example.com', sha256('{TOKEN_OF_0_2_0}'), now() + interval '1 day');
+INSERT INTO outbox (id, user_id, channel, kind, recipient, one_time_token_id)
+VALUES ('{LINK}', '{ALICE}', 'email', 'magiclink', 'alice@example.com', '{LINK}');
 """
 
 
@@ -171,8 +179,9 @@ class TestUpgrade:
     def test_upgraded_schema_equals_a_new_one(self, upgraded, created):
         assert catalog.lines(upgraded) == catalog.lines(created)
 
-    def test_upgrade_keeps_passwords_and_refresh_tokens(self, client_of_upgraded):
+    def test_upgrade_keeps_passwords_links_and_refresh_tokens(self, client_of_upgraded):
         for response in (
+            hand_in(client_of_upgraded, "magiclink", TOKEN_OF_0_2_0),
             sign_in(client_of_upgraded, "alice@example.com"),
             refresh(client_of_upgraded, REFRESH_TOKEN_OF_0_2_0),
         ):
