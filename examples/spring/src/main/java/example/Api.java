@@ -98,7 +98,9 @@ public class Api {
                 .oauth2ResourceServer(server -> server
                         .jwt(Customizer.withDefaults())
                         .authenticationEntryPoint((request, response, error) -> {
-                            log.warn("Token refused: {}, expected from {}", error.getMessage(), latchkey);
+                            // A reason may quote the token, which must not add lines to the log.
+                            var reason = error.getMessage().replaceAll("\\p{Cntrl}", "?");
+                            log.warn("Token refused: {}, expected from {}", reason, latchkey);
                             refusal.commence(request, response, error);
                         }))
                 // If the keys cannot be fetched, the token may be valid.
