@@ -79,8 +79,8 @@ class IdTokens:
         now = time.time()
         if _moment(claims, "exp") <= now - _LEEWAY:
             raise ProviderError("it has expired")
-        if _moment(claims, "iat") > now + _LEEWAY:
-            raise ProviderError("it was issued in the future")
+        if max(_moment(claims, "iat"), _moment({"nbf": 1} | claims, "nbf")) > now + _LEEWAY:
+            raise ProviderError("it is not valid yet")
         if not is_subject(claims.get("sub")):
             raise ProviderError("it has no valid subject")
         _check_nonce(claims.get("nonce"), nonce, may_be_hashed)
@@ -156,7 +156,10 @@ def _unverified_claims(id_token: str) -> dict[str, Any]:
     with suppress(*_MALFORMED):
         token = jws.extract_compact(id_token.encode())
         claims = json.loads(token.payload)
-        if token.headers().get("alg") in ALGORITHMS and isinstance(claims, dict):
+        header = token.headers()
+        # Access and logout tokens of the issuer name another type (RFC 9068, RFC 8725).
+        is_of_type = str(header.get("typ", "JWT")).upper() == "JWT"
+        if header.get("alg") in ALGORITHMS and is_of_type and isinstance(claims, dict):
             return claims
     raise ProviderError("it is not a signed JWT")
 

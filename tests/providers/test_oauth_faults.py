@@ -93,6 +93,7 @@ WRONG_CLAIMS: list[dict[str, Any]] = [
     ),
     # OpenID Connect Core, section 2: at most 255 characters of ASCII.
     {"sub": secrets.token_hex(3000)},
+    *({"nbf": value} for value in (4102444800, "soon", True)),
 ]
 
 
@@ -116,6 +117,10 @@ def with_critical_header(google: FakeProvider, claims: Any) -> str:
     content = f"{encoded(header)}.{encoded(claims)}"
     signature = jws.JWSRegistry.algorithms["RS256"].sign(content.encode(), google.signing_key)
     return f"{content}.{encoded(signature)}"
+
+
+def of_type(typ: Any) -> Forge:
+    return lambda google, claims: google.signed(claims, typ=typ)
 
 
 def changed(header: dict[str, Any], **claims: str) -> Forge:
@@ -161,6 +166,7 @@ FORGED: dict[str, Forge] = {
     "URL of a key in the header": with_key(None, jwk=None, jku="https://evil.example/jwks"),
     "URL of a certificate in the header": with_key(None, jwk=None, x5u="https://evil.example/x5u"),
     "unknown critical header": with_critical_header,
+    **{f"another type: {typ}": of_type(typ) for typ in ("at+jwt", "logout+jwt", "", 7)},
     "claims changed after signing": changed({}, sub="somebody-else"),
     "header changed after signing": changed({"x": 1}),
     "header that is a list": unsigned([]),
