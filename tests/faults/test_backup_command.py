@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -130,7 +131,7 @@ def test_restore_elsewhere_brings_users_and_secrets_and_ends_sessions_links_and_
     assert (done.returncode, done.stderr) == (0, "")
     assert secrets_of(state_dir) == secrets_of(origin.state_dir)
     kept = state_dir / "restored.env"
-    assert f"{kept} has the settings of the service" in done.stdout
+    assert f"{kept} has the settings of the backed-up service" in done.stdout
     assert "AUTH_JWT_AUDIENCE='it\\'s'" in kept.read_text().splitlines()
     assert {stat.S_IMODE((state_dir / name).stat().st_mode) for name in (*SECRETS, kept.name)} == {0o600}
     with serving(state_dir, AUTH_JWT_AUDIENCE="it's") as client:
@@ -205,7 +206,7 @@ class TestUnusableFile:
     def test_file_is_refused(self, origin, place, case):
         (target := place / "target").mkdir(exist_ok=True)
         for name in SECRETS:
-            (target / name).write_text((origin.state_dir / name).read_text())
+            shutil.copy(origin.state_dir / name, target)  # with its mode
         file = place / "changed.age"
         change, reason = self.CASES[case]
         whole = origin.file.read_bytes()
@@ -236,7 +237,7 @@ class TestUnusableFile:
         file.write_bytes(encrypted(manifested(head, plaintext, tables=head["tables"] | {"users": 2})))
         done = restore(file, place / "lost")
         assert done.returncode == 1
-        assert "another number of rows than were backed up: users" in done.stderr
+        assert "Row counts differ from the backup: users" in done.stderr
         with serving(place / "lost"):
             assert value(place / "lost", DATABASES) == "postgres,template0,template1"
             assert value(place / "lost", "SELECT count(*) FROM users") == 0
@@ -255,7 +256,7 @@ def encrypted(plaintext: bytes) -> bytes:
 def test_environment_without_the_key_of_the_backup_is_refused(origin, place, name):
     done = restore(origin.file, place / "conflicting", **{name: OTHER})
     assert done.returncode == 1
-    assert f"{name} is set, and lacks a key of the backup" in done.stderr
+    assert f"{name} is set, but lacks a key from the backup" in done.stderr
     assert not (place / "conflicting" / "postgres").exists()
 
 

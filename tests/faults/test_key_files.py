@@ -221,7 +221,7 @@ class TestReplacedProcesses:
             replace_file(new_state_dir / "secret_key", FOREIGN["secret_key"])
             (pid,) = wait_until(service.delivery_processes)
             os.kill(pid, signal.SIGKILL)
-            line = "AUTH_SECRET_KEY: Differs from what this database last used with"
+            line = "AUTH_SECRET_KEY: Differs from what this database last used"
             wait_until(lambda: any(text.startswith(line) for text in service.said()))
             put_back(new_state_dir, before)
             wait_until(lambda: service.said()[-1] == "delivery_started")
@@ -259,9 +259,7 @@ class TestStart:
         for arguments in (["deliver"], ["explain", "alice@example.com"]):
             done = run_with_settings(environment | {"AUTH_SECRET_KEY": secret("other")}, *arguments)
             assert (done.exit_code, done.stdout) == (1, "")
-            assert done.stderr.startswith(
-                "Error: AUTH_SECRET_KEY: Differs from what this database last used with"
-            )
+            assert done.stderr.startswith("Error: AUTH_SECRET_KEY: Differs from what this database last used")
 
     def test_second_start_by_mistake_changes_nothing(self, new_state_dir, either):
         """The first service has its keys in the environment; the second would make some, and a database."""

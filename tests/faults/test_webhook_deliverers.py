@@ -246,7 +246,7 @@ class TestListening:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["--forward", "ftp://127.0.0.1"], "'--forward': must be an http or https URL without user and"),
+            (["--forward", "ftp://127.0.0.1"], "'--forward': must be an http or https URL without a user or"),
             (["--secret", "whsec_short"], "'--secret': must be whsec_ and 24 to 64 random bytes in base64"),
             ([], "the service won't post to this machine."),
         ],
