@@ -51,7 +51,7 @@ def _count_address_change() -> None:
 @limited("user_changes", key=guard.caller_on_network)
 @counted("address_changes")
 @audited("change_refused")
-@dialect.translated(reads=dialect.without_empty_addresses)
+@dialect.translated(reads=dialect.without_null_addresses)
 @asks_more
 def update_user() -> Response:
     """Change the caller's metadata and password, and make a new email or phone pending."""

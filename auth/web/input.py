@@ -123,7 +123,7 @@ def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str
             raise ApiError("validation_failed", f"{name}: must be given once")
         if "\0" in values.get(name, ""):
             raise ApiError("validation_failed", f"{name}: must not contain NUL characters")
-    return values.to_dict()
+    return {name: value for name, value in values.items() if value or not g.in_dialect}
 
 
 def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:

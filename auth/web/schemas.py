@@ -19,16 +19,11 @@ class Input(Schema):
         return cls.from_dict(members)
 
     @pre_load
-    def leave_out_absent(self, data: Any, **_kwargs: Any) -> Any:
+    def leave_out_null(self, data: Any, **_kwargs: Any) -> Any:
         if not isinstance(data, dict):
             return data
         nullable = {name for name, field in self.fields.items() if field.allow_none}
-        # The dialect's client for Go sends the empty value of each member.
-        return {
-            name: value
-            for name, value in data.items()
-            if not (value == "" and g.in_dialect) and (value is not None or name in nullable)
-        }
+        return {name: value for name, value in data.items() if value is not None or name in nullable}
 
 
 class AdminInput(Input):

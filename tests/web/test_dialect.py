@@ -188,6 +188,10 @@ class TestForms:
         refused = client.post("/auth/v1/token?grant_type=password", json={"email": email, "password": ""})
         assert_error(refused, 400, "validation_failed", details="password: is required")
 
+    def test_empty_phone_beside_an_email_asks_for_no_sms(self, client, alice):
+        body = {"email": alice.email, "phone": "", "create_user": True}
+        assert_ok(client.post("/auth/v1/otp", json=body), {})
+
     def test_filter_searches_users(self, client, alice, bob, service_role):
         listed = client.get("/auth/v1/admin/users?filter=bob", headers=service_role)
         assert [user["email"] for user in listed.json["users"]] == [bob.email]
