@@ -92,11 +92,64 @@ CREATE TABLE user_objects (
 ) WITH (fillfactor = 80);
 CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user_id);
 
+-- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`
+-- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
+-- those of the users who may use it: empty for all.
+CREATE TABLE oauth_clients (
+  id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  name                        text NOT NULL DEFAULT '',
+  uri                         text NOT NULL DEFAULT '',
+  logo_uri                    text NOT NULL DEFAULT '',
+  secret_hash                 bytea,
+  token_endpoint_auth_method  text NOT NULL,
+  is_dynamic                  boolean NOT NULL DEFAULT false,
+  redirect_uris               text[] NOT NULL,
+  post_logout_redirect_uris   text[] NOT NULL DEFAULT '{}',
+  grant_types                 text[] NOT NULL,
+  scopes                      text[] NOT NULL DEFAULT '{}',
+  resources                   text[] NOT NULL DEFAULT '{}',
+  allowed_roles               text[] NOT NULL DEFAULT '{}',
+  require_pkce                boolean NOT NULL DEFAULT true,
+  skip_consent                boolean NOT NULL DEFAULT false,
+  introspects_sessions        boolean NOT NULL DEFAULT false,
+  token_lifetime              integer,
+  id_token_signed_response_alg text NOT NULL DEFAULT 'RS256',
+  created_at                  timestamptz NOT NULL DEFAULT now(),
+  updated_at                  timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT oauth_clients_auth_method_check CHECK (
+    token_endpoint_auth_method IN ('none', 'client_secret_basic', 'client_secret_post')
+    AND (token_endpoint_auth_method = 'none') = (secret_hash IS NULL)
+  ),
+  CONSTRAINT oauth_clients_grant_types_check CHECK (
+    cardinality(grant_types) > 0
+    AND grant_types <@ ARRAY['authorization_code', 'refresh_token', 'client_credentials']
+    AND NOT ('client_credentials' = ANY (grant_types) AND secret_hash IS NULL)
+  ),
+  CONSTRAINT oauth_clients_require_pkce_check CHECK (
+    require_pkce OR secret_hash IS NOT NULL AND NOT is_dynamic
+  ),
+  CONSTRAINT oauth_clients_skip_consent_check CHECK (NOT (skip_consent AND is_dynamic)),
+  CONSTRAINT oauth_clients_algorithm_check CHECK (id_token_signed_response_alg IN ('RS256', 'ES256'))
+);
+CREATE INDEX oauth_clients_created_at ON oauth_clients (created_at, id);
+
+-- What a user allows an application. The sessions of a grant go with it.
+CREATE TABLE oauth_grants (
+  id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  client_id   uuid NOT NULL REFERENCES oauth_clients ON DELETE CASCADE,
+  scopes      text[] NOT NULL,
+  granted_at  timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT oauth_grants_user_id_client_id_key UNIQUE (user_id, client_id)
+);
+CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id);
+
 -- `counter` is that of the newest refresh token. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
 -- `opened_by` is the session on our pages that gave an application this one, `identity_id` the identity that
 -- opened it; `code_given_at` is when a code from the user's mailbox was last given in it, `factor_proved_at`
--- when a factor was last used in it.
+-- when a factor was last used in it. The columns from grant_id on are of a session that an application has by
+-- grant_type=authorization_code: it is no session of the user's; `auth_time` is when the user authenticated.
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -119,12 +172,17 @@ CREATE TABLE sessions (
   identity_id   uuid,
   code_given_at timestamptz,
   factor_proved_at timestamptz,
+  grant_id      uuid CONSTRAINT sessions_grant_id_fkey REFERENCES oauth_grants ON DELETE CASCADE,
+  scopes        text[],
+  resource      text,
+  auth_time     timestamptz,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);
 CREATE INDEX sessions_ended_at ON sessions (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX sessions_user_id_ended_at ON sessions (user_id, ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX sessions_created_at ON sessions (created_at) WHERE ended_at IS NULL;
+CREATE INDEX sessions_grant_id ON sessions (grant_id, created_at) WHERE grant_id IS NOT NULL;
 
 -- Second factors, and passkeys, which sign in on their own. Unverified ones expire, and a
 -- user has at most ten. `secret` is encrypted; `last_step` is the newest time step whose code was used. The
@@ -251,6 +309,45 @@ CREATE TABLE authorization_codes (
 );
 CREATE INDEX authorization_codes_user_id ON authorization_codes (user_id);
 CREATE INDEX authorization_codes_expires_at ON authorization_codes (expires_at);
+
+-- Authorization requests of applications, each bound to its browser by the hash of a cookie. The user's
+-- session `session_id` approves, and the secret of `approval_hash` leads on to the code. A used code is kept
+-- until `expires_at`: when it is used again, the session that it opened ends.
+CREATE TABLE oauth_requests (
+  id              uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  id_hash         bytea NOT NULL CONSTRAINT oauth_requests_id_hash_key UNIQUE,
+  client_id       uuid NOT NULL REFERENCES oauth_clients ON DELETE CASCADE,
+  browser_hash    bytea NOT NULL,
+  redirect_uri    text NOT NULL,
+  state           text,
+  scopes          text[] NOT NULL,
+  resource        text,
+  nonce           text,
+  code_challenge  text,
+  prompts         text[] NOT NULL DEFAULT '{}',
+  max_age         integer,
+  login_hint      text,
+  created_at      timestamptz NOT NULL DEFAULT now(),
+  expires_at      timestamptz NOT NULL,
+  user_id         uuid REFERENCES users ON DELETE CASCADE,
+  session_id      uuid,
+  approval_hash   bytea,
+  code_hash       bytea CONSTRAINT oauth_requests_code_hash_key UNIQUE,
+  code_expires_at timestamptz,
+  opened_session_id uuid
+);
+CREATE INDEX oauth_requests_client_id ON oauth_requests (client_id);
+CREATE INDEX oauth_requests_user_id ON oauth_requests (user_id) WHERE user_id IS NOT NULL;
+CREATE INDEX oauth_requests_expires_at ON oauth_requests (expires_at);
+
+-- RSA keys of ID tokens. `sealed` is the encrypted JWK.
+CREATE TABLE openid_keys (
+  id           text PRIMARY KEY,
+  algorithm    text NOT NULL,
+  sealed       bytea NOT NULL,
+  active_from  timestamptz NOT NULL DEFAULT now(),
+  created_at   timestamptz NOT NULL DEFAULT now()
+);
 
 -- OAuth sign-ins in progress. `secrets` (nonce, PKCE verifier) is encrypted. A flow that links an identity to
 -- `user_id` is bound to a browser when the user agrees on a page.

@@ -8,12 +8,14 @@ from flask import current_app
 
 from auth.factors.webauthn import RelyingParty
 from auth.keys.key_ring import KeyRing
+from auth.keys.openid_keys import OpenIdKeys
 from auth.net.redirects import AllowList
 from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
 from auth.settings import Settings
 from auth.settings.constants import statement_constants
 from auth.tokens.access_tokens import AccessTokens
+from auth.tokens.client_tokens import ClientTokens
 from auth.tokens.keys import Sealer
 from auth.tokens.one_time import Codes, RecoveryCodes
 from auth.tokens.refresh_tokens import RefreshTokens
@@ -30,6 +32,9 @@ class Latchkey:
     key_ring: KeyRing
     access_tokens: AccessTokens
     refresh_tokens: RefreshTokens
+    client_tokens: ClientTokens
+    client_refresh_tokens: RefreshTokens
+    openid_keys: OpenIdKeys
     passwords: Passwords
     sealer: Sealer
     codes: Codes
@@ -42,13 +47,22 @@ class Latchkey:
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
     """Create the parts. `origin` returns the actor for the audit log. Raises `NotRunningError`."""
-    key_ring = KeyRing(settings)
+    key_ring, db = KeyRing(settings), make_database(settings, origin)
+    openid_keys = OpenIdKeys(db, key_ring.sealer)
     return Latchkey(
         settings=settings,
-        db=make_database(settings, origin),
+        db=db,
         key_ring=key_ring,
         access_tokens=key_ring.access_tokens,
         refresh_tokens=key_ring.refresh_tokens,
+        client_tokens=ClientTokens(
+            key_ring.access_tokens,
+            openid_keys,
+            issuer=settings.jwt_issuer,
+            audience=settings.jwt_audience,
+        ),
+        client_refresh_tokens=key_ring.client_refresh_tokens,
+        openid_keys=openid_keys,
         passwords=Passwords(settings),
         sealer=key_ring.sealer,
         codes=key_ring.codes,

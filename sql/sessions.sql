@@ -69,6 +69,7 @@ UPDATE sessions AS s
  WHERE s.id = :session_id
    AND u.id = s.user_id
    AND s.ended_at IS NULL
+   AND s.grant_id IS NULL
    AND (u.banned_until > now()) IS NOT TRUE
    AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
    AND (NOT refreshes_used_up(s, :refresh_limit) OR refresh_token_is_stolen(s, :counter, :reuse_interval))

@@ -33,6 +33,7 @@ class KeyRing:
             lifetime=settings.access_token_lifetime,
         )
         self.refresh_tokens = RefreshTokens(settings.secret_key)
+        self.client_refresh_tokens = RefreshTokens(settings.secret_key, "refresh token of a client")
         self.codes = Codes(settings.secret_key)
         self.recovery_codes = RecoveryCodes(settings.secret_key)
         self.sealer = keys.Sealer(keys.derive(settings.secret_key, keys.SEALING))
@@ -52,6 +53,7 @@ class KeyRing:
         step_keys = keys.derive(settings.secret_key, keys.SECOND_STEP)
         self.access_tokens.use(settings.jwt_keys, settings.jwt_secret, step_keys)
         self.refresh_tokens.use(settings.secret_key)
+        self.client_refresh_tokens.use(settings.secret_key)
         self.codes.use(settings.secret_key)
         self.recovery_codes.use(settings.secret_key)
         self.sealer.use(keys.derive(settings.secret_key, keys.SEALING))

@@ -103,6 +103,11 @@ class AccessTokens:
             self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
         self._signing_key = signing_key(self._all_keys)
 
+    @property
+    def keys(self) -> Sequence[Key]:
+        """The keys of the JWK Set, and the shared secret."""
+        return self._all_keys
+
     def issue(
         self,
         user: Mapping[str, Any],

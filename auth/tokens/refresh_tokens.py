@@ -31,14 +31,19 @@ class RefreshToken(NamedTuple):
 
 
 class RefreshTokens:
-    def __init__(self, secret_keys: Sequence[str]) -> None:
+    """The tokens of users' sessions. Those of OAuth clients have keys of their own, derived for `purpose`:
+    neither kind is accepted in place of the other.
+    """
+
+    def __init__(self, secret_keys: Sequence[str], purpose: str = "refresh token") -> None:
+        self._purpose = purpose
         self.use(secret_keys)
 
     def use(self, secret_keys: Sequence[str]) -> None:
         """Replace the keys."""
         self._secret_keys = secret_keys
         self._next_change = keys.next_change(secret_keys)
-        self._keys = keys.derive(secret_keys, "refresh token")
+        self._keys = keys.derive(secret_keys, self._purpose)
 
     def make(self, session_id: str, counter: int) -> str:
         """Return the token of a session's counter, which is the same until the key changes."""

@@ -84,6 +84,16 @@ def developer() -> None:
         _require_service_role()
 
 
+@guard_by
+def client_token() -> None:
+    """Admit access tokens of OAuth clients. The view passes `g.client_caller` to its statement."""
+    token = _bearer()
+    try:
+        g.client_caller = latchkey.client_tokens.verify(token)
+    except InvalidAccessToken:
+        raise ApiError("bad_jwt") from None
+
+
 def caller(level: Level | None = None) -> dict[str, str | int | None]:
     """Return the parameters of a statement that uses `caller_state`, with the route's level or another."""
     known: Caller = g.caller
@@ -157,17 +167,33 @@ def _require_administrative_credentials() -> None:
 
 
 def _token_holder() -> Caller:
+    token = _bearer()
+    try:
+        return latchkey.access_tokens.verify(token)
+    except InvalidAccessToken:
+        if _is_of_client(token):
+            raise ApiError("insufficient_scope") from None
+        # Only now, because the regular expression takes longer than finding a token in the cache of `verify`.
+        if _BEARER.fullmatch(_single_header("Authorization")):
+            raise ApiError("bad_jwt") from None
+        raise ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>") from None
+
+
+def _bearer() -> str:
     authorization = _single_header("Authorization")
     if not authorization:
         raise ApiError("no_authorization", "Authorization: must be Bearer <token>")
     scheme, _, token = authorization.partition(" ")
-    if scheme.lower() == "bearer":
-        with contextlib.suppress(InvalidAccessToken):
-            return latchkey.access_tokens.verify(token.lstrip(" "))
-    # Only now, because the regular expression takes longer than finding a token in the cache of `verify`.
-    if _BEARER.fullmatch(authorization):
-        raise ApiError("bad_jwt")
-    raise ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")
+    if scheme.lower() != "bearer":
+        raise ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")
+    return token.lstrip(" ")
+
+
+def _is_of_client(token: str) -> bool:
+    try:
+        return bool(latchkey.client_tokens.verify(token))
+    except InvalidAccessToken:
+        return False
 
 
 def _single_header(name: str) -> str:

@@ -9,6 +9,7 @@ from flask import current_app, request
 from flask.typing import ResponseReturnValue
 
 from auth.tokens.access_tokens import Caller
+from auth.tokens.client_tokens import ClientCaller
 from auth.web.routes import Level, Route, route_of
 
 
@@ -23,6 +24,7 @@ class RequestContext:
     client: dict[str, Any]
     # A guard sets these. `caller` exists if the actor is a user.
     caller: Caller
+    client_caller: ClientCaller
     actor: Literal["anonymous", "service_role", "user"] = "anonymous"
     level: Level = Level.SESSION
     # The row of `use_browser_session`, and the language of the pages, in the console.

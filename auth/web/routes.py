@@ -31,6 +31,7 @@ class Level(StrEnum):
     with a passkey too; SECOND_FACTOR of all users. If `AUTH_MFA_REQUIRED` demands a factor of the user, all
     but SESSION and ENROL do. Only SESSION and ENROL admit tokens of the audience `second_step`. ENROL, PROOF
     and SECOND_FACTOR also require a recent proof.
+    CLIENT admits access tokens of OAuth clients only.
     """
 
     ANYONE = "anyone"
@@ -41,6 +42,7 @@ class Level(StrEnum):
     ENROL = "enrol"
     PROOF = "proof"
     SECOND_FACTOR = "second_factor"
+    CLIENT = "client"
 
 
 @dataclass

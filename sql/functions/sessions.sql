@@ -13,12 +13,14 @@ AS $$
                        OR converted_at(s.user_id) <= now() - make_interval(secs => timebox)), false)
 $$;
 
+-- Those of the user, without those of OAuth clients.
 CREATE OR REPLACE FUNCTION live_sessions(owner uuid, lifetime integer, timebox integer) RETURNS SETOF sessions
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT *
     FROM sessions AS s
-   WHERE s.user_id = owner AND s.ended_at IS NULL AND NOT session_expired(s, lifetime, timebox)
+   WHERE s.user_id = owner AND s.ended_at IS NULL AND s.grant_id IS NULL
+     AND NOT session_expired(s, lifetime, timebox)
 $$;
 
 -- The previous token is accepted for a while, because two requests of one client may cross.
@@ -101,11 +103,13 @@ AS $$
   SELECT CASE WHEN s.method = 'anonymous' THEN s.reauthenticated_at ELSE authenticated_at(s) END
 $$;
 
--- An authorization code is a session that has not begun. Call it with the user's row locked.
+-- An authorization code is a session that has not begun, also that of an OAuth client. Call it with the user's
+-- row locked.
 CREATE OR REPLACE FUNCTION end_sessions(owner uuid, kept uuid, reason text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
   DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL;
+  DELETE FROM oauth_requests WHERE user_id = owner AND opened_session_id IS NULL;
   UPDATE sessions
      SET ended_at = now(), end_reason = reason
    WHERE user_id = owner AND ended_at IS NULL AND id IS DISTINCT FROM kept
@@ -116,6 +120,8 @@ CREATE OR REPLACE FUNCTION end_session_and_opened(owner uuid, session uuid, reas
   LANGUAGE sql VOLATILE
 AS $$
   DELETE FROM authorization_codes WHERE user_id = owner AND opened_by = session AND session_id IS NULL;
+  DELETE FROM oauth_requests AS r
+   WHERE r.user_id = owner AND r.session_id = session AND r.opened_session_id IS NULL;
   UPDATE sessions
      SET ended_at = now(), end_reason = reason
    WHERE user_id = owner AND ended_at IS NULL AND session IN (id, opened_by)

@@ -16,7 +16,7 @@ def test_level_of_a_view_fits_its_guard(app):
     levels = defaultdict(set)
     for view in views(app).values():
         levels[guard_of(view)].add(route_of(view).level)
-    assert levels.pop("access_token") == set(Level) - {Level.ANYONE, Level.SERVICE_ROLE}
+    assert levels.pop("access_token") == set(Level) - {Level.ANYONE, Level.SERVICE_ROLE, Level.CLIENT}
     assert levels == {
         None: {Level.ANYONE},
         "admin": {Level.AAL2},

@@ -1,0 +1,139 @@
+"""Tokens of OAuth clients: access tokens (RFC 9068) and ID tokens (OpenID Connect Core, section 2).
+
+An access token names its client, and its audience is the client or a resource, never that of sessions: it is
+refused wherever a session's is expected. The statement that serves it checks expiry, session and grant.
+"""
+
+import functools
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jwt
+
+from auth.tokens.access_tokens import REMEMBERED, AccessTokens, InvalidAccessToken
+from auth.tokens.signing_keys import Key, signing_key
+
+TYPE = "at+jwt"
+ID_TOKEN_LIFETIME = 3600  # seconds
+_FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_JWS = jwt.PyJWS()
+# The statements check the times, by the database's clock.
+_OPTIONS: Any = {"verify_aud": False, "verify_exp": False, "verify_iat": False}
+
+
+@dataclass(frozen=True)
+class ClientCaller:
+    """The client of a verified access token, with the session that a user granted it.
+
+    `session_id` is None for grant_type=client_credentials, whose `subject` is the client. `expires_at` is in
+    Unix seconds.
+    """
+
+    client_id: str
+    subject: str
+    session_id: str | None
+    audience: str
+    scopes: tuple[str, ...]
+    expires_at: int
+
+
+class RsaKeys(Protocol):
+    def all(self) -> Sequence[Key]: ...
+
+    def make_first(self) -> Sequence[Key]: ...
+
+
+class ClientTokens:
+    """Signs with the keys of session tokens; with `rsa_keys` if those are secrets, or for RS256."""
+
+    def __init__(self, access_tokens: AccessTokens, rsa_keys: RsaKeys, *, issuer: str, audience: str) -> None:
+        self._access_tokens = access_tokens
+        self._rsa_keys = rsa_keys
+        self._issuer = issuer
+        self._audience = audience
+        # Exceptions are not cached.
+        self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
+
+    def issue(self, claims: Mapping[str, Any], *, issued_at: int, lifetime: int) -> str:
+        """Return an access token. `claims` has `sub`, `aud`, `client_id` and `scope`, and perhaps others.
+
+        `issued_at` is in Unix seconds by the database's clock, `lifetime` in seconds.
+        """
+        if claims["aud"] == self._audience:
+            raise ValueError("an access token of a client must not have the audience of sessions")
+        times = {"iat": issued_at, "exp": issued_at + lifetime, "jti": str(uuid.uuid4())}
+        return self._sign({"iss": self._issuer, **claims, **times}, self._key_of(None), TYPE)
+
+    def id_token(self, claims: Mapping[str, Any], *, issued_at: int, algorithm: str) -> str:
+        """Return an ID token. `claims` has `sub`, `aud`, `auth_time` and those of the scopes."""
+        times = {"iat": issued_at, "exp": issued_at + ID_TOKEN_LIFETIME}
+        return self._sign({"iss": self._issuer, **claims, **times}, self._key_of(algorithm), "JWT")
+
+    def read_hint(self, token: str) -> dict[str, Any]:
+        """Return the claims of an ID token, even if it has expired. Raises `InvalidAccessToken`."""
+        claims = self._decode(token, "JWT")
+        if "session_id" in claims:
+            raise InvalidAccessToken("not an ID token")
+        return claims
+
+    def claims(self, token: str) -> dict[str, Any]:
+        """Return the claims of an access token, even if it has expired. Raises `InvalidAccessToken`."""
+        claims = self._decode(token, TYPE)
+        if claims["aud"] == self._audience or not isinstance(claims.get("client_id"), str):
+            raise InvalidAccessToken("not of a client")
+        return claims
+
+    def _verify(self, token: str) -> ClientCaller:
+        claims = self.claims(token)
+        try:
+            session_id = claims.get("session_id")
+            return ClientCaller(
+                str(uuid.UUID(claims["client_id"])),
+                str(uuid.UUID(claims["sub"])),
+                str(uuid.UUID(session_id)) if session_id is not None else None,
+                str(claims["aud"]),
+                tuple(claims["scope"].split()),
+                int(claims["exp"]),
+            )
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise InvalidAccessToken("a claim is missing or malformed") from error
+
+    def _sign(self, claims: Mapping[str, Any], key: Key, type: str) -> str:
+        headers = {"typ": type, "kid": key.kid}
+        return _JWS.encode(_JSON.encode(claims).encode(), key.signing_key, key.algorithm, headers)
+
+    def _key_of(self, algorithm: str | None) -> Key:
+        """Return the key that signs with an algorithm, or access tokens if it is None."""
+        public = [key for key in self._access_tokens.keys if key.public_jwk and key.signing_key]
+        own = [key for key in public if algorithm in (None, key.algorithm)]
+        return signing_key(own if algorithm != "RS256" and own else self._rsa_keys.make_first())
+
+    def _decode(self, token: str, type: str) -> dict[str, Any]:
+        if not _FORM.fullmatch(token):
+            raise InvalidAccessToken("not a JWT")
+        try:
+            header = jwt.get_unverified_header(token)
+            if header.get("typ") != type:
+                raise InvalidAccessToken("of another type")
+            key = self._find(header.get("kid"))
+            return jwt.decode(
+                token,
+                key.verifying_key,
+                algorithms=[key.algorithm],
+                issuer=self._issuer,
+                options=_OPTIONS | {"require": ["exp", "iat", "iss", "aud", "sub"]},
+            )
+        # PyJWT does not catch the UnicodeError of a lone surrogate.
+        except (jwt.InvalidTokenError, UnicodeError) as error:
+            raise InvalidAccessToken(str(error)) from error
+
+    def _find(self, kid: str | None) -> Key:
+        for key in (*self._access_tokens.keys, *self._rsa_keys.all()):
+            if kid and key.kid == kid and key.public_jwk:
+                return key
+        raise InvalidAccessToken("unknown kid")

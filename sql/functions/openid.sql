@@ -1,0 +1,21 @@
+-- Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
+CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT cardinality(c.allowed_roles) = 0 OR u.role = ANY (c.allowed_roles)
+      OR CASE WHEN jsonb_typeof(u.app_metadata -> 'roles') = 'array'
+              THEN u.app_metadata -> 'roles' ?| c.allowed_roles ELSE false END
+$$;
+
+-- Every statement that serves an access token or a refresh token of a client calls this.
+CREATE OR REPLACE FUNCTION client_state(
+  u users, s sessions, c oauth_clients, expires_at bigint, lifetime integer, timebox integer
+) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE
+    WHEN c.id IS NULL THEN 'session_not_found'
+    WHEN NOT may_use(u, c) THEN 'session_not_found'
+    ELSE session_state(u, s, expires_at, lifetime, timebox)
+  END
+$$;
