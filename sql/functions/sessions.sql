@@ -103,8 +103,8 @@ AS $$
   SELECT CASE WHEN s.method = 'anonymous' THEN s.reauthenticated_at ELSE authenticated_at(s) END
 $$;
 
--- An authorization code is a session that has not begun, also that of an OAuth client. Call it with the user's
--- row locked.
+-- An authorization code is a session that has not begun, also that of an OAuth client. Call it with the
+-- user's row locked.
 CREATE OR REPLACE FUNCTION end_sessions(owner uuid, kept uuid, reason text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
