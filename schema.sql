@@ -150,6 +150,7 @@ CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id);
 -- opened it; `code_given_at` is when a code from the user's mailbox was last given in it, `factor_proved_at`
 -- when a factor was last used in it. The columns from grant_id on are of a session that an application has by
 -- grant_type=authorization_code: it is no session of the user's; `auth_time` is when the user authenticated.
+-- `first_passkey_at` is when its user's first factor, a passkey, was registered in it (see level_of).
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -176,6 +177,7 @@ CREATE TABLE sessions (
   scopes        text[],
   resource      text,
   auth_time     timestamptz,
+  first_passkey_at timestamptz,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);

@@ -212,8 +212,8 @@ UPDATE sessions AS s
        amr = jsonb_path_query_array(methods_of(s), '$[*] ? (@.method <> $method)',
                                     jsonb_build_object('method', :method))
              || jsonb_build_object('method', :method, 'timestamp', floor(extract(epoch FROM now()))::bigint),
-       factor_id = :factor_id, reauthenticated_at = now(), factor_proved_at = now(), counter = s.counter + 2,
-       refreshed_at = now()
+       factor_id = :factor_id, reauthenticated_at = now(), factor_proved_at = now(), first_passkey_at = NULL,
+       counter = s.counter + 2, refreshed_at = now()
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked
  WHERE s.id = :session_id AND u.id = s.user_id

@@ -48,6 +48,8 @@ def finish_registration(known: Any, body: dict[str, Any]) -> str:
             end_other_sessions(tx, caller.id)
         tell(tx, caller, "passkey_added", g.caller.session_id)
         row = tx.one("write_passkey", user_id=caller.id, friendly_name=name, **created)
+        session = {"session_id": g.caller.session_id, "user_id": caller.id}
+        tx.run("record_first_passkey", **session, passkey_id=row.id)
         if caller.is_anonymous:
             first_address.finish_by_passkey(tx, caller.id, g.caller.session_id)
         audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
@@ -73,7 +75,8 @@ def remove(known: Any, passkey_id: str, body: dict[str, Any]) -> None:
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, act, given=given)
         _remove(tx, caller, passkey_id, g.caller.session_id)
-        removal.check_remaining(tx, caller.id)
+        # As before the passkey. A proved address, in contrast, is not given up for another that is not.
+        removal.check_remaining(tx, caller.id, password_counts=True)
 
 
 def remove_any(user_id: str, passkey_id: str) -> None:

@@ -130,13 +130,17 @@ def _may_remove(id: str) -> bool:
     return True
 
 
-def check_remaining(tx: Transaction, user_id: str) -> None:
-    """Check that a user whose row is locked can still sign in. Raises `ApiError`."""
+def check_remaining(tx: Transaction, user_id: str, *, password_counts: bool = False) -> None:
+    """Check that a user whose row is locked can still sign in. Raises `ApiError`.
+
+    `password_counts` if it is enough to sign in by password with an address that is confirmed, not proved.
+    """
     settings = latchkey.settings
     enabled = {
         "email": settings.email_enabled,
         "phone": settings.offers_phone,
         "passkey": settings.passkeys_enabled,
+        "password": password_counts,
     }
     usable = [*latchkey.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
     if not tx.one("select_can_sign_in", user_id=user_id, usable=usable).can_sign_in:

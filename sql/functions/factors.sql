@@ -41,18 +41,28 @@ AS $$
   SELECT aal < 'aal2' AND (must_have_step(u, required) OR has_step)
 $$;
 
--- `aal` is the access token's, because a token from before the session was raised keeps its level. `level` is
--- what the operation requires, see auth/web/routes.py; `required` is AUTH_MFA_REQUIRED. A token of the
--- audience `second_step` is at `aal0`, even if the session no longer lacks the step.
+-- The level of a request, by its access token's: a token from before the session was raised keeps its level.
+-- For 15 minutes after the session has registered its user's first factor, a passkey, its tokens count as
+-- `aal2`: clients keep them, and without the passkey their holders could do the same.
+CREATE OR REPLACE FUNCTION level_of(s sessions, aal text) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN aal <> 'aal0' AND s.first_passkey_at > now() - interval '15 minutes' THEN 'aal2'
+              ELSE least(s.aal, aal) END
+$$;
+
+-- `aal` is the access token's. `level` is what the operation requires, see auth/web/routes.py; `required` is
+-- AUTH_MFA_REQUIRED. A token of the audience `second_step` is at `aal0`, even if the session no longer lacks
+-- the step.
 CREATE OR REPLACE FUNCTION lacks_level(u users, s sessions, aal text, level text, required text)
   RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT least(s.aal, aal) < 'aal2'
+  SELECT level_of(s, aal) < 'aal2'
      AND (level = 'second_factor'
           OR level NOT IN ('session', 'enrol') AND aal = 'aal0'
           OR level IN ('aal1', 'aal2', 'proof')
-             AND lacks_step(u, least(s.aal, aal), required, has_second_step(u.id))
+             AND lacks_step(u, level_of(s, aal), required, has_second_step(u.id))
           OR level IN ('aal2', 'proof', 'enrol') AND has_verified_factor(u.id))
 $$;
 
@@ -94,7 +104,8 @@ $$;
 CREATE OR REPLACE FUNCTION remove_factors(owner uuid, ids uuid[]) RETURNS SETOF factors
   LANGUAGE sql VOLATILE
 AS $$
-  UPDATE sessions SET aal = 'aal1', factor_id = NULL WHERE user_id = owner AND factor_id = ANY (ids);
+  UPDATE sessions SET aal = 'aal1', factor_id = NULL, first_passkey_at = NULL
+   WHERE user_id = owner AND factor_id = ANY (ids);
   UPDATE known_networks
      SET passed_at = NULL
    WHERE user_id = owner AND passed_at IS NOT NULL

@@ -26,8 +26,8 @@ AS $$
   SELECT least(changed_at - interval '7 days', (SELECT created_at FROM sessions WHERE id = acting_session))
 $$;
 
--- `usable`: the configured providers, and email, phone and passkey if they are enabled. Neither a password
--- alone nor a second factor is a way to sign in.
+-- `usable`: the configured providers, and email, phone and passkey if they are enabled. A second factor is not
+-- a way to sign in. If `usable` contains `password`, one is, with an address that is confirmed and not proved.
 CREATE OR REPLACE FUNCTION can_sign_in(owner uuid, usable text[]) RETURNS boolean
   LANGUAGE sql STABLE
 AS $$
@@ -35,8 +35,14 @@ AS $$
     SELECT
       FROM identities AS i
       JOIN users AS u ON u.id = i.user_id
+     CROSS JOIN LATERAL (SELECT 'password' = ANY (usable) AND u.password_hash IS NOT NULL)
+             AS own (has_password)
      WHERE i.user_id = owner AND i.provider = ANY (usable)
-       AND CASE i.provider WHEN 'email' THEN u.email_proved WHEN 'phone' THEN u.phone_proved ELSE true END
+       AND CASE i.provider
+             WHEN 'email' THEN u.email_proved OR u.email_confirmed_at IS NOT NULL AND has_password
+             WHEN 'phone' THEN u.phone_proved OR u.phone_confirmed_at IS NOT NULL AND has_password
+             ELSE true
+           END
   ) OR 'passkey' = ANY (usable)
        AND EXISTS (SELECT FROM factors WHERE user_id = owner AND factor_type = 'passkey')
 $$;

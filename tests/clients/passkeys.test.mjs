@@ -28,10 +28,19 @@ test("a user registers a passkey, signs in with it, renames and deletes it", asy
   failed(await newClient().auth.signInWithPasskey(), 400, "webauthn_verification_failed");
 });
 
-test("a session without the passkey cannot add another", async () => {
-  const { client } = await signedIn();
-  ok(await client.auth.registerPasskey());
-  failed(await client.auth.registerPasskey(), 403, "insufficient_aal");
+test("the session that registered the first passkey manages passkeys for a while", async () => {
+  const { client, email } = await signedIn();
+  const first = ok(await client.auth.registerPasskey());
+  const second = ok(await client.auth.registerPasskey());
+  const other = newClient();
+  ok(await other.auth.signInWithPassword({ email, password }));
+  failed(await other.auth.registerPasskey(), 403, "insufficient_aal");
+  failed(await other.auth.passkey.delete({ passkeyId: second.id }), 403, "insufficient_aal");
+
+  ok(await client.auth.passkey.update({ passkeyId: first.id, friendlyName: "Laptop" }));
+  assert.equal(ok(await client.auth.passkey.delete({ passkeyId: second.id })), null);
+  assert.equal(ok(await client.auth.passkey.delete({ passkeyId: first.id })), null);
+  assert.deepEqual(ok(await client.auth.passkey.list()), []);
 });
 
 test("an administrator lists and deletes the passkeys of a user", async () => {

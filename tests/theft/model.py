@@ -198,6 +198,9 @@ class Theft(RuleBasedStateMachine):
         session = owner.step_up(session) or session
         if act in ADDITIONS:
             getattr(owner, act)(session)
+            if act == "register_passkey" and session in self.stolen:
+                # The first passkey gives all tokens of its session 15 minutes.
+                self.time_passes(0.3)
         elif act == "password":
             owner.change_password(session)
         elif act == "identity":

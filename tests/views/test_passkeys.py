@@ -54,7 +54,7 @@ def known(passkey):
 def grow_old(database):
     database.run(
         "UPDATE sessions SET created_at = created_at - interval '901 seconds', reauthenticated_at = NULL,"
-        " factor_proved_at = NULL"
+        " factor_proved_at = NULL, first_passkey_at = first_passkey_at - interval '901 seconds'"
     )
 
 
@@ -116,10 +116,38 @@ class TestRegistration:
         """As from a stolen password, a stolen session, or a registration that began before the first."""
         body = begun(laptop)
         register(laptop)
-        for session in (laptop, alice.open_session()):
-            assert_error(session.post(OPTIONS, json={}), *LEVEL)
+        assert_error(alice.open_session().post(OPTIONS, json={}), *LEVEL)
+        grow_old(database)
+        assert_error(laptop.post(OPTIONS, json={}), *LEVEL)
         assert_error(laptop.post(VERIFY, json=body), *LEVEL)
         assert database.count("factors") == 1
+
+    def test_session_of_the_first_passkey_manages_passkeys_for_15_minutes(self, laptop, database):
+        register(laptop)
+        second = register(laptop)[1]
+        path = f"/passkeys/{second['id']}"
+        assert laptop.patch(path, json={"friendly_name": "Key"}).status_code == 200
+        assert laptop.refreshed().claims["aal"] == "aal1"
+        assert laptop.delete(path).status_code == 200
+        grow_old(database)
+        (first,) = laptop.get("/passkeys").json
+        assert_error(laptop.delete(f"/passkeys/{first['id']}"), *LEVEL)
+
+    def test_only_the_first_factor_ever_gives_its_session_these_minutes(
+        self, client, alice, laptop, database
+    ):
+        first = register(laptop)[1]
+        assert laptop.delete(f"/passkeys/{first['id']}").status_code == 200
+        register(laptop)
+        assert_error(laptop.post(OPTIONS, json={}), *LEVEL)
+        assert_error(alice.open_session().post(OPTIONS, json={}), *LEVEL)
+        assert database.count("sessions", "first_passkey_at IS NOT NULL") == 0
+
+    def test_token_that_lacks_the_second_step_gains_nothing_by_the_first_passkey(self, make_app, alice):
+        session = alice.sign_in(client=make_app(AUTH_MFA_REQUIRED="all").test_client())
+        register(session)
+        assert_error(session.post("/recovery_codes"), *LEVEL)
+        assert_error(session.get("/sessions"), *LEVEL)
 
     def test_challenge_is_of_one_session_and_for_one_use(self, client, alice, mallory, laptop, database):
         body = begun(laptop)
@@ -195,7 +223,7 @@ class TestSignIn:
 
     def test_assertion_signs_in_once_and_does_not_register(self, client, laptop, authenticator):
         body = assertion(client, authenticator)
-        assert_error(laptop.post(VERIFY, json=body), *LEVEL)
+        assert_error(laptop.post(VERIFY, json=body), *UNKNOWN)
         assert_error(client.post(SIGN_IN, json=body | {"challenge_id": A_RANDOM_ID}), *UNKNOWN)
         assert client.post(SIGN_IN, json=body).status_code == 200
         assert_error(client.post(SIGN_IN, json=body), *UNKNOWN)
