@@ -17,7 +17,7 @@ from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 from environs import Env, EnvValidationError
 from limits import RateLimitItem
-from marshmallow.validate import Length, NoneOf, OneOf, Regexp
+from marshmallow.validate import Length, NoneOf, OneOf
 
 from auth.net.networks import is_loopback
 from auth.settings import brand, kept_secrets, relying_party, state
@@ -34,16 +34,6 @@ _INJECTED_BY_PLATFORMS = re.compile(
 )
 # The share of characters that an unknown name has in common with the setting it is taken for.
 _CLOSE = 0.85
-
-
-def _reauthentication_age(env: Env, name: str) -> int | None:
-    form = Regexp(r"\A([0-9]{1,9}|always|never)\Z", error="Must be seconds, always or never.")
-    text = env.str(name, "86400", validate=form) or "never"
-    return {"always": 0, "never": None}[text] if text.isalpha() else int(text)
-
-
-def _shown_age(age: int | None) -> str:
-    return {0: "always", None: "never"}.get(age, str(age))
 
 
 def _cores() -> int:
@@ -106,7 +96,7 @@ class Settings:
     )
     password_common_check: bool = kinds.flag(True)
     bcrypt_cost: int = kinds.number(10, 4, 16)
-    reauthentication_age: int | None = kinds.shown_as(_shown_age, kinds.setting(_reauthentication_age))
+    reauthentication_age: int | None = kinds.age("86400")
     mfa_enabled: bool = kinds.flag(True)
     mfa_max_enrolled_factors: int = kinds.number(10, 1, 100)
     mfa_required: str = kinds.choice("none", "none", "admins", "all")

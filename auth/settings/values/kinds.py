@@ -8,7 +8,7 @@ from typing import Any
 
 import limits
 from environs import Env
-from marshmallow.validate import OneOf, Range
+from marshmallow.validate import OneOf, Range, Regexp
 from psycopg2.extensions import parse_dsn
 
 from auth.settings.values import checks
@@ -120,3 +120,14 @@ def rate_limits(default: str) -> Any:
 def rate_limit(default: str) -> Any:
     check = validator(checks.rate_limit)
     return setting(lambda env, name: limits.parse(env.str(name, default, validate=check) or default))
+
+
+def age(default: str) -> Any:
+    """Declare a number of seconds, `always` (0) or `never` (None)."""
+    form = Regexp(r"\A([0-9]{1,9}|always|never)\Z", error="Must be seconds, always or never.")
+
+    def read(env: Env, name: str) -> int | None:
+        text = env.str(name, default, validate=form) or "never"
+        return {"always": 0, "never": None}[text] if text.isalpha() else int(text)
+
+    return shown_as(lambda age: {0: "always", None: "never"}.get(age, str(age)), setting(read))
