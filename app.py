@@ -7,6 +7,7 @@ from auth.pages import routes as pages
 from auth.settings import Settings
 from auth.views import (
     admin,
+    clients,
     dev_inbox,
     factors,
     identities,
@@ -14,6 +15,7 @@ from auth.views import (
     oauth,
     passkeys,
     passwordless,
+    registration,
     service,
     sessions,
     signup,
@@ -28,7 +30,7 @@ from auth.web.routes import LARGEST_BODY
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
-    *(factors, admin, webhooks, dev_inbox),
+    *(factors, admin, webhooks, clients, registration, dev_inbox),
 )
 
 

@@ -41,6 +41,7 @@ ERRORS = {
         422,
         "Updating password of an anonymous user without an email or phone is not allowed",
     ),
+    "client.validation_failed": (400, "{problem}"),
     "webhooks.validation_failed": (400, "Webhook limit reached"),
     "disabled_webhook.validation_failed": (400, "The webhook is disabled"),
     "undue.validation_failed": (

@@ -164,6 +164,7 @@ ShortText = _field(functools.partial(_text, most=256))
 # Escaping turns one character into up to twelve, and a QR code of at most 2,331 has the text twice.
 Issuer = _field(functools.partial(_text, most=64))
 ShortTexts = _list_of(lambda item: len(item) <= 256, "short strings")
+Texts = _list_of(lambda item: len(item) <= MAX_TEXT, f"strings of at most {MAX_TEXT} characters")
 NonEmptyText = _matching(r"(?s:.+)", "must not be empty")
 Flag = _checked(lambda value: isinstance(value, bool), "must be true or false")
 NotTrue = _checked(lambda value: value is False, "must be false")
@@ -190,6 +191,13 @@ FriendlyName = _matching(r"(?s:.{1,120})", "must be 1 to 120 characters")
 Role = _checked(
     lambda value: re.fullmatch(r"[a-z][a-z0-9_]{0,31}", _text(value)) and value not in _RESERVED_ROLES,
     "must be a lower-case word other than " + ", ".join(sorted(_RESERVED_ROLES)),
+)
+# Invisible characters could hide a part of the name.
+ClientName = _checked(lambda value: not value or _text(value, 1024).isprintable(), "must be printable text")
+# RFC 6749, section 3.3.
+Scopes = _list_of(lambda item: re.fullmatch(r"[!#-\[\]-~]{1,64}", item) is not None, "scopes")
+TokenLifetime = _checked(
+    lambda value: type(value) is int and 30 <= value <= 86_400, "must be a whole number from 30 to 86400"
 )
 Timestamp = _field(_timestamp)
 # As a browser sends the field of a form, in UTC.

@@ -13,12 +13,14 @@ def bounds(query: Mapping[str, int]) -> dict[str, int]:
     return {"page_size": query["per_page"], "page_offset": (query["page"] - 1) * query["per_page"]}
 
 
-def paginated(items: str, total: int, query: Mapping[str, int], **others: str) -> Response:
-    """Return one page of a list. `items` and `others`, further members of the envelope, are JSON."""
+def paginated(
+    items: str, total: int, query: Mapping[str, int], *, name: str = "data", **others: str
+) -> Response:
+    """Return one page of a list, its member `name`. `items` and `others`, further members, are JSON."""
     page, per_page = query["page"], query["per_page"]
     total_pages = math.ceil(total / per_page)
     pagination = {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}
-    members = {"data": items, **others, "pagination": json.dumps(pagination)}
+    members = {name: items, **others, "pagination": json.dumps(pagination)}
     response = JsonResponse("{" + ", ".join(f'"{name}": {value}' for name, value in members.items()) + "}")
     response.headers["X-Total-Count"] = str(total)
     last = max(1, total_pages)

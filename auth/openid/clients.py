@@ -1,0 +1,277 @@
+"""OAuth clients: the applications that sign users in here. Their members are those of RFC 7591 and ours."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from marshmallow import EXCLUDE, Schema
+
+from auth.context import latchkey
+from auth.openid import uris
+from auth.tokens import one_time
+from auth.web import audit, fields, targets
+from auth.web.errors import ApiError, found
+from auth.web.fields import is_uuid
+from auth.web.input import check
+from auth.web.paging import bounds
+from auth.web.schemas import AdminInput
+from sql import Transaction
+
+GRANT_TYPES = ("authorization_code", "refresh_token", "client_credentials")
+PUBLIC = "none"
+AUTH_METHODS = (PUBLIC, "client_secret_basic", "client_secret_post")
+RS256, ES256 = ALGORITHMS = ("RS256", "ES256")
+MOST_URIS = 10
+# Members of both kinds of registration. Strangers choose no others.
+_DYNAMIC = {
+    *("name", "uri", "logo_uri", "redirect_uris", "post_logout_redirect_uris", "grant_types"),
+    *("client_type", "token_endpoint_auth_method", "id_token_signed_response_alg"),
+}
+_DEFAULTS: Mapping[str, Any] = {
+    "name": "",
+    "uri": "",
+    "logo_uri": "",
+    "redirect_uris": [],
+    "post_logout_redirect_uris": [],
+    "grant_types": ["authorization_code", "refresh_token"],
+    "scopes": [],
+    "resources": [],
+    "allowed_roles": [],
+    "require_pkce": True,
+    "skip_consent": False,
+    "introspects_sessions": False,
+    "token_lifetime": None,
+    "id_token_signed_response_alg": RS256,
+}
+
+
+class ClientChange(AdminInput):
+    name = fields.ClientName(data_key="client_name")
+    uri = fields.Text(data_key="client_uri")
+    logo_uri = fields.Text()
+    redirect_uris = fields.Texts()
+    post_logout_redirect_uris = fields.Texts()
+    grant_types = fields.Choices(*GRANT_TYPES)
+    token_endpoint_auth_method = fields.Choice(*AUTH_METHODS)
+    scopes = fields.Scopes()
+    resources = fields.Texts()
+    allowed_roles = fields.ShortTexts()
+    require_pkce = fields.Flag()
+    skip_consent = fields.Flag()
+    introspects_sessions = fields.Flag()
+    token_lifetime = fields.TokenLifetime(allow_none=True)
+    id_token_signed_response_alg = fields.Choice(*ALGORITHMS)
+
+
+class NewClient(ClientChange):
+    client_type = fields.Choice("public", "confidential")
+    # Clients of other servers send them. We answer with ours.
+    response_types = fields.Texts()
+    scope = fields.Text()
+
+
+def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, Any]:
+    """Create a client, and return its object, with its secret if it has one. Raises `ApiError`."""
+    values = _load(NewClient(only=_DYNAMIC, unknown=EXCLUDE) if is_dynamic else NewClient(), body)
+    values["token_endpoint_auth_method"] = _method(values.pop("client_type", None), values)
+    secret = None if values["token_endpoint_auth_method"] == PUBLIC else one_time.new_token()
+    id = str(uuid.uuid4())
+    client = {**_DEFAULTS, **values} | {"id": id, "is_dynamic": is_dynamic, "secret_hash": _hash(secret)}
+    _check(client)
+    latchkey.openid_keys.make_first()
+    # No administrator acts in a dynamic registration.
+    act: AbstractContextManager[Transaction] = latchkey.db.transaction() if is_dynamic else targets.act()
+    with act as tx:
+        return _write(tx, client, "client_created", secret)
+
+
+def get(client_id: str) -> dict[str, Any]:
+    """Return a client's object. Raises `ApiError`."""
+    return _object(_found(latchkey.db.one("select_client", id=_known(client_id))))
+
+
+def select_client(client_id: str) -> Any:
+    """Return the row of a client, or None, also for text that is no UUID."""
+    return latchkey.db.one("select_client", id=client_id.lower()) if is_uuid(client_id) else None
+
+
+def page(query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
+    """Return the objects of one page of the clients, newest first, and the number of all clients.
+
+    `query` has `page` and `per_page`, from 1.
+    """
+    rows = latchkey.db.all("list_clients", **bounds(query))
+    return [_object(row) for row in rows], latchkey.db.one("count_clients").total
+
+
+def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Change a client, and return its object. Members that are absent stay. Raises `ApiError`."""
+    values = _load(ClientChange(), body)
+    if not values:
+        raise _refusal("No fields provided for update")
+    with targets.act() as tx:
+        before = _lock(tx, client_id)
+        client = before._asdict() | values
+        if (client["token_endpoint_auth_method"] == PUBLIC) != (before.secret_hash is None):
+            raise _refusal("token_endpoint_auth_method does not fit the client's type, which can't change")
+        _check(client)
+        if client["redirect_uris"] != before.redirect_uris:
+            kept = {"client_id": before.id, "redirect_uris": client["redirect_uris"]}
+            tx.run("delete_requests_to_other_uris", **kept)
+        return _write(tx, client, "client_changed")
+
+
+def delete(client_id: str) -> None:
+    """Delete a client with its grants, requests and sessions. Raises `ApiError`."""
+    with targets.act() as tx:
+        id = _known(client_id)
+        tx.all("lock_users_of_client", client_id=id)
+        deleted = _found(tx.one("delete_client", id=id))
+        audit.record(tx, None, None, ["client_deleted"], [], client_id=deleted.id, client=deleted.name)
+
+
+def replace_secret(client_id: str) -> dict[str, Any]:
+    """Give a client a new secret in place of its own, and return its object with it. Raises `ApiError`."""
+    with targets.act() as tx:
+        before = _lock(tx, client_id)
+        if before.secret_hash is None:
+            raise _refusal("Cannot regenerate secret for public client")
+        secret = one_time.new_token()
+        client = before._asdict() | {"secret_hash": _hash(secret)}
+        return _write(tx, client, "client_secret_replaced", secret)
+
+
+def redirect_uri_matches(client: Any, uri: str) -> bool:
+    """Whether a client's row has the redirect URI of a request. A loopback one may have any port."""
+    return any(uris.matches(registered, uri) for registered in client.redirect_uris)
+
+
+def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return check(schema, body)
+    except ApiError as error:
+        # The clients of the dialect show `msg` alone.
+        raise _refusal(error.details or error.msg) from None
+
+
+def _refusal(problem: str) -> ApiError:
+    return ApiError("client.validation_failed", problem=problem)
+
+
+def _known(client_id: str) -> str:
+    if not is_uuid(client_id):
+        raise _refusal("client_id: must be a UUID")
+    return client_id.lower()
+
+
+def _found(row: Any) -> Any:
+    return found(row, "oauth_client_not_found")
+
+
+def _hash(secret: str | None) -> bytes | None:
+    return one_time.hash_token(secret) if secret else None
+
+
+def _lock(tx: Transaction, client_id: str) -> Any:
+    _found(tx.one("lock_client", id=_known(client_id)))
+    return tx.one("select_client", id=_known(client_id))
+
+
+def _write(tx: Transaction, client: Mapping[str, Any], act: str, secret: str | None = None) -> dict[str, Any]:
+    tx.run("write_client", **client)
+    audit.record(tx, None, None, [act], [], client_id=client["id"], client=client["name"])
+    return _object(tx.one("select_client", id=client["id"]), secret)
+
+
+def _method(client_type: str | None, values: Mapping[str, Any]) -> str:
+    default = PUBLIC if client_type == "public" else "client_secret_basic"
+    method: str = values.get("token_endpoint_auth_method", default)
+    if client_type and (method == PUBLIC) != (client_type == "public"):
+        raise _refusal(f"token_endpoint_auth_method {method} does not fit client_type {client_type}")
+    return method
+
+
+def _check(client: Mapping[str, Any]) -> None:
+    """Check what the members of a client demand of each other. Raises `ApiError`."""
+    _check_uris(client)
+    is_public = client["token_endpoint_auth_method"] == PUBLIC
+    is_limited = is_public or client["is_dynamic"]
+    has_own_audience = latchkey.settings.jwt_audience in client["resources"]
+    native = any(map(uris.is_native, client["redirect_uris"]))
+    problems = {
+        "grant_types: client_credentials is for confidential clients that an administrator made": (
+            is_limited and "client_credentials" in client["grant_types"]
+        ),
+        "require_pkce: must be true for public and for dynamic clients": (
+            is_limited and not client["require_pkce"]
+        ),
+        "introspects_sessions: must be false for public and for dynamic clients": (
+            is_limited and client["introspects_sessions"]
+        ),
+        "skip_consent: must be false for dynamic clients, and with loopback or custom-scheme redirect_uris": (
+            client["skip_consent"] and (client["is_dynamic"] or native)
+        ),
+        "resources: must not be AUTH_JWT_AUDIENCE": has_own_audience,
+        "id_token_signed_response_alg: must be RS256, because no ES256 key signs": (
+            client["id_token_signed_response_alg"] == ES256 and not _has_es256()
+        ),
+    }
+    for problem, is_there in problems.items():
+        if is_there:
+            raise _refusal(problem)
+
+
+def _check_uris(client: Mapping[str, Any]) -> None:
+    if not client["redirect_uris"] and client["grant_types"] != ["client_credentials"]:
+        raise _refusal("redirect_uris is required")
+    for name, check_uri in (
+        ("redirect_uris", uris.check_redirect),
+        ("post_logout_redirect_uris", uris.check_redirect),
+        ("resources", uris.check_resource),
+    ):
+        if len(client[name]) > MOST_URIS:
+            raise _refusal(f"{name} cannot exceed {MOST_URIS} items")
+        for uri in client[name]:
+            _check_uri(name.removesuffix("s"), uri, check_uri)
+    for name, column in (("client_uri", "uri"), ("logo_uri", "logo_uri")):
+        if client[column]:
+            _check_uri(name, client[column], uris.check_web)
+
+
+def _check_uri(name: str, uri: str, check_uri: Any) -> None:
+    try:
+        check_uri(uri)
+    except uris.InvalidUri as error:
+        raise _refusal(f"invalid {name} '{uri}': {error}") from None
+
+
+def _has_es256() -> bool:
+    keys: Sequence[Any] = latchkey.access_tokens.keys
+    return any(key.algorithm == ES256 and key.signing_key for key in keys)
+
+
+def _object(row: Any, secret: str | None = None) -> dict[str, Any]:
+    optional = {"client_secret": secret, "client_uri": row.uri, "logo_uri": row.logo_uri}
+    return {
+        "client_id": row.id,
+        "client_name": row.name,
+        **{name: value for name, value in optional.items() if value},
+        "client_type": "public" if row.secret_hash is None else "confidential",
+        "token_endpoint_auth_method": row.token_endpoint_auth_method,
+        "registration_type": "dynamic" if row.is_dynamic else "manual",
+        "redirect_uris": row.redirect_uris,
+        "post_logout_redirect_uris": row.post_logout_redirect_uris,
+        "grant_types": row.grant_types,
+        "response_types": ["code"],
+        "scopes": row.scopes,
+        "resources": row.resources,
+        "allowed_roles": row.allowed_roles,
+        "require_pkce": row.require_pkce,
+        "skip_consent": row.skip_consent,
+        "introspects_sessions": row.introspects_sessions,
+        "token_lifetime": row.token_lifetime,
+        "id_token_signed_response_alg": row.id_token_signed_response_alg,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+    }

@@ -1,0 +1,93 @@
+"""URIs of clients: redirect URIs (RFC 8252, section 7), resources (RFC 8707) and addresses of websites."""
+
+import re
+from urllib.parse import SplitResult, urlsplit
+
+_CHARACTERS = re.compile(r"[!-~]+")
+_FORBIDDEN = re.compile(r'[\\"<>^`{|}]')
+# Of an authority, which has no user.
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_NOT_OF_APPLICATIONS = {
+    "javascript",
+    "data",
+    "file",
+    "vbscript",
+    "about",
+    "blob",
+    "filesystem",
+    "view-source",
+}
+_LOOPBACK = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::([0-9]{1,5}))?((?:[/?].*)?)")
+_LOOPBACK_HOST = re.compile(r"localhost|.*\.localhost|127\..*|::1|0\.0\.0\.0", re.IGNORECASE)
+
+
+class InvalidUri(ValueError):
+    """The message is for administrators and developers of clients."""
+
+
+def check_redirect(uri: str) -> None:
+    """Check a redirect URI to be registered. Raises `InvalidUri`."""
+    parts = _split(uri)
+    if parts.scheme in _NOT_OF_APPLICATIONS:
+        raise InvalidUri(f"the scheme {parts.scheme} does not lead to an application")
+    if parts.netloc or parts.scheme in ("http", "https"):
+        _check_host(parts)
+    elif "." not in parts.scheme or not parts.path.startswith("/"):
+        raise InvalidUri("it must have a host, or a scheme with a dot and a path: com.example.app:/callback")
+    if parts.scheme == "http" and not _LOOPBACK.fullmatch(uri):
+        raise InvalidUri("http is only for localhost, 127.0.0.1 and [::1]")
+
+
+def check_web(uri: str) -> None:
+    """Check the address of a website or a picture. Raises `InvalidUri`."""
+    parts = _split(uri)
+    if parts.scheme not in ("http", "https"):
+        raise InvalidUri("it must begin with https:// or http://")
+    _check_host(parts)
+
+
+def check_resource(uri: str) -> None:
+    """Check a resource indicator (RFC 8707, section 2). Raises `InvalidUri`."""
+    _split(uri)
+
+
+def matches(registered: str, uri: str) -> bool:
+    """Whether the redirect URI of a request is the registered one, of which a loopback one has any port."""
+    if uri == registered:
+        return True
+    portless = _without_port(uri)
+    return portless is not None and portless == _without_port(registered)
+
+
+def is_native(uri: str) -> bool:
+    """Whether a redirect URI leads to an application on the user's device, which any program there may claim
+    to be.
+    """
+    parts = urlsplit(uri)
+    return parts.scheme != "https" or bool(_LOOPBACK_HOST.fullmatch(parts.hostname or ""))
+
+
+def _without_port(uri: str) -> str | None:
+    parts = _LOOPBACK.fullmatch(uri)
+    return parts[1] + parts[3] if parts and 0 < int(parts[2] or 80) < 65536 else None
+
+
+def _split(uri: str) -> SplitResult:
+    if not _CHARACTERS.fullmatch(uri) or _FORBIDDEN.search(uri):
+        raise InvalidUri("it has a character that a URI may not have")
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port
+    except ValueError:
+        raise InvalidUri("it is malformed") from None
+    # urlsplit lower-cases the scheme, so compare the URI.
+    if not parts.scheme or not uri.startswith(f"{parts.scheme}:"):
+        raise InvalidUri("it must begin with a scheme in lower case")
+    if "#" in uri:
+        raise InvalidUri("it must not have a fragment")
+    return parts
+
+
+def _check_host(parts: SplitResult) -> None:
+    if not _HOST.fullmatch(parts.netloc):
+        raise InvalidUri("it must have a host, and no user")

@@ -1,0 +1,74 @@
+-- name: write_client(id uuid, name text, uri text, logo_uri text, secret_hash bytea,
+--                    token_endpoint_auth_method text, is_dynamic boolean, redirect_uris text[],
+--                    post_logout_redirect_uris text[], grant_types text[], scopes text[], resources text[],
+--                    allowed_roles text[], require_pkce boolean, skip_consent boolean,
+--                    introspects_sessions boolean, token_lifetime integer, id_token_signed_response_alg text)
+INSERT INTO oauth_clients AS c (
+  id, name, uri, logo_uri, secret_hash, token_endpoint_auth_method, is_dynamic, redirect_uris,
+  post_logout_redirect_uris, grant_types, scopes, resources, allowed_roles, require_pkce, skip_consent,
+  introspects_sessions, token_lifetime, id_token_signed_response_alg
+) VALUES (
+  :id, :name, :uri, :logo_uri, :secret_hash, :token_endpoint_auth_method, :is_dynamic, :redirect_uris,
+  :post_logout_redirect_uris, :grant_types, :scopes, :resources, :allowed_roles, :require_pkce, :skip_consent,
+  :introspects_sessions, :token_lifetime, :id_token_signed_response_alg
+)
+ON CONFLICT (id) DO UPDATE
+   SET name = excluded.name,
+       uri = excluded.uri,
+       logo_uri = excluded.logo_uri,
+       secret_hash = excluded.secret_hash,
+       token_endpoint_auth_method = excluded.token_endpoint_auth_method,
+       redirect_uris = excluded.redirect_uris,
+       post_logout_redirect_uris = excluded.post_logout_redirect_uris,
+       grant_types = excluded.grant_types,
+       scopes = excluded.scopes,
+       resources = excluded.resources,
+       allowed_roles = excluded.allowed_roles,
+       require_pkce = excluded.require_pkce,
+       skip_consent = excluded.skip_consent,
+       introspects_sessions = excluded.introspects_sessions,
+       token_lifetime = excluded.token_lifetime,
+       id_token_signed_response_alg = excluded.id_token_signed_response_alg,
+       updated_at = now();
+
+-- name: lock_client(id uuid)
+-- Grants of users who sign in meanwhile, which refer to the client, do not wait.
+SELECT c.id FROM oauth_clients AS c WHERE c.id = :id FOR NO KEY UPDATE;
+
+-- name: select_client(id uuid)
+SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_method, c.is_dynamic,
+       c.redirect_uris, c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles,
+       c.require_pkce, c.skip_consent, c.introspects_sessions, c.token_lifetime,
+       c.id_token_signed_response_alg,
+       iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
+  FROM oauth_clients AS c
+ WHERE c.id = :id;
+
+-- name: count_clients()
+SELECT count(*) AS total FROM oauth_clients;
+
+-- name: list_clients(page_size integer, page_offset bigint)
+SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_method, c.is_dynamic,
+       c.redirect_uris, c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles,
+       c.require_pkce, c.skip_consent, c.introspects_sessions, c.token_lifetime,
+       c.id_token_signed_response_alg,
+       iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
+  FROM oauth_clients AS c
+ ORDER BY c.created_at DESC, c.id DESC
+ LIMIT :page_size OFFSET :page_offset;
+
+-- name: delete_requests_to_other_uris(client_id uuid, redirect_uris text[])
+-- A redirect URI that is taken from a client gets no code anymore.
+DELETE FROM oauth_requests AS r
+ WHERE r.client_id = :client_id AND r.redirect_uri <> ALL (:redirect_uris) AND r.opened_session_id IS NULL;
+
+-- name: lock_users_of_client(client_id uuid)
+SELECT u.id
+  FROM users AS u
+ WHERE u.id IN (SELECT g.user_id FROM oauth_grants AS g WHERE g.client_id = :client_id)
+ ORDER BY u.id
+   FOR UPDATE OF u;
+
+-- name: delete_client(id uuid)
+-- Its grants, with their sessions, and its requests go with it. Call it with their users locked.
+DELETE FROM oauth_clients AS c WHERE c.id = :id RETURNING c.id, c.name;
