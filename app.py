@@ -10,6 +10,7 @@ from auth.views import (
     clients,
     dev_inbox,
     factors,
+    grants,
     identities,
     introspect,
     oauth,
@@ -30,7 +31,7 @@ from auth.web.routes import LARGEST_BODY
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
-    *(factors, admin, webhooks, clients, registration, dev_inbox),
+    *(factors, grants, admin, webhooks, dev_inbox),
 )
 
 

@@ -127,6 +127,8 @@ WITH dropped AS (
   DELETE FROM factors WHERE user_id = :user_id
 ), dropped_codes AS (
   DELETE FROM recovery_codes WHERE user_id = :user_id
+), dropped_grants AS (
+  DELETE FROM oauth_grants WHERE user_id = :user_id
 ), dropped_networks AS (
   UPDATE known_networks
      SET passed_at = NULL, mail_proved_at = NULL

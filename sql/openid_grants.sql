@@ -2,4 +2,40 @@
 INSERT INTO oauth_grants (user_id, client_id, scopes)
 VALUES (:user_id, :client_id, :scopes)
 ON CONFLICT ON CONSTRAINT oauth_grants_user_id_client_id_key DO UPDATE
-   SET scopes = excluded.scopes, granted_at = now();
+   SET scopes = excluded.scopes, granted_at = now()
+-- An inserted row has no xmax.
+RETURNING xmax = 0 AS is_first;
+
+-- name: select_grant(user_id uuid, client_id uuid)
+SELECT id::text FROM oauth_grants WHERE user_id = :user_id AND client_id = :client_id;
+
+-- name: remove_grants(user_id uuid, ids text[], client_id uuid)
+-- Those with an id, or of a client. Their sessions go with them, and so do codes that would open more.
+WITH removed AS (
+  DELETE FROM oauth_grants
+   WHERE user_id = :user_id AND (id = ANY (:ids::uuid[]) OR client_id = :client_id)
+  RETURNING client_id
+), void AS (
+  DELETE FROM oauth_requests WHERE user_id = :user_id AND client_id IN (SELECT client_id FROM removed)
+)
+SELECT c.id::text AS client_id, c.name
+  FROM removed
+  JOIN oauth_clients AS c ON c.id = removed.client_id
+ ORDER BY c.id;
+
+-- name: select_grants(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
+--                     caller_level text, mfa_required text, refresh_token_lifetime integer,
+--                     session_timebox integer)
+SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                    :caller_aal, :caller_level, :mfa_required) AS state,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                 'client', jsonb_build_object('id', c.id, 'name', c.name, 'uri', c.uri, 'logo_uri', c.logo_uri),
+                 'scopes', o.scopes,
+                 'granted_at', iso_8601(o.granted_at)
+               ) ORDER BY o.granted_at DESC, o.id), '[]')::text
+          FROM oauth_grants AS o
+          JOIN oauth_clients AS c ON c.id = o.client_id
+         WHERE o.user_id = u.id) AS grants
+  FROM users AS u
+  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
+ WHERE u.id = :caller_id;

@@ -92,8 +92,9 @@ def layers(view: Any) -> list[tuple[str, str]]:
 
 
 def guard_of(view: Any) -> str | None:
-    """Return the name of a view's guard, which is its outermost decorator."""
-    guard, (file, _) = route_of(view).guard, layers(view)[0]
+    """Return the name of a view's guard, which is its outermost decorator but for the provider's switch."""
+    guard = route_of(view).guard
+    file = next(file for file, _ in layers(view) if not file.endswith("auth/openid/switch.py"))
     assert file.endswith("auth/web/guard.py") is (guard is not None), view.__name__
     return guard
 

@@ -6,6 +6,7 @@ from auth import addresses
 from auth.account import factors
 from auth.context import latchkey
 from auth.messages.outgoing import notice_address, tell, tell_of_identity
+from auth.openid import grants
 from auth.sign_in.reauthentication import Act, lock_caller, needed, proof_needed, remove
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError
@@ -62,6 +63,7 @@ def take_away(
         else:
             tell_of_identity(tx, told, "identity_unlinked", provider, session_id)
     factors.remove_recent(tx, told, factor_ids, is_told=is_told)
+    grants.remove_recent(tx, told, ids)
     tx.run("remove_ways_to_sign_in", user_id=caller.id, ids=[], providers=providers)
     check_remaining(tx, caller.id)
     # An attacker who added the removed credential may have signed in with it.

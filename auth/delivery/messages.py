@@ -23,7 +23,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 _LINK_TYPES = dict.fromkeys(
     (
         *("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
-        *("passkey_added", "passkey_removed", "factor_added", "factor_removed"),
+        *("passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added"),
     ),
     "undo",
 )
@@ -37,6 +37,7 @@ _SAMPLE = {
     "new_email": "a@b.c",
     "new_phone": "+15555550100",
     "provider": "google",
+    "application": "Grafana",
     "remaining": 9,
     "user_agent": "Firefox/1 Linux",
     "webhook_url": "https://hooks.example.com/events",
@@ -157,6 +158,7 @@ class Templates:
             "new_email": masking.masked_email(variables.get("new_email")),
             "new_phone": masking.masked_phone(variables.get("new_phone")),
             "provider": names.provider(variables.get("provider"), self._settings.provider_titles),
+            "application": names.application(variables.get("application")),
             "remaining": variables.get("remaining"),
             "webhook_host": names.host(variables.get("webhook_url")),
         }

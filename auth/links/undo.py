@@ -90,6 +90,7 @@ def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
         providers=list(replaced | ({restored["provider"]} if restored else set())),
     )
     tx.run("remove_factors", user_id=user.id, ids=[way.id for way in added])
+    tx.all("remove_grants", user_id=user.id, ids=[way.id for way in added], client_id=None)
     since = {"session_id": spent.session_id, "moment": spent.created_at}
     tx.run("void_recovery_codes_since", user_id=user.id, **since)
     if factor:

@@ -3,15 +3,52 @@
 from collections.abc import Sequence
 from typing import Any
 
-from auth.web import audit
+from auth.context import latchkey
+from auth.messages.outgoing import tell
+from auth.sign_in.reauthentication import lock_caller
+from auth.sign_in.reauthentication import remove as removing
+from auth.web import audit, g, guard
 from sql import Transaction
 
 
 def add(tx: Transaction, user: Any, client: Any, scopes: Sequence[str]) -> None:
-    """Allow a client these scopes, in place of those that it had. The user's row is locked.
+    """Allow a client these scopes, in place of those that it had, in the caller's session. The user's row is
+    locked.
 
     `client` is a row of `oauth_clients`.
     """
-    tx.run("write_grant", user_id=user.id, client_id=client.id, scopes=list(scopes))
+    columns = {"user_id": user.id, "client_id": client.id, "scopes": list(scopes)}
+    if tx.one("write_grant", **columns).is_first and not client.skip_consent:
+        # Anybody may choose the name of a dynamic client.
+        name = None if client.is_dynamic else client.name
+        tell(tx, user, "application_added", g.caller.session_id, application=name)
     details = {"client_id": client.id, "client": client.name, "scopes": " ".join(scopes)}
     audit.record(tx, user.id, user.email, ["grant_added"], [], **details)
+
+
+def remove(tx: Transaction, user: Any, client_id: str) -> bool:
+    """Remove the grant of a client with its sessions, and return whether there was one. The user's row is
+    locked.
+    """
+    return _remove(tx, user, client_id=client_id)
+
+
+def remove_recent(tx: Transaction, user: Any, ids: list[str]) -> bool:
+    """Do the same for grants among these ids of `recent_changes`."""
+    return _remove(tx, user, ids=ids)
+
+
+def _remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
+    rows = tx.all("remove_grants", user_id=user.id, ids=list(ids), client_id=client_id)
+    for row in rows:
+        details = {"client_id": row.client_id, "client": row.name}
+        audit.record(tx, user.id, user.email, ["grant_removed"], [], **details)
+    return bool(rows)
+
+
+def withdraw(client_id: str) -> bool:
+    """Remove the caller's grant to a client, and return whether there was one. Raises `ApiError`."""
+    with latchkey.db.transaction() as tx:
+        known = tx.one("select_grant", user_id=guard.caller_id(), client_id=client_id)
+        caller = lock_caller(tx, removing("grant", known.id if known else ""))
+        return remove(tx, caller, client_id)

@@ -10,8 +10,9 @@ from auth.account.changes import change_user, delete_caller
 from auth.context import latchkey
 from auth.messages.outgoing import own_url
 from auth.net.redirects import with_query
+from auth.openid import grants
 from auth.pages.confirm import require_proof
-from auth.pages.page import address, ago, device, has_text, page, provider, text, to_own
+from auth.pages.page import address, ago, application, device, has_text, page, provider, text, to_own
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, form, told
 from auth.pages.profile import own_user
@@ -35,6 +36,7 @@ _KINDS = {
     "totp": ("second_step", "app_name"),
     "webauthn": ("second_step", "key_name"),
     "passkey": ("account", "passkey"),
+    "grant": ("account", "application"),
 }
 
 
@@ -50,6 +52,7 @@ def show_account() -> Response:
         has_password=known.password_hash is not None,
         sessions=[_device(session) for session in _sessions()],
         providers=[_provider(name, user) for name in latchkey.providers],
+        grants=[_grant(grant) for grant in _grants()],
         notice=_notice(),
         problem=told(),
         offers_phone=latchkey.settings.offers_phone,
@@ -133,6 +136,14 @@ def disconnect_provider() -> Response:
     return to_own("account?done=disconnected#connected")
 
 
+@blueprint.post("/account/applications/remove")
+@form("user_changes", level=Level.SESSION, refusal="change_refused")
+def remove_application() -> Response:
+    # A grant that was removed meanwhile is no error.
+    grants.withdraw(known_id(read_form(_ID)["id"], "oauth_consent_not_found"))
+    return to_own("account?done=application_removed")
+
+
 def _changes_form(problem: Problem | None = None) -> Response:
     guard.live_caller()
     to = destination()
@@ -179,7 +190,7 @@ def _change(change: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": change["id"],
         "title": title,
-        "label": address(label) if label else "",
+        "label": application(label) if kind == "grant" else address(label) if label else "",
         "added": ago(change["added_at"]),
     }
 
@@ -209,6 +220,19 @@ def _sessions() -> list[dict[str, Any]]:
 def _device(session: dict[str, Any]) -> dict[str, Any]:
     name = device(session["user_agent"]) or text("account", "unknown_device")
     return session | {"name": name, "used": ago(session["refreshed_at"])}
+
+
+def _grants() -> list[dict[str, Any]]:
+    return json.loads(guard.admit(latchkey.db.one("select_grants", **guard.caller())).grants)
+
+
+def _grant(grant: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": grant["client"]["id"],
+        "name": application(grant["client"]["name"]),
+        "scopes": [text("scopes", scope) for scope in grant["scopes"]],
+        "allowed": ago(grant["granted_at"]),
+    }
 
 
 def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ _SCRIPT = "script-src 'self'; connect-src 'self'; "
 _THEMES = ("light", "dark")
 # Characters that fit beside each other on the narrowest phone.
 _PHONE_WIDTH = 34
+_LONGEST_NAME = 80
 # Cookies of the footer's choices.
 _LANGUAGE, _THEME = "latchkey_language", "latchkey_theme"
 _CACHED = {"Cache-Control": "public, max-age=300"}
@@ -57,8 +58,8 @@ def page(
     """Render a page. Its forms may redirect to the origin `form_target`, which form-action must allow; they
     have the token `form_token`.
 
-    Templates call `say(table, name, …)` for texts and `address(…)` or `address(masked(…))` for addresses in
-    them, and prefix paths of this service with `root`.
+    Templates call `say(table, name, …)` for texts, `address(…)` or `address(masked(…))` for addresses and
+    `application(…)` for names of applications in them, and prefix paths of this service with `root`.
     """
     language, settings = chosen_language(), latchkey.settings
     secret, theme = forms.secret(), cookies.sent(_THEME)
@@ -77,6 +78,7 @@ def page(
         "identifier": identifier(),
         "say": _sayer(language),
         "address": address,
+        "application": application,
         "masked": masking.masked,
         "root": root(),
         "form_token": forms.token_of(secret),
@@ -180,6 +182,16 @@ def address(text: str) -> Markup:
     """Keep an address in one piece in right-to-left text and out of machine translation."""
     is_long = len(text) > _PHONE_WIDTH
     return Markup('<bdi translate="no"{}>{}</bdi>').format(Markup(' class="long"') if is_long else "", text)
+
+
+def application(name: str) -> Markup:
+    """Return the name of an application, which anybody may have chosen, in one line of 80 characters."""
+    line = "".join(character if character.isprintable() else " " for character in name)
+    line = " ".join(line.split())
+    if not line:
+        return text("account", "unnamed_application")
+    shown = line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
+    return Markup('<bdi translate="no">{}</bdi>').format(shown)
 
 
 @blueprint.get("/brand.css")

@@ -31,6 +31,12 @@ def person(name: object) -> str | None:
     return text if 0 < len(text) <= _LONGEST_NAME and is_name else None
 
 
+def application(name: object) -> str | None:
+    """Return the name that an operator gave an application, unless it is long."""
+    text = name.strip() if isinstance(name, str) else ""
+    return text if 0 < len(text) <= _LONGEST_NAME and text.isprintable() else None
+
+
 def host(url: object) -> str | None:
     try:
         name = urlsplit(url).hostname if isinstance(url, str) else None

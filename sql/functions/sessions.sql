@@ -103,16 +103,18 @@ AS $$
   SELECT CASE WHEN s.method = 'anonymous' THEN s.reauthenticated_at ELSE authenticated_at(s) END
 $$;
 
--- An authorization code is a session that has not begun, also that of an OAuth client. Call it with the
--- user's row locked.
+-- An authorization code is a session that has not begun, also that of an OAuth client: those of clients stay
+-- when a factor is added. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION end_sessions(owner uuid, kept uuid, reason text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
   DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL;
-  DELETE FROM oauth_requests WHERE user_id = owner AND opened_session_id IS NULL;
+  DELETE FROM oauth_requests
+   WHERE user_id = owner AND opened_session_id IS NULL AND reason <> 'factor_added';
   UPDATE sessions
      SET ended_at = now(), end_reason = reason
    WHERE user_id = owner AND ended_at IS NULL AND id IS DISTINCT FROM kept
+     AND (grant_id IS NULL OR reason <> 'factor_added')
 $$;
 
 -- Ends a session and those that it opened for applications. Call it with the user's row locked.

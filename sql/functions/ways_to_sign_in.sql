@@ -1,4 +1,5 @@
--- What was added to a user since a moment. Everything that can sign in belongs in this list. The identity of
+-- What was added to a user since a moment. Everything that can sign in, or see the user's data for longer than
+-- a session, belongs in this list. The identity of
 -- an address is as old as the address. What the user was created with does not count; an OAuth sign-up writes
 -- the email a microsecond later.
 CREATE OR REPLACE FUNCTION added_to(owner uuid, since timestamptz)
@@ -17,6 +18,11 @@ AS $$
   SELECT f.id, f.factor_type, f.verified_at, f.friendly_name
     FROM factors AS f
    WHERE f.user_id = owner AND f.verified_at >= since
+   UNION ALL
+  SELECT o.id, 'grant', o.granted_at, c.name
+    FROM oauth_grants AS o
+    JOIN oauth_clients AS c ON c.id = o.client_id
+   WHERE o.user_id = owner AND o.granted_at >= since
 $$;
 
 -- An undo removes what was added since the session that made the change began, and in the week before it.

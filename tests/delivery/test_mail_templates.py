@@ -47,7 +47,7 @@ AT_0708 = "May 6, 2026, 07:08 UTC"
 
 WITH_UNDO = (
     *("email_changed", "phone_changed", "address_added", "identity_linked", "identity_unlinked"),
-    *("passkey_added", "passkey_removed", "factor_added", "factor_removed"),
+    *("passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added"),
 )
 WITHOUT_LINK = (
     *("signup_attempt", "reauthentication", "password_changed"),

@@ -1,0 +1,35 @@
+from flask import Blueprint, Response
+
+from auth.context import latchkey
+from auth.openid import grants
+from auth.openid.switch import provider
+from auth.web import Level, asks_more, audited, fields, guard, schemas
+from auth.web.application import JsonResponse
+from auth.web.errors import ApiError
+from auth.web.input import read_query
+from auth.web.limits import limited
+
+blueprint = Blueprint("grants", __name__)
+
+_Query = schemas.Input.of(client_id=fields.Uuid(required=True))
+
+
+@blueprint.get("/user/oauth/grants")
+@provider
+@guard.access_token(Level.AAL1)
+def list_grants() -> Response:
+    """List the applications that the caller has allowed to sign them in, newest first."""
+    return JsonResponse(guard.admit(latchkey.db.one("select_grants", **guard.caller())).grants)
+
+
+@blueprint.delete("/user/oauth/grants")
+@provider
+@guard.access_token(Level.SESSION)
+@limited("user_changes", key=guard.caller_on_network)
+@audited("change_refused")
+@asks_more
+def delete_grant() -> Response:
+    """Remove the caller's grant to an application, with its sessions."""
+    if not grants.withdraw(read_query(_Query())["client_id"]):
+        raise ApiError("oauth_consent_not_found")
+    return Response(status=204)

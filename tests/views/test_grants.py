@@ -1,0 +1,88 @@
+"""GET and DELETE /user/oauth/grants."""
+
+import pytest
+
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error
+from tests.support.factors import set_up
+from tests.support.grants import add_client, allow
+
+ROUTE = "/user/oauth/grants"
+
+
+def grant_of(client_id, name, scopes=("openid", "email")):
+    members = {"id": client_id, "name": name, "uri": "", "logo_uri": ""}
+    return {"client": members, "scopes": list(scopes), "granted_at": A_TIMESTAMP}
+
+
+@pytest.fixture
+def grafana(database):
+    return add_client(database)
+
+
+def test_grants_are_listed_newest_first_and_only_to_their_user(alice, bob, grafana, database):
+    gitea = add_client(database, "Gitea")
+    allow(database, alice.id, grafana, age="2 days", scopes=["openid", "groups"])
+    allow(database, alice.id, gitea, age="1 day")
+    listed = alice.sign_in().get(ROUTE)
+    assert listed.json == [grant_of(gitea, "Gitea"), grant_of(grafana, "Grafana", ["openid", "groups"])]
+    assert bob.sign_in().get(ROUTE).json == []
+
+
+def test_removed_grant_takes_its_sessions_and_requests_along(alice, bob, grafana, database):
+    gitea = add_client(database, "Gitea")
+    for person, client in ((alice, grafana), (alice, gitea), (bob, grafana)):
+        allow(database, person.id, client)
+        database.run(
+            "INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at,"
+            " user_id) VALUES (%(hash)s, %(client)s, 'b', 'https://a.example', '{}', now(), %(user)s)",
+            hash=f"{person.id}{client}".encode(),
+            client=client,
+            user=person.id,
+        )
+    session = alice.sign_in()
+    response = session.delete(f"{ROUTE}?client_id={grafana}")
+    assert (response.status_code, response.data) == (204, b"")
+    left = {(alice.id, gitea), (bob.id, grafana)}
+    for table in ("oauth_grants", "oauth_requests"):
+        assert {(row.user_id, row.client_id) for row in database.all(f"SELECT * FROM {table}")} == left
+    assert database.count("sessions", "grant_id IS NOT NULL") == 2
+    assert session.get("/user").status_code == 200
+    (row,) = database.all("SELECT user_id, details FROM audit_log WHERE action = 'grant_removed'")
+    assert (row.user_id, row.details) == (alice.id, {"client_id": grafana, "client": "Grafana"})
+
+
+@pytest.mark.parametrize("query", ["", "?client_id=", "?client_id=x"])
+def test_client_id_must_be_a_uuid(alice, query):
+    response = alice.sign_in().delete(f"{ROUTE}{query}")
+    assert_error(response, 400, "validation_failed", details=A_SENTENCE)
+
+
+def test_client_without_a_grant_is_not_found(alice, bob, grafana, database):
+    allow(database, bob.id, grafana)
+    response = alice.sign_in().delete(f"{ROUTE}?client_id={grafana}")
+    assert_error(response, 404, "oauth_consent_not_found")
+    assert database.count("oauth_grants") == 1
+
+
+def test_session_that_lacks_the_second_step_neither_lists_nor_removes(alice, grafana, database):
+    set_up(alice.open_session())
+    allow(database, alice.id, grafana)
+    session = alice.sign_in()
+    assert_error(session.get(ROUTE), 403, "insufficient_aal")
+    assert_error(session.delete(f"{ROUTE}?client_id={grafana}"), 403, "insufficient_aal")
+    assert (database.count("oauth_grants"), database.count("audit_log", "reason = 'insufficient_aal'")) == (
+        1,
+        1,
+    )
+
+
+def test_demanded_factor_need_not_come_before_a_removal(make_app, alice, grafana, database):
+    client = make_app(AUTH_MFA_REQUIRED="all").test_client()
+    allow(database, alice.id, grafana)
+    assert alice.sign_in(client=client).delete(f"{ROUTE}?client_id={grafana}").status_code == 204
+
+
+def test_routes_do_not_exist_without_the_provider(make_app, alice):
+    session = alice.sign_in(client=make_app(AUTH_OAUTH_SERVER="false").test_client())
+    for response in (session.get(ROUTE), session.delete(f"{ROUTE}?client_id=x")):
+        assert_error(response, 404, "feature_disabled")
