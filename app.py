@@ -14,6 +14,7 @@ from auth.views import (
     identities,
     introspect,
     oauth,
+    openid,
     passkeys,
     passwordless,
     registration,
@@ -31,7 +32,7 @@ from auth.web.routes import LARGEST_BODY
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
-    *(factors, grants, admin, webhooks, dev_inbox),
+    *(factors, admin, webhooks, dev_inbox, openid),
 )
 
 

@@ -7,9 +7,9 @@ from flask import Blueprint, Response, json
 
 from auth.web import audit
 from auth.web.application import JsonResponse
-from auth.web.errors import ApiError, as_api_error
+from auth.web.errors import ApiError, as_api_error, envelope
 
-_BY_STATUS = {429: "temporarily_unavailable", 500: "server_error", 503: "temporarily_unavailable"}
+_BY_STATUS = {400: "invalid_request", 401: "invalid_token", 403: "insufficient_scope"}
 
 
 class OAuthError(Exception):
@@ -40,16 +40,24 @@ def invalid_client(description: str, *, by_basic: bool = False) -> OAuthError:
 
 
 def register(blueprint: Blueprint) -> None:
-    """Answer all errors of a blueprint in this form, but those of disabled routes."""
+    """Answer errors of a blueprint with the statuses 400, 401 and 403 in this form."""
     blueprint.register_error_handler(OAuthError, _answer)
-    blueprint.register_error_handler(Exception, lambda error: _answer(_as_oauth_error(as_api_error(error))))
+    blueprint.register_error_handler(Exception, _answer_other)
+
+
+def _answer_other(error: Exception) -> Response:
+    known = as_api_error(error)
+    return _answer(_as_oauth_error(known)) if known.status in _BY_STATUS else envelope(known)
 
 
 def _as_oauth_error(error: ApiError) -> OAuthError:
-    name = _BY_STATUS.get(error.status, "invalid_request")
+    name, headers = _BY_STATUS[error.status], dict(error.headers)
+    if error.status != 400:
+        # RFC 6750, section 3: no error if there is no token.
+        why = "" if error.error_code == "no_authorization" else f' error="{name}"'
+        headers["WWW-Authenticate"] = f"Bearer{why}"
     members = {"code": error.status, "msg": error.msg, "error_code": error.error_code}
-    description = error.details or error.msg
-    return OAuthError(name, description, error.status, headers=error.headers, members=members)
+    return OAuthError(name, error.details or error.msg, error.status, headers=headers, members=members)
 
 
 def _answer(error: OAuthError) -> Response:

@@ -87,9 +87,8 @@ def developer() -> None:
 @guard_by
 def client_token() -> None:
     """Admit access tokens of OAuth clients. The view passes `g.client_caller` to its statement."""
-    token = _bearer()
     try:
-        g.client_caller = latchkey.client_tokens.verify(token)
+        g.client_caller = latchkey.client_tokens.verify(_bearer_or_form())
     except InvalidAccessToken:
         raise ApiError("bad_jwt") from None
 
@@ -187,6 +186,14 @@ def _bearer() -> str:
     if scheme.lower() != "bearer":
         raise ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")
     return token.lstrip(" ")
+
+
+def _bearer_or_form() -> str:
+    """Return the token in the header, or in the form of a POST (RFC 6750, section 2.2)."""
+    in_form = request.form.getlist("access_token") if request.method == "POST" else []
+    if len(in_form) + ("Authorization" in request.headers) > 1:
+        raise ApiError("validation_failed", "access_token: must be given once")
+    return in_form[0] if in_form else _bearer()
 
 
 def _is_of_client(token: str) -> bool:

@@ -19,3 +19,17 @@ AS $$
     ELSE session_state(u, s, expires_at, lifetime, timebox)
   END
 $$;
+
+-- Null if these are the credentials of a client; otherwise why not, or the method that it must use. `method` is
+-- how they were sent. A wrong secret is refused like an unknown client, whichever way it came.
+CREATE OR REPLACE FUNCTION client_refusal(c oauth_clients, method text, hash bytea) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE
+    WHEN c.secret_hash IS NULL AND method <> 'none' THEN 'public'
+    WHEN c.secret_hash IS NULL THEN NULL
+    WHEN method = 'none' THEN 'secret_missing'
+    WHEN c.secret_hash IS DISTINCT FROM hash THEN 'unknown'
+    WHEN c.token_endpoint_auth_method <> method THEN c.token_endpoint_auth_method
+  END
+$$;

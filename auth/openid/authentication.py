@@ -1,0 +1,109 @@
+"""Authentication of clients at the token endpoint and its like (RFC 6749, section 2.3)."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote_plus
+
+from flask import request
+from marshmallow import pre_load
+
+from auth.context import latchkey
+from auth.logs import ThrottledLog
+from auth.openid.errors import OAuthError, invalid_client
+from auth.web import fields, schemas
+from auth.web.fields import is_uuid
+
+_refused = ThrottledLog("client_not_authenticated")
+BASIC, POST, NONE = "client_secret_basic", "client_secret_post", "none"
+# By the results of the SQL function `client_refusal`. An unknown client looks like a wrong secret.
+_CAUSES = {
+    "unknown": "Unknown client, or wrong client_secret",
+    "public": "public clients must not provide client_secret",
+    "secret_missing": "confidential clients must provide client_secret",
+}
+
+
+class ClientInput(schemas.Input):
+    """A body with the credentials of a client. An empty parameter is absent (RFC 6749, 3.2)."""
+
+    client_id = fields.Text()
+    client_secret = fields.Text()
+
+    @pre_load
+    def leave_out_empty(self, data: Any, **_kwargs: Any) -> Any:
+        return (
+            {name: value for name, value in data.items() if value != ""} if isinstance(data, dict) else data
+        )
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What a request says of its client, not yet checked. `auth_method` is as in `oauth_clients`."""
+
+    client_id: str | None
+    auth_method: str
+    secret_hash: bytes | None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of a statement that calls `client_refusal`."""
+        return vars(self)
+
+
+def read_credentials(body: Mapping[str, Any]) -> Credentials:
+    """Return the credentials in the header or the body. Raises `OAuthError`."""
+    client_id, secret, method = body.get("client_id"), body.get("client_secret"), NONE
+    if (sent := _basic()) is not None:
+        if secret is not None:
+            raise OAuthError("invalid_request", "client_secret: must not be given with Authorization")
+        if client_id not in (None, sent[0]):
+            raise OAuthError("invalid_request", "client_id: must be that of Authorization")
+        client_id, secret = sent
+        method = BASIC
+    elif secret is not None:
+        method = POST
+    if client_id is None:
+        raise invalid_client("client_id: is required")
+    known_id = client_id.lower() if is_uuid(client_id) else None
+    return Credentials(known_id, method, secret and hashlib.sha256(secret.encode()).digest())
+
+
+def authenticate(credentials: Credentials) -> Any:
+    """Return the row of the client. Raises `OAuthError` unless its credentials are right."""
+    client = latchkey.db.one("authenticate_client", **credentials.parameters)
+    check(credentials, client)
+    return client
+
+
+def check(credentials: Credentials, row: Any) -> None:
+    """Raise `OAuthError` if the column `refusal` of a row, or its absence, refuses the credentials."""
+    refusal = "unknown" if row is None else row.refusal
+    if refusal is not None:
+        used = credentials.auth_method
+        wrong_method = f"client is registered for '{refusal}' but '{used}' was used"
+        cause = _CAUSES.get(refusal, wrong_method)
+        _refused.count(client_id=credentials.client_id, reason=cause)
+        raise invalid_client(cause, by_basic=used == BASIC)
+
+
+def sends_basic() -> bool:
+    return request.headers.get("Authorization", "").partition(" ")[0].lower() == "basic"
+
+
+def _basic() -> tuple[str, str] | None:
+    """Return the percent-decoded id and secret of HTTP Basic; None without it."""
+    if not sends_basic():
+        return None
+    try:
+        encoded = request.headers["Authorization"].partition(" ")[2].strip()
+        client_id, colon, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
+        if not colon:
+            raise ValueError
+        return unquote_plus(client_id, errors="strict"), unquote_plus(secret, errors="strict")
+    except (binascii.Error, ValueError):
+        problem = "Authorization: must be Basic, with client_id:client_secret in base64"
+        raise invalid_client(problem, by_basic=True) from None

@@ -1,0 +1,69 @@
+"""Claims about users, by the scopes that the user allowed (OpenID Connect Core, section 5.4)."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any
+
+# RFC 8176. It has no name for a sign-in with a provider.
+_AMR = {
+    "password": "pwd",
+    "otp": "otp",
+    "recovery": "otp",
+    "totp": "otp",
+    "recovery_code": "otp",
+    "webauthn": "pop",
+}
+
+
+def of_user(row: Any, scopes: Collection[str]) -> dict[str, Any]:
+    """Return the claims that scopes name. `row` has `user_object`, `email_proved` and `phone_proved`.
+
+    An address is verified if its owner has shown it: applications find their user by it.
+    """
+    user = json.loads(row.user_object)
+    claims: dict[str, Any] = {"sub": user["id"]}
+    if "profile" in scopes:
+        claims |= _profile(user)
+    if "email" in scopes and user["email"]:
+        claims |= {"email": user["email"], "email_verified": row.email_proved}
+    if "phone" in scopes and user["phone"]:
+        claims |= {"phone_number": user["phone"], "phone_number_verified": row.phone_proved}
+    for name in ("groups", "roles"):
+        if name in scopes:
+            listed = user["app_metadata"].get(name)
+            claims[name] = (
+                [item for item in listed if isinstance(item, str)] if isinstance(listed, list) else []
+            )
+    return claims
+
+
+def of_authentication(row: Any) -> dict[str, Any]:
+    """Return how and when the user of a session signed in. `row` has `aal`, `amr` and `auth_time`."""
+    amr = {_AMR[given["method"]] for given in row.amr if given["method"] in _AMR}
+    amr |= {"mfa"} if row.aal == "aal2" else set()
+    return {"auth_time": row.auth_time, "acr": row.aal, "amr": sorted(amr)}
+
+
+def hash_of(access_token: str) -> str:
+    """Return the claim `at_hash` of an ID token signed with RS256 or ES256."""
+    half = hashlib.sha256(access_token.encode()).digest()[:16]
+    return base64.urlsafe_b64encode(half).rstrip(b"=").decode()
+
+
+def _profile(user: dict[str, Any]) -> dict[str, Any]:
+    metadata = user["user_metadata"]
+    return {
+        "name": _first_text(metadata, ("name", "full_name")),
+        "preferred_username": _first_text(metadata, ("preferred_username", "username", "user_name")),
+        "picture": _first_text(metadata, ("picture", "avatar_url")),
+        "locale": _first_text(metadata, ("locale",)),
+        "updated_at": int(datetime.fromisoformat(user["updated_at"]).timestamp()),
+    }
+
+
+def _first_text(metadata: dict[str, Any], names: Iterable[str]) -> str | None:
+    texts = (metadata.get(name) for name in names)
+    return next((text for text in texts if isinstance(text, str) and text), None)

@@ -1,0 +1,160 @@
+"""Tokens for clients: by an authorization code, a refresh token, or the client's own credentials."""
+
+import hmac
+from collections.abc import Collection
+from typing import Any, NoReturn
+
+import structlog
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+
+from auth.context import latchkey
+from auth.openid import claims
+from auth.openid.authentication import Credentials, authenticate, check
+from auth.openid.errors import OAuthError
+from auth.tokens import one_time
+from auth.tokens.refresh_tokens import InvalidRefreshToken
+from auth.web import audit, g, limits
+
+log = structlog.get_logger()
+_UNKNOWN_CODE = "Invalid authorization code"
+_UNKNOWN = "Invalid Refresh Token"
+
+
+def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+    """Open a session for an authorization code. A second use of the code ends it (RFC 6749, 4.1.2)."""
+    client = authenticate(credentials)
+    _require(client, "authorization_code")
+    code_hash = one_time.hash_token(_member(body, "code"))
+    with latchkey.db.transaction() as tx:
+        owner = tx.one("lock_owner_of_oauth_code", code_hash=code_hash)
+        request = tx.one("select_oauth_code", code_hash=code_hash, client_id=client.id)
+        if owner is None or request is None:
+            raise OAuthError("invalid_grant", _UNKNOWN_CODE)
+        _check_request(request, client, body)
+        if request.opened_session_id is None:
+            _check_user(request)
+            opening = {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
+            row = tx.one("open_client_session", request_id=request.id, grant_id=request.grant_id, **opening)
+        else:
+            row = None
+            tx.run("end_session_of_code", session_id=request.opened_session_id)
+            details = {"session_id": request.opened_session_id, "client_id": client.id}
+            audit.record(tx, owner.id, None, ["authorization_code_reused"], [], **details)
+    if row is None:
+        raise OAuthError("invalid_grant", _UNKNOWN_CODE)
+    answer = _session_tokens(row, row.scopes)
+    if "openid" in row.scopes:
+        answer["id_token"] = _id_token(row, client, request.nonce, answer["access_token"])
+    return answer
+
+
+def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+    """Rotate the refresh token of the client's own session."""
+    try:
+        sent = latchkey.client_refresh_tokens.read(_member(body, "refresh_token"))
+    except InvalidRefreshToken:
+        authenticate(credentials)
+        raise OAuthError("invalid_grant", _UNKNOWN) from None
+    narrowed = body["scope"].split() if "scope" in body else None
+    known = {"session_id": sent.session_id, "scopes": narrowed, **credentials.parameters}
+    row = latchkey.db.one("refresh_client_session", counter=sent.counter, **known)
+    if row is None:
+        _refuse_refresh(credentials, latchkey.db.one("select_client_refresh_refusal", **known))
+    if row.state != "live":
+        facts = {"session_id": row.session_id, "user_id": row.user_id, "client_id": row.client_id}
+        log.warning("refresh_token_reused", **facts, **g.client)
+        raise OAuthError("invalid_grant", f"{_UNKNOWN}: Already Used")
+    settings = latchkey.settings
+    if settings.rate_limits_enabled:
+        amount = settings.rate_limit_refresh.amount
+        limits.note(limits.Window(amount, amount - row.refreshes, row.seconds_left))
+    return _session_tokens(row, row.scopes if narrowed is None else narrowed)
+
+
+def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+    """Issue an access token to the client itself (RFC 6749, section 4.4)."""
+    client = authenticate(credentials)
+    _require(client, "client_credentials")
+    scopes = body["scope"].split() if "scope" in body else client.scopes
+    if not set(scopes) <= set(client.scopes):
+        raise OAuthError("invalid_scope", "scope: must be among the scopes of the client")
+    resource = body.get("resource")
+    if resource not in (None, *client.resources):
+        raise OAuthError("invalid_target", "resource: must be among the resources of the client")
+    return _tokens({"sub": client.id}, client.id, resource, scopes, client)
+
+
+def _session_tokens(row: Any, scopes: Collection[str]) -> dict[str, Any]:
+    """Return the tokens of a client's session, a row of `open_client_session` or `refresh_client_session`."""
+    own = {"sub": row.user_id, "session_id": row.session_id, **claims.of_authentication(row)}
+    answer = _tokens(own, row.client_id, row.resource, scopes, row)
+    if row.refreshes_tokens:
+        answer["refresh_token"] = latchkey.client_refresh_tokens.make(row.session_id, row.counter)
+    return answer
+
+
+def _tokens(
+    own: dict[str, Any], client_id: str, resource: str | None, scopes: Collection[str], row: Any
+) -> dict[str, Any]:
+    lifetime, scope = row.token_lifetime or latchkey.access_tokens.lifetime, " ".join(scopes)
+    named = own | {"aud": resource or client_id, "client_id": client_id, "scope": scope}
+    access_token = latchkey.client_tokens.issue(named, issued_at=row.issued_at, lifetime=lifetime)
+    return {"access_token": access_token, "token_type": "bearer", "expires_in": lifetime, "scope": scope}
+
+
+def _id_token(row: Any, client: Any, nonce: str | None, access_token: str) -> str:
+    named = {**claims.of_user(row, row.scopes), **claims.of_authentication(row), "aud": client.id}
+    named |= {"at_hash": claims.hash_of(access_token)} | ({"nonce": nonce} if nonce is not None else {})
+    algorithm = client.id_token_signed_response_alg
+    return latchkey.client_tokens.id_token(named, issued_at=row.issued_at, algorithm=algorithm)
+
+
+def _check_request(request: Any, client: Any, body: dict[str, Any]) -> None:
+    """Refuse what the authorization request does not allow."""
+    redirect_uri, challenge = body.get("redirect_uri"), request.code_challenge
+    if redirect_uri is None and not (client.require_pkce and challenge):
+        raise OAuthError("invalid_request", "redirect_uri: is required")
+    if redirect_uri not in (None, request.redirect_uri):
+        raise OAuthError("invalid_grant", "redirect_uri: must be that of the authorization request")
+    if body.get("resource") not in (None, request.resource):
+        raise OAuthError("invalid_target", "resource: must be that of the authorization request")
+    verifier = body.get("code_verifier")
+    if challenge is None:
+        # Otherwise a thief could inject a code that was requested without a challenge (RFC 9700, 4.8.2).
+        if client.require_pkce or verifier is not None:
+            raise OAuthError("invalid_grant", "the authorization request has no code_challenge")
+    elif verifier is None:
+        raise OAuthError("invalid_grant", "code_verifier: is required")
+    elif not hmac.compare_digest(create_s256_code_challenge(verifier).encode(), challenge.encode()):
+        raise OAuthError("invalid_grant", "code_verifier: does not match the code_challenge")
+
+
+def _check_user(request: Any) -> None:
+    if not request.is_current:
+        raise OAuthError("invalid_grant", _UNKNOWN_CODE)
+    if request.is_banned:
+        raise OAuthError("access_denied", "User is banned")
+    if not request.may_use:
+        raise OAuthError("access_denied", "This user may not use the application")
+
+
+def _require(client: Any, grant_type: str) -> None:
+    if grant_type not in client.grant_types:
+        raise OAuthError("unauthorized_client", f"the client is not registered for {grant_type}")
+
+
+def _refuse_refresh(credentials: Credentials, row: Any) -> NoReturn:
+    check(credentials, row)
+    _require(row, "refresh_token")
+    if row.state == "over_request_rate_limit":
+        limits.note(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
+        raise limits.refusal(row.state, row.seconds_left)
+    if row.state == "invalid_scope":
+        raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
+    raise OAuthError("invalid_grant", _UNKNOWN)
+
+
+def _member(body: dict[str, Any], name: str) -> str:
+    if name not in body:
+        raise OAuthError("invalid_request", f"{name}: is required")
+    return str(body[name])

@@ -1,0 +1,99 @@
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+from flask.typing import ResponseReturnValue
+
+from auth.context import latchkey
+from auth.openid import claims, errors, exchange
+from auth.openid.authentication import ClientInput, Credentials, read_credentials
+from auth.openid.errors import OAuthError
+from auth.openid.switch import provider
+from auth.web import Level, accepts_forms, answered_by, counted, fields, g, guard
+from auth.web.errors import ApiError
+from auth.web.input import read_body
+from auth.web.limits import limited
+
+blueprint = Blueprint("openid", __name__)
+errors.register(blueprint)
+
+
+class _TokenRequest(ClientInput):
+    grant_type = fields.Text()
+    code = fields.Text()
+    code_verifier = fields.Text()
+    redirect_uri = fields.Text()
+    resource = fields.Text()
+    refresh_token = fields.Text()
+    scope = fields.Text()
+
+
+@blueprint.post("/oauth/token")
+@provider
+@accepts_forms
+@counted("client_tokens", "refresh")
+def oauth_token() -> ResponseReturnValue:
+    """Issue tokens to a client (RFC 6749, section 3.2)."""
+    body = read_body(_TokenRequest())
+    if "grant_type" not in body:
+        raise OAuthError("invalid_request", "grant_type: is required")
+    if body["grant_type"] not in GRANTS:
+        raise OAuthError("unsupported_grant_type", f"grant_type: must be one of {', '.join(GRANTS)}")
+    return answered_by(GRANTS[body["grant_type"]], body)
+
+
+@blueprint.get("/oauth/userinfo")
+@blueprint.post("/oauth/userinfo")
+@provider
+@guard.client_token(Level.CLIENT)
+@accepts_forms
+def userinfo() -> Response:
+    """Return the claims about the user that the scopes of the access token name."""
+    caller = g.client_caller
+    row = latchkey.db.one(
+        "select_userinfo",
+        user_id=caller.subject,
+        session_id=caller.session_id,
+        client_id=caller.client_id,
+        expires_at=caller.expires_at,
+    )
+    if row is None or row.state != "live":
+        has_expired = row is not None and row.state == "bad_jwt"
+        raise ApiError("expired.bad_jwt" if has_expired else "session_not_found")
+    scopes = set(caller.scopes) & set(row.scopes)
+    if "openid" not in scopes:
+        raise ApiError("openid.insufficient_scope")
+    answer = claims.of_user(row, scopes)
+    # Some clients of other servers read these names.
+    aliases = {"phone": "phone_number", "phone_verified": "phone_number_verified"}
+    return jsonify(answer | {name: answer[known] for name, known in aliases.items() if known in answer})
+
+
+@limited("client_tokens")
+def _redeem(body: dict[str, Any]) -> Response:
+    return _answer(exchange.redeem, body)
+
+
+@counted("refresh")
+def _refresh(body: dict[str, Any]) -> Response:
+    return _answer(exchange.refresh, body)
+
+
+@limited("client_tokens")
+def _issue_to_client(body: dict[str, Any]) -> Response:
+    return _answer(exchange.issue_to_client, body)
+
+
+def _answer(
+    exchanged: Callable[[dict[str, Any], Credentials], dict[str, Any]], body: dict[str, Any]
+) -> Response:
+    response = jsonify(exchanged(body, read_credentials(body)))
+    response.headers["Pragma"] = "no-cache"
+    return response
+
+
+GRANTS: Mapping[str, Callable[[dict[str, Any]], ResponseReturnValue]] = {
+    "authorization_code": _redeem,
+    "refresh_token": _refresh,
+    "client_credentials": _issue_to_client,
+}

@@ -1,0 +1,131 @@
+-- name: authenticate_client(client_id uuid, auth_method text, secret_hash bytea)
+SELECT c.id, c.grant_types, c.scopes, c.resources, c.require_pkce, c.token_lifetime, c.introspects_sessions,
+       c.id_token_signed_response_alg,
+       client_refusal(c, :auth_method, :secret_hash) AS refusal,
+       floor(extract(epoch FROM now()))::bigint AS issued_at
+  FROM oauth_clients AS c
+ WHERE c.id = :client_id;
+
+-- name: lock_owner_of_oauth_code(code_hash bytea)
+SELECT u.id
+  FROM users AS u
+  JOIN oauth_requests AS r ON r.user_id = u.id
+ WHERE r.code_hash = :code_hash
+   FOR UPDATE OF u;
+
+-- name: select_oauth_code(code_hash bytea, client_id uuid)
+-- Run it with the owner locked, so that a second use sees the session of the first. A code is void once the
+-- session that approved it has ended, or the grant is gone.
+SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_session_id, g.id AS grant_id,
+       (r.code_expires_at > now() AND g.id IS NOT NULL AND s.id IS NOT NULL) IS TRUE AS is_current,
+       (u.banned_until > now()) IS TRUE AS is_banned,
+       may_use(u, c) AS may_use
+  FROM oauth_requests AS r
+  JOIN oauth_clients AS c ON c.id = r.client_id
+  JOIN users AS u ON u.id = r.user_id
+  LEFT JOIN oauth_grants AS g ON g.user_id = r.user_id AND g.client_id = r.client_id
+  LEFT JOIN sessions AS s ON s.id = r.session_id AND s.user_id = r.user_id AND s.ended_at IS NULL
+ WHERE r.code_hash = :code_hash AND r.client_id = :client_id;
+
+-- name: open_client_session(request_id uuid, grant_id uuid, ip inet, user_agent text, origin jsonb)
+-- Run it with the user locked, so that concurrent requests cannot exceed the ten sessions of a grant.
+WITH too_many AS (
+  UPDATE sessions
+     SET ended_at = now(), end_reason = 'too_many_sessions'
+   WHERE id = ANY (ARRAY(SELECT s.id
+                           FROM sessions AS s
+                          WHERE s.grant_id = :grant_id AND s.ended_at IS NULL
+                          ORDER BY s.created_at DESC
+                         OFFSET 9))
+), opened AS (
+  INSERT INTO sessions (user_id, method, ip, user_agent, aal, amr, factor_id, grant_id, scopes, resource,
+                        auth_time)
+  SELECT r.user_id, 'oauth_client', :ip, :user_agent, s.aal, methods_of(s), s.factor_id, :grant_id, r.scopes,
+         r.resource, authenticated_at(s)
+    FROM oauth_requests AS r
+    JOIN sessions AS s ON s.id = r.session_id
+   WHERE r.id = :request_id
+  RETURNING *
+), marked AS (
+  UPDATE oauth_requests AS r
+     SET opened_session_id = opened.id
+    FROM opened
+   WHERE r.id = :request_id
+  RETURNING r.client_id
+)
+SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, opened.resource, opened.aal,
+       opened.amr, floor(extract(epoch FROM opened.auth_time))::bigint AS auth_time,
+       c.id AS client_id, c.token_lifetime, 'refresh_token' = ANY (c.grant_types) AS refreshes_tokens,
+       floor(extract(epoch FROM now()))::bigint AS issued_at,
+       copy.object AS user_object, u.email_proved, u.phone_proved,
+       record_acts(:origin, u.id, u.email, '{signed_in}', '{auth.login}',
+                   jsonb_build_object('method', opened.method, 'client_id', c.id,
+                                      'session_id', opened.id)) AS recorded
+  FROM opened
+ CROSS JOIN marked
+  JOIN oauth_clients AS c ON c.id = marked.client_id
+  JOIN users AS u ON u.id = opened.user_id
+  JOIN user_objects AS copy ON copy.user_id = u.id;
+
+-- name: refresh_client_session(session_id uuid, counter bigint, scopes text[], client_id uuid,
+--                              auth_method text, secret_hash bytea, reuse_interval integer,
+--                              rotation boolean, refresh_limit integer, refresh_limit_seconds integer,
+--                              refresh_token_lifetime integer, session_timebox integer, origin jsonb)
+-- As `refresh_session`, but a public client's token always rotates (RFC 9700, section 4.14.2).
+UPDATE sessions AS s
+   SET refreshes = CASE WHEN s.counted_until > now() THEN s.refreshes + 1 ELSE 1 END,
+       counted_until = CASE WHEN s.counted_until > now() THEN s.counted_until
+                            ELSE now() + make_interval(secs => :refresh_limit_seconds) END,
+       counter = CASE WHEN :counter >= s.counter
+                      THEN :counter + (:rotation OR c.secret_hash IS NULL)::integer ELSE s.counter END,
+       refreshed_at = CASE WHEN :counter >= s.counter THEN now() ELSE s.refreshed_at END,
+       ended_at = CASE WHEN refresh_token_is_stolen(s, :counter, :reuse_interval) THEN now() END,
+       end_reason = CASE WHEN refresh_token_is_stolen(s, :counter, :reuse_interval)
+                         THEN 'refresh_token_reused' END
+  FROM users AS u, oauth_grants AS g, oauth_clients AS c
+ WHERE s.id = :session_id
+   AND u.id = s.user_id
+   AND g.id = s.grant_id
+   AND c.id = g.client_id
+   AND c.id = :client_id
+   AND client_refusal(c, :auth_method, :secret_hash) IS NULL
+   AND 'refresh_token' = ANY (c.grant_types)
+   AND client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox) = 'live'
+   AND coalesce(:scopes <@ s.scopes, true)
+   AND (NOT refreshes_used_up(s, :refresh_limit) OR refresh_token_is_stolen(s, :counter, :reuse_interval))
+RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
+          s.id AS session_id, s.user_id, s.counter, s.scopes, s.resource, s.aal, methods_of(s) AS amr,
+          floor(extract(epoch FROM s.auth_time))::bigint AS auth_time,
+          c.id AS client_id, c.token_lifetime, true AS refreshes_tokens,
+          s.refreshes, extract(epoch FROM s.counted_until - now())::float AS seconds_left,
+          floor(extract(epoch FROM now()))::bigint AS issued_at,
+          CASE WHEN s.ended_at IS NULL THEN set_config('synchronous_commit', 'off', true) END AS commits,
+          CASE WHEN s.ended_at IS NOT NULL
+               THEN record_acts(:origin, u.id, u.email, '{refresh_token_reused}', '{}',
+                                jsonb_build_object('session_id', s.id, 'client_id', c.id))
+          END AS recorded;
+
+-- name: select_client_refresh_refusal(session_id uuid, scopes text[], client_id uuid, auth_method text,
+--                                     secret_hash bytea, refresh_limit integer)
+SELECT client_refusal(c, :auth_method, :secret_hash) AS refusal,
+       c.grant_types,
+       CASE WHEN s.id IS NULL OR s.ended_at IS NOT NULL THEN 'invalid_grant'
+            WHEN NOT :scopes <@ s.scopes THEN 'invalid_scope'
+            WHEN refreshes_used_up(s, :refresh_limit) THEN 'over_request_rate_limit'
+            ELSE 'invalid_grant' END AS state,
+       extract(epoch FROM s.counted_until - now())::float AS seconds_left
+  FROM oauth_clients AS c
+  LEFT JOIN (sessions AS s JOIN oauth_grants AS g ON g.id = s.grant_id)
+    ON s.id = :session_id AND g.client_id = c.id
+ WHERE c.id = :client_id;
+
+-- name: select_userinfo(user_id uuid, session_id uuid, client_id uuid, expires_at bigint,
+--                       refresh_token_lifetime integer, session_timebox integer)
+SELECT client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+       s.scopes, u.email_proved, u.phone_proved, copy.object AS user_object
+  FROM users AS u
+  JOIN user_objects AS copy ON copy.user_id = u.id
+  LEFT JOIN (sessions AS s JOIN oauth_grants AS g ON g.id = s.grant_id)
+    ON s.id = :session_id AND s.user_id = u.id AND g.client_id = :client_id
+  LEFT JOIN oauth_clients AS c ON c.id = g.client_id
+ WHERE u.id = :user_id;
