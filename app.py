@@ -17,7 +17,6 @@ from auth.views import (
     openid,
     passkeys,
     passwordless,
-    registration,
     service,
     sessions,
     signup,
@@ -32,7 +31,7 @@ from auth.web.routes import LARGEST_BODY
 
 BLUEPRINTS = (
     *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
-    *(factors, admin, webhooks, dev_inbox, openid),
+    *(factors, admin, webhooks, clients, dev_inbox),
 )
 
 

@@ -23,7 +23,7 @@ PUBLIC = "none"
 AUTH_METHODS = (PUBLIC, "client_secret_basic", "client_secret_post")
 RS256, ES256 = ALGORITHMS = ("RS256", "ES256")
 MOST_URIS = 10
-# Members of both kinds of registration. Strangers choose no others.
+# What a dynamic client may choose.
 _DYNAMIC = {
     *("name", "uri", "logo_uri", "redirect_uris", "post_logout_redirect_uris", "grant_types"),
     *("client_type", "token_endpoint_auth_method", "id_token_signed_response_alg"),
@@ -72,8 +72,11 @@ class NewClient(ClientChange):
 
 
 def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, Any]:
-    """Create a client, and return its object, with its secret if it has one. Raises `ApiError`."""
-    values = _load(NewClient(only=_DYNAMIC, unknown=EXCLUDE) if is_dynamic else NewClient(), body)
+    """Create a client, and return its object, with its secret if it has one. Raises `ApiError`.
+
+    One that `is_dynamic` registered itself: it cannot choose how far it is trusted.
+    """
+    values = _load_registration(body) if is_dynamic else _load(NewClient(), body)
     values["token_endpoint_auth_method"] = _method(values.pop("client_type", None), values)
     secret = None if values["token_endpoint_auth_method"] == PUBLIC else one_time.new_token()
     id = str(uuid.uuid4())
@@ -153,6 +156,14 @@ def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
     except ApiError as error:
         # The clients of the dialect show `msg` alone.
         raise _refusal(error.details or error.msg) from None
+
+
+def _load_registration(body: Mapping[str, Any]) -> dict[str, Any]:
+    """RFC 7591, section 2: unknown members are ignored, and metadata may be replaced."""
+    grant_types = body.get("grant_types")
+    if isinstance(grant_types, list):
+        body = {**body, "grant_types": [name for name in grant_types if name in _DEFAULTS["grant_types"]]}
+    return _load(NewClient(only=_DYNAMIC, unknown=EXCLUDE), body)
 
 
 def _refusal(problem: str) -> ApiError:

@@ -1,9 +1,14 @@
+from typing import Any
+
 from flask import Blueprint, Response, json, jsonify
 
+from auth.context import latchkey
 from auth.openid import clients
 from auth.openid.switch import provider
 from auth.web import dialect, guard, schemas
+from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
+from auth.web.limits import limited
 from auth.web.paging import paginated
 
 blueprint = Blueprint("clients", __name__)
@@ -15,9 +20,7 @@ blueprint = Blueprint("clients", __name__)
 @dialect.translated(writes=dialect.client)
 def create_client() -> Response:
     """Create an OAuth client, and show its secret once."""
-    response = jsonify(clients.create(json_body()))
-    response.status_code = 201
-    return response
+    return _created(clients.create(json_body()))
 
 
 @blueprint.get("/admin/oauth/clients")
@@ -67,3 +70,28 @@ def regenerate_secret(client_id: str) -> Response:
     """Replace the secret of an OAuth client, and show the new one once."""
     read_body(schemas.AdminInput())
     return jsonify(clients.replace_secret(client_id))
+
+
+@blueprint.post("/oauth/clients/register")
+@provider
+@limited("client_registration")
+@dialect.translated(writes=dialect.client)
+def register_client() -> Response:
+    """Register an OAuth client that no administrator made (RFC 7591)."""
+    if not latchkey.settings.oauth_dynamic_registration:
+        raise ApiError("oauth_dynamic_client_registration_disabled")
+    try:
+        client = clients.create(json_body(), is_dynamic=True)
+    except ApiError as error:
+        if error.status == 400:
+            what = "redirect_uri" if "redirect_uri" in error.msg else "client_metadata"
+            error.members = {"error": f"invalid_{what}", "error_description": error.details or error.msg}
+        raise
+    # Required with a secret; this one does not expire.
+    return _created(client | ({"client_secret_expires_at": 0} if "client_secret" in client else {}))
+
+
+def _created(client: dict[str, Any]) -> Response:
+    response = jsonify(client)
+    response.status_code = 201
+    return response

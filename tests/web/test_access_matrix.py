@@ -52,7 +52,7 @@ def open_to(guard: str | None) -> list[Route]:
 
 # Credentials make no difference.
 PUBLIC = [
-    *(route for route in open_to(None) if route.path != "/token"),
+    *(route for route in open_to(None) if route.path not in ("/token", "/oauth/clients/register")),
     Route("post", "/token", "?grant_type=password"),
     Route("post", "/token", "?grant_type=refresh_token"),
 ]

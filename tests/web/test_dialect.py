@@ -106,6 +106,8 @@ def translated(operation: Any, body: Any) -> Any:
         return {"message_id": "…"} if operation.path == "/otp" else {}
     if operation.path == "/admin/users" and operation.method == "get":
         return {"users": [of_user(each) for each in body["data"]], "aud": "authenticated"}
+    if operation.path == "/admin/oauth/clients" and operation.method == "get":
+        return {"clients": body["clients"], "aud": "authenticated"}
     if operation.path == "/admin/audit":
         return [ANYTHING for _ in body["data"]]
     if operation.path in ("/settings", "/health"):
