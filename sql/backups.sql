@@ -35,6 +35,7 @@ SELECT pg_try_advisory_lock(7239004120) AS is_ours;
 WITH links AS (DELETE FROM one_time_tokens WHERE spent_at IS NULL),
      codes AS (DELETE FROM authorization_codes),
      sign_ins AS (DELETE FROM oauth_flows),
+     requests AS (DELETE FROM oauth_requests),
      challenges AS (DELETE FROM factor_challenges),
      -- Where it is restored, no backup was made.
      backups AS (DELETE FROM last_done WHERE task = 'backup'),

@@ -28,6 +28,26 @@ DELETE FROM oauth_flows
  WHERE id = ANY (ARRAY(SELECT id FROM oauth_flows
                         WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
 
+-- name: delete_expired_oauth_requests(batch integer)
+DELETE FROM oauth_requests
+ WHERE id = ANY (ARRAY(SELECT id FROM oauth_requests
+                        WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
+
+-- name: delete_unallowed_clients(batch integer, origin jsonb)
+-- Anybody may register clients. The request of a user who is about to allow one keeps it.
+DELETE FROM oauth_clients AS c
+ WHERE c.id = ANY (ARRAY(
+         SELECT unallowed.id
+           FROM oauth_clients AS unallowed
+          WHERE unallowed.is_dynamic AND unallowed.created_at <= now() - interval '90 days'
+            AND unallowed.updated_at <= now() - interval '90 days'
+            AND NOT EXISTS (SELECT FROM oauth_grants AS o WHERE o.client_id = unallowed.id)
+            AND NOT EXISTS (SELECT FROM oauth_requests AS r WHERE r.client_id = unallowed.id)
+          LIMIT :batch FOR UPDATE OF unallowed SKIP LOCKED
+       ))
+RETURNING record_acts(:origin, NULL, NULL, '{client_deleted}', '{}',
+                      jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "unallowed"}');
+
 -- name: delete_expired_factor_challenges(batch integer)
 DELETE FROM factor_challenges
  WHERE id = ANY (ARRAY(SELECT id FROM factor_challenges

@@ -10,6 +10,7 @@ from auth.commands.common import NumberRange, json_option
 from auth.context import Latchkey
 from auth.history import explanation, timeline
 from auth.keys import rotation
+from auth.text.labels import quoted
 from auth.text.moments import clock
 from auth.web import counts
 from auth.web.fields import is_uuid
@@ -191,6 +192,9 @@ def _facts(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if user["factors"]:
         yield "factors", f"{', '.join(user['factors'])}; {user['recovery_codes']} recovery codes left"
     yield "sessions", f"{user['live_sessions']} live{needs}"
+    if user["applications"]:
+        names = ", ".join(map(quoted, user["applications"]))
+        yield "applications", f"{names}; {user['sessions_of_applications']} live sessions"
     last = user["last_sign_in_at"]
     yield "last sign-in", clock(last) if last else "never"
 

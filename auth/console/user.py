@@ -82,7 +82,7 @@ def _possible(user: Any) -> list[str]:
     """Return the names of the acts that would have an effect."""
     wanted = {
         "recover": user.email is not None and not user.banned_until,
-        "end-sessions": user.live_sessions > 0,
+        "end-sessions": user.live_sessions + user.sessions_of_applications > 0,
         "ban": not user.banned_until,
         "unban": bool(user.banned_until),
     }

@@ -14,6 +14,8 @@ STATEMENTS = (
     "delete_expired_one_time_tokens",
     "delete_expired_authorization_codes",
     "delete_expired_oauth_flows",
+    "delete_expired_oauth_requests",
+    "delete_unallowed_clients",
     "delete_expired_id_tokens",
     "delete_expired_factor_challenges",
     "delete_unverified_factors",

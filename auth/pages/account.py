@@ -71,6 +71,7 @@ def download_data() -> Response:
         "user": own_user(),
         "sessions": _sessions(),
         "passkeys": own_passkeys(),
+        "applications": _grants(),
         "activity": json.loads(activity),
     }
     response = JsonResponse(json.dumps(data, ensure_ascii=False, indent=2))

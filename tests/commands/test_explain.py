@@ -10,6 +10,7 @@ from tests.support.answers import assert_error
 from tests.support.audit import REQUEST_ID, SOMEWHERE, act, clear_history
 from tests.support.commands import run_command
 from tests.support.factors import set_up, verify
+from tests.support.grants import add_client, allow
 from tests.support.links import PHONE, follow
 from tests.support.smtp_server import MailServer, sender
 from tests.support.users import PASSWORD, Session, session_of, sign_in
@@ -65,6 +66,13 @@ class TestObstacles:
             "Timeline:",
             "  TIME  session started with a password, from 127.0.0.1",
         ]
+
+    def test_applications_and_their_sessions_are_shown(self, explain, alice, database):
+        assert [line for line in explain(alice.email) if line.startswith("applications")] == []
+        for name in ("Grafana", "My\x1bWiki"):
+            allow(database, alice.id, add_client(database, name))
+        assert "applications  Grafana, “My Wiki”; 2 live sessions" in explain(alice.email)
+        assert explain(alice.email)[-1] == "  TIME  session started with a grant to an application"
 
     @pytest.mark.parametrize(
         ("change", "obstacle", "settings"),

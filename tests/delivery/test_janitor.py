@@ -9,6 +9,7 @@ import pytest
 from auth.delivery import deliverer, janitor
 from auth.delivery.deliverer import Deliverer
 from tests.support.deliverers import RunningDeliverer
+from tests.support.grants import add_client, allow
 from tests.support.links import OTHER_PHONE, PHONE, assert_signs_in
 from tests.support.processes import wait_until
 from tests.support.query_plans import STATEMENTS, analyze, plan_of
@@ -17,6 +18,7 @@ from tests.support.users import PASSWORD
 DAY = 86_400
 MANY = 8_000
 DAVE = "'11111111-1111-1111-1111-111111111111'::uuid"
+WIKI = "'22222222-2222-2222-2222-222222222222'::uuid"
 OWNER, HASH = "md5(number::text)::uuid", "sha256(number::text::bytea)"
 CONSTANTS = {
     "refresh_token_lifetime": 30 * DAY,
@@ -36,6 +38,8 @@ failure_counts (key, count, expires_at) SELECT 'k' || number, 1, due
 one_time_tokens (id, user_id, purpose, target, expires_at) SELECT gen_random_uuid(), {DAVE}, 'recovery', 'x', due
 authorization_codes (user_id, code_hash, code_challenge, method, expires_at) SELECT {DAVE}, {HASH}, 'c', 'otp', due
 oauth_flows (id, state_hash, provider, secrets, expires_at) SELECT gen_random_uuid(), {HASH}, 'acme', '', due
+oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at) SELECT {HASH}, {WIKI}, '', '', '{{}}', due
+oauth_clients (is_dynamic, token_endpoint_auth_method, redirect_uris, grant_types, created_at, updated_at) SELECT true, 'none', '{{}}', '{{refresh_token}}', due - interval '90 days', due - interval '90 days'
 spent_id_tokens (token_hash, expires_at) SELECT {HASH}, due - interval '1 hour'
 outbox (id, kind, outcome, finished_at) SELECT gen_random_uuid(), 'none', 'none', due - interval '30 days'
 known_networks (user_id, network, seen_at) SELECT {DAVE}, number::text, due - interval '365 days'
@@ -50,7 +54,11 @@ sessions (user_id, method, created_at, refreshed_at) SELECT {DAVE}, 'otp', due -
 """.strip().splitlines()  # fmt: skip
 TABLES = {line.split()[0] for line in EXPIRED}
 # Neither the user of the other rows, nor rows that the janitor writes.
-OTHERS = {"users": "made_by = 'administrator'", "audit_log": "action = 'user_deleted'"}
+OTHERS = {
+    "users": "made_by = 'administrator'",
+    "oauth_clients": "NOT is_dynamic",
+    "audit_log": "action IN ('user_deleted', 'client_deleted')",
+}
 
 
 def fill(database, count, ages="interval '1 minute'"):
@@ -59,12 +67,13 @@ def fill(database, count, ages="interval '1 minute'"):
     """
     statements = [
         f"INSERT INTO users (id, email, made_by) VALUES ({DAVE}, 'dave@example.com', 'administrator') ON CONFLICT DO NOTHING",
+        f"INSERT INTO oauth_clients (id, token_endpoint_auth_method, redirect_uris, grant_types) VALUES ({WIKI}, 'none', '{{}}', '{{refresh_token}}') ON CONFLICT DO NOTHING",
         "UPDATE schema_version SET applied_at = '2026-01-01'",
     ]
     numbers = f"FROM generate_series(1, {count}) AS number, LATERAL (SELECT now() - ({ages}) AS due) AS at"
     for line in EXPIRED:
         # Fewer users: the plans of cascades, made for empty tables, read all deleted rows for each.
-        some = " WHERE number <= 1200" if line.startswith(("users", "factors")) else ""
+        some = " WHERE number <= 1200" if line.startswith(("users", "factors", "oauth_clients")) else ""
         statements.append(f"INSERT INTO {line} {numbers}{some}")
     database.insert_many(";".join(statements))
 
@@ -170,6 +179,34 @@ class TestRetention:
         for age, removed in (("30 days 23 hours", 0), ("31 days", 1)):
             database.run(f"UPDATE sessions SET created_at = now() - interval '{age}'")
             assert janitor.clean(db) == removed
+
+
+class TestDynamicClients:
+    """Anybody may register one, and those that nobody allows must not fill the database."""
+
+    OLD = "created_at = now() - interval '90 days', updated_at = now() - interval '90 days'"
+
+    def test_client_that_nobody_allows_is_removed_after_90_days(self, parts, database):
+        client_id = add_client(database, "Wiki", is_dynamic=True)
+        database.run(f"UPDATE oauth_clients SET {self.OLD}")
+        database.run("UPDATE oauth_clients SET created_at = now() - interval '89 days'")
+        assert janitor.clean(parts.db) == 0
+        database.run(f"UPDATE oauth_clients SET {self.OLD}")
+        assert (janitor.clean(parts.db), database.count("oauth_clients")) == (1, 0)
+        details = database.value("SELECT details FROM audit_log WHERE action = 'client_deleted'")
+        assert details == {"client_id": client_id, "client": "Wiki", "because": "unallowed"}
+
+    def test_others_are_kept(self, parts, alice, database):
+        add_client(database)
+        granted, asked = (add_client(database, is_dynamic=True) for _ in range(2))
+        allow(database, alice.id, granted, age="89 days")
+        database.run(
+            "INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at)"
+            " VALUES ('', %(asked)s, '', '', '{}', now() + interval '1 minute')",
+            asked=asked,
+        )
+        database.run(f"UPDATE oauth_clients SET {self.OLD}")
+        assert (janitor.clean(parts.db), database.count("oauth_clients")) == (0, 3)
 
 
 class TestUnusedUsers:
@@ -328,7 +365,10 @@ class TestManyRows:
         plan = plan_of(database_url, statement, batch=janitor.BATCH, **declared)
         assert plan.indexes
         # There are at most 20 webhooks. How Postgres looks up the others depends on the rows of a user.
-        looked_up = {"identities", "one_time_tokens", "factors"} if statement.endswith("_users") else set()
+        looked_up = {
+            "users": {"identities", "one_time_tokens", "factors"},
+            "clients": {"oauth_grants", "oauth_requests"},
+        }.get(statement.rpartition("_")[2], set())
         assert plan.read_whole <= {"webhooks", "schema_version"} | looked_up
 
     def test_index_finds_the_sessions_of_a_deleted_user(self, many, all_rows):

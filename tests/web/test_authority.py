@@ -17,6 +17,7 @@ from auth.tokens import one_time
 from auth.web.forms import FIELD, SESSION, token_of
 from tests.conftest import new_app
 from tests.support.contract import OPENAPI
+from tests.support.grants import add_client, allow
 from tests.support.links import PHONE, SITE
 from tests.support.pages import Visitor
 from tests.support.users import Session, register
@@ -43,6 +44,9 @@ ACTS: dict[str, list[tuple[str, str, str | None]]] = {
     "add passkey": [("add", "passkey", NEVER)],
     "add recovery codes": [("add", "recovery_codes", NEVER)],
     "remove account": [("remove", "account", NEVER)],
+    "add grant": [("add", "grant", NEVER)],
+    "remove recent grant": [("remove", "grant", RECENT)],
+    "remove old grant": [("remove", "grant", OLD)],
     "remove unverified factor": [("remove", "factor", NEVER)],
     "remove recent credential": [("remove", kind, RECENT) for kind in KINDS],
     "remove old credential": [("remove", kind, NEVER if kind == "email" else OLD) for kind in KINDS],
@@ -117,6 +121,11 @@ class Subject:
             self.add_factor("passkey", RECENT)
         if situation.factors == "old":
             self.add_factor("old app", OLD)
+        for name, age in (("grafana", RECENT), ("gitea", OLD)):
+            self.ids[name] = add_client(database)
+            allow(database, self.id, self.ids[name], age=age)
+        grant = "SELECT id::text FROM oauth_grants WHERE client_id = %(client)s"
+        self.ids["grant"] = database.value(grant, client=self.ids["grafana"])
         self.open_session()
 
     def run(self, statement: str, **values: Any) -> None:
@@ -186,7 +195,7 @@ class Subject:
         return visitor
 
     def credentials(self) -> dict[str, Any]:
-        return self.database.everything("users", "identities", "factors", "recovery_codes")
+        return self.database.everything("users", "identities", "factors", "recovery_codes", "oauth_grants")
 
 
 def by_body(method: str, path: str, body: dict[str, Any]) -> Any:
@@ -194,7 +203,7 @@ def by_body(method: str, path: str, body: dict[str, Any]) -> Any:
         request = re.sub(r"<(.+?)>", lambda match: subject.ids[match[1]], json.dumps([path, body]))
         filled_path, filled_body = json.loads(request)
         response = getattr(subject.session, method)(filled_path, json=filled_body)
-        if response.status_code == 200:
+        if response.status_code in (200, 204):
             return "allowed"
         assert response.status_code in (400, 403), response.text
         return response.json["error_code"]
@@ -221,6 +230,7 @@ def by_page(path: str, name: str | None = None) -> Any:
 
 # The paths by which an act is asked for, and the credential that must exist.
 RECENT_ONE, OLD_ONE = "remove recent credential", "remove old credential"
+RECENT_GRANT, OLD_GRANT = "remove recent grant", "remove old grant"
 PATHS = [
     ("change metadata", None, by_body("put", "/user", {"data": {"a": 1}})),
     ("change password", None, by_body("put", "/user", {"password": "Another-Horse-1"})),
@@ -246,6 +256,12 @@ PATHS = [
     (RECENT_ONE, "github", by_page("/account/disconnect", "github")),
     (RECENT_ONE, None, by_page("/account/phone/remove")),
     (OLD_ONE, "old app", by_page("/account/two-step/remove", "old app")),
+    (RECENT_GRANT, None, by_body("put", "/user", {"remove": ["<grant>"]})),
+    (RECENT_GRANT, None, by_body("delete", "/user/oauth/grants?client_id=<grafana>", {})),
+    (RECENT_GRANT, None, by_page("/account/changes", "grant")),
+    (RECENT_GRANT, None, by_page("/account/applications/remove", "grafana")),
+    (OLD_GRANT, None, by_body("delete", "/user/oauth/grants?client_id=<gitea>", {})),
+    (OLD_GRANT, None, by_page("/account/applications/remove", "gitea")),
     ("add factor", None, by_page("/account/two-step")),
     ("add passkey", None, by_page("/account/passkeys/new")),
     ("add recovery codes", None, by_page("/account/recovery-codes")),
