@@ -9,6 +9,7 @@ from auth.views import (
     admin,
     clients,
     dev_inbox,
+    discovery,
     factors,
     grants,
     identities,
@@ -30,8 +31,21 @@ from auth.web.application import Application
 from auth.web.routes import LARGEST_BODY
 
 BLUEPRINTS = (
-    *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
-    *(factors, admin, webhooks, clients, dev_inbox),
+    *(
+        service,
+        discovery,
+        signup,
+        token,
+        passwordless,
+        oauth,
+        passkeys,
+        identities,
+        verify,
+        user,
+        sessions,
+        introspect,
+    ),
+    *(factors, admin, webhooks, dev_inbox),
 )
 
 

@@ -32,6 +32,10 @@ SELECT 'TOTP secrets', count(*)
   FROM (SELECT secret FROM factors UNION ALL SELECT removed_secret(t) FROM one_time_tokens AS t) AS f
  WHERE substr(f.secret, 1, 4) = ANY (:key_ids)
  UNION ALL
+SELECT 'OpenID keys', count(*)
+  FROM openid_keys AS k
+ WHERE substr(k.sealed, 1, 4) = ANY (:key_ids)
+ UNION ALL
 SELECT 'recovery codes', count(*)
   FROM recovery_codes AS r, used
  WHERE r.used_at IS NULL AND r.created_at >= used.start AND r.created_at < used.stop;

@@ -4,7 +4,28 @@ SELECT id, algorithm, sealed,
   FROM openid_keys
  ORDER BY active_from, id;
 
--- name: insert_first_openid_key(id text, algorithm text, sealed bytea)
--- Two nodes may each make one at once: both are published, and the newer signs.
-INSERT INTO openid_keys (id, algorithm, sealed)
-SELECT :id, :algorithm, :sealed WHERE NOT EXISTS (SELECT FROM openid_keys);
+-- name: lock_openid_keys()
+-- So that two nodes do not each make the first one.
+SELECT pg_advisory_xact_lock(7239004122) IS NULL AS locked;
+
+-- name: insert_openid_key(id text, algorithm text, sealed bytea, active_from double precision)
+INSERT INTO openid_keys (id, algorithm, sealed, active_from)
+VALUES (:id, :algorithm, :sealed, coalesce(to_timestamp(:active_from), now()));
+
+-- name: delete_openid_key(id text)
+DELETE FROM openid_keys WHERE id = :id;
+
+-- name: select_longest_client_token(access_token_lifetime integer, id_token_lifetime integer)
+-- In seconds; null without clients.
+SELECT max(greatest(coalesce(token_lifetime, :access_token_lifetime), :id_token_lifetime)) AS lifetime
+  FROM oauth_clients;
+
+-- name: list_sealed_openid_keys(newest bytea, after text, batch integer)
+SELECT k.id, k.sealed
+  FROM openid_keys AS k
+ WHERE substr(k.sealed, 1, 4) <> :newest AND (k.id > :after) IS NOT FALSE
+ ORDER BY k.id
+ LIMIT :batch;
+
+-- name: reseal_openid_key(id text, old bytea, sealed bytea)
+UPDATE openid_keys SET sealed = :sealed WHERE id = :id AND sealed = :old;

@@ -1,8 +1,9 @@
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 import psycopg2
@@ -10,6 +11,7 @@ import psycopg2
 from auth.commands import load_settings, open_database, open_parts
 from auth.commands.common import INPUT_FILE_OR_STDIN, Unusable, json_option, stopped_database
 from auth.keys import fingerprints, rotation
+from auth.keys.openid_keys import KEPT
 from auth.keys.rotation import CannotRotate, Key, StillNeeded
 from auth.operations.embedded_postgres import EmbeddedPostgresError
 from auth.settings import Settings, kept_secrets, name_of, state
@@ -24,7 +26,8 @@ def command() -> None:
     """Manage the keys of the service."""
 
 
-_kind_argument = click.argument("kind", type=click.Choice(list(rotation.FIELDS)))
+def _kind_argument(*kinds: str) -> Callable[[Any], Any]:
+    return click.argument("kind", type=click.Choice(kinds))
 
 
 @command.command("list", short_help="List the keys, and what still needs the old ones.")
@@ -36,14 +39,12 @@ def list_command(as_json: bool) -> None:
     Example: latchkey keys list
     """
     settings, db = open_parts().key_ring.settings, open_database()
-    found = rotation.list_keys(settings)
+    found = rotation.list_keys(db, settings)
     width = max(len(key.id) for key in found)
     for key in found:
         needs = rotation.needs_of(db, settings, key)
         status = "in use" if key.is_used else "waiting" if key.waits else "accepted"
-        field = rotation.FIELDS[key.kind]
-        place = str(settings.key_files.get(field) or name_of(field))
-        place = key.id if key.id == rotation.SHARED_SECRET else place
+        place = _place(settings, key)
         if as_json:
             members = {"kind": key.kind, "id": key.id, "state": status, "active_from": _time(key)}
             click.echo(json.dumps(members | {"needed_by": needs, "place": place}))
@@ -54,7 +55,7 @@ def list_command(as_json: bool) -> None:
 
 
 @command.command("rotate", short_help="Create a new key, to be used after a day.")
-@_kind_argument
+@_kind_argument(*rotation.KINDS)
 @click.option("--now", is_flag=True, help="Use the new key in 30 seconds instead of after AUTH_KEY_OVERLAP.")
 @click.option(
     "--algorithm",
@@ -84,7 +85,7 @@ def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
 
 
 @command.command("add", short_help="Accept a key that this service does not use itself.")
-@_kind_argument
+@_kind_argument(*rotation.FIELDS)
 @click.argument("file", type=INPUT_FILE_OR_STDIN)
 @json_option
 def add(kind: str, file: Path, as_json: bool) -> None:
@@ -158,6 +159,15 @@ def _lock(directory: Path) -> None:
     state.make_directory(directory)  # which may exist with another mode
 
 
+def _place(settings: Settings, key: Key) -> str:
+    if key.kind == rotation.OPENID:
+        return "database"
+    field = rotation.FIELDS[key.kind]
+    return (
+        key.id if key.id == rotation.SHARED_SECRET else str(settings.key_files.get(field) or name_of(field))
+    )
+
+
 @contextmanager
 def _failures(settings: Settings) -> Iterator[None]:
     try:
@@ -180,7 +190,8 @@ def _report(key: Key, value: str, text: str, as_json: bool, deadline: str = "") 
         click.echo(f"Set this on all nodes, and restart them one at a time{deadline}:", err=True)
         click.echo(line)
     else:
-        click.echo(f"{text} Running services pick it up within two seconds.")
+        soon = f"{KEPT:.0f}" if key.kind == rotation.OPENID else "two"
+        click.echo(f"{text} Running services pick it up within {soon} seconds.")
 
 
 def _time(key: Key) -> str | None:

@@ -3,15 +3,23 @@
 import json
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import psycopg2
+
+from auth.logs import ThrottledLog
 from auth.tokens import signing_keys
-from auth.tokens.keys import Sealer
+from auth.tokens.keys import CannotOpen, Sealer
 from auth.tokens.signing_keys import Key
 from sql import Database
 
 # Seconds for which a process keeps the keys that it has read. A new key is used later than that.
-_KEPT = 20.0
+KEPT = 20.0
+# Seconds for which the JWK Set waits for the database.
+_TIMEOUT = 1.0
+
+_not_opened = ThrottledLog("openid_key_not_opened")
 
 
 class OpenIdKeys:
@@ -20,27 +28,61 @@ class OpenIdKeys:
         self._sealer = sealer
         self._rows: Any = None
         self._keys: Sequence[Key] = ()
-        self._read_at = 0.0
+        self._read_at: float | None = None
+        self._thread = ThreadPoolExecutor(1, "openid-keys")
+        self._reading: Future[Sequence[Key]] | None = None
 
     def all(self) -> Sequence[Key]:
-        """Return all keys, oldest first. Raises `psycopg2.Error` and `CannotOpen`."""
-        if not self._keys or time.monotonic() > self._read_at + _KEPT:
+        """Return all keys, oldest first. Leaves out those that cannot be opened. Raises `psycopg2.Error`."""
+        # Another process may have made the first one.
+        if not self._keys or self._read_at is None or time.monotonic() > self._read_at + KEPT:
             rows = self._db.all("list_openid_keys")
             if rows != self._rows:
-                self._keys = [self._open(row) for row in rows]
-                self._rows = rows
+                self._keys = self._open_all(rows)
+                # The key ring may soon read the key of the others.
+                self._rows = rows if len(self._keys) == len(rows) else None
             self._read_at = time.monotonic()
         return self._keys
 
+    def published(self) -> Sequence[Key] | None:
+        """Return all keys, those read last if the database does not respond, or None if none were read."""
+        if self._reading is None or self._reading.done():
+            self._reading = self._thread.submit(self.all)
+        try:
+            return self._reading.result(_TIMEOUT)
+        except (TimeoutError, psycopg2.Error):
+            return self._keys if self._read_at else None
+
     def make_first(self) -> Sequence[Key]:
         """Return all keys, of which the first is made now if there is none. Raises the errors of `all`."""
-        if not self.all():
-            jwk = signing_keys.new_jwk("RS256")
-            sealed = self._sealer.seal(json.dumps(jwk), jwk["kid"])
-            self._db.run("insert_first_openid_key", id=jwk["kid"], algorithm="RS256", sealed=sealed)
+        return self.all() or self._make()
+
+    def _make(self) -> Sequence[Key]:
+        new = new_row(self._sealer)
+        with self._db.transaction() as tx:
+            tx.run("lock_openid_keys")
+            # With the secret key, those sealed with it are lost.
+            if not self._open_all(tx.all("list_openid_keys")):
+                tx.run("insert_openid_key", **new)
         return self.all()
+
+    def _open_all(self, rows: Sequence[Any]) -> list[Key]:
+        opened = []
+        for row in rows:
+            try:
+                opened.append(self._open(row))
+            except CannotOpen as error:
+                _not_opened.count(key=row.id[:8], reason=str(error))
+        return opened
 
     def _open(self, row: Any) -> Key:
         jwk = self._sealer.open_json(row.sealed, row.id)
         (key,) = signing_keys.parse_jwk_set(json.dumps({"keys": [jwk | {"active_from": row.active_from}]}))
         return key
+
+
+def new_row(sealer: Sealer, active_from: float | None = None) -> dict[str, Any]:
+    """Return the parameters of `insert_openid_key` for a new key, used at once without `active_from`."""
+    jwk = signing_keys.new_jwk("RS256")
+    sealed = sealer.seal_json(jwk, jwk["kid"])
+    return {"id": jwk["kid"], "algorithm": "RS256", "sealed": sealed, "active_from": active_from}

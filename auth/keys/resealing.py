@@ -15,6 +15,7 @@ _ROWS = {
     "list_sealed_messages": "reseal_message",
     "list_sealed_factors": "reseal_factor",
     "list_sealed_removed_factors": "reseal_removed_factor",
+    "list_sealed_openid_keys": "reseal_openid_key",
 }
 
 

@@ -10,12 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from auth import files
-from auth.keys import fingerprints, resealing
+from auth.keys import fingerprints, openid_keys, resealing
 from auth.settings import Settings, kept_secrets, name_of, state
 from auth.tokens import keys, signing_keys
+from auth.tokens.client_tokens import ID_TOKEN_LIFETIME
 from sql import Database
 
+OPENID = "openid"
 FIELDS = {"signing": "jwt_keys", "secret": "secret_key", "service-role": "service_role_key"}
+KINDS = (*FIELDS, OPENID)
 SHARED_SECRET = "AUTH_JWT_SECRET"  # noqa: S105
 # Seconds, within which every process of this machine has picked up a new key.
 _SOON = 30.0
@@ -33,7 +36,10 @@ class StillNeeded(CannotRotate):
 
 @dataclass(frozen=True)
 class Key:
-    """`entry` is the JWK, or the secret, with its time. `is_used` if it is the key that signs or seals."""
+    """`entry` is the JWK, or the secret, with its time; None for a key that is in the database.
+
+    `is_used` if it is the key that signs or seals.
+    """
 
     kind: str
     id: str
@@ -57,9 +63,17 @@ def text_of(field: str, values: Sequence[Any]) -> str:
     return json.dumps({"keys": values}) if field == "jwt_keys" else ",".join(values)
 
 
-def list_keys(settings: Settings) -> list[Key]:
-    """Return all keys, in the order of their files."""
-    return [key for kind in FIELDS for key in keys_of(kind, settings)]
+def list_keys(db: Database, settings: Settings) -> list[Key]:
+    """Return all keys, in the order of their files. Raises `psycopg2.Error`."""
+    return [key for kind in FIELDS for key in keys_of(kind, settings)] + openid_keys_of(db)
+
+
+def openid_keys_of(db: Database) -> list[Key]:
+    """Return the keys of ID tokens, the newest first."""
+    rows = db.all("list_openid_keys")[::-1]
+    times = [keys.parse_time(row.active_from) for row in rows]
+    newest = keys.in_use(times) if times else None
+    return [Key(OPENID, row.id, None, times[number], number == newest) for number, row in enumerate(rows)]
 
 
 def keys_of(kind: str, settings: Settings) -> list[Key]:
@@ -90,7 +104,7 @@ def rotate(
     The value is empty if the key is in a file. Raises `CannotRotate`, `OSError` and `psycopg2.Error`.
     """
     with _latest(settings) as settings:
-        known = keys_of(kind, settings)
+        known = _known(db, settings, kind)
         waiting = [key for key in known if key.waits]
         if waiting and not soon:
             first = waiting[0]
@@ -100,6 +114,12 @@ def rotate(
             )
         active_from = float(int(time.time() + (_SOON if soon else settings.key_overlap)))
         start = keys.format_time(active_from)
+        if kind == OPENID:
+            row = openid_keys.new_row(_sealer(settings), active_from)
+            db.run("insert_openid_key", **row)
+            new = Key(kind, row["id"], None, active_from)
+            _record(db, "key_rotated", new)
+            return new, ""
         if kind == "signing":
             used = signing_keys.signing_key(signing_keys.all_keys(settings.jwt_keys, settings.jwt_secret))
             jwk = signing_keys.new_jwk(algorithm or used.algorithm) | {"active_from": start}
@@ -128,16 +148,20 @@ def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[Key, st
 def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[Key, str]:
     """Remove a key. Raises `StillNeeded` unless `force`, and the errors of `rotate`."""
     with _latest(settings) as settings:
-        key = _find(settings, id)
-        others = [other for other in keys_of(key.kind, settings) if other.id != key.id]
+        key = _find(db, settings, id)
+        others = [other for other in _known(db, settings, key.kind) if other.id != key.id]
         if key.is_used or not others:
             kind = key.kind
             raise CannotRotate(f"{key.id} is in use. Replace it first: latchkey keys rotate {kind}")
         if key.kind == "secret" and not key.waits:
-            resealing.reseal(db, keys.Sealer(keys.derive(settings.secret_key, keys.SEALING)))
+            resealing.reseal(db, _sealer(settings))
         needs = needs_of(db, settings, key)
         if needs and not force:
             raise StillNeeded(f"{key.id} is still needed: {'; '.join(needs)}.")
+        if key.kind == OPENID:
+            db.run("delete_openid_key", id=key.id)
+            _record(db, "key_removed", key)
+            return key, ""
         return key, _store(db, settings, "key_removed", key, others)
 
 
@@ -145,7 +169,7 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
     """Describe what would become invalid without a key. Raises `psycopg2.Error`."""
     if key.is_used or key.waits or key.kind == "service-role":
         return []
-    later = [other.active_from for other in keys_of(key.kind, settings) if not other.waits]
+    later = [other.active_from for other in _known(db, settings, key.kind) if not other.waits]
     # When another key took over, if that is recorded.
     until = min((moment + _SLACK for moment in later if moment > key.active_from), default=None)
     if key.kind == "secret":
@@ -161,11 +185,18 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
         return [f"{row.rows:,} {row.what}" for row in rows if row.rows]
     if key.entry and not signing_keys.can_sign(json.dumps([key.entry])):
         return []
-    lifetime = settings.access_token_lifetime
+    access_token_lifetime = settings.access_token_lifetime
+    tokens = {"access_token_lifetime": access_token_lifetime, "id_token_lifetime": ID_TOKEN_LIFETIME}
+    of_clients = db.one("select_longest_client_token", **tokens).lifetime or 0
+    what, lifetime = "access tokens", max(of_clients, access_token_lifetime)
+    if key.kind == OPENID:
+        what, lifetime = "ID tokens", of_clients
+    if not lifetime:
+        return []
     if until is None:
-        return [f"its access tokens may be valid for {lifetime} s"]
+        return [f"its {what} may be valid for {lifetime} s"]
     ends_at = until + lifetime
-    return [f"access tokens until {keys.format_time(ends_at)}"] if ends_at > time.time() else []
+    return [f"{what} until {keys.format_time(ends_at)}"] if ends_at > time.time() else []
 
 
 def secret_used_since(settings: Settings) -> float:
@@ -173,8 +204,16 @@ def secret_used_since(settings: Settings) -> float:
     return next(key.active_from for key in keys_of("secret", settings) if key.is_used)
 
 
-def _find(settings: Settings, id: str) -> Key:
-    found = [key for key in list_keys(settings) if key.id.startswith(id)]
+def _known(db: Database, settings: Settings, kind: str) -> list[Key]:
+    return openid_keys_of(db) if kind == OPENID else keys_of(kind, settings)
+
+
+def _sealer(settings: Settings) -> keys.Sealer:
+    return keys.Sealer(keys.derive(settings.secret_key, keys.SEALING))
+
+
+def _find(db: Database, settings: Settings, id: str) -> Key:
+    found = [key for key in list_keys(db, settings) if key.id.startswith(id)]
     if len(found) != 1:
         raise CannotRotate(f"{id} matches {'several keys' if found else 'no key'}; see latchkey keys list.")
     if found[0].id == SHARED_SECRET:
@@ -225,6 +264,10 @@ def _store(db: Database, settings: Settings, action: str, key: Key, left: Sequen
     files.write(path, text + "\n")
     value: Any = text if field == "jwt_keys" else tuple(text.split(","))
     fingerprints.keep(db, replace(settings, **{field: value}))
+    _record(db, action, key)
+    return ""
+
+
+def _record(db: Database, action: str, key: Key) -> None:
     details = {"kind": key.kind, "key_id": key.id}
     db.run("record_acts", user_id=None, email=None, acts=[action], events=[], details=details)
-    return ""

@@ -98,14 +98,13 @@ class AccessTokens:
             self._step_key, *older = map(second_step_key, step_keys)
             self._step_keys = {key.kid: key for key in (self._step_key, *older)}
             self._keys = {key.kid: key for key in self._all_keys}
-            self.jwks = {"keys": [key.public_jwk for key in self._all_keys if key.public_jwk]}
             # Without this cache GET /user takes 50 % longer. Exceptions are not cached.
             self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
         self._signing_key = signing_key(self._all_keys)
 
     @property
     def keys(self) -> Sequence[Key]:
-        """The keys of the JWK Set, and the shared secret."""
+        """Those of the JWK Set, and the shared secret."""
         return self._all_keys
 
     def issue(

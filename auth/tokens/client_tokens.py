@@ -74,6 +74,11 @@ class ClientTokens:
         times = {"iat": issued_at, "exp": issued_at + ID_TOKEN_LIFETIME}
         return self._sign({"iss": self._issuer, **claims, **times}, self._key_of(algorithm), "JWT")
 
+    def id_token_algorithms(self) -> list[str]:
+        """Return the algorithms that can sign ID tokens."""
+        own = {key.algorithm for key in self._access_tokens.keys if key.public_jwk and key.signing_key}
+        return ["RS256", *({"ES256"} & own)]
+
     def read_hint(self, token: str) -> dict[str, Any]:
         """Return the claims of an ID token, even if it has expired. Raises `InvalidAccessToken`."""
         claims = self._decode(token, "JWT")

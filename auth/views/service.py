@@ -101,27 +101,6 @@ def docs() -> Response:
     return Response(render_template("docs.html"), headers={"Content-Security-Policy": _DOCS_CSP})
 
 
-@blueprint.get("/.well-known/jwks.json")
-def jwks() -> Response:
-    """Return the public keys that verify access tokens (RFC 7517)."""
-    response = jsonify(latchkey.access_tokens.jwks)
-    response.headers.update(_CACHED)
-    return response
-
-
-@blueprint.get("/.well-known/oauth-authorization-server")
-def oauth_metadata() -> Response:
-    """Return how to verify access tokens, as metadata (RFC 8414)."""
-    # OAuth clients configure themselves by this: /authorize and /token, which they cannot use, are left out.
-    base_url = latchkey.settings.base_url
-    return jsonify(
-        issuer=latchkey.settings.jwt_issuer,
-        jwks_uri=f"{base_url}/.well-known/jwks.json",
-        introspection_endpoint=f"{base_url}/introspect",
-        introspection_endpoint_auth_methods_supported=["Bearer"],
-    )
-
-
 @blueprint.get("/")
 def welcome() -> Response:
     """Show the welcome page or, after a link, what the link did."""

@@ -5,6 +5,7 @@ from auth.web.routes import (
     Level,
     View,
     accepts_forms,
+    any_origin,
     asks_more,
     audited,
     counted,
@@ -14,6 +15,6 @@ from auth.web.routes import (
 )
 
 __all__ = [
-    "Level", "View", "accepts_forms", "answered_by", "asks_more", "audited", "counted", "current_route", "g",
-    "refuses_by_page", "takes_metadata", "takes_tokens",
+    "Level", "View", "accepts_forms", "answered_by", "any_origin", "asks_more", "audited", "counted",
+    "current_route", "g", "refuses_by_page", "takes_metadata", "takes_tokens",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from auth.context import EXTENSION, Latchkey, latchkey
 from auth.net import networks
 from auth.settings import Settings
 from auth.settings.state import METRICS_DIRECTORY
-from auth.web import dialect, g, limits, response_headers
+from auth.web import current_route, dialect, g, limits, response_headers
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
 
@@ -156,14 +156,25 @@ def _allows_any_origin(settings: Settings) -> bool:
 
 
 def _cors(settings: Settings) -> Callable[[Response], Response]:
-    with_cors = cross_origin(
-        origins=list(settings.cors_origins),
-        allow_headers=_CORS_ALLOWED,
+    for_allowed = _with_cors(list(settings.cors_origins), _CORS_ALLOWED)
+    for_any = _with_cors("*", "*")
+    adds_to_all = _allows_any_origin(settings)
+
+    def add(response: Response) -> Response:
+        if adds_to_all and request.method != "OPTIONS":
+            return response
+        return for_any(response) if current_route().any_origin else for_allowed(response)
+
+    return add
+
+
+def _with_cors(origins: str | list[str], request_headers: str | list[str]) -> Callable[[Response], Response]:
+    with_cors: Callable[[Response], Response] = cross_origin(
+        origins=origins,
+        allow_headers=request_headers,
         expose_headers=response_headers.CORS_EXPOSED,
         send_wildcard=True,
         max_age=3600,
         automatic_options=False,
     )(lambda response: response)
-    if not _allows_any_origin(settings):
-        return with_cors
-    return lambda response: with_cors(response) if request.method == "OPTIONS" else response
+    return with_cors

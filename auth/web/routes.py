@@ -62,6 +62,7 @@ class Route:
     sign_in: SignIn | None = None
     max_body: int = 16 * 1024
     accepts_forms: bool = False
+    any_origin: bool = False
     refuses_by_page: bool = False
     reads_dialect: Callable[[Body], None] | None = None
     writes_dialect: Callable[[Body], Body | list[Body]] | None = None
@@ -102,6 +103,8 @@ def counted(*limits: str) -> Callable[[_View], _View]:
 # Some bodies or queries need a higher level, which docs/security.md lists.
 asks_more = says(asks_more=True)
 accepts_forms = says(accepts_forms=True)
+# Browsers let pages of all origins read responses, whatever AUTH_CORS_ORIGINS says.
+any_origin = says(any_origin=True)
 # An access token with 16 KiB of metadata is 24 KiB long.
 takes_tokens = says(max_body=32 * 1024)
 # Two objects of 8 KiB, of which escapes or indentation may make several times as much.

@@ -26,7 +26,8 @@ _INPUT = re.compile(r'name="(\w+)" value="([^"]*)"')
 # Operations that use no database, or ask it once a second at most; and callbacks of built-in providers, which
 # share the view of the own callbacks.
 WITHOUT = {"callback", "callback_by_form", "health", "welcome", "get_settings", "docs", "openapi", "jwks"}
-WITHOUT |= {"oauth_metadata", "sso", "static"}
+WITHOUT |= {"openid_configuration", "oauth_metadata", "metadata_of_path", "oauth_metadata_of_path"}
+WITHOUT |= {"sso", "static"}
 
 
 @dataclass

@@ -197,7 +197,10 @@ def _without_prefix(path: str) -> str:
 def _templates() -> list[tuple[re.Pattern[str], str]]:
     templates = [template for template in description()["paths"] if "{" in template]
     return [
-        (re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template))), template)
+        (
+            re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.sub(r"\\{\w+_path\\}", ".+", re.escape(template)))),
+            template,
+        )
         for template in sorted(templates, key=lambda template: template.count("{"))
     ]
 

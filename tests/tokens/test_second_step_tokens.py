@@ -289,7 +289,7 @@ class TestKeys:
         session, full = sessions
         step_header = jwt.get_unverified_header(session.access_token)
         full_header = jwt.get_unverified_header(full.access_token)
-        (jwk,) = client.get("/.well-known/jwks.json").json["keys"]
+        jwk, *_ = client.get("/.well-known/jwks.json").json["keys"]
         pem = jwt.PyJWK(jwk).key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         signature = session.access_token.rpartition(".")[2]
         payloads = [session.claims, session.claims | {"aud": FULL}, full.claims]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from auth.web.routes import route_of
 from tests.support.cases import cases
 
 ALLOWED = {"authorization", "apikey", "content-type", "x-request-id"}
@@ -59,6 +60,16 @@ def test_preflight_does_not_allow_other_headers(client):
     assert names(response.headers["Access-Control-Allow-Headers"]) == {"authorization"}
 
 
+def test_routes_that_clients_call_from_browsers_are_for_any_origin(app):
+    well_known = ("openid-configuration", "oauth-authorization-server", "jwks.json")
+    of_clients = {*(f"/.well-known/{name}" for name in well_known), "/oauth/clients/register"}
+    of_clients |= {f"/.well-known/{name}/<path:issuer_path>" for name in well_known[:2]}
+    of_clients |= {"/oauth/token", "/oauth/userinfo", "/oauth/revoke"}
+    views = {rule.rule: app.view_functions[rule.endpoint] for rule in app.url_map.iter_rules()}
+    found = {rule for rule, view in views.items() if route_of(view).any_origin}
+    assert found == of_clients & set(views)
+
+
 class TestConfiguredOrigins:
     @pytest.fixture
     def client(self, make_app):
@@ -83,3 +94,18 @@ class TestConfiguredOrigins:
         assert response.status_code == 200
         for each in (response, preflight(client, origin=origin)):
             assert "Access-Control-Allow-Origin" not in each.headers
+
+    @pytest.mark.parametrize("origin", [APP, "https://evil.example", "null"])
+    def test_any_origin_may_read_what_clients_need(self, client, origin):
+        path, unusual = "/.well-known/openid-configuration", "mcp-protocol-version"
+        answers = [
+            client.get(path, headers={"Origin": origin}),
+            preflight(client, path, "GET", unusual, origin),
+        ]
+        tag = {"Origin": origin, "If-None-Match": answers[0].headers["ETag"]}
+        answers += [client.get(path, headers=tag), client.get(f"{path}/no", headers=tag)]
+        assert [answer.status_code for answer in answers] == [200, 200, 304, 404]
+        for each in answers:
+            assert each.headers["Access-Control-Allow-Origin"] == "*"
+            assert "Access-Control-Allow-Credentials" not in each.headers
+        assert names(answers[1].headers["Access-Control-Allow-Headers"]) == {unusual}
