@@ -7,6 +7,7 @@ from auth.pages import routes as pages
 from auth.settings import Settings
 from auth.views import (
     admin,
+    authorization,
     clients,
     dev_inbox,
     discovery,
@@ -31,21 +32,8 @@ from auth.web.application import Application
 from auth.web.routes import LARGEST_BODY
 
 BLUEPRINTS = (
-    *(
-        service,
-        discovery,
-        signup,
-        token,
-        passwordless,
-        oauth,
-        passkeys,
-        identities,
-        verify,
-        user,
-        sessions,
-        introspect,
-    ),
-    *(factors, admin, webhooks, dev_inbox),
+    *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
+    *(factors, admin, webhooks, clients, registration, authorization, dev_inbox),
 )
 
 

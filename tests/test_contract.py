@@ -92,9 +92,9 @@ def layers(view: Any) -> list[tuple[str, str]]:
 
 
 def guard_of(view: Any) -> str | None:
-    """Return the name of a view's guard: its outermost decorator, but for that of AUTH_OAUTH_SERVER."""
-    guard, files = route_of(view).guard, [file for file, _ in layers(view)]
-    file = files["auth/openid/switch.py" in files[0]]
+    """Return the name of a view's guard, which is its outermost decorator but for the provider's switch."""
+    guard = route_of(view).guard
+    file = next(file for file, _ in layers(view) if not file.endswith("auth/openid/switch.py"))
     assert file.endswith("auth/web/guard.py") is (guard is not None), view.__name__
     return guard
 

@@ -38,7 +38,7 @@ _THEMES = ("light", "dark")
 _PHONE_WIDTH = 34
 _LONGEST_NAME = 80
 # Cookies of the footer's choices.
-_LANGUAGE, _THEME = "latchkey_language", "latchkey_theme"
+LANGUAGE, _THEME = "latchkey_language", "latchkey_theme"
 _CACHED = {"Cache-Control": "public, max-age=300"}
 # A logo must not run or load anything, even if it is opened on its own.
 _LOGO_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -53,10 +53,16 @@ _Preferences = schemas.Input.of(
 
 
 def page(
-    template: str, *, status: int = 200, form_target: str | None = None, script: bool = False, **values: Any
+    template: str,
+    *,
+    status: int = 200,
+    form_target: str | None = None,
+    script: bool = False,
+    client_logo: str | None = None,
+    **values: Any,
 ) -> Response:
-    """Render a page. Its forms may redirect to the origin `form_target`, which form-action must allow; they
-    have the token `form_token`.
+    """Render a page, perhaps with the logo of an application. Its forms may redirect to the origin
+    `form_target`, which form-action must allow; they have the token `form_token`.
 
     Templates call `say(table, name, …)` for texts, `address(…)` or `address(masked(…))` for addresses and
     `application(…)` for names of applications in them, and prefix paths of this service with `root`.
@@ -85,13 +91,14 @@ def page(
         "site_url": settings.site_url,
         "base_url": settings.base_url,
         "script": script,
+        "client_logo": client_logo,
         "rules": _password_rules(language),
     }
     response = Response(render_template(template, **common | values), status)
     forms.remember(response, secret)
     response.headers["Content-Security-Policy"] = _CSP.format(
         script=_SCRIPT if script else "",
-        images=logo_source(settings.brand_logo),
+        images=logo_source(settings.brand_logo, client_logo),
         form_target=f" {form_target}" if form_target else "",
     )
     response.vary.add("Accept-Language")
@@ -101,7 +108,7 @@ def page(
 def chosen_language() -> str:
     """Return the language of the console, else the one chosen in the footer, else the browser's."""
     return g.language or languages.choose(
-        LANGUAGES, cookies.sent(_LANGUAGE), request.headers.get("Accept-Language")
+        LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language")
     )
 
 
@@ -156,11 +163,10 @@ def _logo(logo: str | None) -> str | None:
     return f"{root()}brand/logo" if logo_file(logo) else None
 
 
-def logo_source(logo: str | None) -> str:
-    """Return the directive of a Content-Security-Policy that allows the logo."""
-    if logo is None:
-        return ""
-    return f"img-src {origin(logo)}; " if logo.startswith("https://") else "img-src 'self'; "
+def logo_source(*logos: str | None) -> str:
+    """Return the directive of a Content-Security-Policy that allows the logos."""
+    sources = [origin(logo) if logo.startswith("https://") else "'self'" for logo in logos if logo]
+    return f"img-src {' '.join(sources)}; " if sources else ""
 
 
 def device(user_agent: object) -> str | None:
@@ -225,7 +231,7 @@ def preferences() -> Response:
     form = read_form(_Preferences())
     back = form["back"] if _OWN_PATH.fullmatch(form["back"]) else "/"
     response = to_own(back[1:])
-    for cookie, name in ((_LANGUAGE, "language"), (_THEME, "theme")):
+    for cookie, name in ((LANGUAGE, "language"), (_THEME, "theme")):
         if name in form:
             cookies.remember(response, cookie, form[name], max_age=_YEAR)
     return response

@@ -93,7 +93,8 @@ def shows(shown: Form, explain: Callable[[Exception], Problem]) -> Callable[[Vie
                 if problem is None or problem.error_code in ELSEWHERE:
                     raise
             response = shown(problem=problem, **kwargs)
-            response.status_code = problem.status
+            if "Location" not in response.headers:
+                response.status_code = problem.status
             response.headers.extend(problem.headers)
             return response
 

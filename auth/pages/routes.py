@@ -1,11 +1,22 @@
 from flask import Blueprint, Flask
 
-from auth.pages import account, confirm, factors, page, passkeys, passwords, problems, profile, sign_in
+from auth.pages import (
+    account,
+    confirm,
+    consent,
+    factors,
+    page,
+    passkeys,
+    passwords,
+    problems,
+    profile,
+    sign_in,
+)
 from auth.settings import Settings
 from auth.settings.brand import logo_file
 
 blueprint = Blueprint("pages", __name__)
-for _pages in (sign_in, passwords, account, profile, confirm, passkeys, factors):
+for _pages in (sign_in, passwords, account, profile, confirm, passkeys, factors, consent):
     blueprint.register_blueprint(_pages.blueprint)
 problems.register_in(blueprint)
 

@@ -222,7 +222,8 @@ def sign_out() -> Response:
     """End the browser's session with those of its applications, or all of the user's."""
     to = destination()
     browser_sessions.end(read_form(form_schemas.SignOutForm())["scope"])
-    response = to_own(to.path("sign-in")) if to else page("signed_out.html", here="/sign-in")
+    is_asked = to or to.next
+    response = to_own(to.path("sign-in")) if is_asked else page("signed_out.html", here="/sign-in")
     browser_sessions.forget(response)
     return response
 

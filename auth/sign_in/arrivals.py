@@ -26,13 +26,15 @@ _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", 
 }
 # Links that lead to our page for a new password.
 TO_PASSWORD = {"recovery", "invite", *one_time.UNDO}
-_CONSOLE = re.compile(r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?")
+_OWN_PATHS = re.compile(
+    r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?|oauth/consent\?authorization_id=[A-Za-z0-9_-]{43}"
+)
 
 
 def own_page(name: str | None) -> str | None:
     """Return the path of the page that a parameter `next` names, or None."""
     name = name or ""
-    return name if _CONSOLE.fullmatch(name) else _OWN_PAGES.get(name)
+    return name if _OWN_PATHS.fullmatch(name) else _OWN_PAGES.get(name)
 
 
 def requested_target(purpose: str, body: Mapping[str, Any]) -> str | None:

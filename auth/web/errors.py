@@ -120,6 +120,7 @@ ERRORS = {
     "insufficient_scope": (403, "This access token is an application's, which may not do this"),
     "openid.insufficient_scope": (403, "This needs the scope openid"),
     "oauth_client_not_found": (404, "OAuth client not found"),
+    "authorize.oauth_client_not_found": (400, "invalid client_id"),
     "oauth_authorization_not_found": (404, "authorization not found"),
     "oauth_consent_not_found": (404, "No active grant found for this client"),
     "oauth_dynamic_client_registration_disabled": (403, "Dynamic client registration is disabled"),

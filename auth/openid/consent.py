@@ -1,0 +1,127 @@
+"""What users decide about authorization requests, on our page or on the application's."""
+
+from typing import Any, Literal, NamedTuple
+
+from auth.context import latchkey
+from auth.openid import grants, uris
+from auth.openid.requests import COOKIE, LIFETIME, answer
+from auth.sign_in.reauthentication import lock_caller
+from auth.tokens import one_time
+from auth.web import Level, cookies, g, guard
+from auth.web.errors import ApiError
+from sql import Database, Transaction
+
+# What an approval lacks, by the errors of OpenID Connect Core 1.0, section 3.1.2.6. Our page asks for the
+# last two.
+Obstacle = Literal["access_denied", "login_required", "account_selection_required", "consent_required"]
+_ASKED = ("account_selection_required", "consent_required")
+
+
+class Asked(NamedTuple):
+    """A request, a row of `lock_oauth_request`, and its client's row."""
+
+    request: Any
+    client: Any
+
+
+def find(
+    db: Database | Transaction,
+    authorization_id: str,
+    *,
+    browser: str | None = None,
+    is_by_token: bool = False,
+) -> Asked:
+    """Return a request of this browser, or for the holder of an access token. Raises `ApiError`."""
+    id_hash = one_time.hash_token(authorization_id)
+    client = db.one("lock_client_of_request", id_hash=id_hash)
+    request = client and db.one(
+        "lock_oauth_request",
+        id_hash=id_hash,
+        browser_hash=_hash_of_browser(browser),
+        is_by_token=is_by_token,
+        user_id=g.user_id,
+        session_id=g.user_id and g.caller.session_id,
+    )
+    if request is None or not (request.is_pending or is_by_token):
+        raise ApiError("oauth_authorization_not_found")
+    return Asked(request, client)
+
+
+def obstacle(asked: Asked) -> Obstacle | None:
+    """Return what keeps the caller's request from being approved unasked."""
+    request, client = asked
+    if not request.may_use:
+        return "access_denied"
+    if not request.is_fresh:
+        return "login_required"
+    if request.user_id not in (None, g.user_id):
+        return "account_selection_required"
+    # Any program on the device may pretend to be such a client (RFC 8252, section 8.6).
+    native = uris.is_native(request.redirect_uri)
+    is_unproved = client.is_dynamic or (native and client.secret_hash is None)
+    is_allowed = request.is_granted or (client.skip_consent and not native)
+    asks = {"consent", "select_account"} & {*request.prompts}
+    return "consent_required" if asks or is_unproved or not is_allowed else None
+
+
+def may_approve(missing: Obstacle | None, *, has_agreed: bool) -> bool:
+    return missing is None or (has_agreed and missing in _ASKED)
+
+
+def approve(tx: Transaction, user: Any, asked: Asked) -> str:
+    """Approve a request for the caller, whose row `user` is locked, and return the secret that leads to the
+    code.
+    """
+    if not asked.request.is_granted:
+        grants.add(tx, user, asked.client, asked.request.scopes)
+    approval = one_time.new_token()
+    columns = {"session_id": g.caller.session_id, "approval_hash": one_time.hash_token(approval)}
+    tx.run("approve_oauth_request", id=asked.request.id, user_id=user.id, **columns)
+    return approval
+
+
+def approve_in_browser(
+    authorization_id: str, *, has_agreed: bool = False, browser: str | None = None
+) -> tuple[str | None, Obstacle | None]:
+    """Approve a request, and return where the browser goes with the code, or what the approval lacks."""
+    with latchkey.db.transaction() as tx:
+        user = lock_caller(tx, caller=guard.caller(Level.AAL2))
+        asked = find(tx, authorization_id, browser=browser)
+        missing = obstacle(asked)
+        if not may_approve(missing, has_agreed=has_agreed):
+            return None, missing
+        return give_code(tx, authorization_id, approve(tx, user, asked), browser), None
+
+
+def give_code(
+    db: Database | Transaction, authorization_id: str, approval: str, browser: str | None = None
+) -> str:
+    """Make the code of an approved request, once, and return where the browser goes. Raises `ApiError`."""
+    code = one_time.new_token()
+    row = db.one(
+        "give_oauth_code",
+        id_hash=one_time.hash_token(authorization_id),
+        browser_hash=_hash_of_browser(browser),
+        approval_hash=one_time.hash_token(approval),
+        code_hash=one_time.hash_token(code),
+        code_lifetime=one_time.AUTHORIZATION_CODE_LIFETIME,
+        lifetime=LIFETIME,
+    )
+    if row is None:
+        raise ApiError("oauth_authorization_not_found")
+    return answer(row.redirect_uri, row.state, code=code)
+
+
+def deny(
+    db: Database | Transaction,
+    request: Any,
+    description: str = "User denied the request",
+    error: str = "access_denied",
+) -> str:
+    """End a request, and return where the browser goes."""
+    db.run("delete_oauth_request", id=request.id)
+    return answer(request.redirect_uri, request.state, error=error, error_description=description)
+
+
+def _hash_of_browser(browser: str | None) -> bytes | None:
+    return one_time.hash_token(cookies.sent(COOKIE) if browser is None else browser)

@@ -1,0 +1,162 @@
+"""Authorization requests of applications: their checks (OpenID Connect Core 1.0, section 3.1.2.1), and where
+the browser goes back to.
+"""
+
+import re
+from typing import Any
+
+from auth.context import latchkey
+from auth.net.redirects import with_query
+from auth.openid import clients, uris
+from auth.openid.errors import OAuthError
+from auth.tokens import one_time
+from auth.tokens.access_tokens import InvalidAccessToken
+from auth.web import cookies, fields, schemas
+from auth.web.errors import ApiError
+from auth.web.input import known_id
+
+# The cookie that a request is bound to.
+COOKIE = "latchkey_authorize"
+LIFETIME = 600  # seconds
+SCOPES = ("openid", "profile", "email", "phone", "offline_access", "groups", "roles")
+PROMPTS = ("none", "login", "consent", "select_account")
+
+# Without these two, nothing may be redirected.
+Origin = schemas.Input.of(client_id=fields.Text(required=True), redirect_uri=fields.Text(required=True))
+_NAMES = (
+    *("response_type", "response_mode", "scope", "nonce", "code_challenge", "code_challenge_method"),
+    *("resource", "prompt", "max_age", "login_hint", "ui_locales", "request_uri"),
+)
+_LONG_NAMES = ("state", "request", "id_token_hint")
+Parameters = schemas.Input.of(
+    **{name: fields.Text() for name in _NAMES}, **{name: fields.LongText() for name in _LONG_NAMES}
+)
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+_SECONDS = re.compile(r"[0-9]{1,9}")
+
+
+def find_client(client_id: str, redirect_uri: str) -> Any:
+    """Return the row of a client that has registered the URI. Raises `ApiError`."""
+    client = clients.select_client(client_id)
+    if client is None:
+        raise ApiError("authorize.oauth_client_not_found")
+    if not clients.redirect_uri_matches(client, redirect_uri):
+        raise ApiError("validation_failed", "redirect_uri: must be one that the client has registered")
+    return client
+
+
+def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
+    """Return the columns of a request, of which `sent` has the parameters. Raises `OAuthError`."""
+    for name in ("request", "request_uri"):
+        if name in sent:
+            raise OAuthError(f"{name}_not_supported", f"{name} is not supported: send the parameters")
+    if "response_type" not in sent:
+        raise OAuthError("invalid_request", "response_type is required")
+    if sent["response_type"] != "code":
+        raise OAuthError("unsupported_response_type", "response_type must be code")
+    if sent.get("response_mode", "query") != "query":
+        raise OAuthError("invalid_request", "response_mode must be query")
+    if "authorization_code" not in client.grant_types:
+        raise OAuthError("unauthorized_client", "the client may not use grant_type=authorization_code")
+    return {
+        **{name: sent.get(name) for name in ("state", "nonce", "login_hint")},
+        "code_challenge": _challenge(client, sent),
+        "scopes": _scopes(sent),
+        "resource": _resource(client, sent.get("resource")),
+        "prompts": _prompts(sent),
+        "max_age": _max_age(sent.get("max_age")),
+        "hinted_id": _hinted(client, sent.get("id_token_hint")),
+    }
+
+
+def write(client: Any, redirect_uri: str, browser: str, columns: dict[str, Any]) -> str:
+    """Write a request of a browser, by its cookie's value, and return its id. Raises `ApiError`."""
+    authorization_id = one_time.new_token()
+    is_written = latchkey.db.run(
+        "insert_oauth_request",
+        id_hash=one_time.hash_token(authorization_id),
+        client_id=client.id,
+        browser_hash=one_time.hash_token(browser),
+        redirect_uri=redirect_uri,
+        lifetime=LIFETIME,
+        **columns,
+    )
+    if not is_written:
+        raise ApiError("authorize.oauth_client_not_found")
+    return authorization_id
+
+
+def answer(redirect_uri: str, state: str | None, **members: str) -> str:
+    """Return the URL of an answer, which names us against mix-ups (RFC 9207)."""
+    echo = {} if state is None else {"state": state}
+    return with_query(redirect_uri, members | echo | {"iss": latchkey.settings.jwt_issuer})
+
+
+def browser_secret() -> str:
+    return cookies.browser_secret(COOKIE)
+
+
+def _scopes(sent: dict[str, str]) -> list[str]:
+    if "scope" not in sent:
+        return ["email"]
+    asked = sent["scope"].split(" ")
+    known = [scope for scope in SCOPES if scope in asked]
+    if not known:
+        raise OAuthError("invalid_scope", f"scope must have one of {' '.join(SCOPES)}")
+    return known
+
+
+def _challenge(client: Any, sent: dict[str, str]) -> str | None:
+    challenge, method = sent.get("code_challenge"), sent.get("code_challenge_method")
+    if challenge is None and method is None and not client.require_pkce:
+        # Then one of these has to notice that a code is another browser's (RFC 9700, section 2.1.1).
+        if not sent.keys() & {"state", "nonce"}:
+            raise OAuthError("invalid_request", "state, nonce or code_challenge is required")
+        return None
+    if challenge is None:
+        raise OAuthError("invalid_request", "code_challenge is required (RFC 7636)")
+    if (method or "plain").upper() != "S256":
+        raise OAuthError("invalid_request", "code_challenge_method must be S256")
+    if not _CHALLENGE.fullmatch(challenge):
+        raise OAuthError("invalid_request", "code_challenge must have 43 characters of base64url")
+    return challenge
+
+
+def _resource(client: Any, resource: str | None) -> str | None:
+    if resource is None:
+        return None
+    try:
+        uris.check_resource(resource)
+    except uris.InvalidUri as error:
+        raise OAuthError("invalid_target", f"resource is not valid: {error}") from None
+    is_ours = resource == latchkey.settings.jwt_audience
+    if is_ours or (client.resources and resource not in client.resources):
+        raise OAuthError("invalid_target", "resource is not one of the client")
+    return resource
+
+
+def _prompts(sent: dict[str, str]) -> list[str]:
+    asked = sent.get("prompt", "").split()
+    if "none" in asked and len(asked) > 1:
+        raise OAuthError("invalid_request", "prompt=none excludes other values")
+    return [prompt for prompt in PROMPTS if prompt in asked]
+
+
+def _max_age(seconds: str | None) -> int | None:
+    if seconds is None:
+        return None
+    if not _SECONDS.fullmatch(seconds):
+        raise OAuthError("invalid_request", "max_age must be a number of seconds")
+    return int(seconds)
+
+
+def _hinted(client: Any, id_token: str | None) -> str | None:
+    if id_token is None:
+        return None
+    try:
+        claims = latchkey.client_tokens.read_hint(id_token)
+        if claims["aud"] != client.id:
+            raise InvalidAccessToken("of another client")
+        return known_id(claims["sub"], "user_not_found")
+    except (InvalidAccessToken, ApiError):
+        raise OAuthError("invalid_request", "id_token_hint must be an ID token of this client") from None

@@ -1,0 +1,204 @@
+"""Authorization requests of applications: from their beginning to the code (RFC 6749, section 4.1)."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, jsonify, request
+
+from auth.context import latchkey
+from auth.messages.outgoing import own_url
+from auth.net.redirects import origin, with_query
+from auth.openid import consent, requests
+from auth.openid.errors import OAuthError
+from auth.openid.switch import provider
+from auth.pages.page import LANGUAGE, LANGUAGES
+from auth.sign_in import browser_sessions
+from auth.sign_in.reauthentication import lock_caller
+from auth.sign_in.token_response import see_other
+from auth.text import languages
+from auth.web import Level, accepts_forms, cookies, fields, g, guard, refuses_by_page, schemas
+from auth.web.errors import ApiError
+from auth.web.input import read_body, read_query
+from auth.web.limits import limited
+from sql import Transaction
+
+blueprint = Blueprint("authorization", __name__)
+
+_ContinueQuery = schemas.Input.of(
+    authorization_id=fields.Text(required=True), approval=fields.Text(required=True)
+)
+_Consent = schemas.Input.of(action=fields.Choice("approve", "deny", required=True))
+
+
+@blueprint.get("/oauth/authorize")
+@provider
+@limited("authorize")
+@refuses_by_page
+def begin_authorization() -> Response:
+    """Check an application's request, and ask the user for consent."""
+    if request.method == "HEAD":
+        return Response()
+    sent = read_query(requests.Origin())
+    client = requests.find_client(**sent)
+    redirect_uri = sent["redirect_uri"]
+    try:
+        parameters = _parameters()
+        columns = requests.check(client, parameters)
+        if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
+            raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
+    except OAuthError as error:
+        return _refused(redirect_uri, error)
+    browser = requests.browser_secret()
+    authorization_id = requests.write(client, redirect_uri, browser, columns)
+    if "none" in columns["prompts"]:
+        return _without_page(authorization_id, browser)
+    response = _found(_consent_page(authorization_id))
+    cookies.remember(response, requests.COOKIE, browser)
+    if "ui_locales" in parameters and not cookies.sent(LANGUAGE):
+        wished = f"{parameters['ui_locales'].replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
+        cookies.remember(response, LANGUAGE, languages.choose(LANGUAGES, None, wished))
+    return response
+
+
+@blueprint.post("/oauth/authorize")
+@provider
+@accepts_forms
+@limited("authorize")
+@refuses_by_page
+def begin_authorization_by_form() -> Response:
+    """Receive a request as a form, and read it from the query."""
+    # Browsers do not send cookies with a form of another site, but with the redirect after it.
+    query = urlencode([*request.form.items(multi=True)])
+    return see_other(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
+
+
+@blueprint.get("/oauth/continue")
+@provider
+@limited("authorize")
+@refuses_by_page
+def continue_authorization() -> Response:
+    """Give the code of an approved request to the application, in the browser that began it."""
+    if request.method == "HEAD":
+        return Response()
+    return _found(consent.give_code(latchkey.db, **read_query(_ContinueQuery())))
+
+
+@blueprint.get("/oauth/authorizations/<authorization_id>")
+@provider
+@guard.access_token(Level.AAL2)
+@limited("authorize", key=guard.caller_on_network)
+def get_authorization(authorization_id: str) -> Response:
+    """Return what an application asks for, or where the browser goes if the user allows it already."""
+    _check_origin()
+    if request.method == "HEAD":
+        return Response()
+    with latchkey.db.transaction() as tx:
+        user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
+        if asked.request.user_id is None:
+            tx.run("bind_oauth_request", id=asked.request.id, user_id=user.id)
+        else:
+            _check_own(asked)
+        url = _decided(tx, user, asked, authorization_id, has_agreed=False)
+    if url:
+        return jsonify(redirect_url=url)
+    row, client = asked
+    return jsonify(
+        authorization_id=authorization_id,
+        redirect_uri=row.redirect_uri,
+        client={"id": client.id, "name": client.name, "uri": client.uri, "logo_uri": client.logo_uri},
+        user={"id": user.id, "email": user.email or ""},
+        scope=" ".join(row.scopes),
+    )
+
+
+@blueprint.post("/oauth/authorizations/<authorization_id>/consent")
+@provider
+@guard.access_token(Level.AAL2)
+@limited("authorize", key=guard.caller_on_network)
+def decide_authorization(authorization_id: str) -> Response:
+    """Approve or deny what an application asks for, and return where the browser goes."""
+    _check_origin()
+    action = read_body(_Consent())["action"]
+    with latchkey.db.transaction() as tx:
+        user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
+        _check_own(asked)
+        if action == "deny":
+            return jsonify(redirect_url=consent.deny(tx, asked.request))
+        url = _decided(tx, user, asked, authorization_id, has_agreed=True)
+    if url is None:
+        details = "sign in again, or use POST /reauthenticate: the application asks for it"
+        raise ApiError("reauthentication_needed", details)
+    return jsonify(redirect_url=url)
+
+
+def _decided(
+    tx: Transaction, user: Any, asked: consent.Asked, authorization_id: str, *, has_agreed: bool
+) -> str | None:
+    """Return where the browser goes, or None if the user has to agree or sign in first."""
+    missing = consent.obstacle(asked)
+    if missing == "access_denied":
+        return consent.deny(tx, asked.request, "User may not use this application")
+    if not consent.may_approve(missing, has_agreed=has_agreed):
+        return None
+    approval = consent.approve(tx, user, asked)
+    return own_url("oauth/continue", {"authorization_id": authorization_id, "approval": approval})
+
+
+def _check_own(asked: consent.Asked) -> None:
+    """Raises `ApiError` if another user has asked for a request, or it is approved."""
+    if asked.request.user_id != guard.caller_id():
+        raise ApiError("oauth_authorization_not_found")
+    if not asked.request.is_pending:
+        raise ApiError("validation_failed", "authorization_id: the request is no longer pending")
+
+
+def _check_origin() -> None:
+    """Raises `ApiError` for a page that may not receive tokens either."""
+    sent = request.headers.get("Origin")
+    allowed = (sent, *map(origin, filter(None, [latchkey.settings.oauth_consent_url])))
+    if sent and latchkey.redirects.checked(sent) not in allowed and sent not in allowed[1:]:
+        raise ApiError("validation_failed", "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST")
+
+
+def _parameters() -> dict[str, str]:
+    """Return the parameters of a request that have a value. Raises `OAuthError`."""
+    if len(request.args.getlist("resource")) > 1:
+        raise OAuthError("invalid_target", "resource must be given once")
+    try:
+        sent: dict[str, str] = read_query(requests.Parameters())
+    except ApiError as error:
+        raise OAuthError("invalid_request", error.details or error.msg) from None
+    return {name: value for name, value in sent.items() if value}
+
+
+def _without_page(authorization_id: str, browser: str) -> Response:
+    """Answer prompt=none: with a code, or with what the user would have to do."""
+    g.level = Level.AAL2
+    known, url, missing = browser_sessions.resume(), None, "login_required"
+    if known and known.lacks_level:
+        missing = "interaction_required"
+    elif known:
+        url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
+        # Of another account than that of id_token_hint.
+        missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
+    if url is None:
+        row = consent.find(latchkey.db, authorization_id, browser=browser).request
+        url = consent.deny(latchkey.db, row, "The user has to be asked", missing)
+    return _found(url)
+
+
+def _consent_page(authorization_id: str) -> str:
+    named = {"authorization_id": authorization_id}
+    own_page = latchkey.settings.oauth_consent_url
+    return with_query(own_page, named) if own_page else own_url("oauth/consent", named)
+
+
+def _refused(redirect_uri: str, error: OAuthError) -> Response:
+    states = request.args.getlist("state")
+    state = states[0] if len(states) == 1 and "\0" not in states[0] else None
+    members = {"error": error.error, "error_description": error.description}
+    return _found(requests.answer(redirect_uri, state or None, **members))
+
+
+def _found(url: str) -> Response:
+    return Response(status=302, headers={"Location": url})

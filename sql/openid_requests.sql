@@ -1,0 +1,62 @@
+-- name: insert_oauth_request(id_hash bytea, client_id uuid, browser_hash bytea, redirect_uri text, state text,
+--                            scopes text[], resource text, nonce text, code_challenge text, prompts text[],
+--                            max_age integer, login_hint text, hinted_id uuid, lifetime integer)
+-- Inserts nothing if the client is gone.
+WITH client AS (
+  SELECT id FROM oauth_clients WHERE id = :client_id FOR KEY SHARE
+)
+INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, state, scopes, resource, nonce,
+                            code_challenge, prompts, max_age, login_hint, user_id, expires_at)
+SELECT :id_hash, client.id, :browser_hash, :redirect_uri, :state, :scopes, :resource, :nonce,
+       :code_challenge, :prompts, :max_age, :login_hint, (SELECT u.id FROM users AS u WHERE u.id = :hinted_id),
+       now() + make_interval(secs => :lifetime)
+  FROM client;
+
+-- name: lock_client_of_request(id_hash bytea)
+-- Before the request, as a deletion of the client does.
+SELECT c.*
+  FROM oauth_clients AS c
+  JOIN oauth_requests AS r ON r.client_id = c.id
+ WHERE r.id_hash = :id_hash
+   FOR KEY SHARE OF c;
+
+-- name: lock_oauth_request(id_hash bytea, browser_hash bytea, is_by_token boolean, user_id uuid,
+--                          session_id uuid)
+-- With what the consent of this user, in this session, depends on. An access token does not know the browser.
+SELECT r.id, r.redirect_uri, r.state, r.scopes, r.prompts, r.login_hint, r.user_id,
+       r.approval_hash IS NULL AS is_pending,
+       may_use(u, c) AS may_use,
+       -- Who takes long to agree need not sign in again.
+       coalesce(authenticated_at(s) > r.created_at - CASE WHEN 'login' = ANY (r.prompts) THEN interval '0'
+                                                          ELSE make_interval(secs => r.max_age) END,
+                true) AS is_fresh,
+       coalesce(g.scopes @> r.scopes, false) AS is_granted
+  FROM oauth_requests AS r
+  JOIN oauth_clients AS c ON c.id = r.client_id
+  LEFT JOIN users AS u ON u.id = :user_id
+  LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
+  LEFT JOIN oauth_grants AS g ON g.user_id = u.id AND g.client_id = c.id
+ WHERE r.id_hash = :id_hash AND r.expires_at > now()
+   AND (:is_by_token OR r.browser_hash = :browser_hash)
+   FOR UPDATE OF r;
+
+-- name: bind_oauth_request(id uuid, user_id uuid)
+UPDATE oauth_requests SET user_id = :user_id WHERE id = :id;
+
+-- name: approve_oauth_request(id uuid, user_id uuid, session_id uuid, approval_hash bytea)
+UPDATE oauth_requests
+   SET user_id = :user_id, session_id = :session_id, approval_hash = :approval_hash
+ WHERE id = :id;
+
+-- name: give_oauth_code(id_hash bytea, browser_hash bytea, approval_hash bytea, code_hash bytea,
+--                       code_lifetime integer, lifetime integer)
+-- Once. The row outlives the code, so that a second use of that is noticed.
+UPDATE oauth_requests
+   SET code_hash = :code_hash, code_expires_at = now() + make_interval(secs => :code_lifetime),
+       expires_at = greatest(expires_at, now() + make_interval(secs => :lifetime))
+ WHERE id_hash = :id_hash AND browser_hash = :browser_hash AND approval_hash = :approval_hash
+   AND code_hash IS NULL AND expires_at > now()
+RETURNING redirect_uri, state;
+
+-- name: delete_oauth_request(id uuid)
+DELETE FROM oauth_requests WHERE id = :id;
