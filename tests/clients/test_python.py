@@ -11,6 +11,7 @@ import pytest
 import supabase
 from supabase import ClientOptions
 from supabase_auth.errors import AuthWeakPasswordError
+from supabase_auth.types import CreateOAuthClientParams, PageParams, UpdateOAuthClientParams
 
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.links import PHONE, SITE, press
@@ -282,3 +283,54 @@ class TestAdministration:
     def test_users_token_is_refused(self, dave, connect):
         with refused(403, "not_admin"):
             connect(dave.get_session().access_token).auth.admin.list_users()
+
+
+class TestOAuthClients:
+    @pytest.fixture
+    def oauth(self, admin):
+        return admin.oauth
+
+    @pytest.fixture
+    def made(self, oauth):
+        wanted = CreateOAuthClientParams(client_name="Test", redirect_uris=["https://example.com/callback"])
+        return oauth.create_client(wanted).client
+
+    def test_create(self, made):
+        assert (made.client_name, bool(made.client_id), bool(made.client_secret)) == ("Test", True, True)
+        assert (made.client_type, made.registration_type) == ("confidential", "manual")
+
+    def test_get(self, oauth, made):
+        read = oauth.get_client(made.client_id).client
+        assert (read.client_name, read.client_id, read.client_secret) == ("Test", made.client_id, None)
+
+    def test_list(self, oauth, made, service_role, client):
+        # Its type of grants has no client_credentials.
+        body = {"redirect_uris": [], "grant_types": ["client_credentials"]}
+        client.post("/admin/oauth/clients", json=body, headers=service_role)
+        listed = oauth.list_clients()
+        assert [each.client_name for each in listed.clients] == ["", "Test"]
+        page = oauth.list_clients(PageParams(page=2, per_page=1))
+        assert [each.client_id for each in page.clients] == [made.client_id]
+        assert (listed.aud, page.total, page.last_page) == ("authenticated", 2, 2)
+        oauth.delete_client(made.client_id)
+        assert [each.client_name for each in oauth.list_clients().clients] == [""]
+
+    def test_list_is_empty(self, oauth):
+        assert oauth.list_clients().clients == []
+
+    def test_update(self, oauth, made):
+        changed = oauth.update_client(made.client_id, UpdateOAuthClientParams(client_name="Another")).client
+        assert (changed.client_name, changed.redirect_uris) == ("Another", made.redirect_uris)
+
+    def test_delete(self, oauth, made):
+        oauth.delete_client(made.client_id)
+        with refused(404, "oauth_client_not_found", "OAuth client not found"):
+            oauth.get_client(made.client_id)
+
+    def test_regenerate_secret(self, oauth, made):
+        again = oauth.regenerate_client_secret(made.client_id).client
+        assert again.client_secret not in (None, made.client_secret)
+
+    def test_redirect_uris_are_required(self, oauth):
+        with refused(400, "validation_failed", "redirect_uris is required"):
+            oauth.create_client(CreateOAuthClientParams(client_name="Test", redirect_uris=[]))
