@@ -7,6 +7,7 @@ import pytest
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.factors import set_up
+from tests.support.grants import add_client, allow
 from tests.support.links import PHONE, SITE
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD
@@ -121,6 +122,47 @@ class TestDevices:
         visitor.send("/account/sessions/end-others")
         assert visitor.page.url.startswith(f"{SITE}/account?done=devices")
         assert (tablet.get("/user").status_code, bobs.get("/user").status_code) == (401, 200)
+
+
+class TestApplications:
+    def test_application_is_shown_with_what_it_may_see_and_removed(self, visitor, alice, database):
+        assert "applications" not in visitor.visit("/account").text
+        client_id = add_client(database, "Grafana")
+        opened = allow(database, alice.id, client_id, age="3 days", scopes=["openid", "email", "groups"])
+        shown = visitor.visit("/account").text
+        seen = "Who you are, by an ID that doesn’t change · Your email address · Your groups · Allowed <time "
+        assert '<h2 id="applications-heading">Connected applications</h2>' in shown
+        assert f'<bdi translate="no">Grafana</bdi></strong><span class="small">{seen}' in shown
+        assert (
+            json.loads(visitor.visit("/account/data").text)["applications"][0]["client"]["name"] == "Grafana"
+        )
+        visitor.visit("/account")
+        page = visitor.press("account/applications/remove")
+        assert page.url == f"{SITE}/account?done=application_removed"
+        assert "The application has been removed." in page.text
+        assert database.count("oauth_grants") == database.count("sessions", "id = %(id)s", id=opened) == 0
+
+    @pytest.mark.parametrize(
+        ("name", "shown"),
+        [
+            ("<script>\u202e\n x</script>", "&lt;script&gt; x&lt;/script&gt;"),
+            ("x" * 1024, "x" * 79 + "…"),
+            ("\u200b\u202e", None),
+        ],
+    )
+    def test_name_is_escaped_isolated_and_short(self, visitor, alice, database, name, shown):
+        allow(database, alice.id, add_client(database, name, is_dynamic=True))
+        isolated = f'<bdi translate="no">{shown}</bdi>' if shown else "Unnamed application"
+        for path in ("/account", "/account/changes"):
+            assert isolated in visitor.visit(path).text
+
+    def test_only_grants_of_the_user_are_removed(self, visitor, bob, database):
+        client_id = add_client(database)
+        allow(database, bob.id, client_id)
+        visitor.visit("/account")
+        for id in (client_id, "x"):
+            visitor.send("/account/applications/remove", id=id)
+        assert database.count("oauth_grants") == 1
 
 
 def test_download_has_no_secrets_and_no_places_of_administrators(app, alice, client, service_role):

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from tests.support import factors, passkeys, security_keys
 from tests.support.authenticator import Authenticator
 from tests.support.fake_provider import FakeProvider
+from tests.support.grants import add_client, allow
 from tests.support.links import CHALLENGE, path
 from tests.support.page_clients import PageClient
 from tests.support.users import PASSWORD
@@ -230,6 +231,14 @@ def account(page_client: PageClient) -> None:
     page_client.shows("account, connected", "The account has been connected.")
     page_client.press("account/disconnect")
     page_client.shows("account, disconnected", "The account has been disconnected.")
+    scopes = ["openid", "profile", "email", "phone", "groups", "roles", "offline_access"]
+    allow(page_client.rows, alice.id, add_client(page_client.rows), scopes=scopes)
+    page_client.visit("/account/changes")
+    page_client.shows("changes, with an application", "Grafana")
+    page_client.visit("/account")
+    page_client.shows("account, with an application", "Connected applications")
+    page_client.press("account/applications/remove")
+    page_client.shows("account, application removed", "The application has been removed.")
     page_client.visit("/link-identity?flow=" + "x" * 43)
     page_client.shows("link identity, dead", "This link no longer works")
 
