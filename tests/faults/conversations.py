@@ -13,6 +13,7 @@ import httpx
 from tests.faults.clients import ADMIN
 from tests.support import links
 from tests.support.fake_provider import Apple, FakeProvider
+from tests.support.grants import add_client, allow
 from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
 from tests.support.tables import Rows
 from tests.support.users import PASSWORD, Person, Session, register, sign_in, sign_up_anonymously
@@ -158,6 +159,12 @@ def _end_session(stage: Stage) -> Ask:
     return partial(session.delete, f"/sessions/{session.id}")
 
 
+def _withdraw(stage: Stage) -> Ask:
+    session, client_id = stage.session(), add_client(stage.rows)
+    allow(stage.rows, session.user["id"], client_id)
+    return partial(session.delete, f"/user/oauth/grants?client_id={client_id}")
+
+
 def _unlink(stage: Stage) -> Ask:
     alice = stage.alice()
     _callback(stage)()
@@ -215,6 +222,8 @@ REQUESTS: dict[str, Prepare] = {
     "linking_page": lambda stage: partial(stage.client.get, f"/link-identity?{stage.flow()}"),
     "begin_linking": _begin_linking,
     "delete_identity": _unlink,
+    "list_grants": by_caller("GET", "/user/oauth/grants"),
+    "delete_grant": _withdraw,
     "get_user": by_caller("GET", "/user"),
     "update_user, data": by_caller("PUT", "/user", data={"n": 1}),
     "update_user, password": by_caller("PUT", "/user", password="Another-Horse-1"),
