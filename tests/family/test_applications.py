@@ -1,0 +1,149 @@
+"""Applications by other hands, unmodified: they sign a user in here, in Chromium, by password and second step."""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.browser import Browser
+from tests.support.factors import set_up
+from tests.support.processes import free_port
+from tests.support.relying_parties import allow, create_client, running, sign_in
+
+pytestmark = pytest.mark.family
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+HERE = Path(__file__).parent
+# By their program: a directory, a command that builds the application there, and one that runs it. The first
+# build downloads dependencies.
+BUILDS = {
+    "go": ("go", ["go", "build", "-o", "target/application", "./application"], ["target/application"]),
+    "mvn": (
+        "spring",
+        ["mvn", "--batch-mode", "--quiet", "package"],
+        ["java", "-jar", "target/application.jar"],
+    ),
+}
+
+
+@pytest.fixture(params=BUILDS)
+def application(request, site, here, service_role, tmp_path) -> Iterator[str]:
+    """The URL of a running application named Notes. It is on another host: cookies do not know ports."""
+    if not shutil.which(request.param):
+        pytest.skip(
+            f"NOT TESTED: the application in tests/family/{BUILDS[request.param][0]}, which needs {request.param}"
+        )
+    directory, build, command = BUILDS[request.param]
+    subprocess.run(build, cwd=HERE / directory, check=True)
+    port = free_port()
+    url = f"http://localhost:{port}"
+    client = create_client(
+        site,
+        service_role,
+        client_name="Notes",
+        redirect_uris=[f"{url}/callback"],
+        post_logout_redirect_uris=[f"{url}/"],
+    )
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PORT": str(port),
+        "LATCHKEY_URL": here,
+        "APPLICATION_URL": url,
+        "CLIENT_ID": client["client_id"],
+        "CLIENT_SECRET": client["client_secret"],
+    }
+    with running(command, f"http://127.0.0.1:{port}", tmp_path / "output", HERE / directory, **environment):
+        yield url
+
+
+def answer_of(page: Browser, url: str) -> Any:
+    """Open a URL of an application, and return its JSON."""
+    page.open(url)
+    return json.loads(page.text)
+
+
+def test_user_signs_in_by_second_step_and_the_application_refreshes(page, application, here, alice):
+    app, session = set_up(alice.open_session())
+    page.open(f"{application}/me")
+    sign_in(page, alice, app)
+    allow(page, "Notes")
+    page.wait_for('"sub"')
+    claims = json.loads(page.text)
+    assert (claims["sub"], claims["email"], claims["email_verified"]) == (alice.id, alice.email, True)
+    assert (claims["acr"], "otp" in claims["amr"]) == ("aal2", True)
+    for _ in range(2):
+        refreshed = answer_of(page, f"{application}/refresh")
+        assert refreshed == {"is_new": True, "sub": alice.id, "email": alice.email}
+    session.post("/logout?scope=global")
+    assert answer_of(page, f"{application}/refresh") == {"refused": "invalid_grant"}
+
+
+def test_user_signs_out_at_the_application_and_here(page, application, here, alice):
+    app, _session = set_up(alice.open_session())
+    page.open(f"{application}/me")
+    sign_in(page, alice, app)
+    allow(page, "Notes")
+    page.wait_for('"sub"')
+    page.open(f"{application}/logout")
+    page.wait_for("Signed out")
+    assert page.url == f"{application}/"
+    # Neither remembers the user.
+    page.open(f"{application}/me")
+    sign_in(page, alice, app, steps=1)
+    page.wait_for('"sub"')
+
+
+def test_proxy_signs_a_user_in_and_refreshes(page, site, here, service_role, alice, database, tmp_path):
+    program = shutil.which("oauth2-proxy")
+    if not program:
+        pytest.skip("NOT TESTED: oauth2-proxy is not on PATH")
+    port = free_port()
+    url = f"http://localhost:{port}"
+    client = create_client(
+        site,
+        service_role,
+        client_name="Wiki",
+        redirect_uris=[f"{url}/oauth2/callback"],
+        post_logout_redirect_uris=[f"{url}/"],
+    )
+    command = [
+        program,
+        "--provider=oidc",
+        f"--oidc-issuer-url={here}",
+        f"--client-id={client['client_id']}",
+        f"--client-secret={client['client_secret']}",
+        f"--cookie-secret={secrets.token_hex(16)}",
+        "--cookie-secure=false",
+        # At every request, but those of the second in which it signed in or refreshed.
+        "--cookie-refresh=1ms",
+        "--code-challenge-method=S256",
+        "--insecure-oidc-skip-nonce=false",
+        "--email-domain=*",
+        "--skip-provider-button",
+        "--upstream=static://200",
+        f"--http-address=127.0.0.1:{port}",
+        f"--redirect-url={url}/oauth2/callback",
+    ]
+    app, session = set_up(alice.open_session())
+    with running(command, f"http://127.0.0.1:{port}", tmp_path / "output", tmp_path):
+        page.open(f"{url}/")
+        sign_in(page, alice, app)
+        allow(page, "Wiki")
+        page.wait_for("Authenticated")
+        assert answer_of(page, f"{url}/oauth2/userinfo")["email"] == alice.email
+
+        def refreshed() -> bool:
+            page.open(f"{url}/")
+            return database.count("sessions", "grant_id IS NOT NULL AND counter > 1") == 1
+
+        page.wait(refreshed)
+        assert "Authenticated" in page.text
+        session.post("/logout?scope=global")
+        # Its next refresh fails, and it sends the user here.
+        page.wait(lambda: page.open(f"{url}/") or page.url.startswith(here))
