@@ -17,8 +17,8 @@ from auth.settings.state import NotRunningError
 from sql import Database
 from sql.pool import reason
 
-_NAMES = ["backup", "backup-key", "create-admin", "deliver", "doctor", "explain", "keys", "mail-test"]
-_NAMES += ["migrate", "restore", "serve", "users", "webhooks"]
+_NAMES = ["backup", "backup-key", "clients", "create-admin", "deliver", "doctor", "explain", "keys"]
+_NAMES += ["mail-test", "migrate", "restore", "serve", "users", "webhooks"]
 
 
 class _Commands(click.Group):

@@ -86,7 +86,8 @@ def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, An
     # No administrator acts in a dynamic registration.
     act: AbstractContextManager[Transaction] = latchkey.db.transaction() if is_dynamic else targets.act()
     with act as tx:
-        return _write(tx, client, "client_created", secret)
+        audit.record(tx, None, None, ["client_created"], [], client_id=id, client=client["name"])
+        return _write(tx, client, secret)
 
 
 def get(client_id: str) -> dict[str, Any]:
@@ -122,7 +123,9 @@ def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         if client["redirect_uris"] != before.redirect_uris:
             kept = {"client_id": before.id, "redirect_uris": client["redirect_uris"]}
             tx.run("delete_requests_to_other_uris", **kept)
-        return _write(tx, client, "client_changed")
+        details = {"client_id": before.id, "client": client["name"]}
+        audit.record(tx, None, None, ["client_changed"], [], **details)
+        return _write(tx, client)
 
 
 def delete(client_id: str) -> None:
@@ -142,7 +145,9 @@ def replace_secret(client_id: str) -> dict[str, Any]:
             raise _refusal("Cannot regenerate secret for public client")
         secret = one_time.new_token()
         client = before._asdict() | {"secret_hash": _hash(secret)}
-        return _write(tx, client, "client_secret_replaced", secret)
+        details = {"client_id": before.id, "client": before.name}
+        audit.record(tx, None, None, ["client_secret_replaced"], [], **details)
+        return _write(tx, client, secret)
 
 
 def redirect_uri_matches(client: Any, uri: str) -> bool:
@@ -189,9 +194,8 @@ def _lock(tx: Transaction, client_id: str) -> Any:
     return tx.one("select_client", id=_known(client_id))
 
 
-def _write(tx: Transaction, client: Mapping[str, Any], act: str, secret: str | None = None) -> dict[str, Any]:
+def _write(tx: Transaction, client: Mapping[str, Any], secret: str | None = None) -> dict[str, Any]:
     tx.run("write_client", **client)
-    audit.record(tx, None, None, [act], [], client_id=client["id"], client=client["name"])
     return _object(tx.one("select_client", id=client["id"]), secret)
 
 
@@ -208,8 +212,7 @@ def _check(client: Mapping[str, Any]) -> None:
     _check_uris(client)
     is_public = client["token_endpoint_auth_method"] == PUBLIC
     is_limited = is_public or client["is_dynamic"]
-    has_own_audience = latchkey.settings.jwt_audience in client["resources"]
-    native = any(map(uris.is_native, client["redirect_uris"]))
+    is_native = any(map(uris.is_native, client["redirect_uris"]))
     problems = {
         "grant_types: client_credentials is for confidential clients that an administrator made": (
             is_limited and "client_credentials" in client["grant_types"]
@@ -221,9 +224,9 @@ def _check(client: Mapping[str, Any]) -> None:
             is_limited and client["introspects_sessions"]
         ),
         "skip_consent: must be false for dynamic clients, and with loopback or custom-scheme redirect_uris": (
-            client["skip_consent"] and (client["is_dynamic"] or native)
+            client["skip_consent"] and (client["is_dynamic"] or is_native)
         ),
-        "resources: must not be AUTH_JWT_AUDIENCE": has_own_audience,
+        "resources: must not be AUTH_JWT_AUDIENCE": latchkey.settings.jwt_audience in client["resources"],
         "id_token_signed_response_alg: must be RS256, because no ES256 key signs": (
             client["id_token_signed_response_alg"] == ES256 and not _has_es256()
         ),

@@ -18,7 +18,7 @@ _NOT_OF_APPLICATIONS = {
     "view-source",
 }
 _LOOPBACK = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::([0-9]{1,5}))?((?:[/?].*)?)")
-_LOOPBACK_HOST = re.compile(r"localhost|.*\.localhost|127\..*|::1|0\.0\.0\.0", re.IGNORECASE)
+_LOOPBACK_HOST = re.compile(r"(?:.*\.)?localhost\.?|127\..*|::1|0\.0\.0\.0", re.IGNORECASE)
 
 
 class InvalidUri(ValueError):

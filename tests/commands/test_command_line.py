@@ -59,7 +59,7 @@ def test_help_has_an_example_of_the_command(name):
     assert re.search(rf"Example: .*\b{name}\b", text)
 
 
-@pytest.mark.parametrize("group", ["", "keys", "users", "webhooks"])
+@pytest.mark.parametrize("group", ["", "clients", "keys", "users", "webhooks"])
 def test_list_of_commands_has_whole_sentences(group):
     listed = CliRunner().invoke(main, [*group.split(), "--help"]).output
     lines = re.findall(r"^  [a-z-]+ {2,}(\S.*)$", listed.partition("Commands:")[2], re.M)

@@ -21,6 +21,7 @@ from tests.support.users import PASSWORD, Person, Session, register, sign_in, si
 Ask = Callable[[], Any]
 Prepare = Callable[["Stage"], Ask]
 ALICE, NEW, CAROL = "alice@example.com", "new@example.com", "carol@example.com"
+OAUTH_CLIENT = {"redirect_uris": ["https://app.example.com/callback"]}
 HOOK = {"url": "http://127.0.0.1:9/events"}
 _ACTION = re.compile(r'action="([^"]*)"')
 _INPUT = re.compile(r'name="(\w+)" value="([^"]*)"')
@@ -63,6 +64,15 @@ class Stage:
 
     def webhook(self) -> str:
         return f"/admin/webhooks/{self.client.post('/admin/webhooks', json=HOOK, headers=ADMIN).json['id']}"
+
+    def oauth_client(self) -> str:
+        made = self.client.post("/admin/oauth/clients", json=OAUTH_CLIENT, headers=ADMIN).json
+        return f"/admin/oauth/clients/{made['client_id']}"
+
+    def key_of_id_tokens(self) -> str:
+        """Make what the first client makes, and return the beginning of all paths."""
+        self.oauth_client()
+        return ""
 
     def delivery(self) -> str:
         """Return the path of an event that was sent."""
@@ -264,6 +274,13 @@ REQUESTS: dict[str, Prepare] = {
     "list_deliveries": _admin("GET", "/deliveries", Stage.webhook),
     "redeliver_event": _admin("POST", "/redeliver", Stage.delivery),
     "test_webhook": _admin("POST", "/test", Stage.webhook, event="user.created"),
+    "create_client": _admin("POST", "/admin/oauth/clients", Stage.key_of_id_tokens, **OAUTH_CLIENT),
+    "list_clients": _admin("GET", "/admin/oauth/clients"),
+    "get_client": _admin("GET", "", Stage.oauth_client),
+    "update_client": _admin("PUT", "", Stage.oauth_client, client_name="A"),
+    "delete_client": _admin("DELETE", "", Stage.oauth_client),
+    "regenerate_secret": _admin("POST", "/regenerate_secret", Stage.oauth_client),
+    "register_client": _admin("POST", "/oauth/clients/register", Stage.key_of_id_tokens, **OAUTH_CLIENT),
     "list_dev_inbox": _admin("GET", "/dev/inbox"),
     "get_dev_inbox_message": _admin("GET", "/dev/inbox/00000000-0000-4000-8000-000000000000"),
 }

@@ -1,0 +1,183 @@
+"""`latchkey clients`: the applications that sign users in here."""
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+
+from tests.support.answers import A_UUID
+from tests.support.cases import cases
+from tests.support.commands import run_command
+from tests.views.test_clients import A_SECRET, NOBODY, client_object
+
+GRAFANA = "https://grafana.example.com/login/generic_oauth"
+ENDPOINTS = {
+    "issuer": "http://localhost:8000",
+    "authorization_endpoint": "http://localhost:8000/oauth/authorize",
+    "token_endpoint": "http://localhost:8000/oauth/token",
+    "userinfo_endpoint": "http://localhost:8000/oauth/userinfo",
+    "end_session_endpoint": "http://localhost:8000/oauth/logout",
+}
+OPTIONS: list[tuple[list[str], dict[str, Any]]] = [
+    (["--role", "admin", "--role", "sales"], {"allowed_roles": ["admin", "sales"]}),
+    (["--no-pkce"], {"require_pkce": False}),
+    (["--skip-consent"], {"skip_consent": True}),
+    (
+        ["--logout-uri", "https://grafana.example.com/"],
+        {"post_logout_redirect_uris": ["https://grafana.example.com/"]},
+    ),
+    (["--resource", "urn:api"], {"resources": ["urn:api"]}),
+    (["--grant", "client_credentials"], {"grant_types": ["client_credentials"]}),
+    (["--scope", "read", "--scope", "write"], {"scopes": ["read", "write"]}),
+    (["--introspects-sessions"], {"introspects_sessions": True}),
+    (
+        ["--method", "client_secret_post"],
+        {"token_endpoint_auth_method": "client_secret_post"},
+    ),
+    (["--alg", "ES256"], {"id_token_signed_response_alg": "ES256"}),
+    (["--lifetime", "60"], {"token_lifetime": 60}),
+    (["--lifetime", "0"], {"token_lifetime": None}),
+    (["--website", "https://grafana.example.com/"], {"client_uri": "https://grafana.example.com/"}),
+    (
+        ["--logo", "https://grafana.example.com/logo.svg"],
+        {"logo_uri": "https://grafana.example.com/logo.svg"},
+    ),
+]
+
+
+@pytest.fixture
+def run(app):
+    def run(*arguments: str) -> str:
+        result = run_command(app, "clients", *arguments)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    return run
+
+
+@pytest.fixture
+def made(run) -> dict[str, Any]:
+    return json.loads(run("create", "grafana", GRAFANA, "--json"))
+
+
+def grafana(**changes):
+    return client_object(client_name="grafana", redirect_uris=[GRAFANA], **changes)
+
+
+class TestCreating:
+    def test_id_secret_and_endpoints_are_printed(self, run, database):
+        lines = run("create", "grafana", GRAFANA, "--role", "admin").splitlines()
+        printed = dict(line.split(maxsplit=1) for line in lines)
+        assert printed == {"client_id": A_UUID, "client_secret": A_SECRET, **ENDPOINTS}
+        row = database.one("SELECT action, actor, user_id, details FROM audit_log")
+        about = {"client_id": printed["client_id"], "client": "grafana"}
+        assert tuple(row) == ("client_created", "command", None, about)
+        assert database.count("openid_keys") == 1
+
+    def test_json_is_the_client_with_the_endpoints(self, made):
+        assert made == grafana(client_secret=A_SECRET) | ENDPOINTS
+
+    def test_public_client_has_no_secret(self, run):
+        public = json.loads(run("create", "app", "com.example.app:/callback", "--public", "--json"))
+        assert ("client_secret" in public, public["client_type"]) == (False, "public")
+
+    def test_settings_of_grafana_are_lines_for_its_environment(self, run):
+        lines = run("create", "grafana", GRAFANA, "--for", "grafana").splitlines()
+        settings = dict(shlex.split(line)[0].split("=", 1) for line in lines)
+        assert settings == {
+            "GF_AUTH_GENERIC_OAUTH_ENABLED": "true",
+            "GF_AUTH_GENERIC_OAUTH_NAME": "localhost:8000",
+            "GF_AUTH_GENERIC_OAUTH_CLIENT_ID": A_UUID,
+            "GF_AUTH_GENERIC_OAUTH_CLIENT_SECRET": A_SECRET,
+            "GF_AUTH_GENERIC_OAUTH_SCOPES": "openid,profile,email,roles",
+            "GF_AUTH_GENERIC_OAUTH_AUTH_URL": ENDPOINTS["authorization_endpoint"],
+            "GF_AUTH_GENERIC_OAUTH_TOKEN_URL": ENDPOINTS["token_endpoint"],
+            "GF_AUTH_GENERIC_OAUTH_API_URL": ENDPOINTS["userinfo_endpoint"],
+            "GF_AUTH_GENERIC_OAUTH_USE_PKCE": "true",
+            "GF_AUTH_GENERIC_OAUTH_USE_REFRESH_TOKEN": "true",
+        }
+
+    @cases(("options", "members"), OPTIONS)
+    def test_each_option_sets_its_member(self, run, options, members):
+        made = json.loads(run("create", "grafana", GRAFANA, "--json", *options))
+        assert made == grafana(client_secret=A_SECRET) | ENDPOINTS | members
+
+    @cases(
+        ("arguments", "problem"),
+        [
+            (["grafana"], "redirect_uris is required"),
+            (["grafana", "http://grafana.example.com"], "http is only for localhost"),
+            (["grafana", GRAFANA, "--public", "--no-pkce"], "require_pkce: must be true"),
+            (["grafana", "http://localhost/", "--skip-consent"], "skip_consent: must be false"),
+            (["grafana", GRAFANA, "--lifetime", "29"], "token_lifetime: must be"),
+            (["grafana", GRAFANA, "--grant", "implicit"], "'implicit' is not one of"),
+        ],
+    )
+    def test_refused_client_is_wrong_usage(self, app, database, arguments, problem):
+        result = run_command(app, "clients", "create", *arguments)
+        assert (result.exit_code, problem in result.output) == (2, True)
+        assert database.count("oauth_clients") == 0
+
+
+class TestOthers:
+    def test_list_has_all_clients_newest_first(self, run, made):
+        app = json.loads(run("create", "app", "com.example.app:/callback", "--public", "--json"))
+        assert run("list") == (
+            f"{app['client_id']}  manual    public        app\n"
+            f"{made['client_id']}  manual    confidential  grafana\n"
+        )
+        listed = [json.loads(line) for line in run("list", "--json").splitlines()]
+        assert [client["client_id"] for client in listed] == [app["client_id"], made["client_id"]]
+
+    def test_list_reads_all_pages(self, run, database):
+        insert = """
+            INSERT INTO oauth_clients (token_endpoint_auth_method, redirect_uris, grant_types)
+            SELECT 'none', '{x:/}', '{authorization_code}' FROM generate_series(1, 201)
+        """
+        assert run("list") == ""
+        database.run(insert)
+        assert len(run("list").splitlines()) == 201
+
+    def test_show_has_all_members_but_the_secret(self, run, made):
+        lines = run("show", made["client_id"]).splitlines()
+        printed = {line.split()[0]: line.split()[1:] for line in lines}
+        assert printed.keys() == grafana().keys()
+        assert (printed["redirect_uris"], printed["require_pkce"], printed["scopes"]) == (
+            [GRAFANA],
+            ["true"],
+            [],
+        )
+        assert json.loads(run("show", made["client_id"], "--json")) == grafana()
+
+    @cases(("options", "members"), OPTIONS)
+    def test_update_changes_only_what_is_named(self, run, options, members):
+        made = json.loads(run("create", "grafana", GRAFANA, "--json"))
+        assert json.loads(run("update", made["client_id"], "--json", *options)) == grafana() | members
+
+    def test_update_renames_replaces_lists_and_clears_them(self, run, made):
+        id = made["client_id"]
+        run("update", id, "--role", "admin", "--no-pkce", "--skip-consent")
+        undone = ["--role", "", "--pkce", "--ask-consent"]
+        new = json.loads(
+            run("update", id, "--name", "g", "--redirect-uri", "https://g.example/", *undone, "--json")
+        )
+        assert new == client_object(client_name="g", redirect_uris=["https://g.example/"])
+
+    def test_secret_is_replaced(self, run, made):
+        new = run("secret", made["client_id"]).strip()
+        assert new == A_SECRET
+        assert new != made["client_secret"]
+
+    def test_deleted_client_is_gone(self, run, made, database):
+        text = f"{made['client_id']} is deleted, and its sessions have ended.\n"
+        assert run("delete", made["client_id"]) == text
+        assert database.count("oauth_clients") == 0
+        assert database.count("audit_log", "action = 'client_deleted' AND actor = 'command'") == 1
+
+    @cases("arguments", [["show"], ["update", "--name", "x"], ["delete"], ["secret"]])
+    def test_unknown_client_exits_with_3(self, app, arguments):
+        command, *options = arguments
+        result = run_command(app, "clients", command, NOBODY, *options)
+        assert (result.exit_code, result.output) == (3, "Error: OAuth client not found\n")
+        assert run_command(app, "clients", command, "grafana", *options).exit_code == 2
