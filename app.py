@@ -15,6 +15,7 @@ from auth.views import (
     grants,
     identities,
     introspect,
+    logout,
     oauth,
     openid,
     passkeys,
@@ -32,8 +33,8 @@ from auth.web.application import Application
 from auth.web.routes import LARGEST_BODY
 
 BLUEPRINTS = (
-    *(service, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions, introspect),
-    *(factors, admin, webhooks, clients, registration, authorization, dev_inbox),
+    *(service, discovery, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions),
+    *(introspect, factors, admin, webhooks, clients, authorization, logout, dev_inbox),
 )
 
 

@@ -5,6 +5,7 @@ from auth.pages import (
     confirm,
     consent,
     factors,
+    logout,
     page,
     passkeys,
     passwords,
@@ -16,7 +17,7 @@ from auth.settings import Settings
 from auth.settings.brand import logo_file
 
 blueprint = Blueprint("pages", __name__)
-for _pages in (sign_in, passwords, account, profile, confirm, passkeys, factors, consent):
+for _pages in (sign_in, passwords, account, profile, confirm, passkeys, factors, consent, logout):
     blueprint.register_blueprint(_pages.blueprint)
 problems.register_in(blueprint)
 

@@ -41,6 +41,13 @@ FactorForm = Input.of(factor_id=fields.Text(required=True), code=fields.TypedCod
 RecoveryForm = Input.of(recovery_code=fields.Text(required=True))
 CredentialForm = Input.of(challenge_id=fields.Text(required=True), credential=fields.JsonText(required=True))
 SignOutForm = Input.of(scope=fields.Choice("global", "local", load_default="local"))
+LogoutQuery = Input.of(
+    id_token_hint=fields.LongText(),
+    client_id=fields.Text(),
+    post_logout_redirect_uri=fields.Text(),
+    state=fields.Text(),
+    ui_locales=fields.Text(),
+)
 ConsentForm = Input.of(
     authorization_id=fields.Text(required=True), action=fields.Choice("approve", "deny", required=True)
 )

@@ -26,7 +26,7 @@ CONSOLE = "console"
 FRAMED = {"DENY": "'none'", "SAMEORIGIN": "'self'"}
 _PAGES = re.compile(
     r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password|\.well-known/change-password"
-    r"|second-step.*|waiting.*|account.*|console.*|oauth/consent)"
+    r"|second-step.*|waiting.*|account.*|console.*|oauth/consent|oauth/logout.*)"
 )
 _seen: set[tuple[Any, ...]] = set()
 

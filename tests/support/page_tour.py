@@ -395,6 +395,15 @@ def taking_back(page_client: PageClient) -> None:
     page_client.shows("confirm, by a provider", "account you had before these changes")
 
 
+def logging_out(page_client: PageClient) -> None:
+    page_client.person()
+    page_client.sign_in()
+    page_client.visit("/oauth/logout")
+    page_client.shows("log-out for an application", "Sign out?")
+    page_client.press("oauth/logout/confirm")
+    page_client.shows("logged out for an application", "You’re signed out")
+
+
 def others(page_client: PageClient) -> None:
     page_client.visit("/")
     page_client.shows("welcome", "Latchkey is running")
@@ -430,5 +439,6 @@ TOUR = (
     second_step,
     skipped_step,
     taking_back,
+    logging_out,
     others,
 )

@@ -1,0 +1,94 @@
+"""Signing out where an application asks for it (OpenID Connect RP-Initiated Logout 1.0)."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from flask import Blueprint, Response, request
+
+from auth.context import latchkey
+from auth.net.redirects import origin, with_query
+from auth.openid import clients
+from auth.openid.switch import provider
+from auth.pages.page import LANGUAGE, LANGUAGES, page
+from auth.pages.problems import form
+from auth.sign_in import browser_sessions
+from auth.sign_in.token_response import see_other
+from auth.text import languages
+from auth.tokens.access_tokens import InvalidAccessToken
+from auth.web import Level, cookies, form_schemas, g
+from auth.web.input import read_form, read_query
+from auth.web.limits import limited
+
+blueprint = Blueprint("logout", __name__)
+
+_LONGEST_NAME = 80
+
+
+class _Asked(NamedTuple):
+    """`claims` are those of an ID token of the client, `url` is where the client wants the browser back."""
+
+    client: Any
+    claims: Mapping[str, Any] | None
+    url: str | None
+
+
+def _read(sent: Mapping[str, Any]) -> _Asked:
+    claims = _claims(sent.get("id_token_hint", ""))
+    client = clients.select_client(sent.get("client_id") or str((claims or {}).get("aud")))
+    if claims and (client is None or claims["aud"] != client.id):
+        claims = None
+    uri = sent.get("post_logout_redirect_uri", "")
+    if client is None or uri not in client.post_logout_redirect_uris:
+        return _Asked(client, claims, None)
+    return _Asked(client, claims, with_query(uri, {"state": sent["state"]}) if sent.get("state") else uri)
+
+
+def _claims(id_token: str) -> dict[str, Any] | None:
+    try:
+        return latchkey.client_tokens.read_hint(id_token)
+    except InvalidAccessToken:
+        return None
+
+
+@blueprint.get("/oauth/logout")
+@provider
+@limited("logout")
+def show_logout() -> Response:
+    """Sign the browser out for an application that has the user's ID token, or ask."""
+    if request.method == "HEAD":
+        return Response()
+    sent = read_query(form_schemas.LogoutQuery())
+    asked, known = _read(sent), browser_sessions.resume()
+    is_users = bool(known and asked.claims and asked.claims["sub"] == known.user_id)
+    # Anybody can register one. It must not lead visitors who never used it from our page to its own.
+    url = None if asked.client and asked.client.is_dynamic and not is_users else asked.url
+    if is_users:
+        return _end(url)
+    if known is None:
+        return see_other(url) if url and asked.claims else page("signed_out.html", here="/sign-in")
+    if "ui_locales" in sent and not cookies.sent(LANGUAGE):
+        g.language = languages.choose(LANGUAGES, None, sent["ui_locales"].replace(" ", ","))
+    return page(
+        "logout.html",
+        form_target=origin(url) if url else None,
+        application=asked.client and asked.client.name[:_LONGEST_NAME].strip(),
+        account=known.email or known.phone or known.name,
+        sent={
+            name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent
+        },
+    )
+
+
+@blueprint.post("/oauth/logout/confirm")
+@provider
+@form("logout", level=Level.SESSION)
+def submit_logout() -> Response:
+    asked = _read(read_form(form_schemas.LogoutQuery()))
+    return _end(None if asked.client and asked.client.is_dynamic else asked.url)
+
+
+def _end(url: str | None) -> Response:
+    browser_sessions.end("local")
+    response = see_other(url) if url else page("signed_out.html", here="/sign-in")
+    browser_sessions.forget(response)
+    return response

@@ -1,0 +1,181 @@
+"""GET and POST /oauth/logout: applications sign the browser out (OpenID Connect RP-Initiated Logout 1.0)."""
+
+import time
+import uuid
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.conftest import BASE_URL
+from tests.support.cases import cases
+from tests.support.links import SITE
+from tests.support.oauth_clients import insert_client
+from tests.support.pages import Visitor, words
+
+APP = "https://grafana.example.com"
+BACK = f"{APP}/signed-out?from=latchkey"
+
+
+@pytest.fixture
+def client_id(database) -> str:
+    return insert_client(database, post_logout_redirect_uris=[BACK])
+
+
+@pytest.fixture
+def hint(parts, alice, client_id):
+    """Make an ID token, an hour old and expired."""
+    parts.openid_keys.make_first()
+
+    def hint(sub=alice.id, aud=client_id, **claims):
+        made = {"sub": sub, "aud": aud, "auth_time": 0, **claims}
+        return parts.client_tokens.id_token(made, issued_at=int(time.time()) - 7200, algorithm="RS256")
+
+    return hint
+
+
+def path(**parameters):
+    sent = {"post_logout_redirect_uri": BACK, "state": "a state & more", **parameters}
+    return f"/oauth/logout?{urlencode({name: value for name, value in sent.items() if value})}"
+
+
+def is_signed_in(visitor) -> bool:
+    return visitor.visit("/account").url == f"{SITE}/account"
+
+
+def test_application_with_an_expired_id_token_signs_the_browser_out(app, alice, hint, database):
+    visitor = Visitor(app).with_session_of(alice)
+    opened = alice.open_session()
+    elsewhere = Visitor(app).with_session_of(alice)
+    visitor.be_at(APP)
+    assert visitor.click(SITE + path(id_token_hint=hint())).url == f"{BACK}&state=a%20state%20%26%20more"
+    assert not visitor.session_cookie
+    assert not is_signed_in(visitor)
+    assert is_signed_in(elsewhere)
+    assert opened.get("/user").status_code == 200
+    assert database.value("SELECT details ->> 'scope' FROM audit_log WHERE action = 'signed_out'") == "local"
+    # The browser is signed out already.
+    assert visitor.visit(path(id_token_hint=hint(), state=None)).url == BACK
+
+
+def test_form_of_an_application_signs_the_browser_out(app, alice, hint, client_id):
+    visitor = Visitor(app).with_session_of(alice)
+    visitor.be_at(APP)
+    sent = {"id_token_hint": hint(), "client_id": client_id, "post_logout_redirect_uri": BACK}
+    assert visitor.post(f"{SITE}/oauth/logout", sent).url == BACK
+    assert not is_signed_in(visitor)
+
+
+def test_without_an_id_token_the_user_is_asked_and_goes_back(app, alice, client_id):
+    visitor = Visitor(app).with_session_of(alice)
+    visitor.visit(path(client_id=client_id, ui_locales="xx de"))
+    said = words(visitor.page)
+    assert "Grafana möchte Sie in diesem Browser von localhost:8000 abmelden." in said
+    assert f"Sie sind als {alice.email} angemeldet." in said
+    assert is_signed_in(visitor)
+    visitor.visit(path(client_id=client_id))
+    assert visitor.press("oauth/logout/confirm").url == f"{BACK}&state=a%20state%20%26%20more"
+    assert not is_signed_in(visitor)
+
+
+class TestRefusedHints:
+    @pytest.fixture
+    def refused(self, hint, parts, alice, bob, client_id):
+        session = alice.open_session()
+        header, payload, signature = hint().split(".")
+        claims = {"sub": alice.id, "aud": client_id, "client_id": client_id, "scope": "openid"}
+        access_token = parts.client_tokens.issue(claims, issued_at=int(time.time()), lifetime=60)
+        return {
+            "no hint": {},
+            "another user's": {"id_token_hint": hint(sub=bob.id)},
+            "another application's": {"id_token_hint": hint(aud=str(uuid.uuid4())), "client_id": client_id},
+            "of no application": {"id_token_hint": hint(aud=str(uuid.uuid4()))},
+            "of several": {"id_token_hint": hint(aud=[client_id])},
+            "forged": {"id_token_hint": f"{header}.{payload}.{signature[::-1]}"},
+            "access token": {"id_token_hint": access_token},
+            "session token": {"id_token_hint": session.access_token},
+            "no token": {"id_token_hint": "x"},
+        }
+
+    def test_other_site_cannot_sign_the_user_out(self, app, alice, refused):
+        visitor = Visitor(app).with_session_of(alice)
+        for name, parameters in refused.items():
+            visitor.be_at("https://evil.example")
+            visitor.click(SITE + path(**parameters))
+            assert visitor.page.url.startswith(f"{SITE}/oauth/logout?"), name
+            assert is_signed_in(visitor), name
+            visitor.be_at("https://evil.example")
+            assert visitor.post(f"{SITE}/oauth/logout/confirm", parameters).status in (403, 200), name
+            assert is_signed_in(visitor), name
+
+    def test_signed_out_browser_stays_with_us(self, visitor, refused):
+        for name, parameters in refused.items():
+            if name != "another user's":
+                visitor.visit(path(**parameters))
+                assert visitor.page.url.startswith(f"{SITE}/oauth/logout?"), name
+                assert "signed out" in words(visitor.page), name
+
+
+class TestRedirects:
+    @cases(
+        "uri",
+        [
+            *(
+                "https://evil.example/",
+                f"{BACK}#x",
+                f"{BACK}/",
+                BACK.upper(),
+                f"{APP}/",
+                f"{APP}@evil.example",
+            ),
+            *("//evil.example", "javascript:alert(1)", f"{BACK} ", "x" * 2048, None),
+        ],
+    )
+    def test_other_uri_than_a_registered_one_gets_nobody(self, app, alice, hint, client_id, uri):
+        visitor = Visitor(app).with_session_of(alice)
+        for hints in ({}, {"id_token_hint": hint()}):
+            visitor.visit(path(client_id=client_id, post_logout_redirect_uri=uri, **hints))
+            if not hints:
+                visitor.press("oauth/logout/confirm")
+            assert visitor.page.url.startswith(f"{SITE}/oauth/logout")
+            assert "You’re signed out" in words(visitor.page)
+            assert not is_signed_in(visitor)
+            visitor.with_session_of(alice)
+
+    def test_uri_in_the_form_is_checked_again(self, app, alice, client_id):
+        visitor = Visitor(app).with_session_of(alice)
+        visitor.visit(path(client_id=client_id))
+        page = visitor.send("/oauth/logout/confirm", client_id=client_id, post_logout_redirect_uri=f"{APP}/x")
+        assert (page.status, page.url) == (200, f"{SITE}/oauth/logout/confirm")
+        assert not is_signed_in(visitor)
+
+    def test_client_that_registered_itself_gets_only_its_own_users_back(self, app, alice, hint, database):
+        """Anybody could make our page lead anywhere."""
+        client_id = insert_client(database, is_dynamic=True, post_logout_redirect_uris=[BACK])
+        visitor = Visitor(app)
+        visitor.visit(path(id_token_hint=hint(aud=client_id)))
+        assert visitor.page.url.startswith(f"{SITE}/oauth/logout?")
+        visitor.with_session_of(alice)
+        visitor.visit(path(client_id=client_id))
+        assert visitor.press("oauth/logout/confirm").url.startswith(SITE)
+        visitor.with_session_of(alice)
+        assert visitor.visit(path(id_token_hint=hint(aud=client_id))).url.startswith(BACK)
+
+
+def test_head_changes_nothing(client, alice, hint, app):
+    visitor = Visitor(app).with_session_of(alice)
+    cookie = visitor.session_cookie
+    assert cookie
+    headers = {"Cookie": f"{cookie.name}={cookie.value}"}
+    assert client.head(path(id_token_hint=hint()), headers=headers).status_code == 200
+    assert is_signed_in(visitor)
+
+
+def test_repeated_parameter_is_refused(visitor, client_id):
+    page = visitor.visit(f"{path(client_id=client_id)}&client_id={client_id}")
+    assert (page.status, page.url.startswith(BASE_URL)) == (400, True)
+
+
+def test_without_the_provider_there_is_no_logout_for_applications(make_app):
+    client = make_app(AUTH_OAUTH_SERVER="false").test_client()
+    for answer in (client.get("/oauth/logout"), client.post("/oauth/logout", data={"state": "x"})):
+        assert (answer.status_code, answer.json["error_code"]) == (404, "feature_disabled")
