@@ -142,7 +142,7 @@ CREATE TABLE oauth_grants (
   granted_at  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT oauth_grants_user_id_client_id_key UNIQUE (user_id, client_id)
 );
-CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id);
+CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 
 -- `counter` is that of the newest refresh token. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.

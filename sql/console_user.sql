@@ -47,6 +47,8 @@ SELECT u.id::text, u.role, u.email, u.phone, u.user_metadata, u.app_metadata,
        CASE WHEN u.banned_until > now() THEN iso_8601(u.banned_until) END AS banned_until,
        (SELECT count(*) FROM live_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS sessions,
        (SELECT count(*)
+          FROM live_client_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS client_sessions,
+       (SELECT count(*)
           FROM one_time_tokens AS t
          WHERE t.user_id = u.id AND t.spent_at IS NULL AND t.expires_at > now()
            AND t.purpose NOT IN ('undo', 'email_restore')) AS links,

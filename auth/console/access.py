@@ -21,7 +21,24 @@ from auth.web.forms import SESSION, own_form
 from auth.web.limits import limited
 
 # The fields whose labels are not their names.
-_FIELDS = {"url": "URL", "factor_code": "The code", "q": "The search"}
+_FIELDS = {
+    "url": "URL",
+    "factor_code": "The code",
+    "q": "The search",
+    "client_name": "The name",
+    "client_uri": "The website",
+    "logo_uri": "The logo",
+    "redirect_uris": "Redirect URIs",
+    "post_logout_redirect_uris": "Redirect URIs after sign-out",
+    "allowed_roles": "Roles",
+    "token_lifetime": "The lifetime",
+}
+# Groups of checkboxes of which one is needed.
+_CHOICES = {"events": "event", "grant_types": "use"}
+_OF_CLIENTS = (
+    *("redirect_uris", "post_logout_redirect_uris", "client_uri", "logo_uri", "resources", "grant_types"),
+    *("require_pkce", "skip_consent", "introspects_sessions", "id_token_signed_response_alg"),
+)
 # Instead of the messages for programs, which include the email validator's reasons.
 _MESSAGES = {
     "email.validation_failed": "Enter an email address, such as ada@example.com.",
@@ -84,8 +101,16 @@ def register_in(console: Blueprint) -> None:
 def explain(error: Exception) -> Problem:
     """Return an error for a form of the console, with the API's message."""
     known, problem = as_api_error(error), problem_of(error)
-    field = (known.details or "").partition(":")[0] or problem.field
+    field = (known.details or "").partition(":")[0] or _field_of_client(known) or problem.field
     return Problem(_said(known), field, problem.status, problem.headers, problem.error_code, problem.key)
+
+
+def _field_of_client(error: ApiError) -> str | None:
+    """Return the field that the refusal of an application begins with: `invalid redirect_uri '…': …`."""
+    if error.key != "client.validation_failed":
+        return None
+    problem = error.msg.removeprefix("invalid ")
+    return next((name for name in _OF_CLIENTS if problem.startswith(name.removesuffix("s"))), None)
 
 
 def _said(error: ApiError) -> str:
@@ -99,8 +124,8 @@ def _said(error: ApiError) -> str:
 
 
 def _sentence(field: str, requirement: str) -> str:
-    if field == "events":
-        return "Choose at least one event."
+    if choice := _CHOICES.get(field):
+        return f"Choose at least one {choice}."
     return f"{_FIELDS.get(field) or labels.spaced(field).capitalize()} {requirement}."
 
 

@@ -7,7 +7,8 @@ from flask import Response, request
 from marshmallow import pre_load
 
 from auth import addresses
-from auth.pages.page import ago, page
+from auth.context import latchkey
+from auth.pages.page import ago, application, page
 from auth.text import user_agents
 from auth.text.labels import label
 from auth.web import fields, g
@@ -17,6 +18,7 @@ from auth.web.schemas import Input
 _SECTIONS = {
     "console": "Overview",
     "console/users": "Users",
+    "console/applications": "Applications",
     "console/audit": "Audit log",
     "console/webhooks": "Webhooks",
     "console/messages": "Messages",
@@ -33,7 +35,7 @@ def console_page(template: str, *, status: int = 200, **values: Any) -> Response
     """
     common = {
         "section": "/".join(request.path.split("/")[1:3]),
-        "sections": _SECTIONS,
+        "sections": _sections(),
         "administrator": g.administrator,
         "here": request.path,
         "ago": ago,
@@ -41,6 +43,11 @@ def console_page(template: str, *, status: int = 200, **values: Any) -> Response
         "problem": None,
     }
     return page(f"console/{template}", status=status, script=True, **common | values)
+
+
+def _sections() -> dict[str, str]:
+    absent = set() if latchkey.settings.oauth_server else {"console/applications"}
+    return {path: title for path, title in _SECTIONS.items() if path not in absent}
 
 
 class Filters(Input):
@@ -87,6 +94,11 @@ def whole_address(text: str) -> str | None:
         return addresses.canonical(text)
     except addresses.InvalidAddress:
         return None
+
+
+def application_name(name: str) -> str:
+    """Return the name of an application for texts. In templates, use `application`."""
+    return application(name).striptags()
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

@@ -1,14 +1,26 @@
 from flask import Blueprint, Flask
 
-from auth.console import access, audit, messages, overview, user, user_acts, users, webhooks
+from auth.console import (
+    access,
+    applications,
+    audit,
+    messages,
+    overview,
+    user,
+    user_acts,
+    users,
+    webhooks,
+)
 from auth.settings import Settings
 
-blueprint = Blueprint("console", __name__)
-for _section in (overview, user, user_acts, users, audit, webhooks, messages):
-    blueprint.register_blueprint(_section.blueprint)
-access.register_in(blueprint)
+_SECTIONS = (overview, user, user_acts, users, audit, webhooks, messages)
 
 
 def register(app: Flask, settings: Settings) -> None:
-    if settings.console:
-        app.register_blueprint(blueprint)
+    if not settings.console:
+        return
+    console = Blueprint("console", __name__)
+    for section in (*_SECTIONS, *([applications] if settings.oauth_server else [])):
+        console.register_blueprint(section.blueprint)
+    access.register_in(console)
+    app.register_blueprint(console)

@@ -22,7 +22,7 @@ from auth.web.schemas import TimelineQuery
 blueprint = Blueprint("user", __name__)
 
 ENTRIES = 25
-_SESSIONS, _MESSAGES = 10, 10
+_SESSIONS, _APPLICATIONS, _MESSAGES = 10, 25, 10
 _KINDS_OF_ENTRIES = {
     "act": "Actions",
     "refusal": "Refused",
@@ -64,6 +64,7 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
         "is_self": user.id == g.administrator.user_id,
         "possible": [] if is_administrator else list(_possible(user)),
         "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
+        "grants": _grants(user.id) if latchkey.settings.oauth_server else None,
         "factors": [factor | {"kind": label("factors", factor["type"])} for factor in facts.factors],
         "identities": [_identity(identity) for identity in facts.identities],
         "messages": latchkey.db.all("list_messages_of", user_id=user.id, most=_MESSAGES),
@@ -87,6 +88,10 @@ def _possible(user: Any) -> list[str]:
         "unban": bool(user.banned_until),
     }
     return [name for name in USER_ACTS if wanted.get(name, True)]
+
+
+def _grants(user_id: str) -> list[Any]:
+    return latchkey.db.all("list_applications_of", user_id=user_id, most=_APPLICATIONS)
 
 
 def _identity(identity: dict[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def pretty(metadata: dict[str, Any]) -> str:
     return json.dumps(metadata, indent=2, ensure_ascii=False)
 
 
-def _user(user_id: str) -> Subject:
+def changeable_user(user_id: str) -> Subject:
     """Return the user of an act. Raises `ApiError` for a user that administrators may not change."""
     row = latchkey.db.one("select_effects", id=known_id(user_id, "user_not_found"))
     user = found(row, "user_not_found")
@@ -53,19 +53,21 @@ def _user(user_id: str) -> Subject:
 
 
 def _session(user_id: str, session_id: str) -> Subject:
-    user, id = _user(user_id), known_id(session_id, "device.not_found")
+    user, id = changeable_user(user_id), known_id(session_id, "device.not_found")
     session = latchkey.db.one("select_any_session", user_id=user.row.id, id=id)
     return replace(user, row=found(session, "device.not_found"))
 
 
 def _factor(user_id: str, factor_id: str) -> Subject:
-    user, id = _user(user_id), known_id(factor_id, "mfa_factor_not_found")
+    user, id = changeable_user(user_id), known_id(factor_id, "mfa_factor_not_found")
     rows = latchkey.db.all("list_factors_by_id", user_id=user.row.id, ids=[id])
     return replace(user, row=found(next(iter(rows), None), "mfa_factor_not_found"))
 
 
 def _ended(user: Subject) -> Iterator[str]:
-    yield f"Ends {counted(user.row.sessions, 'session')}."
+    of_clients = user.row.client_sessions
+    others = f", and {counted(of_clients, 'session')} of applications that sign in here" if of_clients else ""
+    yield f"Ends {counted(user.row.sessions, 'session')}{others}."
     if user.row.links:
         yield f"Voids {counted(user.row.links, 'unused link or code', 'unused links and codes')}."
 
@@ -234,7 +236,7 @@ _INVITING = {
 }
 DONE = {**USER_ACTS, **_SESSION_ACTS, **_FACTOR_ACTS, **_INVITING}
 
-acts.serve(blueprint, "/console/users/<user_id>", USER_ACTS, _user)
+acts.serve(blueprint, "/console/users/<user_id>", USER_ACTS, changeable_user)
 acts.serve(blueprint, "/console/users/<user_id>/sessions/<session_id>", _SESSION_ACTS, _session)
 acts.serve(blueprint, "/console/users/<user_id>/factors/<factor_id>", _FACTOR_ACTS, _factor)
 acts.serve(blueprint, "/console/users", _INVITING, lambda: Subject("Users", "console/users"))

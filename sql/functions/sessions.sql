@@ -23,6 +23,16 @@ AS $$
      AND NOT session_expired(s, lifetime, timebox)
 $$;
 
+CREATE OR REPLACE FUNCTION live_client_sessions(owner uuid, lifetime integer, timebox integer)
+  RETURNS SETOF sessions
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT *
+    FROM sessions AS s
+   WHERE s.user_id = owner AND s.ended_at IS NULL AND s.grant_id IS NOT NULL
+     AND NOT session_expired(s, lifetime, timebox)
+$$;
+
 -- The previous token is accepted for a while, because two requests of one client may cross.
 CREATE OR REPLACE FUNCTION refresh_token_is_stolen(s sessions, token_counter bigint, reuse_interval integer)
   RETURNS boolean

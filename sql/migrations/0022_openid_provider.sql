@@ -44,7 +44,7 @@ CREATE TABLE oauth_grants (
   granted_at  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT oauth_grants_user_id_client_id_key UNIQUE (user_id, client_id)
 );
-CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id);
+CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 
 CREATE TABLE oauth_requests (
   id              uuid PRIMARY KEY DEFAULT gen_random_uuid(),

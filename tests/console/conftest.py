@@ -2,6 +2,7 @@ import pytest
 
 from tests.support.browser import Browser, fill
 from tests.support.factors import set_up
+from tests.support.grants import add_client, allow
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD
 
@@ -33,6 +34,8 @@ def ids(alice, hooks, database) -> dict[str, str]:
     """Ids for the variables of all routes."""
     session = alice.open_session()
     webhook = hooks.register("http://127.0.0.1:9/old")
+    client_id = add_client(database, token_endpoint_auth_method="client_secret_basic", secret_hash=b"a hash")
+    allow(database, alice.id, client_id)
     failed = (
         "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, last_error)"
         " VALUES (gen_random_uuid(), %(user_id)s, %(channel)s, %(kind)s, %(recipient)s, 'failed', now(), 'no')"
@@ -45,6 +48,7 @@ def ids(alice, hooks, database) -> dict[str, str]:
         "factor_id": set_up(session)[0].id,
         "session_id": alice.sign_in().id,
         "webhook_id": webhook["id"],
+        "client_id": client_id,
         "message_id": database.value(failed, **to_alice),
         "delivery_id": database.value(failed, **event),
     }

@@ -19,7 +19,10 @@ from tests.test_contract import guard_of, layers
 
 PUBLIC_URL = "https://auth.example.com"
 # What an act would change, or a page would send.
-TABLES = ("users", "identities", "factors", "webhooks", "outbox", "one_time_tokens", "audit_log")
+TABLES = (
+    *("users", "identities", "factors", "webhooks", "outbox", "one_time_tokens", "audit_log"),
+    *("oauth_clients", "oauth_grants"),
+)
 # A value for each field of the acts' forms.
 FIELDS = {
     "email": "new@example.com",
@@ -31,6 +34,12 @@ FIELDS = {
     "user_created": "yes",
     "event": "user.created",
     "description": "New",
+    "client_name": "New",
+    "token_endpoint_auth_method": "client_secret_basic",
+    "redirect_uris": "https://app.example.com/callback",
+    "authorization_code": "yes",
+    "require_pkce": "yes",
+    "id_token_signed_response_alg": "RS256",
 }
 
 

@@ -1,0 +1,236 @@
+"""The applications that sign users in here, and the grants of each.
+
+An application that has registered itself chose its name and URLs: they are shown as text, and never loaded.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+from flask import Blueprint, Response
+from marshmallow import Schema
+
+from auth.console.access import administrator
+from auth.console.acts import Act, Subject, serve, told
+from auth.console.page import Filters, application_name, console_page, counted, page_of, place_of
+from auth.console.user_acts import changeable_user
+from auth.context import latchkey
+from auth.openid import clients, grants
+from auth.pages.page import to_own
+from auth.text.labels import quoted
+from auth.web import fields, targets
+from auth.web.errors import ApiError, found
+from auth.web.input import check, known_id, read_query
+from auth.web.schemas import Input
+
+blueprint = Blueprint("applications", __name__)
+
+# Grants are counted up to here, and then shown as `1,000+`.
+_COUNTED = 1000
+_TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg")
+_LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
+_FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
+_GRANT_TYPES = {
+    "authorization_code": "Users sign in",
+    "refresh_token": "Stays signed in, with refresh tokens",
+    "client_credentials": "Acts on its own, without a user",
+}
+_METHODS = {
+    "client_secret_basic": "Confidential: on a server, sends its secret by HTTP Basic",
+    "client_secret_post": "Confidential: on a server, sends its secret in the form",
+    "none": "Public: in a browser, on a phone or a command line, without a secret",
+}
+# What the templates of forms need besides the client.
+_CHOICES = {
+    "methods": _METHODS,
+    "titles": _GRANT_TYPES,
+    "algorithms": {name: name for name in ("RS256", "ES256")},
+}
+_ClientForm = Input.of(
+    **{name: fields.Text(load_default="") for name in (*_TEXTS, "token_lifetime")},
+    **{name: fields.LongText(load_default="") for name in _LISTS},
+    **{name: fields.Choice("yes") for name in (*_FLAGS, *_GRANT_TYPES)},
+    token_endpoint_auth_method=fields.Choice(*_METHODS, required=True),
+)
+
+
+@blueprint.get("/console/applications")
+@administrator
+def show_applications() -> Response:
+    """Show the applications, newest first."""
+    rows = latchkey.db.all("search_clients", counted=_COUNTED, **place_of(read_query(Filters())))
+    return console_page(
+        "applications.html",
+        amount=_amount,
+        notice=told(_ACTS),
+        **page_of(rows, "created_at"),
+    )
+
+
+@blueprint.get("/console/applications/<client_id>")
+@administrator
+def show_application(client_id: str) -> Response:
+    """Show an application with its grants, newest first."""
+    subject, query = _found(client_id), read_query(Filters())
+    rows = latchkey.db.all("search_client_grants", client_id=subject.row.client_id, **place_of(query))
+    has_secret = subject.row.client_type == "confidential"
+    return console_page(
+        "application.html",
+        client=subject.row,
+        methods=_METHODS,
+        grant_types=_GRANT_TYPES,
+        lifetime=latchkey.settings.access_token_lifetime,
+        acts=_ACTS,
+        possible=["change", *(["new-secret"] if has_secret else []), "delete"],
+        notice=told(_MAKING | _ACTS),
+        **page_of(rows, "granted_at"),
+    )
+
+
+def _found(client_id: str) -> Subject:
+    client = clients.get(known_id(client_id, "oauth_client_not_found"))
+    use = latchkey.db.one("select_client_use", id=client["client_id"], counted=_COUNTED)
+    # The type of a client cannot change.
+    is_public = client["client_type"] == "public"
+    methods = {name: title for name, title in _METHODS.items() if (name == "none") == is_public}
+    known = client | _CHOICES | {"methods": methods, "last_used_at": use.last_used_at}
+    row = SimpleNamespace(**known, grants=_amount(use.grants))
+    return Subject(application_name(row.client_name), f"console/applications/{row.client_id}", row)
+
+
+def _making() -> Subject:
+    # What is set unless the form says otherwise.
+    row = SimpleNamespace(
+        client_id=None, grant_types=["authorization_code", "refresh_token"], require_pkce=True, **_CHOICES
+    )
+    return Subject("Applications", "console/applications", row)
+
+
+def _grant(user_id: str, client_id: str) -> Subject:
+    user, id = changeable_user(user_id), known_id(client_id, "oauth_consent_not_found")
+    row = found(
+        latchkey.db.one("select_application_of", user_id=user.row.id, client_id=id), "oauth_consent_not_found"
+    )
+    known = SimpleNamespace(user_id=user.row.id, **row._asdict())
+    return Subject(user.name, user.path, known)
+
+
+def _amount(total: int) -> str:
+    return counted(total, "grant") if total < _COUNTED else f"{_COUNTED:,}+ grants"
+
+
+def _checked(schema: type[Schema], form: dict[str, Any]) -> dict[str, Any]:
+    body = _body(form)
+    check(schema(), body)
+    return body
+
+
+def _body(form: dict[str, Any]) -> dict[str, Any]:
+    """Return a form as the body of the admin API's requests."""
+    body: dict[str, Any] = {name: form[name].strip() for name in (*_TEXTS, "token_endpoint_auth_method")}
+    body |= {name: form[name].split() for name in _LISTS}
+    body |= {name: name in form for name in _FLAGS}
+    body["grant_types"] = [name for name in _GRANT_TYPES if name in form]
+    body["token_lifetime"] = _seconds(form["token_lifetime"].strip())
+    return body
+
+
+def _seconds(text: str) -> int | str | None:
+    # The schema refuses what is not a number.
+    return int(text) if text.isascii() and text.isdigit() else text or None
+
+
+def _delete(id: str) -> Response:
+    clients.delete(id)
+    return to_own("console/applications?done=delete")
+
+
+def _make(_subject: Subject, body: dict[str, Any]) -> Response:
+    client = clients.create(body)
+    if "client_secret" in client:
+        return _once(client)
+    return to_own(f"console/applications/{client['client_id']}?done=new")
+
+
+def _once(client: dict[str, Any]) -> Response:
+    return console_page("application_secret.html", client=client, issuer=latchkey.settings.jwt_issuer)
+
+
+def _remove(subject: Subject, _form: dict[str, Any]) -> None:
+    with targets.act() as tx:
+        if not grants.remove(tx, targets.lock(tx, subject.row.user_id), subject.row.id):
+            raise ApiError("oauth_consent_not_found")
+
+
+_MAKING = {
+    "new": Act(
+        title="Add an application",
+        effects=lambda _subject: [
+            "Creates 1 application that can sign users in here.",
+            "If it has a secret, you’ll see it once, on the next page.",
+        ],
+        undo="You can delete it at any time.",
+        do=_make,
+        done="Application created. It has no secret.",
+        needs_factor=True,
+        form=_ClientForm,
+        check=lambda _subject, form: _checked(clients.NewClient, form),
+        template="act_application.html",
+    ),
+}
+_ACTS = {
+    "change": Act(
+        title="Change application",
+        effects=lambda subject: [
+            f"Changes 1 application with {subject.row.grants}.",
+            "Users who lose their access are signed out of it.",
+        ],
+        undo="You can change it back.",
+        do=lambda subject, body: clients.update(subject.row.client_id, body),
+        done="Application changed.",
+        needs_factor=True,
+        form=_ClientForm,
+        check=lambda _subject, form: _checked(clients.ClientChange, form),
+        template="act_application.html",
+    ),
+    "new-secret": Act(
+        title="Create a new secret",
+        effects=lambda _subject: [
+            "Creates 1 secret, which you’ll see once.",
+            "The old secret stops working at once: the application fails until it has the new one.",
+        ],
+        undo="The old secret can’t be restored.",
+        do=lambda subject, _form: _once(clients.replace_secret(subject.row.client_id)),
+        done="Secret created.",
+        needs_factor=True,
+        is_destructive=True,
+    ),
+    "delete": Act(
+        title="Delete",
+        effects=lambda subject: [
+            f"Deletes 1 application with {subject.row.grants}, and ends the sessions of each.",
+            "Users can no longer sign in to it with their account here.",
+        ],
+        undo="This can’t be undone. A new one has another ID and secret.",
+        do=lambda subject, _form: _delete(subject.row.client_id),
+        done="Application deleted.",
+        needs_factor=True,
+        is_destructive=True,
+    ),
+}
+_GRANT_ACTS = {
+    "remove": Act(
+        title="Remove",
+        effects=lambda subject: [
+            f"Removes the access of 1 application: {quoted(application_name(subject.row.name))}.",
+            f"Ends {counted(subject.row.sessions, 'session')} of it.",
+        ],
+        undo="The user can allow it again.",
+        do=_remove,
+        done="Removed.",
+        is_destructive=True,
+    ),
+}
+
+serve(blueprint, "/console/applications", _MAKING, _making)
+serve(blueprint, "/console/applications/<client_id>", _ACTS, _found)
+serve(blueprint, "/console/users/<user_id>/applications/<client_id>", _GRANT_ACTS, _grant)

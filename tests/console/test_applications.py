@@ -1,0 +1,316 @@
+"""/console/applications: the applications that sign users in here, their grants, and what administrators change."""
+
+import hashlib
+import re
+
+import pytest
+
+from tests.support.cases import cases
+from tests.support.grants import add_client, allow
+from tests.support.pages import Visitor, words
+from tests.support.query_plans import analyze, plan_of
+from tests.support.users import register
+
+CALLBACK = "https://grafana.example/login"
+CONFIDENTIAL = {"token_endpoint_auth_method": "client_secret_basic", "secret_hash": b"a hash"}
+NOBODY = "11111111-1111-1111-1111-111111111111"
+NEW = {
+    "client_name": "Grafana",
+    "token_endpoint_auth_method": "client_secret_basic",
+    "redirect_uris": CALLBACK,
+    "authorization_code": "yes",
+    "refresh_token": "yes",
+    "require_pkce": "yes",
+    "id_token_signed_response_alg": "RS256",
+}
+_NAMES = re.compile(r'<td class="cut"><a [^>]+>(?:<bdi translate="no">)?([^<]+)<')
+_SECRET = re.compile(r"<dt>Secret</dt><dd><code>([\w-]{43})</code>")
+# The name would read “Grafana is trusted”, and the picture tell its host who looks.
+PLANTED = '\u202edetsurt si\u202c <b>Grafana</b>"><img src=x>\u200b'
+LOGO = "https://tracker.example/logo.png?operator"
+
+
+@pytest.fixture
+def act(armed, codes, database):
+    """Do an act with a code for it, and return the page that follows. None clears a checkbox."""
+
+    def act(path, **fields):
+        database.run("UPDATE factors SET last_step = NULL")
+        page = armed.visit(f"/console/applications/{path}")
+        assert page.status == 200, words(page)
+        ticked = dict.fromkeys(re.findall('name="([a-z_]+)" value="yes" checked', page.text), "yes")
+        sent = {name: value for name, value in (ticked | fields).items() if value is not None}
+        return armed.press(path, factor_code=codes.code(1), **sent)
+
+    return act
+
+
+def add(database, name="Grafana", users=(), **columns):
+    """Add a confidential application, which these users allow, and return its id."""
+    client_id = add_client(database, name, **CONFIDENTIAL | columns)
+    for user in users:
+        allow(database, user.id, client_id)
+    return client_id
+
+
+class TestLists:
+    def test_applications_are_shown_with_their_use_and_paged(self, operator, database, alice, bob):
+        assert "No applications yet" in words(operator.visit("/console/applications"))
+        add(database, "Gitea", users=[alice, bob])
+        add(database, "", token_endpoint_auth_method="none", secret_hash=None, is_dynamic=True)
+        said = words(operator.visit("/console/applications"))
+        assert "Gitea confidential 2 grants just now just now" in said
+        assert "Unnamed application public registered itself 0 grants not in 30 days just now" in said
+        for number in range(25):
+            add(database, f"Tool {number}")
+        operator.visit("/console/applications")
+        names = [name for page in operator.pages() for name in _NAMES.findall(page.text)]
+        assert names == [*(f"Tool {number}" for number in range(24, -1, -1)), "Unnamed application", "Gitea"]
+
+    def test_grants_are_shown_with_their_users_and_paged(
+        self, operator, client, service_role, database, alice
+    ):
+        people = [register(client, service_role, f"user{number}@example.com") for number in range(26)]
+        id = add(database, users=people)
+        other = add(database, "Gitea", users=[alice])
+        said = words(operator.visit(f"/console/applications/{id}"))
+        assert "Last use just now , 26 grants" in said
+        assert "user25@example.com openid email just now just now Remove" in said
+        shown = [name for page in operator.pages() for name in re.findall(r">(\S+)</a></td>", page.text)]
+        assert shown == [person.email for person in reversed(people)]
+        assert alice.email not in said
+        assert alice.email in words(operator.visit(f"/console/applications/{other}"))
+        for id in (NOBODY, "nonsense"):
+            assert operator.visit(f"/console/applications/{id}").status == 404
+
+    def test_pages_are_read_from_their_indexes(self, database, database_url):
+        client_id = add(database)
+        database.run(
+            "INSERT INTO users (id, made_by) SELECT gen_random_uuid(), 'anonymous' FROM generate_series(1, 5000);"
+            "INSERT INTO oauth_clients (redirect_uris, grant_types, token_endpoint_auth_method, created_at)"
+            " SELECT '{}', '{refresh_token}', 'none', now() - n * interval '1 hour' FROM generate_series(1, 5000) AS n;"
+            "INSERT INTO oauth_grants (user_id, client_id, scopes, granted_at)"
+            " SELECT u.id, c.id, '{openid}', now() - random() * interval '1 day' FROM users AS u CROSS JOIN"
+            " (SELECT id FROM oauth_clients ORDER BY id = %(id)s DESC, id LIMIT 4) AS c",
+            id=client_id,
+        )
+        analyze(database_url, "oauth_grants", "oauth_clients", "users")
+        for statement, index, parameters in (
+            ("search_clients", "oauth_clients_created_at", {"most": 26, "counted": 1000}),
+            ("search_client_grants", "oauth_grants_client_id", {"most": 26, "client_id": client_id}),
+        ):
+            plan = plan_of(database_url, statement, **parameters)
+            read = plan.read_whole & {"oauth_clients", "oauth_grants", "users"}
+            assert (index in plan.indexes, read) == (True, set()), statement
+
+
+class TestPlantedText:
+    def test_names_and_urls_of_dynamic_applications_are_harmless(self, operator, database, alice):
+        id = add(
+            database,
+            PLANTED,
+            users=[alice],
+            is_dynamic=True,
+            redirect_uris=["com.evil.app:/<script>"],
+        )
+        database.run("UPDATE oauth_clients SET uri = 'javascript:alert(1)', logo_uri = %(logo)s", logo=LOGO)
+        for path in ("applications", f"applications/{id}", f"users/{alice.id}"):
+            page = operator.visit(f"/console/{path}")
+            assert (
+                '<bdi translate="no">detsurt si &lt;b&gt;Grafana&lt;/b&gt;&#34;&gt;&lt;img src=x&gt;</bdi>'
+                in page.text
+            )
+            assert not re.search(
+                "[\u200b\u202c\u202e]|<b>|<img src=x|<script>|(href|src)=[^ ]*(javascript|tracker)", page.text
+            )
+            assert "tracker.example" not in page.headers["Content-Security-Policy"]
+        operator.visit(f"/console/applications/{id}")
+        assert (LOGO in operator.page.text, "javascript:alert(1)" in operator.page.text) == (True, True)
+
+
+class TestActs:
+    def test_secret_is_shown_once_and_only_its_hash_is_kept(self, act, armed, carol, database):
+        page = act("new", **NEW)
+        (secret,) = _SECRET.findall(page.text)
+        row = database.one("SELECT id, name, secret_hash, redirect_uris FROM oauth_clients")
+        assert (row.name, row.redirect_uris) == ("Grafana", [CALLBACK])
+        assert bytes(row.secret_hash) == hashlib.sha256(secret.encode()).digest()
+        assert page.headers["Cache-Control"] == "no-store"
+        assert row.id in words(page)
+        said = words(armed.visit(f"/console/applications/{row.id}"))
+        assert "Confidential: on a server, sends its secret by HTTP Basic" in said
+        assert secret not in armed.page.text
+        recorded = database.one(
+            "SELECT actor, actor_id, details FROM audit_log WHERE action = 'client_created'"
+        )
+        assert (recorded.actor, recorded.actor_id) == ("user", carol.id)
+        assert recorded.details["client"] == "Grafana"
+        assert secret not in str(database.everything())
+
+    def test_public_application_has_no_secret(self, act, armed, database):
+        page = act("new", **NEW | {"token_endpoint_auth_method": "none"})
+        assert "Application created. It has no secret." in words(page)
+        assert database.value("SELECT secret_hash FROM oauth_clients") is None
+        id = database.value("SELECT id FROM oauth_clients")
+        assert f"{id}/new-secret" not in page.text
+        armed.visit(f"/console/applications/{id}/change")
+        assert "client_secret" not in armed.page.text
+
+    def test_all_settings_are_changed_and_kept_by_a_form_that_is_sent_unchanged(self, act, database):
+        id = add(database)
+        wanted = {
+            "client_name": "Grafana 2",
+            "client_uri": "https://grafana.example.com",
+            "logo_uri": "https://grafana.example.com/logo.svg",
+            "token_endpoint_auth_method": "client_secret_post",
+            "redirect_uris": f"{CALLBACK}\r\nhttps://b.example.com/cb\r\n",
+            "post_logout_redirect_uris": "https://grafana.example.com/bye",
+            "client_credentials": "yes",
+            "scopes": "reports.read reports.write",
+            "resources": "https://api.example.com",
+            "allowed_roles": "staff\nops",
+            "skip_consent": "yes",
+            "introspects_sessions": "yes",
+            "token_lifetime": "900",
+            "require_pkce": None,
+        }
+        assert "Application changed." in words(act(f"{id}/change", **wanted))
+        columns = (
+            "name, uri, logo_uri, token_endpoint_auth_method, redirect_uris, post_logout_redirect_uris, grant_types,"
+            " scopes, resources, allowed_roles, require_pkce, skip_consent, introspects_sessions, token_lifetime"
+        )
+        now = database.one(f"SELECT {columns} FROM oauth_clients")
+        assert tuple(now) == (
+            "Grafana 2",
+            "https://grafana.example.com",
+            "https://grafana.example.com/logo.svg",
+            "client_secret_post",
+            [CALLBACK, "https://b.example.com/cb"],
+            ["https://grafana.example.com/bye"],
+            ["authorization_code", "refresh_token", "client_credentials"],
+            ["reports.read", "reports.write"],
+            ["https://api.example.com"],
+            ["staff", "ops"],
+            False,
+            True,
+            True,
+            900,
+        )
+        act(f"{id}/change")
+        assert database.one(f"SELECT {columns} FROM oauth_clients") == now
+        cleared = dict.fromkeys(
+            ("client_uri", "logo_uri", "resources", "allowed_roles", "token_lifetime"), ""
+        )
+        act(f"{id}/change", **cleared)
+        row = database.one(
+            "SELECT uri, logo_uri, resources, allowed_roles, token_lifetime FROM oauth_clients"
+        )
+        assert tuple(row) == ("", "", [], [], None)
+
+    @cases(
+        ("fields", "problem"),
+        [
+            ({"redirect_uris": ""}, "redirect_uris is required"),
+            ({"redirect_uris": "http://grafana.example.com/"}, "http is only for localhost"),
+            ({"redirect_uris": "javascript:alert(1)"}, "does not lead to an application"),
+            (
+                {"redirect_uris": "com.example.app:/callback", "skip_consent": "yes"},
+                "skip_consent: must be false",
+            ),
+            ({"token_endpoint_auth_method": "none", "client_credentials": "yes"}, "for confidential clients"),
+            ({"token_endpoint_auth_method": "none", "require_pkce": None}, "require_pkce: must be true"),
+            ({"authorization_code": None, "refresh_token": None}, "Choose at least one use."),
+            ({"token_lifetime": "an hour"}, "The lifetime must be a whole number"),
+            ({"token_lifetime": "1" * 2000}, "The lifetime must be a whole number"),
+            ({"client_name": "\u202eanafarG"}, "The name must be printable text."),
+        ],
+    )
+    def test_wrong_application_is_refused_and_nothing_is_lost(self, act, database, fields, problem):
+        page = act("new", **NEW | {"resources": "https://api.example.com"} | fields)
+        assert (page.status, problem in words(page)) == (400, True), words(page)
+        assert ">\nhttps://api.example.com</textarea>" in page.text
+        assert page.text.count('aria-invalid="true"') == 1
+        assert page.text.count(" checked") == sum(value == "yes" for value in (NEW | fields).values())
+        assert database.count("oauth_clients") == 0
+
+    def test_new_secret_replaces_the_old_one(self, act, database):
+        id = add(database)
+        (secret,) = _SECRET.findall(act(f"{id}/new-secret").text)
+        hashed = bytes(database.value("SELECT secret_hash FROM oauth_clients"))
+        assert hashed == hashlib.sha256(secret.encode()).digest()
+        assert database.count("audit_log", "action = 'client_secret_replaced'") == 1
+
+    def test_deleted_application_takes_its_grants_and_sessions_along(self, act, armed, database, alice, bob):
+        own = alice.open_session()
+        id = add(database, users=[alice, bob])
+        kept = add(database, "Gitea", users=[alice])
+        armed.visit(f"/console/applications/{id}/delete")
+        assert "Deletes 1 application with 2 grants" in words(armed.page)
+        page = act(f"{id}/delete")
+        assert "Application deleted." in words(page)
+        assert database.all("SELECT client_id FROM oauth_grants") == [(kept,)]
+        assert database.count("sessions", "grant_id IS NOT NULL") == 1
+        assert own.get("/user").status_code == 200
+        assert armed.visit(f"/console/applications/{id}").status == 404
+
+
+class TestGrants:
+    def test_grant_of_one_user_is_removed_with_its_sessions(self, operator, database, alice, bob):
+        own = alice.open_session()
+        id = add(database, "My reports", users=[alice, bob])
+        page = operator.visit(f"/console/users/{alice.id}")
+        assert "Applications My reports openid email , granted just now , last used just now Remove" in words(
+            page
+        )
+        operator.visit(f"/console/users/{alice.id}/applications/{id}/remove")
+        said = words(operator.page)
+        assert "Removes the access of 1 application: “My reports”. Ends 1 session of it." in said
+        assert "Removed." in words(operator.press("/remove"))
+        assert "No applications." in words(operator.page)
+        assert "by administrator carol@example.com" in operator.page.text.partition('id="timeline"')[2]
+        assert database.all("SELECT user_id FROM oauth_grants") == [(bob.id,)]
+        assert database.count("sessions", "grant_id IS NOT NULL") == 1
+        assert own.get("/user").status_code == 200
+
+    def test_grants_of_administrators_and_those_that_are_not_there_are_refused(
+        self, operator, database, alice, carol
+    ):
+        id, other = add(database, users=[carol]), add(database, users=[alice])
+        paths = {
+            f"{carol.id}/applications/{id}": 403,
+            f"{alice.id}/applications/{id}": 404,
+            f"{alice.id}/applications/nonsense": 404,
+            f"{NOBODY}/applications/{other}": 404,
+        }
+        for path, status in paths.items():
+            assert operator.visit(f"/console/users/{path}/remove").status == status, path
+        assert "/remove" not in operator.visit(f"/console/applications/{id}").text
+        # The grant goes while its confirmation is shown.
+        operator.visit(f"/console/users/{alice.id}/applications/{other}/remove")
+        database.run("DELETE FROM oauth_grants WHERE user_id = %(id)s", id=alice.id)
+        assert operator.press("/remove").status == 404
+
+    def test_sessions_of_applications_end_with_all_others(self, operator, database, alice):
+        assert "end-sessions" not in operator.visit(f"/console/users/{alice.id}").text
+        add(database, users=[alice])
+        said = words(operator.visit(f"/console/users/{alice.id}/end-sessions"))
+        assert "Ends 0 sessions, and 1 session of applications that sign in here." in said
+        assert f"{alice.id}/end-sessions" in operator.visit(f"/console/users/{alice.id}").text
+        operator.visit(f"/console/users/{alice.id}/end-sessions")
+        assert "All sessions ended." in words(operator.press("end-sessions"))
+        assert database.count("sessions", "grant_id IS NOT NULL AND ended_at IS NULL") == 0
+
+
+def test_section_is_absent_while_the_provider_is_off(make_app, carol, alice, database):
+    id = add(database, users=[alice])
+    visitor = Visitor(make_app(AUTH_OAUTH_SERVER="false")).with_session_of(carol)
+    for path in (
+        "applications",
+        f"applications/{id}",
+        "applications/new",
+        f"users/{alice.id}/applications/{id}/remove",
+    ):
+        assert visitor.visit(f"/console/{path}").status == 404, path
+    page = visitor.visit(f"/console/users/{alice.id}")
+    assert (page.status, "pplication" in words(page).partition("Timeline")[0]) == (200, False)
+    assert "console/applications" not in page.text
