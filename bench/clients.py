@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from itertools import count
 
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
-_TOKEN = re.compile(rb'"refresh_token":\s*"([\w-]+)"')
+# In JSON, or in a form.
+_TOKEN = re.compile(rb'\brefresh_token(?:":\s*"|=)([\w-]+)')
 LOST = "lost"  # instead of a status
 _AFTER_LOSS = 0.05  # seconds until the client connects again
 

@@ -13,6 +13,8 @@ from pathlib import Path
 HEADLINES = {
     "GET /user/s, against the constant answer",
     "refresh/s, against the constant answer",
+    "POST /oauth/token (refresh)/s, against refresh",
+    "GET /oauth/userinfo/s, against GET /user",
     "log-ins/s, against what the cores can hash",
     "memory of the whole service after 100,000 requests, in MiB",
     "start again, in s",

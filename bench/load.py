@@ -14,6 +14,7 @@ from typing import Any
 from tests.support.processes import CHECKOUT
 
 CONNECTIONS = 32
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,9 @@ def get(path: str, *, token: str = "", cookie: str = "") -> str:
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{_credentials(token, cookie)}\r\n"
 
 
-def post(path: str, body: dict[str, Any] | str, *, token: str = "") -> str:
+def post(path: str, body: dict[str, Any] | str, *, token: str = "", type: str = JSON) -> str:
     text = body if isinstance(body, str) else json.dumps(body)
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {type}\r\n"
     return f"{head}{_credentials(token, '')}Content-Length: {len(text)}\r\n\r\n{text}"
 
 

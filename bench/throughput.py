@@ -11,6 +11,7 @@ from typing import Any
 import bcrypt
 
 from bench import load
+from bench.applications import Application
 from bench.factors import Apps
 from bench.figures import Figure, Pace, against, alone
 from bench.load import CONNECTIONS, Load
@@ -34,6 +35,11 @@ _CONSTANT = {
     "sign-in with a passkey": None,
     "verification of a TOTP code": None,
 }
+# Requests of applications, against the same ones of users.
+_OF_APPLICATIONS = {
+    "POST /oauth/token (refresh)": ("refresh", "≥ 0.8"),
+    "GET /oauth/userinfo": ("GET /user", "≥ 0.9"),
+}
 
 
 def measure(pace: Pace) -> Iterator[Figure]:
@@ -49,6 +55,8 @@ def measure(pace: Pace) -> Iterator[Figure]:
         answer = service.get("/user", Authorization=f"Bearer {tokens[0]}")[1]
         constant = stack.enter_context(Constant(constant_dir, len(answer)))
         passkeys = Passkeys(people)
+        application = Application(people)
+        of_clients = application.access_tokens(len(tokens))
         apps = Apps(people, tokens, pace.number(FACTORS_PER_SESSION, brief=1))
         seconds = pace.seconds(SECONDS)
 
@@ -60,7 +68,13 @@ def measure(pace: Pace) -> Iterator[Figure]:
         requests: dict[str, Callable[[], Load]] = {
             "constant": lambda: balanced_load(constant, lambda: [load.get("/constant")], seconds=seconds),
             "GET /user": lambda: send(lambda: [load.get("/user", token=token) for token in tokens]),
+            "GET /oauth/userinfo": lambda: send(
+                lambda: [load.get("/oauth/userinfo", token=token) for token in of_clients]
+            ),
             "refresh": lambda: send(lambda: people.refreshes(CONNECTIONS * 2), renews=True),
+            "POST /oauth/token (refresh)": lambda: send(
+                lambda: application.refreshes(CONNECTIONS * 2), renews=True
+            ),
             "GET /health": lambda: send(lambda: [load.get("/health")]),
             "GET /settings": lambda: send(lambda: [load.get("/settings")]),
             "sign-in with a passkey": lambda: send(lambda: passkeys.sign_ins(sign_ins)),
@@ -68,7 +82,7 @@ def measure(pace: Pace) -> Iterator[Figure]:
             "log-in": lambda: send(people.log_ins, **slowly),
         }
         if not pace.is_brief:
-            for name in ("constant", *_CONSTANT):
+            for name in ("constant", *_CONSTANT, *_OF_APPLICATIONS):
                 requests[name]()  # warm up
         # Each round starts with another measurement, so that none always follows the same one, which may
         # leave a busy disk or a hot core behind.
@@ -82,6 +96,8 @@ def measure(pace: Pace) -> Iterator[Figure]:
     yield against("log-ins/s, against what the cores can hash", rates["log-in"], hashing, "≥ 0.93")
     for name, target in _CONSTANT.items():
         yield against(f"{name}/s, against the constant answer", rates[name], rates["constant"], target)
+    for name, (other, goal) in _OF_APPLICATIONS.items():
+        yield against(f"{name}/s, against {other}", rates[name], rates[other], goal)
     for name, target in {"constant": None, "GET /user": "≤ 5", "refresh": "≤ 5", "GET /health": None}.items():
         p99s, medians = ([one.percentile(percent) for one in loads[name]] for percent in (99, 50))
         yield against(f"{name}, p99 in ms at that load, against its median", p99s, medians, target)
