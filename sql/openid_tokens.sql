@@ -129,3 +129,41 @@ SELECT client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_time
     ON s.id = :session_id AND s.user_id = u.id AND g.client_id = :client_id
   LEFT JOIN oauth_clients AS c ON c.id = g.client_id
  WHERE u.id = :user_id;
+
+-- name: revoke_client_session(session_id uuid, client_id uuid, auth_method text, secret_hash bytea,
+--                             origin jsonb)
+WITH client AS (
+  SELECT c.id, client_refusal(c, :auth_method, :secret_hash) AS refusal
+    FROM oauth_clients AS c
+   WHERE c.id = :client_id
+), ended AS (
+  UPDATE sessions AS s
+     SET ended_at = now(), end_reason = 'logout'
+    FROM client, oauth_grants AS g
+   WHERE client.refusal IS NULL AND s.id = :session_id AND s.ended_at IS NULL
+     AND g.id = s.grant_id AND g.client_id = client.id
+  RETURNING s.id, s.user_id
+)
+SELECT client.refusal,
+       CASE WHEN ended.id IS NOT NULL
+            THEN record_acts(:origin, u.id, u.email, '{session_ended}', '{auth.logout}',
+                             jsonb_build_object('session_id', ended.id, 'client_id', client.id))
+       END AS recorded
+  FROM client
+  LEFT JOIN (ended JOIN users AS u ON u.id = ended.user_id) ON true;
+
+-- name: select_client_token(user_id uuid, session_id uuid, client_id uuid, expires_at bigint,
+--                           refresh_token_lifetime integer, session_timebox integer)
+-- The token of a session, or one of grant_type=client_credentials, which has none.
+SELECT CASE WHEN :session_id IS NOT NULL
+            THEN client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox)
+            WHEN to_timestamp(:expires_at) <= now() OR 'client_credentials' <> ALL (c.grant_types)
+            THEN 'bad_jwt'
+            ELSE 'live' END AS state,
+       s.aal
+  FROM oauth_clients AS c
+  LEFT JOIN (sessions AS s
+             JOIN oauth_grants AS g ON g.id = s.grant_id
+             JOIN users AS u ON u.id = s.user_id)
+    ON s.id = :session_id AND s.user_id = :user_id AND g.client_id = c.id
+ WHERE c.id = :client_id;

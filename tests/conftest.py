@@ -41,6 +41,7 @@ pytest.register_assert_rewrite(
     "tests.support.inbox",
     "tests.support.links",
     "tests.support.log_watch",
+    "tests.support.openid",
     "tests.support.server",
 )
 

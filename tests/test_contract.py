@@ -31,6 +31,9 @@ SCHEMES = {
     "admin": {"access_token", "service_role_key", "service_role_apikey"},
     "service_role": {"service_role_key", "service_role_apikey"},
     "developer": {NO_CREDENTIALS, "service_role_key", "service_role_apikey"},
+    "introspector": {"service_role_key", "service_role_apikey", "client_secret_basic"},
+    "client": {NO_CREDENTIALS, "client_secret_basic"},
+    "client_token": {"client_access_token"},
 }
 # Flask's route to the files in auth/static.
 STATIC = "static"
@@ -92,10 +95,12 @@ def layers(view: Any) -> list[tuple[str, str]]:
 
 
 def guard_of(view: Any) -> str | None:
-    """Return the name of a view's guard, which is its outermost decorator but for the provider's switch."""
-    guard = route_of(view).guard
-    file = next(file for file, _ in layers(view) if not file.endswith("auth/openid/switch.py"))
-    assert file.endswith("auth/web/guard.py") is (guard is not None), view.__name__
+    """Return the name of a view's guard, which is its outermost decorator but for the provider's switch. A
+    view of clients authenticates them itself.
+    """
+    guard, files = route_of(view).guard, [file for file, _ in layers(view)]
+    outermost = next(file for file in files if not file.endswith("auth/openid/switch.py"))
+    assert outermost.endswith("auth/web/guard.py") is (guard not in (None, "client")), view.__name__
     return guard
 
 
@@ -215,7 +220,8 @@ def test_operations_have_the_statuses_of_their_kind():
 def expected_statuses(operation: Operation) -> set[int]:
     expected = {500}
     expected |= {414} if any(parameter["in"] == "query" for parameter in operation.parameters()) else set()
-    expected |= {400, 401, 403, 503} if operation.security() else set()
+    expected |= {400, 401, 503} if operation.security() else set()
+    expected |= {403} if operation.security() and NO_CREDENTIALS not in operation.schemes() else set()
     return expected | ({400, 413, 415, 503} if operation.method != "get" else set())
 
 

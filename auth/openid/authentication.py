@@ -14,7 +14,7 @@ from marshmallow import pre_load
 from auth.context import latchkey
 from auth.logs import ThrottledLog
 from auth.openid.errors import OAuthError, invalid_client
-from auth.web import fields, schemas
+from auth.web import fields, guard, schemas
 from auth.web.fields import is_uuid
 
 _refused = ThrottledLog("client_not_authenticated")
@@ -90,13 +90,9 @@ def check(credentials: Credentials, row: Any) -> None:
         raise invalid_client(cause, by_basic=used == BASIC)
 
 
-def sends_basic() -> bool:
-    return request.headers.get("Authorization", "").partition(" ")[0].lower() == "basic"
-
-
 def _basic() -> tuple[str, str] | None:
     """Return the percent-decoded id and secret of HTTP Basic; None without it."""
-    if not sends_basic():
+    if not guard.sends_basic():
         return None
     try:
         encoded = request.headers["Authorization"].partition(" ")[2].strip()

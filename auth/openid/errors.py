@@ -41,13 +41,13 @@ def invalid_client(description: str, *, by_basic: bool = False) -> OAuthError:
 
 def register(blueprint: Blueprint) -> None:
     """Answer errors of a blueprint with the statuses 400, 401 and 403 in this form."""
-    blueprint.register_error_handler(OAuthError, _answer)
+    blueprint.register_error_handler(OAuthError, answer)
     blueprint.register_error_handler(Exception, _answer_other)
 
 
 def _answer_other(error: Exception) -> Response:
     known = as_api_error(error)
-    return _answer(_as_oauth_error(known)) if known.status in _BY_STATUS else envelope(known)
+    return answer(_as_oauth_error(known)) if known.status in _BY_STATUS else envelope(known)
 
 
 def _as_oauth_error(error: ApiError) -> OAuthError:
@@ -60,7 +60,7 @@ def _as_oauth_error(error: ApiError) -> OAuthError:
     return OAuthError(name, error.details or error.msg, error.status, headers=headers, members=members)
 
 
-def _answer(error: OAuthError) -> Response:
+def answer(error: OAuthError) -> Response:
     audit.refused(error.error)
     body = {"error": error.error, "error_description": error.description, **error.members}
     response = JsonResponse(json.dumps(body), error.status)

@@ -2,6 +2,7 @@
 
 import hmac
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import structlog
@@ -12,6 +13,7 @@ from auth.openid import claims
 from auth.openid.authentication import Credentials, authenticate, check
 from auth.openid.errors import OAuthError
 from auth.tokens import one_time
+from auth.tokens.access_tokens import InvalidAccessToken
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import audit, g, limits
 
@@ -55,7 +57,7 @@ def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     except InvalidRefreshToken:
         authenticate(credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
-    narrowed = body["scope"].split() if "scope" in body else None
+    narrowed = _scopes(body)
     known = {"session_id": sent.session_id, "scopes": narrowed, **credentials.parameters}
     row = latchkey.db.one("refresh_client_session", counter=sent.counter, **known)
     if row is None:
@@ -75,13 +77,23 @@ def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str,
     """Issue an access token to the client itself (RFC 6749, section 4.4)."""
     client = authenticate(credentials)
     _require(client, "client_credentials")
-    scopes = body["scope"].split() if "scope" in body else client.scopes
+    asked = _scopes(body)
+    scopes = client.scopes if asked is None else asked
     if not set(scopes) <= set(client.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the client")
     resource = body.get("resource")
     if resource not in (None, *client.resources):
         raise OAuthError("invalid_target", "resource: must be among the resources of the client")
     return _tokens({"sub": client.id}, client.id, resource, scopes, client)
+
+
+def session_of(token: str) -> tuple[bool, str | None]:
+    """Return whether a token is one of a client, and the session that it is of."""
+    with suppress(InvalidRefreshToken):
+        return True, latchkey.client_refresh_tokens.read(token).session_id
+    with suppress(InvalidAccessToken):
+        return True, latchkey.client_tokens.verify(token).session_id
+    return False, None
 
 
 def _session_tokens(row: Any, scopes: Collection[str]) -> dict[str, Any]:
@@ -133,7 +145,7 @@ def _check_user(request: Any) -> None:
     if not request.is_current:
         raise OAuthError("invalid_grant", _UNKNOWN_CODE)
     if request.is_banned:
-        raise OAuthError("access_denied", "User is banned")
+        raise OAuthError("access_denied", "This user is banned")
     if not request.may_use:
         raise OAuthError("access_denied", "This user may not use the application")
 
@@ -152,6 +164,10 @@ def _refuse_refresh(credentials: Credentials, row: Any) -> NoReturn:
     if row.state == "invalid_scope":
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
     raise OAuthError("invalid_grant", _UNKNOWN)
+
+
+def _scopes(body: dict[str, Any]) -> list[str] | None:
+    return list(dict.fromkeys(filter(None, body["scope"].split(" ")))) if "scope" in body else None
 
 
 def _member(body: dict[str, Any], name: str) -> str:

@@ -129,7 +129,6 @@ class Settings:
     rate_limit_user_changes: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
     rate_limit_address_changes: RateLimitItem = kinds.rate_limit("5 per hour")
     rate_limit_client_registration: RateLimitItem = kinds.rate_limit("10 per 5 minutes")
-    # By the address of an application's server, where many users sign in.
     rate_limit_client_tokens: RateLimitItem = kinds.rate_limit("600 per 5 minutes")
     rate_limit_console: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
     trusted_proxies: int = kinds.number(0, 0, 10)

@@ -1,26 +1,46 @@
+from typing import Any
+
 from flask import Blueprint, Response, jsonify
 
 from auth.context import latchkey
+from auth.openid import errors
+from auth.openid.authentication import ClientInput, authenticate, read_credentials
+from auth.openid.errors import OAuthError, invalid_client
 from auth.tokens.access_tokens import LACKS_STEP, SECOND_STEP, InvalidAccessToken
-from auth.web import Level, accepts_forms, guard, schemas, takes_tokens
+from auth.web import Level, accepts_forms, fields, guard, schemas, takes_tokens
 from auth.web.input import read_body
 
 blueprint = Blueprint("introspect", __name__)
-
-_INACTIVE = {"active": False}
+blueprint.register_error_handler(OAuthError, errors.answer)
+_OfClient = ClientInput.of(token=fields.LongText(required=True))
 
 
 @blueprint.post("/introspect")
 @accepts_forms
 @takes_tokens
-@guard.service_role
+@guard.introspector
 def introspect() -> Response:
     """Return the claims of an access token if it is valid at this moment (RFC 7662)."""
-    token = read_body(schemas.Introspection())["token"]
+    if guard.sends_client_credentials():
+        body = read_body(_OfClient())
+        credentials = read_credentials(body)
+        client = authenticate(credentials)
+        if credentials.secret_hash is None:
+            raise invalid_client("public clients cannot introspect tokens")
+    else:
+        body, client = read_body(schemas.Introspection()), None
+    claims = _of_client(body["token"], client)
+    if claims is None and (client is None or client.introspects_sessions):
+        claims = _of_session(body["token"])
+    return jsonify({"active": claims is not None} | (claims or {}))
+
+
+def _of_session(token: str) -> dict[str, Any] | None:
+    """Return the claims of an access token of a user's session, or None."""
     try:
         caller = latchkey.access_tokens.verify(token)
     except InvalidAccessToken:
-        return jsonify(_INACTIVE)
+        return None
     # Refuses tokens from before the user verified a factor too, which look complete.
     needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or caller.aal == LACKS_STEP
     row = latchkey.db.one(
@@ -32,7 +52,29 @@ def introspect() -> Response:
         caller_level=Level.AAL1 if needs_step else Level.SESSION,
     )
     if row is None or row.state != "live":
-        return jsonify(_INACTIVE)
+        return None
     # A session loses the level that came from a removed factor.
-    level = {"aal": min(caller.aal, row.aal)}
-    return jsonify({"active": True} | latchkey.access_tokens.claims(token) | level)
+    return latchkey.access_tokens.claims(token) | {"aal": min(caller.aal, row.aal)}
+
+
+def _of_client(token: str, asking: Any) -> dict[str, Any] | None:
+    """Return the claims of an access token of a client, or None. `asking` is the client that asks, or None
+    for the service role: it may see its own tokens, and those for its resources.
+    """
+    try:
+        caller = latchkey.client_tokens.verify(token)
+    except InvalidAccessToken:
+        return None
+    if asking and caller.client_id != asking.id and caller.audience not in asking.resources:
+        return None
+    row = latchkey.db.one(
+        "select_client_token",
+        user_id=caller.subject,
+        session_id=caller.session_id,
+        client_id=caller.client_id,
+        expires_at=caller.expires_at,
+    )
+    if row is None or row.state != "live":
+        return None
+    claims = latchkey.client_tokens.claims(token)
+    return claims | ({"acr": min(claims["acr"], row.aal)} if row.aal else {})

@@ -6,10 +6,10 @@ from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
 from auth.openid import claims, errors, exchange
-from auth.openid.authentication import ClientInput, Credentials, read_credentials
+from auth.openid.authentication import ClientInput, Credentials, check, read_credentials
 from auth.openid.errors import OAuthError
 from auth.openid.switch import provider
-from auth.web import Level, accepts_forms, answered_by, counted, fields, g, guard
+from auth.web import Level, accepts_forms, answered_by, counted, fields, g, guard, takes_tokens
 from auth.web.errors import ApiError
 from auth.web.input import read_body
 from auth.web.limits import limited
@@ -21,17 +21,22 @@ errors.register(blueprint)
 class _TokenRequest(ClientInput):
     grant_type = fields.Text()
     code = fields.Text()
-    code_verifier = fields.Text()
+    code_verifier = fields.CodeVerifier()
     redirect_uri = fields.Text()
     resource = fields.Text()
     refresh_token = fields.Text()
     scope = fields.Text()
 
 
+class _Revocation(ClientInput):
+    token = fields.LongText()
+
+
 @blueprint.post("/oauth/token")
 @provider
 @accepts_forms
 @counted("client_tokens", "refresh")
+@guard.client
 def oauth_token() -> ResponseReturnValue:
     """Issue tokens to a client (RFC 6749, section 3.2)."""
     body = read_body(_TokenRequest())
@@ -67,6 +72,26 @@ def userinfo() -> Response:
     # Some clients of other servers read these names.
     aliases = {"phone": "phone_number", "phone_verified": "phone_number_verified"}
     return jsonify(answer | {name: answer[known] for name, known in aliases.items() if known in answer})
+
+
+@blueprint.post("/oauth/revoke")
+@provider
+@limited("client_tokens")
+@accepts_forms
+@takes_tokens
+@guard.client
+def revoke() -> Response:
+    """End the session of a client's access token or refresh token (RFC 7009)."""
+    body = read_body(_Revocation())
+    credentials = read_credentials(body)
+    is_known, session_id = exchange.session_of(body.get("token", ""))
+    row = latchkey.db.one("revoke_client_session", session_id=session_id, **credentials.parameters)
+    check(credentials, row)
+    if "token" not in body:
+        raise OAuthError("invalid_request", "token: is required")
+    if is_known and session_id is None:
+        raise OAuthError("unsupported_token_type", "a token of client_credentials ends when it expires")
+    return jsonify({})
 
 
 @limited("client_tokens")

@@ -14,6 +14,7 @@ from auth.logs import ThrottledLog
 from auth.settings import served
 from auth.tokens.access_tokens import Caller, InvalidAccessToken, ServiceRole
 from auth.web import Level, View, audit, audited, cookies, g
+from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.routes import says
 
@@ -71,6 +72,13 @@ def service_role() -> None:
 
 
 @administrative(Level.SERVICE_ROLE)
+def introspector() -> None:
+    """Admit the service role key, and clients, whose credentials the view checks."""
+    if not sends_client_credentials():
+        _require_service_role()
+
+
+@administrative(Level.SERVICE_ROLE)
 def developer() -> None:
     """Admit the service role key, and the key that the start prints, in the query or the inbox's cookie.
 
@@ -91,6 +99,20 @@ def client_token() -> None:
         g.client_caller = latchkey.client_tokens.verify(_bearer_or_form())
     except InvalidAccessToken:
         raise ApiError("bad_jwt") from None
+
+
+# Of views whose statement authenticates the client.
+client = says(guard="client")
+
+
+def sends_basic() -> bool:
+    return request.headers.get("Authorization", "").partition(" ")[0].lower() == "basic"
+
+
+def sends_client_credentials() -> bool:
+    """Whether a request has HTTP Basic, or a form and no other credentials."""
+    in_form = request.mimetype == FORM and not {"Authorization", "Apikey"} & set(request.headers.keys())
+    return latchkey.settings.oauth_server and (sends_basic() or in_form)
 
 
 def caller(level: Level | None = None) -> dict[str, str | int | None]:

@@ -20,8 +20,8 @@ AS $$
   END
 $$;
 
--- Null if these are the credentials of a client; otherwise why not, or the method that it must use. `method` is
--- how they were sent. A wrong secret is refused like an unknown client, whichever way it came.
+-- Null if these are the credentials of a client; otherwise why not, or the method that it must use. `method`
+-- is how they were sent. A wrong secret is refused like an unknown client, whichever way it came.
 CREATE OR REPLACE FUNCTION client_refusal(c oauth_clients, method text, hash bytea) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

@@ -8,6 +8,9 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
+import jwt
+
+from tests.support.answers import A_SENTENCE
 from tests.support.links import CHALLENGE, VERIFIER
 from tests.support.tables import Rows
 from tests.support.users import Person, Session
@@ -105,3 +108,15 @@ def tokens_of(
 
 def bearer(access_token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {access_token}"}
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    """Return the claims of a token, unverified."""
+    return jwt.decode(token, options={"verify_signature": False})
+
+
+def assert_refused(response: Any, error: str, status: int = 400, description: Any = A_SENTENCE) -> None:
+    """Assert that a response is an error of RFC 6749."""
+    found = (response.status_code, response.json["error"], response.json["error_description"])
+    assert found == (status, error, description)
+    assert response.headers["Cache-Control"] == "no-store"

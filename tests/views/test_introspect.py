@@ -6,6 +6,15 @@ import pytest
 
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.openid import (
+    RESOURCE,
+    Client,
+    assert_refused,
+    bearer,
+    claims_of,
+    make_client,
+    tokens_of,
+)
 from tests.support.users import PASSWORD
 
 INACTIVE = {"active": False}
@@ -121,3 +130,93 @@ class TestRefusals:
             form = {"email": "dave@example.com", "password": PASSWORD}
             response = client.post(path, data=form, headers=service_role)
             assert_error(response, 415, "unsupported_media_type", details=A_SENTENCE)
+
+
+class TestClients:
+    """Clients authenticate by HTTP Basic or in the form, and see tokens that concern them."""
+
+    @pytest.fixture
+    def of_client(self, client, database, alice):
+        """The access token of a client for a resource, and that client."""
+        owner = make_client(database)
+        return tokens_of(client, database, owner, alice, resource=RESOURCE)["access_token"], owner
+
+    def test_client_sees_its_own_tokens_and_those_for_its_resources(
+        self, client, database, of_client, introspect
+    ):
+        token, owner = of_client
+        expected = {"active": True} | claims_of(token)
+        before = database.everything()
+        assert_ok(introspect(token), expected)
+        assert_ok(owner.post(client, "/introspect", token=token, token_type_hint="x"), expected)
+        assert database.everything() == before
+        for method in ("client_secret_basic", "client_secret_post"):
+            api = make_client(database, resources=[RESOURCE], token_endpoint_auth_method=method)
+            assert_ok(api.post(client, "/introspect", token=token), expected)
+        stranger = make_client(database, resources=[owner.id, RESOURCE[:-1]], introspects_sessions=True)
+        assert_ok(stranger.post(client, "/introspect", token=token), INACTIVE)
+        as_json = client.post("/introspect", json={"token": token}, headers=owner.basic)
+        assert_ok(as_json, expected)
+
+    def test_client_sees_sessions_only_if_it_was_created_for_that(self, client, database, alice):
+        session = alice.open_session()
+        for may, expected in ((False, INACTIVE), (True, {"active": True} | session.claims)):
+            api = make_client(database, introspects_sessions=may)
+            assert_ok(api.post(client, "/introspect", token=session.access_token), expected)
+            for other in (session.refresh_token, "nonsense"):
+                assert_ok(api.post(client, "/introspect", token=other), INACTIVE)
+
+    def test_token_of_client_credentials_is_active_until_the_client_changes(
+        self, client, database, introspect
+    ):
+        service = make_client(database, grant_types=["client_credentials"], scopes=["read"])
+        token = service.post(client, "/oauth/token", grant_type="client_credentials").json["access_token"]
+        for answer in (introspect(token), service.post(client, "/introspect", token=token)):
+            assert_ok(answer, {"active": True} | claims_of(token))
+        for change in (
+            "UPDATE oauth_clients SET grant_types = '{refresh_token}'",
+            "DELETE FROM oauth_clients",
+        ):
+            database.run(change)
+            assert_ok(introspect(token), INACTIVE)
+
+    def test_other_tokens_of_clients_and_ended_ones_are_inactive(
+        self, client, database, parts, of_client, introspect
+    ):
+        token, owner = of_client
+        claims = claims_of(token)
+        named = {name: claims[name] for name in ("sub", "aud", "client_id", "scope", "session_id")}
+        expired = parts.client_tokens.issue(named, issued_at=claims["iat"] - 3600, lifetime=3600)
+        refresh_token = parts.client_refresh_tokens.make(claims["session_id"], 0)
+        foreign = parts.client_tokens.issue(
+            named | {"client_id": make_client(database).id}, issued_at=claims["iat"], lifetime=60
+        )
+        for other in (expired, refresh_token, foreign):
+            assert_ok(introspect(other), INACTIVE)
+        owner.post(client, "/oauth/revoke", token=token)
+        for answer in (introspect(token), owner.post(client, "/introspect", token=token)):
+            assert_ok(answer, INACTIVE)
+
+    def test_client_that_does_not_authenticate_is_refused(self, client, database, of_client):
+        token, owner = of_client
+        public = make_client(database, token_endpoint_auth_method="none")
+        for imposter in (Client(owner.id, "wrong"), Client(owner.id, None, "none"), public):
+            assert_refused(imposter.post(client, "/introspect", token=token), "invalid_client", 401)
+        assert_refused(client.post("/introspect", data={"token": token}), "invalid_client", 401)
+        twice = client.post(
+            "/introspect", data={"token": token, "client_secret": owner.secret}, headers=owner.basic
+        )
+        assert_refused(twice, "invalid_request")
+        # Credentials in JSON are no credentials here.
+        own = {"client_id": owner.id, "client_secret": owner.secret, "token": token}
+        assert_error(client.post("/introspect", json=own), 401, "no_authorization", details=A_SENTENCE)
+        assert_error(client.post("/introspect", json=own, headers=bearer(token)), 403, "insufficient_scope")
+
+    def test_users_tokens_do_not_introspect(self, client, alice, carol):
+        for session in (alice.open_session(), carol.open_session()):
+            answer = session.post("/introspect", json={"token": session.access_token})
+            assert_error(answer, 403, "insufficient_permissions")
+
+    def test_without_the_provider_only_the_service_role_key_introspects(self, make_app, database):
+        client, api = make_app(AUTH_OAUTH_SERVER="false").test_client(), make_client(database)
+        assert api.post(client, "/introspect", token="x").status_code == 401

@@ -1,13 +1,363 @@
-"""POST /oauth/token for an authorization code."""
+"""POST /oauth/token for an authorization code, and the authentication of clients there."""
 
-from tests.support.answers import A_REFRESH_TOKEN, AN_ACCESS_TOKEN, assert_ok
-from tests.support.openid import granted_code, make_client
+import base64
+from urllib.parse import quote_plus
+
+import jwt
+import pytest
+from authlib.oidc.core.util import create_half_hash
+
+from tests.support.answers import A_REFRESH_TOKEN, A_UUID, AN_ACCESS_TOKEN, assert_error, assert_ok
+from tests.support.cases import cases
+from tests.support.factors import set_up
+from tests.support.links import VERIFIER
+from tests.support.openid import (
+    REDIRECT_URI,
+    RESOURCE,
+    Client,
+    assert_refused,
+    bearer,
+    claims_of,
+    granted_code,
+    make_client,
+    tokens_of,
+)
+from tests.support.server import at_once
+
+PATH = "/oauth/token"
+OTHER_VERIFIER = "another-code-verifier-0123456789-abcdefghijklmn"
+UNKNOWN = "Unknown client, or wrong client_secret"
+GONE = "Invalid authorization code"
 
 
-def test_code_is_redeemed_for_tokens(client, database, alice):
-    app = make_client(database)
-    answer = app.redeem(client, granted_code(database, app, alice.open_session()))
-    expected = {"access_token": AN_ACCESS_TOKEN, "token_type": "bearer", "expires_in": 3600}
-    expected |= {"scope": "openid email", "refresh_token": A_REFRESH_TOKEN, "id_token": AN_ACCESS_TOKEN}
-    assert_ok(answer, expected)
-    assert (answer.headers["Cache-Control"], answer.headers["Pragma"]) == ("no-store", "no-cache")
+@pytest.fixture
+def app_client(database) -> Client:
+    return make_client(database)
+
+
+@pytest.fixture
+def session(alice):
+    return alice.open_session()
+
+
+@pytest.fixture
+def code(database, app_client, session):
+    return granted_code(database, app_client, session)
+
+
+class TestTokens:
+    def test_code_is_redeemed_for_tokens(self, client, database, app_client, alice, session, code):
+        before = database.everything("users", "user_objects", "known_networks", "browser_sessions")
+        answer = app_client.redeem(client, code)
+        expected = {"access_token": AN_ACCESS_TOKEN, "token_type": "bearer", "expires_in": 3600}
+        expected |= {"scope": "openid email", "refresh_token": A_REFRESH_TOKEN, "id_token": AN_ACCESS_TOKEN}
+        assert_ok(answer, expected)
+        assert (answer.headers["Cache-Control"], answer.headers["Pragma"]) == ("no-store", "no-cache")
+        assert database.everything("users", "user_objects", "known_networks", "browser_sessions") == before
+        opened = database.one("SELECT id::text, method, scopes FROM sessions WHERE grant_id IS NOT NULL")
+        assert opened[1:] == ("oauth_client", ["openid", "email"])
+        act = database.one("SELECT actor, user_id::text, details FROM audit_log WHERE action = 'signed_in'")
+        details = {"method": "oauth_client", "client_id": app_client.id, "session_id": opened.id}
+        assert act == ("user", alice.id, details)
+        # It is no session of the user's.
+        assert [each["id"] for each in session.get("/sessions").json["data"]] == [session.id]
+
+    def test_access_token_has_no_other_claims(self, client, database, app_client, alice, session):
+        tokens = tokens_of(client, database, app_client, alice, "openid email profile phone groups roles")
+        assert jwt.get_unverified_header(tokens["access_token"])["typ"] == "at+jwt"
+        assert claims_of(tokens["access_token"]) == {
+            **{"iss": "http://localhost:8000", "sub": alice.id, "aud": app_client.id, "jti": A_UUID},
+            **{"client_id": app_client.id, "scope": "openid email profile phone groups roles"},
+            **{"session_id": A_UUID, "acr": "aal1", "amr": ["pwd"]},
+            "auth_time": claims_of(tokens["access_token"])["iat"],
+            "iat": claims_of(tokens["access_token"])["iat"],
+            "exp": claims_of(tokens["access_token"])["iat"] + 3600,
+        }
+
+    def test_audience_is_the_resource(self, client, database, app_client, alice):
+        tokens = tokens_of(client, database, app_client, alice, resource=RESOURCE)
+        assert claims_of(tokens["access_token"])["aud"] == RESOURCE
+        assert claims_of(tokens["id_token"])["aud"] == app_client.id
+
+    def test_level_and_time_are_those_of_the_session_that_consented(
+        self, client, database, app_client, session
+    ):
+        _, session = set_up(session)
+        age = "created_at = created_at - interval '1 hour', reauthenticated_at = now() - interval '1 hour'"
+        database.run(f"UPDATE sessions SET {age}")
+        answer = app_client.redeem(client, granted_code(database, app_client, session)).json
+        for token in (answer["access_token"], answer["id_token"]):
+            claims = claims_of(token)
+            assert (claims["acr"], claims["amr"]) == ("aal2", ["mfa", "otp", "pwd"])
+            assert 3600 <= claims["iat"] - claims["auth_time"] <= 3660
+
+    @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
+    def test_id_token_is_signed_as_the_client_wishes(self, client, database, alice, parts, algorithm):
+        app_client = make_client(database, id_token_signed_response_alg=algorithm)
+        tokens = tokens_of(client, database, app_client, alice, "openid profile email", nonce="a nonce")
+        token, header = tokens["id_token"], jwt.get_unverified_header(tokens["id_token"])
+        (key,) = (
+            key
+            for key in (*parts.access_tokens.keys, *parts.openid_keys.all())
+            if key.kid == header["kid"] and key.algorithm == algorithm
+        )
+        claims = jwt.decode(token, key.verifying_key, algorithms=[algorithm], audience=app_client.id)
+        assert claims.pop("exp") == claims.pop("iat") + 3600
+        assert (header["typ"], claims.pop("updated_at") > 0, claims.pop("auth_time") > 0) == (
+            "JWT",
+            True,
+            True,
+        )
+        names = dict.fromkeys(("name", "preferred_username", "picture", "locale"))
+        half = create_half_hash(tokens["access_token"], algorithm)
+        expected = {"iss": "http://localhost:8000", "sub": alice.id, "aud": app_client.id, "nonce": "a nonce"}
+        expected |= {"at_hash": half and half.decode(), "acr": "aal1", "amr": ["pwd"], **names}
+        assert claims == expected | {"email": alice.email, "email_verified": True}
+
+    def test_without_the_scope_openid_there_is_no_id_token(self, client, database, app_client, alice):
+        assert "id_token" not in tokens_of(client, database, app_client, alice, "email")
+
+    def test_lifetime_and_grant_types_are_the_clients(self, client, database, alice):
+        app_client = make_client(database, token_lifetime=60, grant_types=["authorization_code"])
+        tokens = tokens_of(client, database, app_client, alice)
+        claims = claims_of(tokens["access_token"])
+        assert (tokens["expires_in"], claims["exp"] - claims["iat"]) == (60, 60)
+        assert "refresh_token" not in tokens
+
+    def test_eleventh_session_of_a_grant_ends_its_oldest(self, client, database, app_client, alice, bob):
+        other = tokens_of(client, database, make_client(database), alice)
+        of_bob = tokens_of(client, database, app_client, bob)
+        all_tokens = [tokens_of(client, database, app_client, alice) for _ in range(11)]
+        answers = [
+            client.get("/oauth/userinfo", headers=bearer(each["access_token"]))
+            for each in (other, of_bob, *all_tokens)
+        ]
+        assert [answer.status_code for answer in answers] == [200, 200, 401, *[200] * 10]
+        assert database.count("sessions", "grant_id IS NULL AND ended_at IS NOT NULL") == 0
+
+
+class TestCode:
+    def test_authorization_code_replay_ends_the_session_of_the_first_use(
+        self, client, database, app_client, session, code
+    ):
+        tokens = app_client.redeem(client, code).json
+        # A stranger who finds the code cannot sign the user out.
+        assert_refused(app_client.redeem(client, code, code_verifier=OTHER_VERIFIER), "invalid_grant")
+        assert_refused(make_client(database).redeem(client, code), "invalid_grant", description=GONE)
+        assert app_client.refresh(client, tokens["refresh_token"]).status_code == 200
+        assert_refused(app_client.redeem(client, code), "invalid_grant", description=GONE)
+        assert_refused(app_client.refresh(client, tokens["refresh_token"]), "invalid_grant")
+        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code == 401
+        ended = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
+        assert database.all(ended) == [("authorization_code_reused",)]
+        assert session.get("/user").status_code == 200
+        assert database.count("audit_log", "action = 'authorization_code_reused'") == 1
+
+    def test_one_of_fifty_concurrent_uses_wins(self, server, database, app_client, code):
+        answers = at_once(50, lambda _: app_client.redeem(server, code))
+        assert sorted(answer.status_code for answer in answers) == [200] + [400] * 49
+        ended = "SELECT end_reason FROM sessions WHERE grant_id IS NOT NULL"
+        assert database.all(ended) == [("authorization_code_reused",)]
+
+    def test_authorization_code_injection_into_another_session_or_client_is_refused(
+        self, client, database, app_client, code
+    ):
+        """RFC 9700, section 4.5: a stolen code, with the verifier of the thief's own flow."""
+        assert_refused(app_client.redeem(client, code, code_verifier=OTHER_VERIFIER), "invalid_grant")
+        assert_refused(make_client(database).redeem(client, code), "invalid_grant", description=GONE)
+        public = make_client(database, token_endpoint_auth_method="none")
+        assert_refused(public.redeem(client, code), "invalid_grant", description=GONE)
+        # The attempts do not spend the code.
+        assert app_client.redeem(client, code).status_code == 200
+
+    def test_pkce_downgrade_at_the_token_endpoint_is_refused(self, client, database, session):
+        """RFC 9700, section 4.8: the attacker strips the challenge from the authorization request."""
+        lax = make_client(database, require_pkce=False)
+        code = granted_code(database, lax, session, code_challenge=None)
+        assert_refused(lax.redeem(client, code, redirect_uri=REDIRECT_URI), "invalid_grant")
+        unverified = {"redirect_uri": REDIRECT_URI, "code_verifier": ""}
+        assert lax.redeem(client, code, **unverified).status_code == 200
+        # And from the request of a client that must use it.
+        strict = make_client(database)
+        code = granted_code(database, strict, session, code_challenge=None)
+        assert_refused(strict.redeem(client, code, **unverified), "invalid_grant")
+
+    def test_challenge_is_always_checked(self, client, database, app_client, session):
+        for registered in (app_client, make_client(database, require_pkce=False)):
+            code = granted_code(database, registered, session)
+            own = {"redirect_uri": REDIRECT_URI}
+            for verifier in ("", OTHER_VERIFIER, VERIFIER.upper()):
+                assert_refused(
+                    registered.redeem(client, code, code_verifier=verifier, **own), "invalid_grant"
+                )
+            for malformed in ("short", "é" * 43, "x" * 129):
+                refused = registered.redeem(client, code, code_verifier=malformed, **own)
+                assert_refused(refused, "invalid_request")
+            assert registered.redeem(client, code, **own).status_code == 200
+
+    def test_redirect_uri_is_compared_and_required_without_pkce(self, client, database, app_client, session):
+        lax = make_client(database, require_pkce=False)
+        for registered, status in ((app_client, 200), (lax, 400)):
+            code = granted_code(database, registered, session)
+            for other in (f"{REDIRECT_URI}/", "https://evil.example/callback"):
+                assert_refused(registered.redeem(client, code, redirect_uri=other), "invalid_grant")
+            assert registered.redeem(client, code).status_code == status
+        refused = lax.redeem(client, code, redirect_uri="")
+        assert_refused(refused, "invalid_request", description="redirect_uri: is required")
+        assert lax.redeem(client, code, redirect_uri=REDIRECT_URI).status_code == 200
+
+    def test_access_token_is_not_issued_for_another_resource(self, client, database, app_client, session):
+        """RFC 8707, section 2.2."""
+        own, none = (granted_code(database, app_client, session, resource=each) for each in (RESOURCE, None))
+        for code in (own, none):
+            assert_refused(
+                app_client.redeem(client, code, resource="https://other.example/"), "invalid_target"
+            )
+        assert_refused(app_client.redeem(client, none, resource=RESOURCE), "invalid_target")
+        assert app_client.redeem(client, own, resource=RESOURCE).status_code == 200
+        assert claims_of(app_client.redeem(client, none).json["access_token"])["aud"] == app_client.id
+
+    @pytest.mark.parametrize(
+        ("change", "error"),
+        [
+            ("UPDATE oauth_requests SET code_expires_at = now()", "invalid_grant"),
+            ("DELETE FROM oauth_grants", "invalid_grant"),
+            ("UPDATE sessions SET ended_at = now(), end_reason = 'logout'", "invalid_grant"),
+            ("SELECT end_sessions(id, NULL, 'password_changed') FROM users", "invalid_grant"),
+            ("DELETE FROM users", "invalid_grant"),
+            ("DELETE FROM oauth_clients", "invalid_client"),
+            ("UPDATE users SET banned_until = 'infinity'", "access_denied"),
+            ("UPDATE oauth_clients SET allowed_roles = '{staff}'", "access_denied"),
+            ("UPDATE oauth_clients SET grant_types = '{refresh_token}'", "unauthorized_client"),
+        ],
+    )
+    def test_code_is_void_after(self, client, database, app_client, code, change, error):
+        database.run(change)
+        assert_refused(app_client.redeem(client, code), error, 401 if error == "invalid_client" else 400)
+        assert database.count("sessions", "grant_id IS NOT NULL") == 0
+
+    def test_role_that_may_use_the_client_is_the_users_or_one_of_its_list(
+        self, client, database, app_client, alice
+    ):
+        database.run("UPDATE oauth_clients SET allowed_roles = '{staff,admin}'")
+        for change in ("role = 'staff'", """role = 'x', app_metadata = '{"roles": ["admin"]}'"""):
+            database.run(f"UPDATE users SET {change}")
+            assert tokens_of(client, database, app_client, alice)
+
+
+class TestClientAuthentication:
+    @pytest.fixture
+    def redeem(self, client, code):
+        """Send a body for the code, with other members and headers."""
+        body = {"grant_type": "authorization_code", "code": code, "code_verifier": VERIFIER}
+        return lambda headers=None, **members: client.post(PATH, data=body | members, headers=headers)
+
+    def test_registered_method_is_accepted_in_a_form_and_in_json(self, client, database, session):
+        for method in ("client_secret_basic", "client_secret_post", "none"):
+            app_client = make_client(database, token_endpoint_auth_method=method)
+            codes = [granted_code(database, app_client, session) for _ in range(2)]
+            assert app_client.redeem(client, codes[0]).status_code == 200
+            body = {"grant_type": "authorization_code", "code": codes[1], "code_verifier": VERIFIER}
+            is_basic = method == "client_secret_basic"
+            own = {"client_id": app_client.id.upper(), "client_secret": app_client.secret}
+            answer = client.post(
+                PATH, json=body | ({} if is_basic else own), headers=app_client.basic if is_basic else None
+            )
+            assert answer.status_code == 200, answer.json
+
+    def test_basic_is_percent_decoded(self, client, database, app_client, session):
+        """RFC 6749, section 2.3.1."""
+        database.run("UPDATE oauth_clients SET secret_hash = sha256(convert_to('a+b%%:/é &', 'UTF8'))")
+        encoded = Client(app_client.id, quote_plus("a+b%:/é &"))
+        assert encoded.redeem(client, granted_code(database, app_client, session)).status_code == 200
+        raw = Client(app_client.id, "a+b%:/é &")
+        refused = raw.redeem(client, granted_code(database, app_client, session))
+        assert_refused(refused, "invalid_client", 401, UNKNOWN)
+
+    def test_unknown_client_and_wrong_secret_are_answered_alike(self, app, client, parts, app_client, redeem):
+        before, answers, statements = parts.db.statements_run, [], []
+        ids = (app_client.id, "00000000-0000-4000-8000-000000000000")
+        for number, id in enumerate((*ids, *ids)):
+            wrong = Client(id, "wrong", "client_secret_basic" if number < 2 else "client_secret_post")
+            answer = redeem(wrong.basic) if number < 2 else redeem(client_id=id, client_secret="wrong")
+            assert_refused(answer, "invalid_client", 401, UNKNOWN)
+            assert answer.headers.get("WWW-Authenticate") == ("Basic" if number < 2 else None)
+            assert answer.json["error_code"] == "invalid_credentials"
+            answers.append(answer.json)
+            statements.append(parts.db.statements_run - before)
+            before = parts.db.statements_run
+        assert answers == answers[:1] * 4
+        assert statements == statements[:1] * 4
+
+    def test_errors_name_the_cause(self, database, app_client, redeem):
+        public = make_client(database, token_endpoint_auth_method="none")
+        own = {"client_id": app_client.id, "client_secret": app_client.secret}
+        for headers, members, said in (
+            (None, {}, "client_id: is required"),
+            (None, own, "client is registered for 'client_secret_basic' but 'client_secret_post' was used"),
+            (None, {"client_id": app_client.id}, "confidential clients must provide client_secret"),
+            (None, own | {"client_secret": ""}, "confidential clients must provide client_secret"),
+            (None, own | {"client_id": public.id}, "public clients must not provide client_secret"),
+            (public.basic, {}, "public clients must not provide client_secret"),
+            (None, {"client_id": "not a UUID"}, UNKNOWN),
+        ):
+            assert_refused(redeem(headers, **members), "invalid_client", 401, said)
+        assert redeem(app_client.basic).status_code == 200
+
+    def test_one_method_is_used(self, app_client, redeem):
+        """RFC 6749, section 2.3."""
+        twice = redeem(app_client.basic, client_secret=app_client.secret)
+        assert_refused(twice, "invalid_request")
+        assert_refused(redeem(app_client.basic, client_id="another"), "invalid_request")
+        assert redeem(app_client.basic, client_id=app_client.id).status_code == 200
+
+    @cases(
+        "credentials",
+        ["", "é", "a", "YQ", base64.b64encode(b"no colon").decode(), base64.b64encode(b"\xff:\xff").decode(),
+         base64.b64encode(b"%ff:%ff").decode(), base64.b64encode(b"a:b").decode() + ", Basic YTpi"],
+    )  # fmt: skip
+    def test_malformed_basic_is_refused(self, redeem, credentials):
+        refused = redeem({"Authorization": f"Basic {credentials}".encode().decode("latin-1")})
+        assert_refused(refused, "invalid_client", 401)
+        assert refused.headers["WWW-Authenticate"] == "Basic"
+
+
+class TestRequest:
+    def test_malformed_request_is_refused_by_name(self, client, app_client, code):
+        def ask(**form):
+            return client.post(PATH, data=form, headers=app_client.basic)
+
+        assert_refused(ask(), "invalid_request", description="grant_type: is required")
+        for unsupported in ("password", "implicit", "urn:ietf:params:oauth:grant-type:device_code"):
+            assert_refused(ask(grant_type=unsupported), "unsupported_grant_type")
+        for name in ("authorization_code", "refresh_token"):
+            assert_refused(ask(grant_type=name), "invalid_request")
+            assert_refused(ask(grant_type=name, code="", refresh_token=""), "invalid_request")
+        assert_refused(ask(grant_type="authorization_code", code="x"), "invalid_grant")
+        assert_refused(ask(grant_type="refresh_token", refresh_token="x"), "invalid_grant")
+        assert_refused(ask(grant_type=["refresh_token"] * 2), "invalid_request")
+        assert_refused(client.post(PATH, json=[]), "invalid_request")
+        refused = client.post(PATH, data="x", content_type="text/plain")
+        assert_error(refused, 415, "unsupported_media_type", details="Content-Type: must be application/json")
+
+    def test_parameters_in_the_query_are_ignored(self, client, app_client, code):
+        query = f"?grant_type=authorization_code&code={code}&code_verifier={VERIFIER}"
+        assert_refused(client.post(PATH + query, data={}, headers=app_client.basic), "invalid_request")
+        assert app_client.redeem(client, code).status_code == 200
+
+    def test_disabled_provider_has_no_routes(self, make_app):
+        client = make_app(AUTH_OAUTH_SERVER="false").test_client()
+        for path in (PATH, "/oauth/userinfo", "/oauth/revoke"):
+            assert_error(client.post(path), 404, "feature_disabled")
+
+    def test_requests_are_limited_per_address(self, make_app, database, alice):
+        limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_CLIENT_TOKENS": "2 per minute"}
+        client, app_client = make_app(**limits).test_client(), make_client(database)
+        code = granted_code(database, app_client, alice.open_session())
+        assert app_client.redeem(client, code, code_verifier=OTHER_VERIFIER).status_code == 400
+        tokens = app_client.redeem(client, code)
+        assert (tokens.status_code, tokens.headers["X-RateLimit-Remaining"]) == (200, "0")
+        assert_error(app_client.redeem(client, code), 429, "over_request_rate_limit")
+        # A refresh counts by its session.
+        refreshed = app_client.refresh(client, tokens.json["refresh_token"])
+        assert (refreshed.status_code, refreshed.headers["X-RateLimit-Limit"]) == (200, "60")

@@ -14,6 +14,8 @@ from auth.context import EXTENSION
 from tests.conftest import SERVICE_ROLE_KEY, new_app
 from tests.support.answers import ANYTHING, assert_error
 from tests.support.cases import cases
+from tests.support.contract import console_routes, page_routes
+from tests.support.openid import bearer, make_client, tokens_of
 from tests.support.server import ServerClient, at_once
 from tests.support.users import PASSWORD, Session, register, session_of, sign_in
 from tests.test_contract import OPERATIONS, SCHEMES, STATIC
@@ -85,10 +87,6 @@ def issued(session: Session, app: Any, age: int = 0, **changes: Any) -> dict[str
     return bearer(issue(user, session.id, session.claims["iat"] - age, "aal1", []))
 
 
-def bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
-
-
 def everywhere(headers: dict[str, str], status: int, error_code: str) -> Credential:
     return Credential(headers, *[(status, error_code)] * 3)
 
@@ -137,7 +135,25 @@ def make_admitted(open_session, database) -> Callable[[], dict[str, Credential]]
 
 
 @pytest.fixture
-def credentials(app, database, open_session, make_admitted) -> dict[str, Credential]:
+def applications(client, database, service_role) -> dict[str, tuple[dict[str, str], int, str]]:
+    """What applications have of users, administrators too: least power, at each route."""
+    app_client = make_client(database)
+    service = make_client(database, grant_types=["client_credentials"], scopes=["openid"])
+    carol, dave = (register(client, service_role, f"{name}@example.com", "admin") for name in ("c", "d"))
+    of_admin = tokens_of(client, database, app_client, carol)
+    former = tokens_of(client, database, app_client, dave)["access_token"]
+    database.run("DELETE FROM oauth_grants WHERE user_id = %(id)s", id=dave.id)
+    own = service.post(client, "/oauth/token", grant_type="client_credentials").json["access_token"]
+    tokens = {"an application's": of_admin["access_token"], "without its grant": former, "of no user": own}
+    return {
+        **{name: (bearer(token), 403, "insufficient_scope") for name, token in tokens.items()},
+        "an ID token": (bearer(of_admin["id_token"]), 401, "bad_jwt"),
+        "an application's refresh token": (bearer(of_admin["refresh_token"]), 401, "bad_jwt"),
+    }
+
+
+@pytest.fixture
+def credentials(app, database, open_session, make_admitted, applications) -> dict[str, Credential]:
     """All kinds of credentials."""
     deleted, banned, signed_out = open_session(), open_session(), open_session("admin")
     database.run("DELETE FROM users WHERE id = %(id)s", id=deleted.user["id"])
@@ -154,6 +170,7 @@ def credentials(app, database, open_session, make_admitted) -> dict[str, Credent
         "an expired token of an administrator": issued(open_session("admin"), app, age=3601),
     }
     refused: dict[str, tuple[dict[str, str], int, str]] = {
+        **applications,
         "no credential": ({}, 401, "no_authorization"),
         "an empty one": ({"Authorization": "", "apikey": ""}, 401, "no_authorization"),
         **{name: (headers, 401, "bad_jwt") for name, headers in invalid.items()},
@@ -166,17 +183,27 @@ def credentials(app, database, open_session, make_admitted) -> dict[str, Credent
 
 
 # Also refused under the prefix and for HEAD, whose requests reach the same guards.
-IN_EACH_FORM = {"no credential", "a banned user", "a user", "the service role key"}
+IN_EACH_FORM = {"no credential", "a banned user", "a user", "the service role key", "an application's"}
 
 
 def test_public_routes_ignore_credentials(client, credentials):
-    names = IN_EACH_FORM | {"an empty one", "garbage", "an expired token", "an administrator"}
+    names = IN_EACH_FORM | {"an ID token", "an empty one", "garbage", "an expired token", "an administrator"}
     chosen = {name: credentials[name] for name in names}
     for route in PUBLIC:
         expected = route.ask(client).status_code
         assert expected not in (401, 403, 429), route
         answers = {route.ask(client, headers=each.headers).status_code for each in chosen.values()}
         assert answers == {expected}, route
+
+
+def test_pages_and_console_ignore_what_applications_have(client, app, applications, database):
+    before = database.everything()
+    for method, path, _ in (*page_routes(app), *console_routes(app)):
+        route = Route(method, path)
+        expected = route.ask(client).status_code
+        answers = {route.ask(client, headers=headers).status_code for headers, *_ in applications.values()}
+        assert answers == {expected}, route
+    assert database.everything() == before
 
 
 @each_guarded

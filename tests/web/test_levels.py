@@ -19,16 +19,20 @@ def test_level_of_a_view_fits_its_guard(app):
     assert levels.pop("access_token") == set(Level) - {Level.ANYONE, Level.SERVICE_ROLE, Level.CLIENT}
     assert levels == {
         None: {Level.ANYONE},
+        "client": {Level.ANYONE},
+        "client_token": {Level.CLIENT},
         "admin": {Level.AAL2},
         "service_role": {Level.SERVICE_ROLE},
         "developer": {Level.SERVICE_ROLE},
+        "introspector": {Level.SERVICE_ROLE},
     }
 
 
 def test_operations_describe_the_refusal_of_a_level(app):
     refusing = {name for name, each in OPERATIONS.items() if (403, "insufficient_aal") in errors_of(each)}
     said = {name: route_of(view) for name, view in views(app).items()}
-    lacking = {name for name, route in said.items() if route.level not in (Level.ANYONE, Level.SESSION)}
+    without = (Level.ANYONE, Level.SESSION, Level.CLIENT)
+    lacking = {name for name, route in said.items() if route.level not in without}
     assert refusing == lacking | {name for name, route in said.items() if route.asks_more}
 
 

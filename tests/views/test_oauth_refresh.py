@@ -1,0 +1,179 @@
+"""POST /oauth/token for a refresh token: rotation, reuse, narrowing, and what ends a client's session."""
+
+import pytest
+
+from tests.support.answers import A_REFRESH_TOKEN, AN_ACCESS_TOKEN, assert_error, assert_ok
+from tests.support.openid import (
+    RESOURCE,
+    Client,
+    assert_refused,
+    bearer,
+    claims_of,
+    granted_code,
+    make_client,
+    tokens_of,
+)
+from tests.support.server import at_once
+from tests.support.users import refresh
+
+UNKNOWN = "Invalid Refresh Token"
+MINUTES = "UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes'"
+
+
+@pytest.fixture
+def app_client(database) -> Client:
+    return make_client(database)
+
+
+@pytest.fixture
+def tokens(client, database, app_client, alice):
+    return tokens_of(client, database, app_client, alice, "openid email", resource=RESOURCE)
+
+
+@pytest.fixture
+def refresh_with(client, app_client):
+    return lambda token, **form: app_client.refresh(client, token, **form)
+
+
+class TestRotation:
+    def test_refresh_rotates_and_is_no_activity_of_the_user(self, database, refresh_with, tokens):
+        tables = ("users", "user_objects", "known_networks", "audit_log", "outbox", "identities")
+        before = database.everything(*tables)
+        answer = refresh_with(tokens["refresh_token"])
+        expected = {"access_token": AN_ACCESS_TOKEN, "token_type": "bearer", "expires_in": 3600}
+        assert_ok(answer, expected | {"scope": "openid email", "refresh_token": A_REFRESH_TOKEN})
+        assert answer.json["refresh_token"] != tokens["refresh_token"]
+        old, new = (claims_of(each["access_token"]) for each in (tokens, answer.json))
+        assert {name for name in old if old[name] != new[name]} <= {"iat", "exp", "jti"}
+        assert (set(old), old["jti"] == new["jti"]) == (set(new), False)
+        assert database.everything(*tables) == before
+
+    def test_reuse_ends_the_session_after_a_minute(self, client, database, refresh_with, tokens):
+        first = tokens["refresh_token"]
+        second = refresh_with(first).json["refresh_token"]
+        # A lost response: the successor again.
+        assert refresh_with(first).json["refresh_token"] == second
+        database.run(MINUTES)
+        assert_refused(refresh_with(first), "invalid_grant", description=f"{UNKNOWN}: Already Used")
+        assert_refused(refresh_with(second), "invalid_grant", description=UNKNOWN)
+        userinfo = client.get("/oauth/userinfo", headers=bearer(tokens["access_token"]))
+        assert userinfo.status_code == 401
+        ended = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
+        assert database.all(ended) == [("refresh_token_reused",)]
+        assert database.count("audit_log", "action = 'refresh_token_reused'") == 1
+
+    def test_one_of_fifty_concurrent_refreshes_rotates(self, server, app_client, tokens):
+        answers = at_once(50, lambda _: app_client.refresh(server, tokens["refresh_token"]))
+        assert {answer.status_code for answer in answers} == {200}
+        assert len({answer.json["refresh_token"] for answer in answers}) == 1
+
+    def test_public_clients_tokens_rotate_in_any_case(self, make_app, database, alice):
+        """RFC 9700, section 4.14.2."""
+        client = make_app(AUTH_REFRESH_TOKEN_ROTATION="false").test_client()
+        for method, rotates in (("client_secret_basic", False), ("none", True)):
+            app_client = make_client(database, token_endpoint_auth_method=method)
+            first = tokens_of(client, database, app_client, alice)["refresh_token"]
+            second = app_client.refresh(client, first).json["refresh_token"]
+            assert (first != second) is rotates
+
+    def test_refreshes_of_a_session_are_limited(self, make_app, database, alice):
+        limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_REFRESH": "2 per minute"}
+        client, app_client = make_app(**limits).test_client(), make_client(database)
+        tokens = tokens_of(client, database, app_client, alice)
+        for remaining in ("1", "0"):
+            answer = app_client.refresh(client, tokens["refresh_token"])
+            assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (200, remaining)
+        assert_error(app_client.refresh(client, tokens["refresh_token"]), 429, "over_request_rate_limit")
+        # Others are not told.
+        stranger = make_client(database)
+        assert_refused(stranger.refresh(client, tokens["refresh_token"]), "invalid_grant")
+
+
+class TestScope:
+    def test_scope_narrows_the_one_access_token(self, client, refresh_with, tokens):
+        narrow = refresh_with(tokens["refresh_token"], scope="openid").json
+        assert (narrow["scope"], claims_of(narrow["access_token"])["scope"]) == ("openid", "openid")
+        answer = client.get("/oauth/userinfo", headers=bearer(narrow["access_token"]))
+        assert list(answer.json) == ["sub"]
+        assert refresh_with(narrow["refresh_token"]).json["scope"] == "openid email"
+
+    def test_more_scopes_than_granted_are_refused(self, database, refresh_with, tokens):
+        before = database.everything()
+        for scope in ("openid email profile", "admin", "openid\xa0email"):
+            assert_refused(refresh_with(tokens["refresh_token"], scope=scope), "invalid_scope")
+        assert database.everything() == before
+
+
+class TestRefusals:
+    def test_token_of_another_client_is_refused_and_stays_good(self, client, database, refresh_with, tokens):
+        for method in ("client_secret_basic", "client_secret_post", "none"):
+            other = make_client(database, token_endpoint_auth_method=method)
+            assert_refused(
+                other.refresh(client, tokens["refresh_token"]), "invalid_grant", description=UNKNOWN
+            )
+        assert refresh_with(tokens["refresh_token"]).status_code == 200
+
+    def test_client_must_authenticate(self, client, database, app_client, tokens):
+        before, sent = database.everything(), tokens["refresh_token"]
+        for imposter in (
+            Client(app_client.id, "wrong"),
+            Client(app_client.id, None, "none"),
+            Client(app_client.id, app_client.secret, "client_secret_post"),
+            Client("00000000-0000-4000-8000-000000000000", app_client.secret),
+        ):
+            for token in (sent, "x" * 56):
+                assert_refused(imposter.refresh(client, token), "invalid_client", 401)
+        assert database.everything() == before
+
+    def test_tokens_of_sessions_and_of_clients_do_not_stand_for_each_other(
+        self, client, database, app_client, alice, refresh_with, tokens
+    ):
+        session = alice.open_session()
+        assert_refused(refresh_with(session.refresh_token), "invalid_grant", description=UNKNOWN)
+        assert_error(refresh(client, tokens["refresh_token"]), 400, "refresh_token_not_found")
+        # Nor with a token of the right key for such a session.
+        parts = client.application.extensions["latchkey"]
+        own = claims_of(tokens["access_token"])["session_id"]
+        assert_error(refresh(client, parts.refresh_tokens.make(own, 0)), 400, "refresh_token_not_found")
+        forged = parts.client_refresh_tokens.make(session.id, 0)
+        assert_refused(refresh_with(forged), "invalid_grant", description=UNKNOWN)
+        assert (session.refresh().status_code, refresh_with(tokens["refresh_token"]).status_code) == (
+            200,
+            200,
+        )
+
+    def test_client_without_the_grant_type_is_refused(self, database, refresh_with, tokens):
+        database.run("UPDATE oauth_clients SET grant_types = '{authorization_code}'")
+        assert_refused(refresh_with(tokens["refresh_token"]), "unauthorized_client")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE users SET banned_until = 'infinity'",
+        "DELETE FROM users",
+        "DELETE FROM oauth_grants",
+        "DELETE FROM oauth_clients",
+        "UPDATE oauth_clients SET allowed_roles = '{staff}'",
+        "UPDATE sessions SET refreshed_at = now() - interval '30 days'",
+        "SELECT end_sessions(id, NULL, 'password_changed') FROM users",
+    ],
+)
+def test_session_of_a_client_ends_at_once(
+    client, database, app_client, alice, refresh_with, tokens, service_role, change
+):
+    """So do its access token and, for those who ask, its introspection."""
+    headers = bearer(tokens["access_token"])
+    assert client.get("/oauth/userinfo", headers=headers).status_code == 200
+    code = granted_code(database, app_client, alice.open_session())
+    database.run(change)
+    refused = refresh_with(tokens["refresh_token"])
+    is_gone = change == "DELETE FROM oauth_clients"
+    assert_refused(refused, "invalid_client" if is_gone else "invalid_grant", 401 if is_gone else 400)
+    answer = client.get("/oauth/userinfo", headers=headers)
+    assert_refused(answer, "invalid_token", 401)
+    assert answer.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+    asked = client.post("/introspect", json={"token": tokens["access_token"]}, headers=service_role)
+    assert_ok(asked, {"active": False})
+    if "refreshed_at" not in change:
+        assert app_client.redeem(client, code).status_code in (400, 401)
