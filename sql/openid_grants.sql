@@ -16,7 +16,8 @@ WITH removed AS (
    WHERE user_id = :user_id AND (id = ANY (:ids::uuid[]) OR client_id = :client_id)
   RETURNING client_id
 ), void AS (
-  DELETE FROM oauth_requests WHERE user_id = :user_id AND client_id IN (SELECT client_id FROM removed)
+  DELETE FROM oauth_requests
+   WHERE user_id = :user_id AND client_id IN (SELECT client_id FROM removed) AND approval_hash IS NOT NULL
 )
 SELECT c.id::text AS client_id, c.name
   FROM removed

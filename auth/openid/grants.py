@@ -33,9 +33,9 @@ def remove(tx: Transaction, user: Any, client_id: str) -> bool:
     return _remove(tx, user, client_id=client_id)
 
 
-def remove_recent(tx: Transaction, user: Any, ids: list[str]) -> bool:
-    """Do the same for grants among these ids of `recent_changes`."""
-    return _remove(tx, user, ids=ids)
+def remove_recent(tx: Transaction, user: Any, ids: list[str]) -> None:
+    """Remove the grants among these ids of `recent_changes`."""
+    _remove(tx, user, ids=ids)
 
 
 def _remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:

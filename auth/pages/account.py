@@ -169,8 +169,11 @@ def show_changes() -> Response:
 @blueprint.post("/account/changes")
 @form("user_changes", _changes_form, level=Level.SESSION, refusal="change_refused")
 def remove_change() -> Response:
-    change_user({"remove": [known_id(read_form(_ID)["id"], "not_found")]})
-    return to_own(with_query(destination().path("account/changes"), {"done": "removed"}))
+    id = known_id(read_form(_ID)["id"], "not_found")
+    recent = {change["id"]: change["type"] for change in removal.list_recent(latchkey.db, guard.caller_id())}
+    change_user({"remove": [id]})
+    done = "application" if recent.get(id) == "grant" else "removed"
+    return to_own(with_query(destination().path("account/changes"), {"done": done}))
 
 
 @blueprint.post("/account/changes/undo")

@@ -28,11 +28,13 @@ def recent(session):
 
 class TestAsAnAddition:
     def test_recent_grant_is_listed_and_removed_with_the_rest(self, alice, grafana, database):
-        session, opened = alice.sign_in(), allow(database, alice.id, grafana)
+        session, other, opened = alice.sign_in(), alice.sign_in(), allow(database, alice.id, grafana)
         (change,) = recent(session)
         assert change == {"id": A_UUID, "type": "grant", "added_at": A_TIMESTAMP, "label": "Grafana"}
         assert session.put("/user", json={"remove": [change["id"]]}).status_code == 200
         assert (recent(session), state_of(database, opened)) == ([], None)
+        # Whoever may remove a grant may not end the user's own sessions.
+        assert other.get("/user").status_code == 200
         assert (
             database.count("audit_log", "action = 'grant_removed' AND details ->> 'client' = 'Grafana'") == 1
         )
