@@ -1,15 +1,16 @@
--- name: insert_oauth_request(id_hash bytea, client_id uuid, browser_hash bytea, redirect_uri text, state text,
---                            scopes text[], resource text, nonce text, code_challenge text, prompts text[],
---                            max_age integer, login_hint text, hinted_id uuid, lifetime integer)
+-- name: insert_oauth_request(id_hash bytea, client_id uuid, browser_hash bytea, redirect_uri text,
+--                            state text, scopes text[], resource text, nonce text, code_challenge text,
+--                            prompts text[], max_age integer, login_hint text, hinted_id uuid,
+--                            lifetime integer)
 -- Inserts nothing if the client is gone.
 WITH client AS (
-  SELECT id FROM oauth_clients WHERE id = :client_id FOR KEY SHARE
+  SELECT c.id FROM oauth_clients AS c WHERE c.id = :client_id FOR KEY SHARE
 )
 INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, state, scopes, resource, nonce,
                             code_challenge, prompts, max_age, login_hint, user_id, expires_at)
 SELECT :id_hash, client.id, :browser_hash, :redirect_uri, :state, :scopes, :resource, :nonce,
-       :code_challenge, :prompts, :max_age, :login_hint, (SELECT u.id FROM users AS u WHERE u.id = :hinted_id),
-       now() + make_interval(secs => :lifetime)
+       :code_challenge, :prompts, :max_age, :login_hint,
+       (SELECT u.id FROM users AS u WHERE u.id = :hinted_id), now() + make_interval(secs => :lifetime)
   FROM client;
 
 -- name: lock_client_of_request(id_hash bytea)
@@ -22,7 +23,7 @@ SELECT c.*
 
 -- name: lock_oauth_request(id_hash bytea, browser_hash bytea, is_by_token boolean, user_id uuid,
 --                          session_id uuid)
--- With what the consent of this user, in this session, depends on. An access token does not know the browser.
+-- With what the consent of this user, in this session, depends on. Access tokens do not tell the browser.
 SELECT r.id, r.redirect_uri, r.state, r.scopes, r.prompts, r.login_hint, r.user_id,
        r.approval_hash IS NULL AS is_pending,
        may_use(u, c) AS may_use,

@@ -1,5 +1,6 @@
 """What users decide about authorization requests, on our page or on the application's."""
 
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 from auth.context import latchkey
@@ -45,6 +46,15 @@ def find(
     if request is None or not (request.is_pending or is_by_token):
         raise ApiError("oauth_authorization_not_found")
     return Asked(request, client)
+
+
+def behind(next_page: str | None) -> Any:
+    """Return the request that a page leads back to, or None."""
+    authorization_id = (next_page or "").partition("oauth/consent?authorization_id=")[2]
+    if authorization_id:
+        with suppress(ApiError):
+            return find(latchkey.db, authorization_id).request
+    return None
 
 
 def obstacle(asked: Asked) -> Obstacle | None:

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from auth.account import factors, recovery_codes, removal
 from auth.context import latchkey
+from auth.openid import consent
 from auth.pages.page import page, to_own
 from auth.pages.passkeys import challenge, may_challenge, sent_credential
 from auth.pages.problems import Problem, form
@@ -82,9 +83,12 @@ def show_second_step() -> Response:
 
 
 def _is_asked() -> bool:
-    """Whether the session lacks the step, or it is too long ago for a change."""
+    """Whether the session lacks the step, or it is too long ago for a change or for an application."""
     known = guard.live_caller()
-    return g.caller.aal != "aal2" or (known.has_factor and not has_proof(known))
+    if g.caller.aal != "aal2" or (known.has_factor and not has_proof(known)):
+        return True
+    waiting = consent.behind(destination().next)
+    return waiting is not None and not waiting.is_fresh
 
 
 @blueprint.post("/second-step")

@@ -180,8 +180,9 @@ class Settings:
 
     @property
     def own_redirects(self) -> list[str]:
-        """The URLs of ours that redirect to providers."""
-        return [f"{self.base_url}{prefix}/authorize" for prefix in ("", "/auth/v1")]
+        """The URLs of ours that redirect to providers and to applications."""
+        paths = ("authorize", "oauth/**")
+        return [f"{self.base_url}{prefix}/{path}" for prefix in ("", "/auth/v1") for path in paths]
 
     @property
     def offers_phone(self) -> bool:

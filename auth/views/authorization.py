@@ -1,7 +1,7 @@
 """Authorization requests of applications: from their beginning to the code (RFC 6749, section 4.1)."""
 
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from flask import Blueprint, Response, jsonify, request
 
@@ -11,7 +11,8 @@ from auth.net.redirects import origin, with_query
 from auth.openid import consent, requests
 from auth.openid.errors import OAuthError
 from auth.openid.switch import provider
-from auth.pages.page import LANGUAGE, LANGUAGES
+from auth.pages.page import LANGUAGE, LANGUAGES, page, text
+from auth.pages.problems import Problem, asks_for_page
 from auth.sign_in import browser_sessions
 from auth.sign_in.reauthentication import lock_caller
 from auth.sign_in.token_response import see_other
@@ -47,7 +48,7 @@ def begin_authorization() -> Response:
         if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
             raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
     except OAuthError as error:
-        return _refused(redirect_uri, error)
+        return _refused(client, redirect_uri, error)
     browser = requests.browser_secret()
     authorization_id = requests.write(client, redirect_uri, browser, columns)
     if "none" in columns["prompts"]:
@@ -90,6 +91,7 @@ def continue_authorization() -> Response:
 def get_authorization(authorization_id: str) -> Response:
     """Return what an application asks for, or where the browser goes if the user allows it already."""
     _check_origin()
+    guard.live_caller()
     if request.method == "HEAD":
         return Response()
     with latchkey.db.transaction() as tx:
@@ -118,6 +120,7 @@ def get_authorization(authorization_id: str) -> Response:
 def decide_authorization(authorization_id: str) -> Response:
     """Approve or deny what an application asks for, and return where the browser goes."""
     _check_origin()
+    guard.live_caller()
     action = read_body(_Consent())["action"]
     with latchkey.db.transaction() as tx:
         user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
@@ -153,10 +156,9 @@ def _check_own(asked: consent.Asked) -> None:
 
 
 def _check_origin() -> None:
-    """Raises `ApiError` for a page that may not receive tokens either."""
-    sent = request.headers.get("Origin")
-    allowed = (sent, *map(origin, filter(None, [latchkey.settings.oauth_consent_url])))
-    if sent and latchkey.redirects.checked(sent) not in allowed and sent not in allowed[1:]:
+    """Raises `ApiError` for a page that may not receive tokens, unless it is the consent page."""
+    sent, own_page = request.headers.get("Origin"), latchkey.settings.oauth_consent_url
+    if sent and sent != (own_page and origin(own_page)) and latchkey.redirects.checked(sent) != sent:
         raise ApiError("validation_failed", "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST")
 
 
@@ -193,11 +195,17 @@ def _consent_page(authorization_id: str) -> str:
     return with_query(own_page, named) if own_page else own_url("oauth/consent", named)
 
 
-def _refused(redirect_uri: str, error: OAuthError) -> Response:
+def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
     states = request.args.getlist("state")
     state = states[0] if len(states) == 1 and "\0" not in states[0] else None
     members = {"error": error.error, "error_description": error.description}
-    return _found(requests.answer(redirect_uri, state or None, **members))
+    url = requests.answer(redirect_uri, state or None, **members)
+    if not client.is_dynamic or not asks_for_page():
+        return _found(url)
+    # Anyone may have registered it, to redirect people who trust our host (RFC 9700, section 4.11.2).
+    problem = Problem(text("errors", "client_id_invalid"), None, 400, {}, error.error, error.error)
+    host = urlsplit(redirect_uri).netloc or redirect_uri
+    return page("error.html", status=400, problem=problem, here=None, back_url=url, host=host)
 
 
 def _found(url: str) -> Response:

@@ -32,7 +32,7 @@ def insert_public_client(database: Rows, redirect_uri: str = REDIRECT_URI, **col
     return insert_client(database, redirect_uri, **no_secret, **columns)
 
 
-def authorize_path(client_id: str, **parameters: str | None) -> str:
+def authorize_path(client_id: str, /, **parameters: str | None) -> str:
     """Return the path of a good request, with other parameters, or without those that are None."""
     query = {
         "client_id": client_id,

@@ -3,11 +3,13 @@
 import re
 from urllib.parse import urlencode
 
+from auth.openid.requests import SCOPES
 from tests.support import factors, passkeys, security_keys
 from tests.support.authenticator import Authenticator
 from tests.support.fake_provider import FakeProvider
 from tests.support.grants import add_client, allow
 from tests.support.links import CHALLENGE, path
+from tests.support.oauth_clients import authorize_path, insert_client
 from tests.support.page_clients import PageClient
 from tests.support.users import PASSWORD
 
@@ -378,6 +380,27 @@ def skipped_step(page_client: PageClient) -> None:
     page_client.press("second-step/skip")
 
 
+def consenting(page_client: PageClient) -> None:
+    """An application asks for everything."""
+    page_client.person()
+    client_id = insert_client(page_client.rows, page_client.application, name="Grafana", is_dynamic=True)
+    asked = {"redirect_uri": page_client.application, "scope": " ".join(SCOPES), "login_hint": ALICE}
+    page_client.visit(authorize_path(client_id, **asked))
+    page_client.shows("sign-in, for an application", "Sign in to Acme")
+    page_client.press("sign-in", password=PASSWORD)
+    page_client.shows("consent", "Grafana asks to use your Acme account")
+    page_client.press("sign-out")
+    page_client.press("sign-in", email=ALICE, password=PASSWORD)
+    page_client.rows.run("UPDATE oauth_clients SET allowed_roles = '{editor}'")
+    page_client.press("oauth/consent")
+    page_client.shows("consent, refused", "You can’t use Grafana")
+    page_client.press("oauth/consent")
+    page_client.visit(authorize_path(client_id, **asked, prompt="none login"))
+    page_client.shows("invalid request", "isn’t set up correctly")
+    page_client.visit("/oauth/consent?authorization_id=" + "x" * 43)
+    page_client.shows("consent, expired", "This request has expired")
+
+
 def taking_back(page_client: PageClient) -> None:
     """Someone has added the first address of a user of a provider."""
     page_client.person()
@@ -438,6 +461,7 @@ TOUR = (
     two_step,
     second_step,
     skipped_step,
+    consenting,
     taking_back,
     logging_out,
     others,

@@ -1,0 +1,436 @@
+"""GET and POST /oauth/authorize, and GET /oauth/continue, without the pages between them."""
+
+import json
+import re
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from tests.support.answers import assert_error
+from tests.support.cases import cases
+from tests.support.factors import set_up
+from tests.support.links import BROWSER, CHALLENGE, SITE
+from tests.support.oauth_clients import (
+    REDIRECT_URI,
+    answer,
+    authorize_path,
+    insert_client,
+    insert_public_client,
+)
+from tests.support.pages import Visitor
+from tests.support.server import at_once
+
+UNKNOWN = "00000000-0000-0000-0000-000000000000"
+
+
+@pytest.fixture
+def client_id(database) -> str:
+    return insert_client(database)
+
+
+@pytest.fixture
+def signed_in(app, alice) -> Visitor:
+    return Visitor(app).with_session_of(alice)
+
+
+@pytest.fixture
+def granted(database, alice, client_id) -> str:
+    """A client that Alice has allowed what `authorize_path` asks for."""
+    database.run(
+        "INSERT INTO oauth_grants (user_id, client_id, scopes) VALUES (%(user)s, %(client)s, '{openid,email}')",
+        user=alice.id,
+        client=client_id,
+    )
+    return client_id
+
+
+def error_of(client, path: str) -> dict[str, str]:
+    response = client.get(path)
+    assert response.status_code == 302, response.text
+    return answer(response.headers["Location"])
+
+
+class TestNothingIsRedirectedBeforeClientAndUriAreGood:
+    """An open redirector (RFC 9700, section 4.11)."""
+
+    @cases(
+        ("changes", "error_code"),
+        [
+            ({"client_id": None}, "validation_failed"),
+            ({"client_id": "x"}, "oauth_client_not_found"),
+            ({"client_id": UNKNOWN}, "oauth_client_not_found"),
+            ({"redirect_uri": None}, "validation_failed"),
+            *(
+                ({"redirect_uri": uri}, "validation_failed")
+                for uri in (
+                    "https://evil.example/",
+                    f"{REDIRECT_URI}/",
+                    f"{REDIRECT_URI}?x=1",
+                    f"{REDIRECT_URI}#x",
+                    f"{REDIRECT_URI}\0",
+                    REDIRECT_URI.upper(),
+                    f"{REDIRECT_URI}/../x",
+                    "https://grafana.example.com@evil.example/login/generic_oauth",
+                    "http://grafana.example.com/login/generic_oauth",
+                    "x" * 5000,
+                )
+            ),
+        ],
+    )
+    def test_program_gets_the_envelope_and_browser_a_page(self, client, client_id, changes, error_code):
+        path = authorize_path(client_id, **changes, response_type="token")
+        response = client.get(path)
+        assert (response.status_code, response.json["error_code"]) == (400, error_code)
+        page = client.get(path, headers=BROWSER)
+        assert (page.status_code, page.mimetype, "Location" in page.headers) == (400, "text/html", False)
+        assert "tell the people who run it" in page.text
+
+    @cases("name", ["client_id", "redirect_uri"])
+    def test_repeated_parameter_redirects_nowhere(self, client, client_id, name):
+        value = {"client_id": client_id, "redirect_uri": REDIRECT_URI}[name]
+        response = client.get(f"{authorize_path(client_id)}&{urlencode({name: value})}")
+        assert_error(response, 400, "validation_failed", details=f"{name}: must be given once")
+
+    def test_uri_of_another_client_is_refused(self, client, client_id, database):
+        other = insert_client(database, "https://other.example.com/")
+        assert client.get(authorize_path(other)).status_code == 400
+
+    def test_browser_asks_before_it_follows_an_error_to_a_client_that_anyone_may_have_registered(
+        self, client, database
+    ):
+        path = authorize_path(insert_public_client(database, is_dynamic=True), response_type="token")
+        page = client.get(path, headers=BROWSER)
+        assert (page.status_code, "Location" in page.headers) == (400, False)
+        assert f'href="{REDIRECT_URI}?error=unsupported_response_type' in page.text
+        assert error_of(client, path)["error"] == "unsupported_response_type"
+
+
+class TestErrorsGoToTheApplication:
+    @cases(
+        ("changes", "error"),
+        [
+            ({"response_type": None}, "invalid_request"),
+            ({"response_type": "token"}, "unsupported_response_type"),
+            ({"response_type": "code id_token"}, "unsupported_response_type"),
+            ({"response_mode": "fragment"}, "invalid_request"),
+            ({"request": "x.y.z"}, "request_not_supported"),
+            ({"request_uri": "https://grafana.example.com/r"}, "request_uri_not_supported"),
+            ({"scope": "unknown other"}, "invalid_scope"),
+            ({"prompt": "none login"}, "invalid_request"),
+            ({"max_age": "-1"}, "invalid_request"),
+            ({"max_age": "1e3"}, "invalid_request"),
+            ({"max_age": "1" * 10}, "invalid_request"),
+            ({"nonce": "\0"}, "invalid_request"),
+            ({"nonce": "x" * 2049}, "invalid_request"),
+            ({"id_token_hint": "x.y.z"}, "invalid_request"),
+            ({"resource": "api.example.com"}, "invalid_target"),
+            ({"resource": "/api"}, "invalid_target"),
+            ({"resource": "https://api.example.com/#x"}, "invalid_target"),
+            ({"resource": "https://api.example.com/ x"}, "invalid_target"),
+            ({"resource": "authenticated"}, "invalid_target"),
+            ({"prompt": "none"}, "login_required"),
+        ],
+    )
+    def test_with_its_state_and_our_issuer_against_mix_ups(self, client, client_id, database, changes, error):
+        """RFC 9207, and RFC 9700, section 4.4."""
+        told = error_of(client, authorize_path(client_id, **changes))
+        assert told == {
+            "error": error,
+            "error_description": told["error_description"],
+            "state": "a state & more",
+            "iss": SITE,
+        }
+        assert re.fullmatch(r"[ !#-\[\]-~]+", told["error_description"])
+        assert database.count("oauth_requests") == 0
+
+    @cases("name", ["scope", "nonce", "response_type", "prompt", "code_challenge", "state"])
+    def test_repeated_parameter_is_refused(self, client, client_id, name):
+        told = error_of(client, f"{authorize_path(client_id, prompt='none', nonce='x')}&{name}=none")
+        assert (told["error"], "state" in told) == ("invalid_request", name != "state")
+
+    def test_second_resource_is_refused(self, client, client_id):
+        resource = urlencode({"resource": "https://api.example.com"})
+        assert (
+            error_of(client, f"{authorize_path(client_id)}&{resource}&{resource}")["error"]
+            == "invalid_target"
+        )
+
+    def test_client_without_the_grant_type_is_refused(self, client, database):
+        client_id = insert_client(database, grant_types=["client_credentials"])
+        assert error_of(client, authorize_path(client_id))["error"] == "unauthorized_client"
+
+    def test_own_query_of_the_uri_is_kept(self, client, database):
+        uri = f"{REDIRECT_URI}?tenant=1"
+        response = client.get(authorize_path(insert_client(database, uri), redirect_uri=uri, scope="x"))
+        assert response.headers["Location"].startswith(f"{uri}&error=invalid_scope&")
+
+    def test_service_without_a_consent_page_says_so(self, make_app, database):
+        app = make_app(AUTH_PAGES="false")
+        told = error_of(app.test_client(), authorize_path(insert_client(database)))
+        assert told["error"] == "server_error"
+
+
+class TestPkce:
+    """Downgrades and injected codes (RFC 9700, sections 4.5 and 4.8)."""
+
+    @cases(
+        "changes",
+        [
+            {"code_challenge": None, "code_challenge_method": None},
+            {"code_challenge": None},
+            {"code_challenge_method": None},
+            {"code_challenge_method": "plain"},
+            {"code_challenge": "x" * 42},
+            {"code_challenge": "x" * 128},
+            {"code_challenge": f"{CHALLENGE}="},
+        ],
+    )
+    def test_challenge_is_required_by_sha_256_alone(self, client, client_id, database, changes):
+        for each in (client_id, insert_public_client(database)):
+            assert error_of(client, authorize_path(each, **changes))["error"] == "invalid_request"
+
+    def test_client_that_need_not_send_one_sends_state_or_nonce(self, client, database):
+        client_id = insert_client(database, require_pkce=False)
+        without: dict[str, str | None] = {"code_challenge": None, "code_challenge_method": None}
+        sufficient: list[dict[str, str]] = [{"nonce": "x"}, {"state": "x"}, {"nonce": "", "state": "x"}]
+        for sent in sufficient:
+            path = authorize_path(client_id, **without | {"state": None} | sent)
+            assert "/oauth/consent?" in client.get(path).headers["Location"]
+        for missing in ({}, {"state": "", "nonce": ""}):
+            path = authorize_path(client_id, **without | {"state": None} | missing)
+            assert error_of(client, path)["error"] == "invalid_request"
+
+    def test_challenge_that_need_not_be_sent_is_checked_if_it_is(self, client, database):
+        client_id = insert_client(database, require_pkce=False)
+        path = authorize_path(client_id, code_challenge_method="plain")
+        assert error_of(client, path)["error"] == "invalid_request"
+        client.get(authorize_path(client_id))
+        assert database.value("SELECT code_challenge FROM oauth_requests") == CHALLENGE
+
+
+class TestRequests:
+    def test_request_is_kept_for_ten_minutes_under_hashes(self, client, client_id, database):
+        parameters = {
+            "nonce": "n",
+            "max_age": "60",
+            "login_hint": "alice@example.com",
+            "prompt": "consent login",
+        }
+        resource = "https://mcp.example.com/x?y"
+        response = client.get(authorize_path(client_id, **parameters, resource=resource))
+        assert (response.status_code, response.data) == (302, b"")
+        (authorization_id,) = parse_qs(urlsplit(response.headers["Location"]).query)["authorization_id"]
+        (cookie,) = response.headers.getlist("Set-Cookie")
+        assert re.fullmatch(r"latchkey_authorize=[\w-]{43}; HttpOnly; Path=/; SameSite=Lax", cookie)
+        row = database.one("SELECT *, expires_at - created_at AS life FROM oauth_requests")
+        assert (row.nonce, row.max_age, row.login_hint, row.prompts, row.resource, row.state) == (
+            *("n", 60, "alice@example.com", ["login", "consent"]),
+            *(resource, "a state & more"),
+        )
+        assert (row.life.total_seconds(), row.user_id, row.code_hash) == (600, None, None)
+        stored = json.dumps(database.everything("oauth_requests"), default=str)
+        assert authorization_id not in stored
+        assert cookie.partition("=")[2][:43] not in stored
+
+    @cases(
+        ("sent", "kept"),
+        [
+            (None, ["email"]),
+            ("", ["email"]),
+            ("openid", ["openid"]),
+            ("groups openid admin read:org", ["openid", "groups"]),
+            (
+                "roles groups offline_access phone email profile openid",
+                ["openid", "profile", "email", "phone", "offline_access", "groups", "roles"],
+            ),
+        ],
+    )
+    def test_unknown_scopes_are_dropped(self, client, client_id, database, sent, kept):
+        database.run("DELETE FROM oauth_requests")
+        client.get(authorize_path(client_id, scope=sent))
+        assert database.value("SELECT scopes FROM oauth_requests") == kept
+
+    def test_unknown_parameters_and_claims_are_ignored(self, client, client_id):
+        others = {
+            "claims": '{"userinfo": {}}',
+            "display": "popup",
+            "acr_values": "x",
+            "foo": "bar",
+            "prompt": "create",
+        }
+        assert "/oauth/consent?" in client.get(authorize_path(client_id, **others)).headers["Location"]
+
+    def test_resource_is_one_of_the_client_if_it_has_some(self, client, database):
+        client_id = insert_client(database, resources=["https://api.example.com"])
+        for resource in ("https://api.example.com/", "https://other.example.com"):
+            assert error_of(client, authorize_path(client_id, resource=resource))["error"] == "invalid_target"
+        client.get(authorize_path(client_id, resource="https://api.example.com"))
+        assert database.value("SELECT resource FROM oauth_requests") == "https://api.example.com"
+
+    def test_loopback_uri_has_any_port(self, client, database):
+        client_id = insert_public_client(database, "http://127.0.0.1/callback")
+        uri = "http://127.0.0.1:49152/callback"
+        assert (
+            "/oauth/consent?" in client.get(authorize_path(client_id, redirect_uri=uri)).headers["Location"]
+        )
+        assert database.value("SELECT redirect_uri FROM oauth_requests") == uri
+        other = authorize_path(client_id, redirect_uri="http://127.0.0.1:49152/other")
+        assert client.get(other).status_code == 400
+
+    def test_own_page_of_the_application_is_used_instead(self, make_app, database):
+        app = make_app(AUTH_OAUTH_CONSENT_URL="https://app.example.com/consent", AUTH_PAGES="false")
+        url = app.test_client().get(authorize_path(insert_client(database))).headers["Location"]
+        assert url.startswith("https://app.example.com/consent?authorization_id=")
+
+    def test_head_changes_nothing(self, client, client_id, database):
+        before = database.everything()
+        assert client.head(authorize_path(client_id)).status_code == 200
+        assert client.head(f"/oauth/continue?authorization_id={'x' * 43}&approval=x").status_code == 200
+        assert database.everything() == before
+
+    @cases("ui_locales", ["fr", "de-CH fr", "xx fr", "xx"])
+    def test_ui_locales_set_the_language_unless_the_user_has_chosen_one(self, app, client_id, ui_locales):
+        language = {"de-CH fr": "de", "xx": "en"}.get(ui_locales, "fr")
+        visitor = Visitor(app)
+        visitor.visit(authorize_path(client_id, ui_locales=ui_locales))
+        assert f'<html lang="{language}"' in visitor.page.text
+        visitor.send("/preferences", language="es", back="/sign-in")
+        visitor.visit(authorize_path(client_id, ui_locales=ui_locales))
+        assert '<html lang="es"' in visitor.page.text
+
+    def test_routes_are_not_there_while_the_provider_is_off(self, make_app, database):
+        app = make_app(AUTH_OAUTH_SERVER="false")
+        client, id = app.test_client(), "x" * 43
+        for path in (authorize_path(UNKNOWN), "/oauth/continue", f"/oauth/authorizations/{id}"):
+            assert_error(client.get(path), 404, "feature_disabled")
+        assert_error(client.post(f"/oauth/authorizations/{id}/consent", json={}), 404, "feature_disabled")
+        assert client.get("/oauth/consent", headers=BROWSER).status_code == 404
+
+
+class TestForm:
+    def test_form_of_another_site_finds_the_browser_signed_in(self, signed_in, granted):
+        path, _, query = authorize_path(granted, prompt="none").partition("?")
+        signed_in.be_at("https://grafana.example.com/")
+        fields = {name: value for name, (value,) in parse_qs(query).items()}
+        assert answer(signed_in.post(f"{SITE}{path}", fields).url)["code"]
+
+    def test_repeated_field_is_refused_too(self, client, client_id):
+        body = f"{authorize_path(client_id).partition('?')[2]}&scope=openid"
+        response = client.post(
+            "/oauth/authorize", data=body, content_type="application/x-www-form-urlencoded"
+        )
+        assert response.status_code == 303
+        url = response.headers["Location"].removeprefix(SITE)
+        assert error_of(client, url)["error"] == "invalid_request"
+
+
+class TestWithoutAsking:
+    """prompt=none (OpenID Connect Core 1.0, section 3.1.2.6)."""
+
+    def ask(
+        self, visitor: Visitor, client_id: str, uri: str = REDIRECT_URI, **changes: str
+    ) -> dict[str, str]:
+        path = authorize_path(client_id, redirect_uri=uri, prompt="none", **changes)
+        return answer(visitor.visit(path, stop=lambda url: url.startswith(uri)).url, uri)
+
+    def test_user_who_has_agreed_gets_a_code(self, signed_in, granted, alice, database):
+        assert self.ask(signed_in, granted).keys() == {"code", "state", "iss"}
+        row = database.one("SELECT user_id, session_id, code_expires_at - now() AS life FROM oauth_requests")
+        assert (row.user_id, 299 < row.life.total_seconds() <= 300) == (alice.id, True)
+        assert database.count("sessions", "id = %(id)s", id=row.session_id) == 1
+
+    def test_application_on_another_site_may_ask(self, signed_in, granted):
+        """The cookie of the session is Lax."""
+        signed_in.be_at("https://grafana.example.com/")
+        assert answer(signed_in.click(f"{SITE}{authorize_path(granted, prompt='none')}").url)["code"]
+
+    @cases("changes", [{"scope": "openid profile"}, {"scope": "openid email groups"}])
+    def test_new_scopes_require_consent(self, signed_in, granted, changes):
+        assert self.ask(signed_in, granted, **changes)["error"] == "consent_required"
+
+    def test_user_who_has_not_agreed_is_asked(self, signed_in, client_id, database):
+        assert self.ask(signed_in, client_id)["error"] == "consent_required"
+        assert database.count("oauth_grants") == 0
+
+    @cases(
+        ("uri", "columns"),
+        [
+            (REDIRECT_URI, {"is_dynamic": True}),
+            ("http://127.0.0.1/callback", {}),
+            ("http://localhost/callback", {}),
+            ("com.example.app:/callback", {}),
+            ("app://callback", {}),
+        ],
+    )
+    def test_client_that_any_program_may_claim_to_be_requires_consent(
+        self, signed_in, granted, database, uri, columns
+    ):
+        """RFC 8252, section 8.6."""
+        client_id = insert_public_client(database, uri, **columns)
+        database.run("UPDATE oauth_grants SET client_id = %(id)s", id=client_id)
+        assert self.ask(signed_in, client_id, uri)["error"] == "consent_required"
+
+    def test_skipped_consent_gives_a_grant(self, signed_in, client_id, database):
+        database.run("UPDATE oauth_clients SET skip_consent = true")
+        assert self.ask(signed_in, client_id)["code"]
+        assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]
+        uri = "http://localhost/callback"
+        native = insert_client(database, uri, skip_consent=True)
+        assert self.ask(signed_in, native, uri)["error"] == "consent_required"
+
+    def test_session_that_is_older_than_max_age_has_to_sign_in(self, signed_in, granted, database):
+        assert self.ask(signed_in, granted, max_age="3600")["code"]
+        assert self.ask(signed_in, granted, max_age="0")["error"] == "login_required"
+        database.run("UPDATE sessions SET created_at = created_at - interval '2 hours'")
+        assert self.ask(signed_in, granted, max_age="3600")["error"] == "login_required"
+        assert self.ask(signed_in, granted, max_age="9000")["code"]
+
+    def test_session_that_lacks_a_step_needs_the_user(self, signed_in, granted, alice):
+        set_up(alice.open_session())
+        signed_in.cookies.clear()
+        signed_in.with_session_of(alice)
+        assert self.ask(signed_in, granted)["error"] == "interaction_required"
+
+    def test_user_without_an_allowed_role_is_refused(self, signed_in, granted, database):
+        database.run("UPDATE oauth_clients SET allowed_roles = '{editor}'")
+        assert self.ask(signed_in, granted)["error"] == "access_denied"
+        database.run("""UPDATE users SET app_metadata = '{"roles": ["editor"]}'""")
+        assert self.ask(signed_in, granted)["code"]
+
+    def test_hint_names_the_user_by_an_id_token_of_the_client(
+        self, signed_in, granted, alice, bob, parts, database
+    ):
+        def hint(client_id: str, person, age: int = 0) -> str:
+            claims = {"sub": person.id, "aud": client_id, "auth_time": 0}
+            issued_at = database.value("SELECT extract(epoch FROM now())::bigint") - age
+            return parts.client_tokens.id_token(claims, issued_at=issued_at, algorithm="RS256")
+
+        # It may have expired.
+        assert self.ask(signed_in, granted, id_token_hint=hint(granted, alice, 86_400))["code"]
+        other = self.ask(signed_in, granted, id_token_hint=hint(granted, bob))
+        assert other["error"] == "login_required"
+        foreign = self.ask(signed_in, granted, id_token_hint=hint(UNKNOWN, alice))
+        assert foreign["error"] == "invalid_request"
+        session_token = self.ask(signed_in, granted, id_token_hint=alice.open_session().access_token)
+        assert session_token["error"] == "invalid_request"
+
+    @cases("end", ["UPDATE users SET banned_until = 'infinity'", "DELETE FROM sessions"])
+    def test_ended_session_has_to_sign_in(self, signed_in, granted, database, end):
+        database.run(end)
+        assert self.ask(signed_in, granted)["error"] == "login_required"
+
+    def test_fifty_at_once_get_a_code_each(self, app, alice, granted, database):
+        (cookie,) = Visitor(app).with_session_of(alice).cookies
+        headers = {"Cookie": f"{cookie.name}={cookie.value}"}
+        client, path = app.test_client(use_cookies=False), authorize_path(granted, prompt="none")
+        urls = at_once(50, lambda _: client.get(path, headers=headers).headers["Location"])
+        assert len({answer(url)["code"] for url in urls}) == 50
+        assert database.count("oauth_requests", "code_hash IS NOT NULL") == 50
+
+
+@cases(
+    "target", ["oauth/authorize?client_id=x", "oauth/continue", "auth/v1/oauth/authorize", "oauth/consent"]
+)
+def test_tokens_of_a_link_never_lead_to_a_page_that_redirects_on(parts, target):
+    """Browsers would carry them on in the fragment, to any registered redirect URI."""
+    assert parts.redirects.checked(f"{SITE}/{target}") == parts.redirects.site_url

@@ -1,0 +1,320 @@
+"""/oauth/authorizations/…, for the application's own consent page, and /oauth/continue."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.support.answers import assert_error
+from tests.support.cases import cases
+from tests.support.factors import set_up
+from tests.support.links import BROWSER, SITE
+from tests.support.oauth_clients import REDIRECT_URI, answer, authorize_path, insert_client
+from tests.support.pages import Visitor
+from tests.support.server import at_once
+
+CONSENT_URL = "https://app.example.com/consent"
+GRANT = "INSERT INTO oauth_grants (user_id, client_id, scopes) SELECT %(user)s, id, '{openid,email}' FROM oauth_clients"
+
+
+@pytest.fixture
+def app(make_app):
+    return make_app(AUTH_OAUTH_CONSENT_URL=CONSENT_URL, AUTH_REDIRECT_ALLOW_LIST="https://spa.example.com/**")
+
+
+@pytest.fixture
+def client_id(database) -> str:
+    return insert_client(database, uri="https://grafana.example.com")
+
+
+@pytest.fixture
+def session(app, alice):
+    return alice.open_session(app.test_client())
+
+
+@pytest.fixture
+def begin(visitor, client_id):
+    """Begin a request in a browser, and return its path of the JSON interface."""
+
+    def begin(**parameters: str) -> str:
+        url = visitor.visit(authorize_path(client_id, **parameters)).url
+        assert url.startswith(f"{CONSENT_URL}?authorization_id=")
+        return f"/oauth/authorizations/{parse_qs(urlsplit(url).query)['authorization_id'][0]}"
+
+    return begin
+
+
+@pytest.fixture
+def visitor(app) -> Visitor:
+    return Visitor(app)
+
+
+def approve(session, path: str):
+    return session.post(f"{path}/consent", json={"action": "approve"})
+
+
+def approved(session, path: str) -> str:
+    assert session.get(path).status_code == 200
+    response = approve(session, path)
+    assert response.status_code == 200, response.text
+    return response.json["redirect_url"]
+
+
+def test_user_sees_the_request_and_allows_it(session, begin, visitor, client_id, alice, database):
+    path = begin()
+    response = session.get(path)
+    assert (response.status_code, response.json) == (
+        200,
+        {
+            "authorization_id": path.rpartition("/")[2],
+            "redirect_uri": REDIRECT_URI,
+            "client": {
+                "id": client_id,
+                "name": "Grafana",
+                "uri": "https://grafana.example.com",
+                "logo_uri": "",
+            },
+            "user": {"id": alice.id, "email": alice.email},
+            "scope": "openid email",
+        },
+    )
+    # Again, and after a reload.
+    assert session.get(path).json == response.json
+    url = approve(session, path).json["redirect_url"]
+    assert url.startswith(f"{SITE}/oauth/continue?authorization_id=")
+    assert database.count("oauth_requests", "code_hash IS NOT NULL") == 0
+    told = answer(visitor.visit(url).url)
+    assert told == {"code": told["code"], "state": "a state & more", "iss": SITE}
+    row = database.one("SELECT * FROM oauth_requests")
+    assert (row.user_id, row.session_id, row.code_hash is not None) == (alice.id, session.id, True)
+    assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]
+    assert database.count("audit_log", "action = 'grant_added'") == 1
+
+
+def test_denial_goes_back_with_access_denied_and_ends_the_request(session, begin, database):
+    path = begin()
+    session.get(path)
+    url = session.post(f"{path}/consent", json={"action": "deny"}).json["redirect_url"]
+    assert answer(url) == {
+        "error": "access_denied",
+        "error_description": "User denied the request",
+        "state": "a state & more",
+        "iss": SITE,
+    }
+    assert (database.count("oauth_requests"), database.count("oauth_grants")) == (0, 0)
+    assert_error(session.get(path), 404, "oauth_authorization_not_found")
+
+
+def test_grant_that_covers_the_scopes_approves_at_once(session, begin, visitor, alice, database):
+    path = begin()
+    database.run(GRANT, user=alice.id)
+    assert session.get(path).json.keys() == {"redirect_url"}
+    assert_error(
+        session.get(path),
+        400,
+        "validation_failed",
+        details="authorization_id: the request is no longer pending",
+    )
+    assert "authorization_id" in session.get(begin(scope="openid groups")).json
+    assert "authorization_id" in session.get(begin(prompt="consent")).json
+    url = session.get(begin(scope="openid")).json["redirect_url"]
+    assert answer(visitor.visit(url).url)["code"]
+
+
+class TestBinding:
+    def test_first_user_who_asks_alone_may_decide(self, session, begin, bob, app):
+        path, other = begin(), bob.open_session(app.test_client())
+        # Nobody has asked yet.
+        assert_error(approve(session, path), 404, "oauth_authorization_not_found")
+        session.get(path)
+        assert_error(other.get(path), 404, "oauth_authorization_not_found")
+        assert_error(approve(other, path), 404, "oauth_authorization_not_found")
+        assert approve(session, path).status_code == 200
+
+    def test_code_is_given_in_the_browser_that_began_alone(self, session, begin, visitor, app, database):
+        """An attacker begins a request, and has the victim approve it: the code is not the attacker's, nor
+        does the victim get signed in to the attacker's client."""
+        url = approved(session, begin())
+        victim = Visitor(app)
+        for _ in range(2):
+            page = victim.visit(url)
+            assert (page.status, page.url) == (404, url)
+            assert "started in another browser" in page.text
+            # With a cookie of the victim's own.
+            victim.visit(authorize_path(insert_client(database)))
+        assert database.count("oauth_requests", "code_hash IS NOT NULL") == 0
+        assert answer(visitor.visit(url).url)["code"]
+
+    def test_browser_alone_does_not_get_the_code(self, session, begin, visitor):
+        """The attacker who began a request learns its id, but not the secret of the approval."""
+        url = approved(session, path := begin())
+        (approval,) = parse_qs(urlsplit(url).query)["approval"]
+        for guess in ("", "x" * 43, path.rpartition("/")[2], approval[::-1]):
+            assert visitor.visit(url.replace(approval, guess)).status == 404
+        assert answer(visitor.visit(url).url)["code"]
+
+    def test_code_is_given_once(self, session, begin, visitor, app):
+        url = approved(session, begin())
+        assert answer(visitor.visit(url).url)["code"]
+        assert visitor.visit(url).status == 404
+        response = app.test_client().get(url.removeprefix(SITE))
+        assert_error(response, 404, "oauth_authorization_not_found")
+
+
+class TestStates:
+    @cases("state", ["expires_at = now()", "id_hash = 'x'"])
+    def test_expired_or_unknown_request_is_not_found(self, session, begin, visitor, database, state):
+        path = begin()
+        url = approved(session, begin())
+        database.run(f"UPDATE oauth_requests SET {state} WHERE approval_hash IS NULL")
+        assert_error(session.get(path), 404, "oauth_authorization_not_found")
+        assert_error(approve(session, path), 404, "oauth_authorization_not_found")
+        database.run(f"UPDATE oauth_requests SET {state} WHERE approval_hash IS NOT NULL")
+        assert visitor.visit(url).status == 404
+        database.run("DELETE FROM oauth_requests; DELETE FROM oauth_grants")
+
+    @cases("id", ["x", "x" * 43, "%00"])
+    def test_id_of_no_request_is_not_found(self, session, id):
+        assert_error(session.get(f"/oauth/authorizations/{id}"), 404, "oauth_authorization_not_found")
+
+    @cases("body", [{}, {"action": "maybe"}, {"action": None}, {"action": ["approve"]}])
+    def test_other_action_is_refused(self, session, begin, body):
+        path = begin()
+        session.get(path)
+        response = session.post(f"{path}/consent", json=body)
+        assert (response.status_code, response.json["error_code"]) == (400, "validation_failed")
+
+    def test_approval_is_given_once(self, session, begin):
+        approved(session, path := begin())
+        pending = "authorization_id: the request is no longer pending"
+        assert_error(approve(session, path), 400, "validation_failed", details=pending)
+
+    @cases("end", ["ban_duration", "password", "log-out"])
+    def test_end_of_the_session_voids_what_it_approved(
+        self, app, client, alice, begin, visitor, service_role, database, end
+    ):
+        database.run("DELETE FROM oauth_grants")
+        session = alice.sign_in(client=app.test_client())
+        url = approved(session, begin())
+        if end == "log-out":
+            session.post("/logout?scope=local")
+        else:
+            body = {"ban_duration": "1h"} if end == "ban_duration" else {"password": "Another-Horse-1"}
+            client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
+        assert visitor.visit(url).status == 404
+        database.run("UPDATE users SET banned_until = NULL")
+        client.put(f"/admin/users/{alice.id}", json={"password": "Correct-Horse-1"}, headers=service_role)
+
+
+class TestUsers:
+    def test_session_that_lacks_a_step_is_refused(self, begin, alice, app):
+        set_up(alice.open_session())
+        session = alice.sign_in(client=app.test_client())
+        path = begin()
+        assert_error(session.get(path), 403, "insufficient_aal")
+        assert_error(approve(session, path), 403, "insufficient_aal")
+
+    def test_user_without_an_allowed_role_is_sent_back(self, session, begin, database):
+        path = begin()
+        session.get(path)
+        other = begin()
+        database.run("UPDATE oauth_clients SET allowed_roles = '{editor}'")
+        for response in (session.get(other), approve(session, path)):
+            assert answer(response.json["redirect_url"])["error"] == "access_denied"
+        assert (database.count("oauth_requests"), database.count("oauth_grants")) == (0, 0)
+
+    @cases("parameters", [{"prompt": "login"}, {"max_age": "600"}])
+    def test_new_sign_in_that_the_application_asks_for_is_needed(
+        self, session, begin, alice, app, database, parameters
+    ):
+        database.run(GRANT, user=alice.id)
+        database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+        path = begin(**parameters)
+        assert "authorization_id" in session.get(path).json
+        response = approve(session, path)
+        assert (response.status_code, response.json["error_code"]) == (400, "reauthentication_needed")
+        assert approve(alice.open_session(app.test_client()), path).status_code == 200
+        database.run("DELETE FROM oauth_grants")
+
+    def test_user_without_an_email_address_gets_a_string(self, session, begin, database):
+        database.run("UPDATE users SET email = NULL, phone = '+491701234567', phone_confirmed_at = now()")
+        database.run("DELETE FROM identities")
+        assert session.get(begin()).json["user"]["email"] == ""
+
+
+class TestOrigins:
+    @cases(
+        ("origin", "is_allowed"),
+        [
+            ("https://app.example.com", True),
+            ("https://spa.example.com", True),
+            (SITE, True),
+            ("https://evil.example", False),
+            ("http://app.example.com", False),
+            ("https://app.example.com.evil.example", False),
+            ("null", False),
+        ],
+    )
+    def test_page_that_may_receive_tokens_may_decide(self, session, begin, database, origin, is_allowed):
+        database.run("DELETE FROM oauth_grants")
+        path, headers = begin(), session.authorization | {"Origin": origin}
+        first = session.client.get(path, headers=headers)
+        second = session.client.post(f"{path}/consent", json={"action": "approve"}, headers=headers)
+        if is_allowed:
+            assert (first.status_code, second.status_code) == (200, 200)
+            return
+        details = "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST"
+        assert_error(first, 400, "validation_failed", details=details)
+        assert_error(second, 400, "validation_failed", details=details)
+
+
+class TestRaces:
+    """Each with 50 racers: one code."""
+
+    def test_approvals_give_one_secret(self, session, begin, database):
+        path = begin()
+        session.get(path)
+        responses = at_once(50, lambda _: approve(session, path))
+        assert sorted(response.status_code for response in responses) == [200] + [400] * 49
+        assert database.count("audit_log", "action = 'grant_added'") == 1
+
+    def test_approvals_and_denials_have_one_winner(self, session, begin, database):
+        path = begin()
+        session.get(path)
+        actions = ("approve", "deny")
+        responses = at_once(
+            50, lambda number: session.post(f"{path}/consent", json={"action": actions[number % 2]})
+        )
+        assert [response.status_code for response in responses].count(200) == 1
+        assert database.count("oauth_requests") == database.count("oauth_grants")
+
+    def test_users_who_ask_are_bound_once(self, session, begin, bob, app):
+        path, sessions = begin(), [session, bob.open_session(app.test_client())]
+        statuses = at_once(50, lambda number: sessions[number % 2].get(path).status_code)
+        assert sorted(statuses) == [200] * 25 + [404] * 25
+
+    def test_continuations_give_one_code(self, session, begin, visitor, app, database):
+        url = approved(session, begin()).removeprefix(SITE)
+        headers = {"Cookie": "; ".join(f"{each.name}={each.value}" for each in visitor.cookies)} | BROWSER
+        client = app.test_client(use_cookies=False)
+        responses = at_once(50, lambda _: client.get(url, headers=headers))
+        assert sorted(response.status_code for response in responses) == [302] + [404] * 49
+        assert database.count("oauth_requests", "code_hash IS NOT NULL") == 1
+
+    def test_deletion_of_the_client_leaves_nothing_without_a_deadlock(
+        self, session, begin, client_id, client, service_role, database
+    ):
+        paths = [begin() for _ in range(20)]
+        for path in paths:
+            session.get(path)
+
+        def act(number: int) -> int:
+            if number < 20:
+                return approve(session, paths[number]).status_code
+            return client.delete(
+                f"/auth/v1/admin/oauth/clients/{client_id}", headers=service_role
+            ).status_code
+
+        statuses = at_once(21, act)
+        assert {*statuses} <= {200, 204, 404}
+        assert statuses[20] == 204
+        assert (database.count("oauth_requests"), database.count("oauth_grants")) == (0, 0)
