@@ -1,5 +1,5 @@
-"""Expected responses: the error envelope, the user object, the token response, and placeholders for values
-that differ each time.
+"""Expected responses: the error envelope, the user object, the token response, the client object, and
+placeholders for values that differ each time.
 """
 
 import re
@@ -32,6 +32,7 @@ A_UUID = Like("a UUID", r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-
 A_TIMESTAMP = Like("a timestamp in UTC", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00)")
 AN_ACCESS_TOKEN = Like("an access token", r"[\w-]+\.[\w-]+\.[\w-]+")
 A_REFRESH_TOKEN = Like("a refresh token", r"[\w-]{56}")
+A_CLIENT_SECRET = Like("a secret of an OAuth client", r"[\w-]{43}")
 A_SENTENCE = Like("a sentence", r".*\S+ \S+.*")
 
 
@@ -138,3 +139,29 @@ def token_response(of_user: dict[str, Any]) -> dict[str, Any]:
         "refresh_token": A_REFRESH_TOKEN,
         "user": of_user,
     }
+
+
+def oauth_client(**changes: Any) -> dict[str, Any]:
+    """Return the expected object of an OAuth client that an administrator made with one redirect URI."""
+    expected = {
+        "client_id": A_UUID,
+        "client_name": "",
+        "client_type": "confidential",
+        "token_endpoint_auth_method": "client_secret_basic",
+        "registration_type": "manual",
+        "redirect_uris": ["https://app.example.com/callback"],
+        "post_logout_redirect_uris": [],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "scopes": [],
+        "resources": [],
+        "allowed_roles": [],
+        "require_pkce": True,
+        "skip_consent": False,
+        "introspects_sessions": False,
+        "token_lifetime": None,
+        "id_token_signed_response_alg": "RS256",
+        "created_at": A_TIMESTAMP,
+        "updated_at": A_TIMESTAMP,
+    }
+    return expected | changes

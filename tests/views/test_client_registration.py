@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.answers import A_CLIENT_SECRET, A_SENTENCE, assert_error, assert_ok, oauth_client
 from tests.support.cases import cases
-from tests.views.test_clients import A_SECRET, APP, PUBLIC, client_object
 
 PATH = "/oauth/clients/register"
+APP = "https://app.example.com/callback"
+PUBLIC = {"client_type": "public", "token_endpoint_auth_method": "none"}
 LOOPBACK = "http://127.0.0.1/callback"
 
 
@@ -18,7 +19,7 @@ def register(make_app):
 
 def test_public_client_registers_without_a_credential(register, database):
     agent = {"client_name": "Agent", "redirect_uris": [LOOPBACK], "token_endpoint_auth_method": "none"}
-    expected = client_object(**agent, client_type="public", registration_type="dynamic")
+    expected = oauth_client(**agent, client_type="public", registration_type="dynamic")
     assert_ok(register(**agent), expected, 201)
     row = database.one("SELECT action, actor, user_id, details FROM audit_log")
     assert row[:3] == ("client_created", "anonymous", None)
@@ -26,7 +27,9 @@ def test_public_client_registers_without_a_credential(register, database):
 
 
 def test_secret_of_a_confidential_client_does_not_expire(register):
-    expected = client_object(registration_type="dynamic", client_secret=A_SECRET, client_secret_expires_at=0)
+    expected = oauth_client(
+        registration_type="dynamic", client_secret=A_CLIENT_SECRET, client_secret_expires_at=0
+    )
     assert_ok(register(redirect_uris=[APP]), expected, 201)
 
 
@@ -51,7 +54,7 @@ def test_secret_of_a_confidential_client_does_not_expire(register):
 )
 def test_strangers_members_and_those_of_other_standards_are_ignored(register, name, value):
     made = register(redirect_uris=[APP], client_type="public", **{name: value})
-    assert_ok(made, client_object(registration_type="dynamic", **PUBLIC), 201)
+    assert_ok(made, oauth_client(registration_type="dynamic", **PUBLIC), 201)
 
 
 def test_grants_that_strangers_may_not_have_are_left_out(register):

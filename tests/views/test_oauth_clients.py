@@ -9,14 +9,13 @@ import pytest
 from auth.openid import clients as openid_clients
 from auth.openid import uris
 from auth.tokens import signing_keys
-from tests.support.answers import A_TIMESTAMP, A_UUID, Like, assert_error, assert_ok
+from tests.support.answers import A_CLIENT_SECRET, Like, assert_error, assert_ok, oauth_client
 from tests.support.cases import cases
 from tests.support.server import at_once
 
 PATH = "/admin/oauth/clients"
-APP = "https://app.example.com/callback"
+APP = "https://app.example.com/callback"  # as in the expected client
 NOBODY = "00000000-0000-0000-0000-000000000000"
-A_SECRET = Like("a secret", "[A-Za-z0-9_-]{43}")
 GRANT = """
     INSERT INTO oauth_grants (user_id, client_id, scopes) VALUES (%(user)s, %(client)s, '{openid}')
 """
@@ -27,31 +26,6 @@ REQUEST = """
     INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at)
     VALUES (%(uri)s::text::bytea, %(client)s, '', %(uri)s, '{openid}', now() + interval '10 minutes')
 """
-
-
-def client_object(**changes):
-    expected = {
-        "client_id": A_UUID,
-        "client_name": "",
-        "client_type": "confidential",
-        "token_endpoint_auth_method": "client_secret_basic",
-        "registration_type": "manual",
-        "redirect_uris": [APP],
-        "post_logout_redirect_uris": [],
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
-        "scopes": [],
-        "resources": [],
-        "allowed_roles": [],
-        "require_pkce": True,
-        "skip_consent": False,
-        "introspects_sessions": False,
-        "token_lifetime": None,
-        "id_token_signed_response_alg": "RS256",
-        "created_at": A_TIMESTAMP,
-        "updated_at": A_TIMESTAMP,
-    }
-    return expected | changes
 
 
 PUBLIC = {"client_type": "public", "token_endpoint_auth_method": "none"}
@@ -83,13 +57,13 @@ def assert_invalid(response, msg):
 class TestCreating:
     def test_secret_is_shown_once_and_only_its_hash_is_kept(self, ask, database):
         response = ask("post", client_name="Grafana", redirect_uris=[APP])
-        assert_ok(response, client_object(client_name="Grafana", client_secret=A_SECRET), 201)
+        assert_ok(response, oauth_client(client_name="Grafana", client_secret=A_CLIENT_SECRET), 201)
         made = response.json
         kept = bytes(database.value("SELECT secret_hash FROM oauth_clients"))
         assert kept == hashlib.sha256(made["client_secret"].encode()).digest()
         assert made["client_secret"] not in str(database.everything("oauth_clients", "audit_log"))
-        assert_ok(ask("get", f"/{made['client_id']}"), client_object(client_name="Grafana"))
-        assert ask("get").json["clients"] == [client_object(client_name="Grafana")]
+        assert_ok(ask("get", f"/{made['client_id']}"), oauth_client(client_name="Grafana"))
+        assert ask("get").json["clients"] == [oauth_client(client_name="Grafana")]
 
     def test_all_members_are_kept(self, ask, create):
         members = {
@@ -110,12 +84,12 @@ class TestCreating:
             "id_token_signed_response_alg": "ES256",
         }
         made = create(**members)
-        assert made == client_object(**members, client_secret=A_SECRET)
-        assert ask("get", f"/{made['client_id']}").json == client_object(**members)
+        assert made == oauth_client(**members, client_secret=A_CLIENT_SECRET)
+        assert ask("get", f"/{made['client_id']}").json == oauth_client(**members)
 
     def test_client_without_redirects_has_client_credentials_alone(self, ask, create):
         machine = {"grant_types": ["client_credentials"], "redirect_uris": []}
-        assert create(**machine) == client_object(**machine, client_secret=A_SECRET)
+        assert create(**machine) == oauth_client(**machine, client_secret=A_CLIENT_SECRET)
 
     @cases(
         ("sent", "expected"),
@@ -133,8 +107,8 @@ class TestCreating:
     )
     def test_type_and_method_follow_from_each_other(self, create, sent, expected):
         expected = sent if expected is None else expected
-        secret = {} if expected is PUBLIC else {"client_secret": A_SECRET}
-        assert create(**sent) == client_object(**expected, **secret)
+        secret = {} if expected is PUBLIC else {"client_secret": A_CLIENT_SECRET}
+        assert create(**sent) == oauth_client(**expected, **secret)
 
     @cases(
         ("body", "msg"),
@@ -338,7 +312,7 @@ class TestListing:
         both = create(grant_types=["authorization_code", "client_credentials"])["client_id"]
         listed = ask("get", prefix="/auth/v1").json
         assert listed == {
-            "clients": [client_object(client_id=both, grant_types=["authorization_code"])],
+            "clients": [oauth_client(client_id=both, grant_types=["authorization_code"])],
             "aud": "authenticated",
         }
         assert ask("get", f"/{both}", prefix="/auth/v1").json["grant_types"] == ["authorization_code"]
@@ -347,7 +321,7 @@ class TestListing:
 class TestUpdating:
     def test_absent_members_stay_and_lists_are_replaced(self, ask, create):
         made = create(client_name="A", token_lifetime=60, allowed_roles=["admin"])
-        expected = client_object(client_name="A", token_lifetime=60, allowed_roles=["admin"])
+        expected = oauth_client(client_name="A", token_lifetime=60, allowed_roles=["admin"])
         changes: tuple[dict[str, Any], ...] = (
             {"client_name": "B"},
             {"token_lifetime": None},
@@ -397,7 +371,7 @@ class TestUpdating:
             {"skip_consent": True},
         ]
         at_once(4, lambda number: ask("put", f"/{made}", **changes[number]))
-        expected = client_object(client_name="A", token_lifetime=60, allowed_roles=["x"], skip_consent=True)
+        expected = oauth_client(client_name="A", token_lifetime=60, allowed_roles=["x"], skip_consent=True)
         assert ask("get", f"/{made}").json == expected
 
 
@@ -405,7 +379,7 @@ class TestSecret:
     def test_new_secret_replaces_the_old_one_at_once(self, ask, create, database):
         made = create()
         response = ask("post", f"/{made['client_id']}/regenerate_secret")
-        assert_ok(response, client_object(client_secret=A_SECRET))
+        assert_ok(response, oauth_client(client_secret=A_CLIENT_SECRET))
         new = response.json["client_secret"]
         assert new != made["client_secret"]
         kept = bytes(database.value("SELECT secret_hash FROM oauth_clients"))

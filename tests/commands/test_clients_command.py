@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.answers import A_UUID
+from tests.support.answers import A_CLIENT_SECRET, A_UUID, oauth_client
 from tests.support.cases import cases
 from tests.support.commands import run_command
-from tests.views.test_clients import A_SECRET, NOBODY, client_object
 
+NOBODY = "00000000-0000-0000-0000-000000000000"
 GRAFANA = "https://grafana.example.com/login/generic_oauth"
 ENDPOINTS = {
     "issuer": "http://localhost:8000",
@@ -62,21 +62,21 @@ def made(run) -> dict[str, Any]:
 
 
 def grafana(**changes):
-    return client_object(client_name="grafana", redirect_uris=[GRAFANA], **changes)
+    return oauth_client(client_name="grafana", redirect_uris=[GRAFANA], **changes)
 
 
 class TestCreating:
     def test_id_secret_and_endpoints_are_printed(self, run, database):
         lines = run("create", "grafana", GRAFANA, "--role", "admin").splitlines()
         printed = dict(line.split(maxsplit=1) for line in lines)
-        assert printed == {"client_id": A_UUID, "client_secret": A_SECRET, **ENDPOINTS}
+        assert printed == {"client_id": A_UUID, "client_secret": A_CLIENT_SECRET, **ENDPOINTS}
         row = database.one("SELECT action, actor, user_id, details FROM audit_log")
         about = {"client_id": printed["client_id"], "client": "grafana"}
         assert tuple(row) == ("client_created", "command", None, about)
         assert database.count("openid_keys") == 1
 
     def test_json_is_the_client_with_the_endpoints(self, made):
-        assert made == grafana(client_secret=A_SECRET) | ENDPOINTS
+        assert made == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS
 
     def test_public_client_has_no_secret(self, run):
         public = json.loads(run("create", "app", "com.example.app:/callback", "--public", "--json"))
@@ -89,7 +89,7 @@ class TestCreating:
             "GF_AUTH_GENERIC_OAUTH_ENABLED": "true",
             "GF_AUTH_GENERIC_OAUTH_NAME": "localhost:8000",
             "GF_AUTH_GENERIC_OAUTH_CLIENT_ID": A_UUID,
-            "GF_AUTH_GENERIC_OAUTH_CLIENT_SECRET": A_SECRET,
+            "GF_AUTH_GENERIC_OAUTH_CLIENT_SECRET": A_CLIENT_SECRET,
             "GF_AUTH_GENERIC_OAUTH_SCOPES": "openid,profile,email,roles",
             "GF_AUTH_GENERIC_OAUTH_AUTH_URL": ENDPOINTS["authorization_endpoint"],
             "GF_AUTH_GENERIC_OAUTH_TOKEN_URL": ENDPOINTS["token_endpoint"],
@@ -101,7 +101,7 @@ class TestCreating:
     @cases(("options", "members"), OPTIONS)
     def test_each_option_sets_its_member(self, run, options, members):
         made = json.loads(run("create", "grafana", GRAFANA, "--json", *options))
-        assert made == grafana(client_secret=A_SECRET) | ENDPOINTS | members
+        assert made == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS | members
 
     @cases(
         ("arguments", "problem"),
@@ -162,11 +162,11 @@ class TestOthers:
         new = json.loads(
             run("update", id, "--name", "g", "--redirect-uri", "https://g.example/", *undone, "--json")
         )
-        assert new == client_object(client_name="g", redirect_uris=["https://g.example/"])
+        assert new == oauth_client(client_name="g", redirect_uris=["https://g.example/"])
 
     def test_secret_is_replaced(self, run, made):
         new = run("secret", made["client_id"]).strip()
-        assert new == A_SECRET
+        assert new == A_CLIENT_SECRET
         assert new != made["client_secret"]
 
     def test_deleted_client_is_gone(self, run, made, database):
