@@ -11,8 +11,9 @@ from urllib.parse import urljoin
 from tests.support import factors, passkeys, security_keys
 from tests.support.authenticator import Authenticator, decode
 from tests.support.factors import App
-from tests.support.links import BROWSER, SITE, Outbox, hand_in, press, type_in
+from tests.support.links import BROWSER, SITE, VERIFIER, Outbox, hand_in, press, type_in
 from tests.support.oauth import Fakes
+from tests.support.oauth_clients import answer, authorize_path, insert_public_client
 from tests.support.server import Methods
 from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
@@ -30,8 +31,10 @@ _TIMES = {
     "identities": ("created_at", "updated_at"),
     "sessions": (
         *("created_at", "refreshed_at", "counted_until", "ended_at", "reauthenticated_at"),
-        "factor_proved_at",
+        *("factor_proved_at", "auth_time"),
     ),
+    "oauth_grants": ("granted_at",),
+    "oauth_requests": ("created_at", "expires_at", "code_expires_at"),
     "factors": ("created_at", "verified_at", "last_used_at"),
     "factor_challenges": ("created_at", "expires_at"),
     "recovery_codes": ("created_at", "used_at"),
@@ -45,7 +48,8 @@ SELECT u.email, u.phone, u.password_hash,
        ARRAY(SELECT provider || ' ' || subject FROM identities WHERE user_id = u.id ORDER BY 1) AS identities,
        ARRAY(SELECT id::text FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL ORDER BY created_at) AS factors,
         ARRAY(SELECT encode(code_mac, 'hex') FROM recovery_codes
-              WHERE user_id = u.id AND used_at IS NULL ORDER BY 1) AS recovery_codes
+              WHERE user_id = u.id AND used_at IS NULL ORDER BY 1) AS recovery_codes,
+       ARRAY(SELECT client_id::text FROM oauth_grants WHERE user_id = u.id ORDER BY 1) AS grants
   FROM users AS u
  WHERE u.id = %(id)s
 """
@@ -63,9 +67,15 @@ class Environment:
         self.fakes = fakes
         self.service_role = service_role
         self.user_id = ""
+        # An honest application and one of the thief's, by their ids.
+        self.wiki = self.evil = ""
+
+    def begin(self) -> None:
+        self.rows.empty()
+        self.wiki, self.evil = (insert_public_client(self.rows, name=name) for name in ("Wiki", "Evil"))
 
     def state(self) -> Any:
-        """Return what signs the user in."""
+        """Return what signs the user in, and to which applications."""
         return self.rows.one(_STATE, id=self.user_id)
 
     def old_factors(self) -> set[str]:
@@ -75,6 +85,12 @@ class Environment:
             row.id
             for row in self.rows.all(f"SELECT id::text FROM factors WHERE {condition}", id=self.user_id)
         }
+
+    def old_grants(self) -> set[str]:
+        """Return the clients that were allowed before the last seven days."""
+        condition = "user_id = %(id)s AND granted_at <= now() - interval '7 days'"
+        statement = f"SELECT client_id::text FROM oauth_grants WHERE {condition}"
+        return {row.client_id for row in self.rows.all(statement, id=self.user_id)}
 
     def is_recent(self, address: str) -> bool:
         """Whether an address was added in the last seven days, so that a recovery to it removes nothing."""
@@ -134,6 +150,9 @@ class Actor:
     sessions: list[Session] = field(default_factory=list)
     # Changes of an address that wait for a code: purpose, address and code.
     pending: list[tuple[str, str, str]] = field(default_factory=list)
+    # Of applications: codes with their clients, and sessions with their access and refresh tokens.
+    client_codes: list[tuple[str, str]] = field(default_factory=list)
+    client_sessions: list[tuple[str, str, str]] = field(default_factory=list)
 
     @property
     def factor_ids(self) -> list[str]:
@@ -388,6 +407,46 @@ class Actor:
         for identity in identities:
             if identity["provider"] not in but:
                 self.send(session, "DELETE", f"/user/identities/{identity['id']}")
+
+    # Applications.
+
+    def allow(self, session: Session, client_id: str, *, redeems: bool = False) -> None:
+        """Allow an application, which gets a code, and perhaps redeems it at once."""
+        begun = self.device.get(authorize_path(client_id))
+        request = f"/oauth/authorizations/{begun.location.partition('authorization_id=')[2]}"
+        for response in (
+            session.get(request),
+            session.post(f"{request}/consent", json={"action": "approve"}),
+        ):
+            if response.status_code == 200 and "redirect_url" in response.json:
+                gone = self.device.get(response.json["redirect_url"].removeprefix(SITE))
+                self.client_codes.append((client_id, answer(gone.location)["code"]))
+        if redeems:
+            self.redeem()
+
+    def redeem(self) -> None:
+        """Have the applications redeem their codes."""
+        for client_id, code in self.client_codes:
+            body = {"grant_type": "authorization_code", "code": code, "code_verifier": VERIFIER}
+            response = self.device.post("/oauth/token", json=body | {"client_id": client_id})
+            if response.status_code == 200:
+                tokens = response.json["access_token"], response.json["refresh_token"]
+                self.client_sessions.append((client_id, *tokens))
+        self.client_codes = []
+
+    def serves_application(self) -> bool:
+        """Whether a token or code of an application is good for anything."""
+        self.redeem()
+        for client_id, access_token, refresh_token in self.client_sessions:
+            body = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": client_id}
+            headers = {"Authorization": f"Bearer {access_token}"}
+            seen = self.device.get("/oauth/userinfo", headers=headers)
+            if 200 in (seen.status_code, self.device.post("/oauth/token", json=body).status_code):
+                return True
+        return False
+
+    def withdraw(self, session: Session, client_id: str) -> None:
+        session.delete(f"/user/oauth/grants?client_id={client_id}")
 
     # On the pages.
 

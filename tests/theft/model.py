@@ -30,13 +30,13 @@ PAGES = (
     *("new-password", "account/delete"),
 )
 SUBSETS = [subset for size in range(1, 8) for subset in combinations(KNOWLEDGE, size)]
-CHANGES = ("factor", "password", "email", "phone", "identity")
+CHANGES = ("factor", "password", "email", "phone", "identity", "application")
 ADDITIONS = ("enrol_app", "enrol_key", "register_passkey", "make_codes")
 # The factors that the owner has in the beginning.
 COLLECTIONS = [("enrol_app",), ("enrol_key",), ("register_passkey",), ("enrol_app", "make_codes"), ADDITIONS]
 NOTICES = {
     *("email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
-    *("factor_added", "factor_removed", "passkey_added", "passkey_removed"),
+    *("factor_added", "factor_removed", "passkey_added", "passkey_removed", "application_added"),
 }
 Act = Callable[[Actor, Session], Any]
 
@@ -65,6 +65,8 @@ ACTS: dict[str, Act] = {
     "make recovery codes": Actor.make_codes,
     "link an identity": lambda thief, session: thief.link(session, "acme"),
     "unlink identities": Actor.unlink,
+    "allow an application": lambda thief, session: thief.allow(session, thief.environment.evil),
+    "use an application": lambda thief, session: thief.allow(session, thief.environment.evil, redeems=True),
     "sign out": lambda thief, session: session.post("/logout?scope=others"),
 }
 
@@ -72,6 +74,7 @@ ACTS: dict[str, Act] = {
 MOVES = [
     *(("owner", act) for act in ("return", "return", "sign in", "sign in", *ADDITIONS, *CHANGES)),
     *(("thief", act) for act in (*["everything"] * 6, "steal", "steal", "use messages", "use messages")),
+    *(("thief", act) for act in ("use an application", "use an application", "use applications")),
     *(("thief", act) for act in (*ACTS, *PAGES)),
     *(("hours", hours) for hours in (0.3, 2, 24, 8 * 24)),
 ]
@@ -84,7 +87,7 @@ class Theft(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.environment.rows.empty()
+        self.environment.begin()
         client = self.environment.app.test_client()
         self.owner = Actor(self.environment, Device(client, HOME), subjects={"google": "owner"})
         self.thief = Actor(self.environment, Device(client, ELSEWHERE), subjects={"acme": "thief"})
@@ -205,6 +208,8 @@ class Theft(RuleBasedStateMachine):
             owner.change_password(session)
         elif act == "identity":
             owner.link(session, "google")
+        elif act == "application":
+            owner.allow(session, self.environment.wiki)
         elif act == "factor":
             for id in owner.factor_ids[number : number + 1]:
                 owner.remove_factor(session, id)
@@ -280,7 +285,8 @@ class Theft(RuleBasedStateMachine):
         old, known = self.environment.old_factors(), len(self.environment.outbox.sent())
         yield
         after = self.environment.state()
-        assert not is_protected or after == before, f"the thief can {what}"
+        # An application needs no factor again.
+        assert not is_protected or after._replace(grants=before.grants) == before, f"the thief can {what}"
         if after != before or self.thief.pending:
             if self.days_since_change is None:
                 self.days_since_change, self.old_then = 0, old.intersection(self.owner.factor_ids)
@@ -300,6 +306,8 @@ class Theft(RuleBasedStateMachine):
             self.thief_steals_tokens()
         elif act == "use messages":
             self._use_messages()
+        elif act == "use applications":
+            self.thief.redeem()
         elif act in PAGES:
             self._browse("recovery" if way % 2 else "password", act)
         elif act in ACTS:
@@ -354,6 +362,7 @@ class Theft(RuleBasedStateMachine):
         self._assert_thief_keeps_nothing()
         self.alarms, self.days_since_change, self.old_then, self.stolen = [], None, set(), []
         self.thief.sessions, self.thief.codes = [], []
+        self.thief.client_codes, self.thief.client_sessions = [], []
         self._let_thief_learn()
 
     def teardown(self) -> None:
@@ -366,8 +375,11 @@ class Theft(RuleBasedStateMachine):
         self._use_up_tries()
         self.owner.device.network = network
         # The oldest link that works undoes the most.
-        any(self.owner.undo(token) for token in self.alarms)
-        return any(self._enters_and_cleans(way) for way in self.owner.ways())
+        is_undone = any(self.owner.undo(token) for token in self.alarms)
+        old = self.environment.old_grants() - {self.environment.evil}
+        is_in = any(self._enters_and_cleans(way) for way in self.owner.ways())
+        assert is_undone or old.issubset(self.environment.state().grants), "an old application was removed"
+        return is_in
 
     def _enters_and_cleans(self, way: str) -> bool:
         """Sign in, remove what the owner does not know, choose a password, and sign out the others."""
@@ -375,7 +387,7 @@ class Theft(RuleBasedStateMachine):
         if session is None:
             return False
         session = owner.step_up(session) or session
-        owner.remove_recent(session, {*owner.factor_ids, *owner.emails, *owner.phones, "google"})
+        owner.remove_recent(session, {*owner.factor_ids, *owner.emails, *owner.phones, "google", "Wiki"})
         self._remove_older(session)
         if self.environment.state().email or self.environment.state().phone:
             owner.change_password(session)
@@ -387,6 +399,7 @@ class Theft(RuleBasedStateMachine):
             session.get("/user").status_code == 200
             and set(owner.factor_ids).issuperset(state.factors)
             and {f"acme {self.thief.subjects['acme']}"}.isdisjoint(state.identities)
+            and self.environment.evil not in state.grants
             and {state.email, state.phone} <= {None, *owner.emails, *owner.phones}
         )
 
@@ -395,6 +408,8 @@ class Theft(RuleBasedStateMachine):
         owner = self.owner
         _remove_factors(owner, session)
         owner.unlink(session, but=("email", "phone", "google"))
+        if self.environment.evil in self.environment.old_grants():
+            owner.withdraw(session, self.environment.evil)
         for kind, own in (("email", owner.emails), ("phone", owner.phones)):
             if getattr(self.environment.state(), kind) not in [None, *own]:
                 owner.remove_address(session, kind)
@@ -412,6 +427,7 @@ class Theft(RuleBasedStateMachine):
         for session in [*thief.sessions, *self.stolen]:
             assert session.get("/user").status_code != 200, "a session of the thief is alive"
             assert session.refresh().status_code != 200, "a refresh token of the thief is good"
+        assert not thief.serves_application(), "an application of the thief sees the user"
         thief.confirm_changes()
         for sent in self.environment.outbox.sent():
             if sent.to in (THIEFS_EMAIL, THIEFS_PHONE) and sent.token:
