@@ -48,8 +48,10 @@ UPDATE outbox
    SET outcome = 'void', finished_at = now(), secret = NULL, last_error = 'restored from a backup'
  WHERE outcome IS NULL AND NOT :resend;
 
--- name: list_webhook_secrets()
-SELECT id, secret FROM webhooks;
+-- name: list_sealed_secrets()
+SELECT 'webhook' AS kind, w.id::text, w.secret FROM webhooks AS w
+ UNION ALL
+SELECT 'OpenID key', k.id, k.sealed FROM openid_keys AS k;
 
 -- name: count_stale_user_objects()
 SELECT count(*) AS total

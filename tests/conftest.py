@@ -52,6 +52,7 @@ from auth.delivery import messages
 from auth.operations.embedded_postgres import EmbeddedPostgres
 from auth.settings import kept_secrets
 from auth.settings.constants import statement_constants
+from auth.tokens.keys import SEALING, derive, key_id
 from auth.web import edge
 from auth.web.application import Application
 from sql import pool, schema
@@ -230,8 +231,9 @@ def _emptied(url: str, worker: str | None) -> str:
 
 
 @pytest.fixture(scope="session")
-def all_rows(database_url: str) -> Iterator[Rows]:
-    rows = Rows(database_url)
+def all_rows(database_url: str, state_dir: Path) -> Iterator[Rows]:
+    (key,) = derive([(state_dir / "secret_key").read_text().strip()], SEALING)
+    rows = Rows(database_url, key_id(key))
     yield rows
     rows.close()
 
@@ -242,6 +244,19 @@ def database(all_rows: Rows) -> Iterator[Rows]:
     all_rows.empty()
     yield all_rows
     assert all_rows.leave() == []
+
+
+@pytest.fixture
+def no_openid_keys(database: Rows) -> Iterator[None]:
+    """Set the OpenID keys of the suite aside, which running services remember."""
+    rows = database.all("DELETE FROM openid_keys RETURNING *")
+    yield
+    database.run("DELETE FROM openid_keys")
+    for row in rows:
+        database.run(
+            "INSERT INTO openid_keys VALUES (%(id)s, %(algorithm)s, %(sealed)s, %(active_from)s, %(created_at)s)",
+            **row._asdict(),
+        )
 
 
 @pytest.fixture

@@ -178,12 +178,12 @@ def _check_rows(found: dict[str, int], expected: dict[str, int]) -> None:
 def _check_sealed(cursor: Any, manifest: Manifest) -> None:
     """Check that the secrets of the backup open its rows."""
     sealer = keys.Sealer(keys.derive(manifest.secret_key, "outbox"))
-    cursor.execute(statement("list_webhook_secrets"), {})
+    cursor.execute(statement("list_sealed_secrets"), {})
     try:
-        for webhook in cursor.fetchall():
-            sealer.open(bytes(webhook.secret), webhook.id)
+        for row in cursor.fetchall():
+            sealer.open(bytes(row.secret), row.id)
     except keys.CannotOpen as error:
-        raise BackupError(f"The secret of webhook {webhook.id} cannot be opened: {error}") from None
+        raise BackupError(f"The secret of {row.kind} {row.id} cannot be opened: {error}") from None
 
 
 def _load(url: str, pieces: Iterator[bytes]) -> None:

@@ -9,11 +9,13 @@ import structlog
 
 from auth import files, settings
 from auth.keys import fingerprints
+from auth.keys.openid_keys import OpenIdKeys
 from auth.tokens import keys, signing_keys
 from auth.tokens.keys import format_time
 from tests.conftest import new_app, secret
 from tests.support.commands import run_command
 from tests.support.factors import set_up
+from tests.support.oauth_clients import insert_client
 from tests.support.users import Session, register, session_of, sign_in
 
 A_DAY, AN_HOUR = 86_400, 3600
@@ -73,6 +75,11 @@ def person(deployment):
 
 def signed_in(deployment, person) -> Session:
     return session_of(deployment.client, sign_in(deployment.client, person.email))
+
+
+def worker(deployment) -> OpenIdKeys:
+    """Return the OpenID keys of another process."""
+    return OpenIdKeys(deployment.parts.db, deployment.parts.sealer)
 
 
 class TestRotation:
@@ -250,6 +257,80 @@ class TestRemoval:
     def test_id_that_is_not_of_one_key_is_refused(self, deployment):
         assert "matches no key" in deployment.run("remove", "nothing", status=1)
         assert "matches several keys" in deployment.run("remove", "", status=1)
+
+
+@pytest.mark.usefixtures("no_openid_keys")
+class TestOpenIdKeys:
+    @pytest.fixture
+    def old(self, deployment, database):
+        """The id of the first key, which is made with the first client."""
+        insert_client(database)
+        return worker(deployment).make_first()[0].kid
+
+    @pytest.fixture
+    def rotated(self, deployment, old, database):
+        """Rotate the key and move time; return the id of the new key."""
+
+        def rotated(seconds):
+            deployment.run("rotate", "openid")
+            move = "UPDATE openid_keys SET active_from = active_from - make_interval(secs => %(seconds)s)"
+            database.run(move, seconds=seconds)
+            return deployment.keys("openid")[0]["id"]
+
+        return rotated
+
+    def test_new_key_is_published_and_signs_when_its_time_has_come(self, deployment, old, rotated):
+        new = rotated(A_DAY - 60)
+        assert deployment.states("openid") == ["waiting", "in use"]
+        assert [key.kid for key in worker(deployment).all()] == [old, new]
+        assert signing_keys.signing_key(worker(deployment).all()).kid == old
+        assert f"latchkey keys remove {new}" in deployment.run("rotate", "openid", status=1)
+
+    def test_old_key_is_needed_while_its_tokens_are_valid(self, deployment, old, rotated, database):
+        new = rotated(A_DAY + 600)
+        assert deployment.states("openid") == ["in use", "accepted"]
+        assert signing_keys.signing_key(worker(deployment).all()).kid == new
+        assert "latchkey keys rotate openid" in deployment.run("remove", new, status=1)
+        assert "ID tokens until " in deployment.run("remove", old, status=3)
+        database.run("UPDATE openid_keys SET active_from = active_from - interval '1 hour'")
+        database.run("UPDATE oauth_clients SET token_lifetime = 7200")
+        assert "ID tokens until " in deployment.run("remove", old, status=3)
+        database.run("UPDATE openid_keys SET active_from = active_from - interval '1 hour'")
+        deployment.run("remove", old)
+        assert [key.kid for key in worker(deployment).all()] == [new]
+        acts = database.all("SELECT action, details FROM audit_log WHERE action LIKE 'key_%%' ORDER BY at")
+        of_key = {"kind": "openid", "key_id": new}
+        assert acts == [("key_rotated", of_key), ("key_removed", of_key | {"key_id": old})]
+
+    def test_signing_key_is_needed_by_the_longest_tokens_of_clients(self, deployment, old, database):
+        database.run("UPDATE oauth_clients SET token_lifetime = 7200")
+        deployment.run("rotate", "signing")
+        deployment.move_time(A_DAY + AN_HOUR + 600)
+        id = deployment.keys("signing")[1]["id"]
+        assert "access tokens until " in deployment.run("remove", id, status=3)
+        deployment.move_time(AN_HOUR)
+        deployment.run("remove", id)
+
+    def test_leaked_key_is_replaced_in_half_a_minute(self, deployment, old, database):
+        assert "within 20 seconds" in deployment.run("rotate", "openid", "--now")
+        database.run("UPDATE openid_keys SET active_from = active_from - interval '31 seconds'")
+        deployment.run("remove", old, "--force")
+        assert deployment.states("openid") == ["in use"]
+
+    def test_keys_are_resealed_when_the_secret_key_is_removed(self, deployment, old):
+        deployment.run("rotate", "secret")
+        deployment.move_time(A_DAY + 60)
+        secret_id = deployment.keys("secret")[1]["id"]
+        assert deployment.keys("secret")[1]["needed_by"] == ["1 OpenID keys"]
+        deployment.run("remove", secret_id)
+        assert [key.kid for key in worker(deployment).all()] == [old]
+
+    def test_key_of_a_file_is_no_openid_key(self, deployment, tmp_path):
+        files.write(tmp_path / "other.json", signing_keys.new_jwk_set())
+        deployment.run("add", "openid", str(tmp_path / "other.json"), status=2)
+        deployment.run("rotate", "openid", "--algorithm", "ES256", status=2)
+        deployment.run("rotate", "openid")
+        assert deployment.states("openid") == ["in use"]
 
 
 class TestAddition:
