@@ -17,7 +17,7 @@ WITH removed AS (
   RETURNING client_id
 ), void AS (
   DELETE FROM oauth_requests
-   WHERE user_id = :user_id AND client_id IN (SELECT client_id FROM removed) AND approval_hash IS NOT NULL
+   WHERE user_id = :user_id AND client_id IN (SELECT client_id FROM removed) AND session_id IS NOT NULL
 )
 SELECT c.id::text AS client_id, c.name
   FROM removed

@@ -120,7 +120,7 @@ CREATE OR REPLACE FUNCTION end_sessions(owner uuid, kept uuid, reason text) RETU
 AS $$
   DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL;
   DELETE FROM oauth_requests
-   WHERE user_id = owner AND approval_hash IS NOT NULL AND opened_session_id IS NULL
+   WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL
      AND reason <> 'factor_added';
   UPDATE sessions
      SET ended_at = now(), end_reason = reason

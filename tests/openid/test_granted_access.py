@@ -5,9 +5,20 @@ import pytest
 from tests.support.answers import A_TIMESTAMP, A_UUID
 from tests.support.factors import set_up
 from tests.support.grants import add_client, allow
-from tests.support.links import follow, fragment
+from tests.support.links import BROWSER, SITE, follow, fragment, hand_in
+from tests.support.oauth_clients import authorize_path
+from tests.support.openid import (
+    REDIRECT_URI,
+    bearer,
+    claims_of,
+    granted_code,
+    make_client,
+    tokens_of,
+)
+from tests.support.users import session_of
 
 NEW = "Another-Horse-1"
+GRANTS = "/user/oauth/grants"
 
 
 @pytest.fixture
@@ -63,20 +74,130 @@ class TestAsAnAddition:
         assert "grant Grafana" in removed
 
 
+def agree(session, client_id, scope="openid email"):
+    """Allow an application as its user, by the JSON interface of consent."""
+    begun = session.client.get(authorize_path(client_id, scope=scope, redirect_uri=REDIRECT_URI))
+    request = f"/oauth/authorizations/{begun.location.partition('authorization_id=')[2]}"
+    asked = session.get(request)
+    if "redirect_url" not in asked.json:
+        asked = session.post(f"{request}/consent", json={"action": "approve"})
+    assert asked.status_code == 200, asked.text
+
+
+class TestNotice:
+    def test_first_grant_is_mailed_with_a_link_that_undoes_it(self, client, alice, database, mailbox):
+        grafana = make_client(database, name="Grafana")
+        session = alice.sign_in()
+        agree(session, grafana.id)
+        (notice,) = mailbox.messages_to(alice.email)
+        assert notice.subject == "An application was connected to your account"
+        assert "sign in to “Grafana”, which can see the data that you allowed." in notice.text
+        agree(session, grafana.id, "openid email profile")
+        assert len(mailbox.messages_to(alice.email)) == 1
+        added = "action = 'grant_added' AND details ->> 'client' = 'Grafana'"
+        assert database.count("audit_log", added) == 2
+        response = client.get(mailbox.link_for(alice.email).removeprefix(SITE))
+        assert fragment(response)["type"] == "undo"
+        assert database.count("oauth_grants") == 0
+        assert session.get("/user").status_code == 401
+
+    def test_page_of_the_link_names_the_application(self, client, alice, database, outbox):
+        agree(alice.sign_in(), make_client(database, name="<b>Grafana").id)
+        sent = outbox.last(alice.email, "application_added")
+        page = client.get(f"/verify?type=undo&token={sent.token}", headers=BROWSER).text
+        assert 'The application <bdi translate="no">&lt;b&gt;Grafana</bdi>' in page
+
+    def test_application_without_consent_is_not_mailed(self, alice, database, outbox):
+        agree(alice.sign_in(), make_client(database, skip_consent=True).id)
+        assert (database.count("oauth_grants"), outbox.sent()) == (1, [])
+
+    def test_mail_does_not_contain_the_name_that_a_client_gave_itself(self, alice, database, mailbox):
+        name = "Call 555 0100 to keep your account"
+        agree(alice.sign_in(), make_client(database, name=name, is_dynamic=True).id)
+        (notice,) = mailbox.messages_to(alice.email)
+        assert "sign in to a new application" in notice.text
+        assert "555" not in notice.text
+
+
+# What ends the access of an application, done by the user in a session or by an administrator.
+ENDS = {
+    "password change": lambda session, admin: session.put("/user", json={"password": NEW}),
+    "global log-out": lambda session, admin: session.post("/logout?scope=global"),
+    "other log-out": lambda session, admin: session.post("/logout?scope=others"),
+    "withdrawal": lambda session, admin: session.delete(f"{GRANTS}?client_id={client_of(session)}"),
+    "removed addition": lambda session, admin: session.put(
+        "/user", json={"remove": [change["id"] for change in recent(session)]}
+    ),
+    "ban": lambda session, admin: admin("put", json={"ban_duration": "1h"}),
+    "end of all sessions": lambda session, admin: admin("post", "/logout"),
+    "deletion by an administrator": lambda session, admin: admin("delete"),
+    "deletion": lambda session, admin: session.delete("/user", json={}),
+}
+
+
+def client_of(session):
+    (grant,) = session.get(GRANTS).json
+    return grant["client"]["id"]
+
+
 class TestEnd:
-    def test_password_change_ends_the_sessions_of_clients(self, alice, grafana, database):
-        opened = allow(database, alice.id, grafana)
-        assert alice.sign_in().put("/user", json={"password": NEW}).status_code == 200
-        assert (state_of(database, opened), database.count("oauth_grants")) == ("password_changed", 1)
+    @pytest.mark.parametrize("end", ENDS)
+    def test_application_has_nothing_afterwards(self, client, alice, database, service_role, end):
+        grafana = make_client(database)
+        tokens = tokens_of(client, database, grafana, alice)
+        session, path = alice.sign_in(), f"/admin/users/{alice.id}"
+        code = granted_code(database, grafana, session)
+        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code == 200
 
-    @pytest.mark.parametrize("scope", ["global", "others"])
-    def test_log_out_everywhere_ends_the_sessions_of_clients(self, alice, grafana, database, scope):
-        opened = allow(database, alice.id, grafana)
-        assert alice.sign_in().post(f"/logout?scope={scope}").status_code == 200
-        assert state_of(database, opened) == "logout"
+        def admin(method, rest="", **options):
+            return getattr(client, method)(f"{path}{rest}", headers=service_role, **options)
 
-    def test_first_factor_leaves_the_sessions_of_clients_as_they_are(self, alice, grafana, database):
-        opened = allow(database, alice.id, grafana)
+        assert ENDS[end](session, admin).status_code in (200, 204)
+        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code >= 400
+        assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
+        assert grafana.redeem(client, code, redirect_uri=REDIRECT_URI).status_code == 400
+
+    def test_new_password_after_a_recovery_ends_it_too(self, client, alice, database, outbox):
+        grafana = make_client(database)
+        tokens = tokens_of(client, database, grafana, alice)
+        client.post("/recover", json={"email": alice.email})
+        response = hand_in(client, "recovery", outbox.last(alice.email, "recovery").token)
+        (change,) = response.json["recent_changes"]
+        assert (change["type"], change["label"]) == ("grant", "An application")
+        session_of(client, response).put("/user", json={"password": NEW})
+        assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
+
+    def test_first_factor_neither_ends_nor_raises_it(self, client, alice, database):
+        grafana = make_client(database)
+        tokens = tokens_of(client, database, grafana, alice)
         set_up(alice.open_session())
-        assert state_of(database, opened) == "live"
-        assert database.value("SELECT aal FROM sessions WHERE id = %(id)s", id=opened) == "aal1"
+        renewed = grafana.refresh(client, tokens["refresh_token"]).json
+        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code == 200
+        for name in ("amr", "acr", "auth_time"):
+            assert claims_of(renewed["access_token"])[name] == claims_of(tokens["access_token"])[name]
+        assert database.value("SELECT aal FROM sessions WHERE method = 'oauth_client'") == "aal1"
+
+    def test_request_in_progress_survives_a_new_password(self, client, alice, database):
+        """A user who has forgotten it may come from there."""
+        session, grafana = alice.sign_in(), make_client(database)
+        url = client.get(authorize_path(grafana.id, redirect_uri=REDIRECT_URI)).location
+        request = f"/oauth/authorizations/{url.partition('authorization_id=')[2]}"
+        assert session.get(request).status_code == 200
+        assert session.put("/user", json={"password": NEW}).status_code == 200
+        assert session.get(request).status_code == 200
+
+    def test_first_proof_of_an_address_removes_what_a_stranger_allowed(
+        self, client, grafana, database, outbox
+    ):
+        client.post("/signup", json={"email": "dave@example.com", "password": NEW})
+        owner = database.value("SELECT id::text FROM users WHERE email = 'dave@example.com'")
+        allow(database, owner, grafana)
+        assert follow(client, "signup", outbox.last("dave@example.com").token).status_code == 303
+        assert database.count("oauth_grants") == 0
+
+    def test_deleted_client_ends_with_its_grants(self, client, alice, database):
+        grafana = make_client(database)
+        tokens = tokens_of(client, database, grafana, alice)
+        database.run("DELETE FROM oauth_clients")
+        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code == 401
+        assert database.count("sessions", "grant_id IS NOT NULL") == database.count("oauth_grants") == 0

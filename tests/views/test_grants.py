@@ -34,7 +34,7 @@ def test_removed_grant_takes_its_sessions_and_requests_along(alice, bob, grafana
         allow(database, person.id, client)
         database.run(
             "INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at,"
-            " user_id, approval_hash) VALUES (%(hash)s, %(client)s, '', '', '{}', now(), %(user)s, '')",
+            " user_id, session_id) VALUES (%(hash)s, %(client)s, '', '', '{}', now(), %(user)s, gen_random_uuid())",
             hash=f"{person.id}{client}".encode(),
             client=client,
             user=person.id,
