@@ -25,6 +25,7 @@ from tests.support.users import PASSWORD, refresh, register
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
 NEW_PASSWORD = "New-Horse-2"
+CLIENT = {"redirect_uris": ["https://app.example.com/callback"]}
 ALICE, BOB, CAROL, DAVE, NEW = (f"{name}@example.com" for name in ("alice", "bob", "carol", "dave", "new"))
 # Routes that change nothing about a user.
 WITHOUT_EVENTS = {("post", "/introspect"), ("post", "/link-identity"), ("post", "/sso")}
@@ -80,6 +81,11 @@ def by_the_service_role_about_an_app(scenario):
 
 def by_the_service_role_about_a_passkey(scenario):
     return scenario.service_role, by_alice_with_a_passkey(scenario)[1]
+
+
+def by_the_service_role_about_a_client(scenario):
+    made = scenario.administer("POST", "/admin/oauth/clients", CLIENT).json
+    return scenario.service_role, {"client_id": made["client_id"]}
 
 
 def by_the_service_role_to_nobody(scenario):
@@ -196,6 +202,14 @@ requests(
 requests(
     by_the_service_role_about_a_passkey,
     ("delete /admin/users/{user_id}/passkeys/{passkey_id}", {}, "user.updated", "passkey_removed"),
+)
+requests(
+    by_the_service_role_about_a_client,
+    ("post /admin/oauth/clients", CLIENT, "", "client_created"),
+    ("put /admin/oauth/clients/{client_id}", {"client_name": "Wiki"}, "", "client_changed"),
+    ("post /admin/oauth/clients/{client_id}/regenerate_secret", {}, "", "client_secret_replaced"),
+    ("delete /admin/oauth/clients/{client_id}", None, "", "client_deleted"),
+    ("post /oauth/clients/register", CLIENT, "", ""),
 )
 requests(
     by_the_service_role_to_nobody,
