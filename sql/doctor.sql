@@ -17,6 +17,10 @@ SELECT max(version) AS version FROM schema_version;
 SELECT setting, floor(extract(epoch FROM now() - min(seen_at)) / 86400)::integer AS days
   FROM key_fingerprints
  GROUP BY setting
+ UNION ALL
+SELECT 'the OpenID provider', floor(extract(epoch FROM now() - min(created_at)) / 86400)::integer
+  FROM openid_keys
+HAVING count(*) > 0
  ORDER BY setting;
 
 -- name: note_done(task text)

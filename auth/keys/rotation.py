@@ -104,7 +104,7 @@ def rotate(
     The value is empty if the key is in a file. Raises `CannotRotate`, `OSError` and `psycopg2.Error`.
     """
     with _latest(settings) as settings:
-        known = _known(db, settings, kind)
+        known = known_keys(db, settings, kind)
         waiting = [key for key in known if key.waits]
         if waiting and not soon:
             first = waiting[0]
@@ -149,7 +149,7 @@ def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[K
     """Remove a key. Raises `StillNeeded` unless `force`, and the errors of `rotate`."""
     with _latest(settings) as settings:
         key = _find(db, settings, id)
-        others = [other for other in _known(db, settings, key.kind) if other.id != key.id]
+        others = [other for other in known_keys(db, settings, key.kind) if other.id != key.id]
         if key.is_used or not others:
             kind = key.kind
             raise CannotRotate(f"{key.id} is in use. Replace it first: latchkey keys rotate {kind}")
@@ -169,7 +169,7 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
     """Describe what would become invalid without a key. Raises `psycopg2.Error`."""
     if key.is_used or key.waits or key.kind == "service-role":
         return []
-    later = [other.active_from for other in _known(db, settings, key.kind) if not other.waits]
+    later = [other.active_from for other in known_keys(db, settings, key.kind) if not other.waits]
     # When another key took over, if that is recorded.
     until = min((moment + _SLACK for moment in later if moment > key.active_from), default=None)
     if key.kind == "secret":
@@ -204,7 +204,8 @@ def secret_used_since(settings: Settings) -> float:
     return next(key.active_from for key in keys_of("secret", settings) if key.is_used)
 
 
-def _known(db: Database, settings: Settings, kind: str) -> list[Key]:
+def known_keys(db: Database, settings: Settings, kind: str) -> list[Key]:
+    """Return the keys of a kind, the newest rotated one first. Raises `psycopg2.Error`."""
     return openid_keys_of(db) if kind == OPENID else keys_of(kind, settings)
 
 

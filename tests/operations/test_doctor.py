@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from auth.keys import fingerprints, rotation
+from auth.keys.openid_keys import OpenIdKeys
 from auth.operations.doctor import addresses, examination, mail, secrets
 from auth.operations.doctor import database as database_checks
 from auth.operations.doctor.examination import CHECKS, examine
@@ -24,6 +25,7 @@ from tests.support.contract import OPENAPI
 from tests.support.dns_server import DnsServer
 from tests.support.forwarder import Forwarder
 from tests.support.http_target import HttpTarget
+from tests.support.oauth_clients import insert_client
 from tests.support.processes import free_port
 from tests.support.reverse_proxy import ReverseProxy
 from tests.support.smtp_server import ENCODED_PASSWORD, PASSWORD, USER, BadMailServer, Certificate, MailServer
@@ -35,7 +37,7 @@ DOMAIN = {
     "_dmarc.example.com": "v=DMARC1; p=reject",
 }
 # What does not concern a service on this machine that sends no mail.
-INAPPLICABLE = {"backup", "certificate", "mail-server", "sender", "test-settings"}
+INAPPLICABLE = {"backup", "certificate", "discovery", "mail-server", "sender", "test-settings"}
 MAIL = PUBLIC | {"smtp_url": "smtp://mail.example.com", "mail_from": "Example <no-reply@example.com>"}
 
 
@@ -246,11 +248,15 @@ class TestDatabase:
 
 
 class TestKeysAndStateDirectory:
-    def test_old_key_is_to_be_replaced_and_then_removed(self, look, healthy, database):
+    def test_old_key_is_to_be_replaced_and_then_removed(self, look, healthy, database, parts, no_openid_keys):
         aged = "UPDATE key_fingerprints SET seen_at = now() - interval '500 days' WHERE setting = %(name)s"
         database.run(aged, name="AUTH_JWT_KEYS")
         assert look("key-age").startswith("latchkey keys rotate signing")
         database.run("UPDATE key_fingerprints SET seen_at = now()")
+        OpenIdKeys(parts.db, parts.sealer).make_first()
+        database.run("UPDATE openid_keys SET created_at = now() - interval '500 days'")
+        assert look("key-age").startswith("latchkey keys rotate openid")
+        database.run("UPDATE openid_keys SET created_at = now()")
         database.run(aged, name="AUTH_SECRET_KEY")
         (old,) = rotation.keys_of("secret", healthy)
         for at, waits in (
@@ -299,6 +305,17 @@ class TestPublicUrl:
             assert look(name, base_url=target.url).startswith(begins)
         target.body = b'{"service": "latchkey", "status": "healthy", "version": "0.0.1"}'
         assert look("public-url", base_url=target.url) == "systemctl restart latchkey"
+
+    def test_issuer_at_which_applications_find_no_provider(self, look, database, base_url, target):
+        assert look("discovery") == "no application signs users in here"
+        insert_client(database)
+        assert look("discovery", oauth_server=False) == "no application signs users in here"
+        target.body = json.dumps({"issuer": f"{target.url}/auth"}).encode()
+        assert look("discovery", jwt_issuer=f"{target.url}/auth") is None
+        closed = f"http://127.0.0.1:{free_port()}"
+        for issuer in (base_url, target.url, f"{base_url}/nowhere", closed, "not a URL"):
+            remedy = look("discovery", jwt_issuer=issuer)
+            assert remedy.startswith(f"a proxy that leads {issuer}/.well-known/openid-configuration to this")
 
     def test_unhealthy_service_is_quoted(self, healthy, target):
         target.status, target.body = 503, b'{"service": "latchkey", "msg": "Password hashing hangs"}'

@@ -122,6 +122,26 @@ def _judge(settings: Settings, forwarded: list[str], scheme: str) -> Failure | N
     return None
 
 
+def _discovery(context: Context) -> Failure | None:
+    settings = context.settings
+    if not settings.oauth_server or not context.db.one("count_clients").total:
+        raise NotChecked("no application signs users in here")
+    url = f"{settings.jwt_issuer.rstrip('/')}/.well-known/openid-configuration"
+    remedy = f"a proxy that leads {url} to this service, or AUTH_JWT_ISSUER={settings.base_url}"
+    try:
+        response = _get(url)
+        body = response.json()
+    except requests.JSONDecodeError:
+        body = None
+    except requests.RequestException as error:
+        return Failure(f"Applications cannot reach {url}: {why(error)}.", remedy)
+    if not isinstance(body, dict) or "issuer" not in body:
+        return Failure(f"{url} returns {response.status_code}, not the provider's metadata.", remedy)
+    if body["issuer"] != settings.jwt_issuer:
+        return Failure(f"{url} names another issuer, so applications refuse it.", remedy)
+    return None
+
+
 def _redirects(context: Context) -> Failure | None:
     settings = context.settings
     site, base = urlsplit(settings.site_url), urlsplit(settings.base_url)
@@ -174,6 +194,7 @@ CHECKS = (
     Check("public-url", "The public URL leads to this service", _public_url),
     Check("certificate", "The certificate is valid", _certificate),
     Check("proxies", "The service sees its clients' addresses", _proxies),
+    Check("discovery", "Applications find the OpenID provider", _discovery),
     Check("redirects", "Links lead to the application", _redirects),
     Check("test-settings", "No test settings are used", _test_settings),
 )

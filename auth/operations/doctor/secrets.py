@@ -14,7 +14,12 @@ from auth.tokens.keys import format_time
 OLDEST_KEY = 400  # days
 LEAST_FREE = 256 * 1024 * 1024  # bytes
 _WRITTEN = 1024 * 1024
-_KINDS = {"AUTH_JWT_KEYS": "signing", "AUTH_SECRET_KEY": "secret", "AUTH_SERVICE_ROLE_KEY": "service-role"}
+_KINDS = {
+    "AUTH_JWT_KEYS": "signing",
+    "AUTH_SECRET_KEY": "secret",
+    "AUTH_SERVICE_ROLE_KEY": "service-role",
+    "the OpenID provider": rotation.OPENID,
+}
 
 
 def _fit(context: Context) -> Failure | None:
@@ -39,7 +44,7 @@ def _ages(context: Context) -> Failure | None:
 
 def _replacement(context: Context, kind: str) -> str:
     # A rotation puts the new key first.
-    newest, *others = rotation.keys_of(kind, context.settings)
+    newest, *others = rotation.known_keys(context.db, context.settings, kind)
     if not others:
         return f"latchkey keys rotate {kind}, and later latchkey keys remove ID"
     waits = f" after {format_time(newest.active_from)}" if newest.waits else ""
