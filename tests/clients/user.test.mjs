@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { failed, message, newClient, newEmail, newPhone, ok, password, signedIn, url } from "./support.mjs";
+import { admin, failed, message, newClient, newEmail, newPhone, ok, password, signedIn, url } from "./support.mjs";
 
 test("getUser returns the user", async () => {
   const { client, email } = await signedIn();
@@ -128,3 +128,29 @@ test("getAuthenticatorAssuranceLevel and listFactors read the session", async ()
   assert.equal(ok(await client.auth.mfa.getAuthenticatorAssuranceLevel()).currentLevel, "aal1");
   assert.deepEqual(ok(await client.auth.mfa.listFactors()).totp, []);
 });
+
+test("listGrants and revokeGrant show and remove what the user allows an application", async () => {
+  const { client } = await signedIn();
+  const clientId = await allowed(client, "Grafana");
+  const [grant] = ok(await client.auth.oauth.listGrants());
+  assert.deepEqual(grant.client, { id: clientId, name: "Grafana", uri: "", logo_uri: "" });
+  assert.deepEqual([grant.scopes, Number.isNaN(Date.parse(grant.granted_at))], [["openid", "email"], false]);
+  ok(await client.auth.oauth.revokeGrant({ clientId }));
+  assert.deepEqual(ok(await client.auth.oauth.listGrants()), []);
+  const message = "No active grant found for this client";
+  failed(await client.auth.oauth.revokeGrant({ clientId }), 404, "oauth_consent_not_found", message);
+});
+
+/** The id of a new application that the user of a client allows to sign in. */
+async function allowed(client, client_name) {
+  const redirect_uri = "https://grafana.example.com/callback";
+  const made = ok(await admin.oauth.createClient({ client_name, redirect_uris: [redirect_uri] }));
+  const asked = { client_id: made.client_id, redirect_uri, response_type: "code", scope: "openid email" };
+  const challenge = { code_challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", code_challenge_method: "S256" };
+  const query = new URLSearchParams({ ...asked, ...challenge });
+  const begun = await fetch(`${url}/oauth/authorize?${query}`, { redirect: "manual" });
+  const id = new URL(begun.headers.get("Location")).searchParams.get("authorization_id");
+  assert.equal(ok(await client.auth.oauth.getAuthorizationDetails(id)).client.name, client_name);
+  ok(await client.auth.oauth.approveAuthorization(id, { skipBrowserRedirect: true }));
+  return made.client_id;
+}
