@@ -37,6 +37,14 @@ SELECT now() - n * interval '7 minutes', CASE WHEN n % 3 = 0 THEN 'sign_in_refus
   FROM generate_series(1, 10000) AS n;
 INSERT INTO webhooks (id, url, events, secret)
 SELECT md5('webhook' || n)::uuid, 'https://example.com/' || n, '{auth.login}', '' FROM generate_series(1, 5) AS n;
+INSERT INTO oauth_clients (id, name, redirect_uris, grant_types, token_endpoint_auth_method)
+SELECT md5('client' || n)::uuid, 'Application ' || n, '{https://app.example/}', '{authorization_code}', 'none'
+  FROM generate_series(1, 30) AS n;
+INSERT INTO oauth_grants (user_id, client_id, scopes, granted_at)
+SELECT md5('user' || m)::uuid, md5('client' || n)::uuid, '{openid,email}', now() - m * interval '1 minute'
+  FROM generate_series(1, 30) AS n CROSS JOIN generate_series(1, 2000) AS m;
+INSERT INTO sessions (user_id, method, grant_id, scopes, auth_time)
+SELECT user_id, 'oauth_client', id, scopes, now() FROM oauth_grants;
 INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, created_at, finished_at, attempts, last_error)
 SELECT gen_random_uuid(), md5('user' || 1 + n % 1000000)::uuid, CASE WHEN n % 3 = 0 THEN 'webhook' ELSE 'email' END,
        CASE WHEN n % 3 = 0 THEN 'auth.login' ELSE 'recovery' END,
@@ -117,8 +125,10 @@ def _paths(service: BenchService) -> dict[str, str]:
     with service.database() as connection, connection.cursor() as cursor:
         cursor.execute(_PLACES)
         by_age, by_sign_in = cursor.fetchone() or ()
-        cursor.execute("SELECT md5('other3')::uuid, md5('user77')::uuid, md5('webhook1')::uuid")
-        busy, ordinary, webhook = cursor.fetchone() or ()
+        cursor.execute(
+            "SELECT md5('other3')::uuid, md5('user77')::uuid, md5('webhook1')::uuid, md5('client1')::uuid"
+        )
+        busy, ordinary, webhook, client = cursor.fetchone() or ()
 
     def users(**query: str) -> str:
         return f"/console/users?{urlencode(query)}"
@@ -149,6 +159,8 @@ def _paths(service: BenchService) -> dict[str, str]:
         "audit log": "/console/audit",
         "audit log of a user": f"/console/audit?user={busy}",
         "audit log of an act": "/console/audit?action=signed_out",
+        "applications": "/console/applications",
+        "an application": f"/console/applications/{client}",
         "webhooks": "/console/webhooks",
         "a webhook": f"/console/webhooks/{webhook}",
         "messages": "/console/messages",

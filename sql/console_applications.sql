@@ -1,4 +1,5 @@
--- name: search_clients(before_at timestamptz, before_id uuid, most integer, counted integer)
+-- name: search_clients(before_at timestamptz, before_id uuid, most integer, counted integer,
+--                      searched integer)
 SELECT page.id,
        jsonb_build_object(
          'name', page.name, 'is_public', page.secret_hash IS NULL, 'is_dynamic', page.is_dynamic,
@@ -10,11 +11,11 @@ SELECT page.id,
          WHERE :before_at IS NULL OR (c.created_at, c.id) < (:before_at, :before_id)
          ORDER BY c.created_at DESC, c.id DESC
          LIMIT :most) AS page
- CROSS JOIN use_of_client(page.id, :counted) AS used
+ CROSS JOIN use_of_client(page.id, :counted, :searched) AS used
  ORDER BY page.created_at DESC, page.id DESC;
 
--- name: select_client_use(id uuid, counted integer)
-SELECT grants, iso_8601(last_used_at) AS last_used_at FROM use_of_client(:id, :counted);
+-- name: select_client_use(id uuid, counted integer, searched integer)
+SELECT grants, iso_8601(last_used_at) AS last_used_at FROM use_of_client(:id, :counted, :searched);
 
 -- name: search_client_grants(client_id uuid, before_at timestamptz, before_id uuid, most integer)
 SELECT g.id, g.user_id, coalesce(u.email, u.phone) AS address, u.role = 'admin' AS is_administrator,

@@ -26,6 +26,8 @@ blueprint = Blueprint("applications", __name__)
 
 # Grants are counted up to here, and then shown as `1,000+`.
 _COUNTED = 1000
+# The newest grants whose sessions are read for the last use of an application: in the list, and on its page.
+_SEARCHED, _SEARCHED_OF_ONE = 100, 1000
 _TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg")
 _LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
 _FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
@@ -57,7 +59,8 @@ _ClientForm = Input.of(
 @administrator
 def show_applications() -> Response:
     """Show the applications, newest first."""
-    rows = latchkey.db.all("search_clients", counted=_COUNTED, **place_of(read_query(Filters())))
+    bounds = {"counted": _COUNTED, "searched": _SEARCHED}
+    rows = latchkey.db.all("search_clients", **bounds, **place_of(read_query(Filters())))
     return console_page(
         "applications.html",
         amount=_amount,
@@ -88,7 +91,8 @@ def show_application(client_id: str) -> Response:
 
 def _found(client_id: str) -> Subject:
     client = clients.get(known_id(client_id, "oauth_client_not_found"))
-    use = latchkey.db.one("select_client_use", id=client["client_id"], counted=_COUNTED)
+    bounds = {"counted": _COUNTED, "searched": _SEARCHED_OF_ONE}
+    use = latchkey.db.one("select_client_use", id=client["client_id"], **bounds)
     # The type of a client cannot change.
     is_public = client["client_type"] == "public"
     methods = {name: title for name, title in _METHODS.items() if (name == "none") == is_public}

@@ -33,15 +33,16 @@ AS $$
           OR (u.last_sign_in_at >= now() - (filters ->> 'not_within')::interval) IS NOT TRUE)
 $$;
 
--- The grants of a client, counted up to `most`, and when one of the newest `most` was last used.
-CREATE OR REPLACE FUNCTION use_of_client(client uuid, most integer)
+-- The grants of a client, counted up to `most`, and when one of the newest `searched` was last used.
+CREATE OR REPLACE FUNCTION use_of_client(client uuid, most integer, searched integer)
   RETURNS TABLE (grants bigint, last_used_at timestamptz)
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT count(*), max((SELECT max(s.refreshed_at) FROM sessions AS s WHERE s.grant_id = newest.id))
-    FROM (SELECT g.id
-            FROM oauth_grants AS g
-           WHERE g.client_id = client
-           ORDER BY g.granted_at DESC, g.id DESC
-           LIMIT most) AS newest
+  SELECT (SELECT count(*) FROM (SELECT FROM oauth_grants AS g WHERE g.client_id = client LIMIT most) AS found),
+         (SELECT max((SELECT max(s.refreshed_at) FROM sessions AS s WHERE s.grant_id = newest.id))
+            FROM (SELECT g.id
+                    FROM oauth_grants AS g
+                   WHERE g.client_id = client
+                   ORDER BY g.granted_at DESC, g.id DESC
+                   LIMIT searched) AS newest)
 $$;

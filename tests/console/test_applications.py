@@ -96,7 +96,7 @@ class TestLists:
         )
         analyze(database_url, "oauth_grants", "oauth_clients", "users")
         for statement, index, parameters in (
-            ("search_clients", "oauth_clients_created_at", {"most": 26, "counted": 1000}),
+            ("search_clients", "oauth_clients_created_at", {"most": 26, "counted": 1000, "searched": 100}),
             ("search_client_grants", "oauth_grants_client_id", {"most": 26, "client_id": client_id}),
         ):
             plan = plan_of(database_url, statement, **parameters)

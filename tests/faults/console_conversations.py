@@ -8,6 +8,7 @@ from auth.web import forms
 from tests.faults.clients import ADMIN
 from tests.faults.conversations import CAROL, Ask, Prepare, Stage
 from tests.support.factors import App, set_up
+from tests.support.grants import add_client, allow
 from tests.support.users import register
 
 
@@ -41,6 +42,23 @@ def _remove_factor(stage: Stage) -> Ask:
     return lambda: submit(path, factor_code=codes.code())
 
 
+def _remove_grant(stage: Stage) -> Ask:
+    session, (_, submit) = stage.session(), _operator(stage)
+    client_id = add_client(stage.rows)
+    allow(stage.rows, session.user["id"], client_id)
+    return lambda: submit(f"users/{session.user['id']}/applications/{client_id}/remove")
+
+
+def _change_application(stage: Stage) -> Ask:
+    codes, submit = _operator(stage)
+    client_id = add_client(stage.rows)
+    form = {"client_name": "New", "token_endpoint_auth_method": "none", "require_pkce": "yes"}
+    form |= {"redirect_uris": "https://app.example.com/", "refresh_token": "yes"}
+    form |= {"id_token_signed_response_alg": "RS256"}
+    path = f"applications/{client_id}/change"
+    return lambda: submit(path, factor_code=codes.code(), **form)
+
+
 def _redeliver(stage: Stage) -> Ask:
     _, submit = _operator(stage)
     path = stage.delivery().removeprefix("/admin/")
@@ -50,5 +68,7 @@ def _redeliver(stage: Stage) -> Ask:
 REQUESTS: dict[str, Prepare] = {
     "console, ban": _ban,
     "console, remove a factor": _remove_factor,
+    "console, remove an application of a user": _remove_grant,
+    "console, change an application": _change_application,
     "console, send an event again": _redeliver,
 }
