@@ -1,0 +1,69 @@
+"""Applications sign a user in here, with code that is not ours: Authlib, openid-client and mod_auth_openidc.
+
+Needs Chromium; openid-client needs Node.js and the packages of package.json, mod_auth_openidc needs Apache.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.clients.relying_parties import PARTIES, RelyingParty
+from tests.support.browser import Browser
+from tests.support.factors import App, set_up
+from tests.support.relying_parties import allow, create_client, sign_in
+from tests.support.users import Person
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(params=PARTIES, ids=lambda party: party.__name__)
+def party(request: Any, site: Any, here: str, service_role: dict[str, str]) -> Iterator[RelyingParty]:
+    """An application that is registered here."""
+    party = request.param(here)
+    with party.use(create_client(site, service_role, **party.registration())):
+        yield party
+
+
+@pytest.fixture
+def phone_app(alice: Person) -> App:
+    return set_up(alice.open_session())[0]
+
+
+@pytest.fixture
+def signed_in(page: Browser, party: RelyingParty, alice: Person, phone_app: App) -> dict[str, Any]:
+    """Sign in at the application, and return what it knows."""
+    page.open(party.url)
+    sign_in(page, alice, phone_app)
+    allow(page, type(party).__name__)
+    page.wait(lambda: page.url.startswith(party.url))
+    return party.session(page)
+
+
+def test_user_signs_in_with_a_second_factor_and_out_of_both(page, party, signed_in, alice, here):
+    claims, userinfo = signed_in["id_token"], signed_in["userinfo"]
+    assert (claims["iss"], claims["sub"], claims["email"]) == (here, alice.id, alice.email)
+    assert (userinfo["sub"], userinfo["email"]) == (alice.id, alice.email)
+    refreshed = party.refresh(page)
+    assert refreshed["userinfo"] == userinfo
+    assert refreshed["access_token"] != signed_in["access_token"]
+    assert refreshed["refresh_token"] != signed_in["refresh_token"]
+    page.open(party.url + party.logout)
+    page.wait(lambda: page.url.partition("?")[0] == party.goodbye)
+    page.open(party.url)
+    page.wait_for("Sign in")
+
+
+def test_user_removes_the_application_on_the_account_page(page, party, signed_in, here):
+    assert party.refresh(page)
+    page.open(f"{here}/account")
+    assert type(party).__name__ in page.run("document.querySelector('#applications').innerText")
+    page.run("document.querySelector('#applications button').click()")
+    page.wait_for("The application has been removed.")
+    assert party.refresh(page) is None
+
+
+def test_user_signs_out_everywhere(page, party, signed_in, alice):
+    assert alice.open_session().post("/logout?scope=global").status_code == 200
+    assert party.refresh(page) is None
