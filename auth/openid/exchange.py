@@ -27,6 +27,8 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     client = authenticate(credentials)
     _require(client, "authorization_code")
     code_hash = one_time.hash_token(_member(body, "code"))
+    # Read now, so that the code is not spent in vain if the database fails.
+    latchkey.openid_keys.make_first()
     with latchkey.db.transaction() as tx:
         owner = tx.one("lock_owner_of_oauth_code", code_hash=code_hash)
         request = tx.one("select_oauth_code", code_hash=code_hash, client_id=client.id)
@@ -82,7 +84,7 @@ def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str,
     if not set(scopes) <= set(client.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the client")
     resource = body.get("resource")
-    if resource not in (None, *client.resources):
+    if resource not in (None, *client.resources) or resource == latchkey.settings.jwt_audience:
         raise OAuthError("invalid_target", "resource: must be among the resources of the client")
     return _tokens({"sub": client.id}, client.id, resource, scopes, client)
 
@@ -128,7 +130,10 @@ def _check_request(request: Any, client: Any, body: dict[str, Any]) -> None:
         raise OAuthError("invalid_request", "redirect_uri: is required")
     if redirect_uri not in (None, request.redirect_uri):
         raise OAuthError("invalid_grant", "redirect_uri: must be that of the authorization request")
-    if body.get("resource") not in (None, request.resource):
+    if (
+        body.get("resource") not in (None, request.resource)
+        or request.resource == latchkey.settings.jwt_audience
+    ):
         raise OAuthError("invalid_target", "resource: must be that of the authorization request")
     verifier = body.get("code_verifier")
     if challenge is None:

@@ -15,6 +15,7 @@ from tests.support import links
 from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.grants import add_client, allow
 from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
+from tests.support.openid import GRANT_TYPES, Client, bearer, granted_code, make_client
 from tests.support.tables import Rows
 from tests.support.users import PASSWORD, Person, Session, register, sign_in, sign_up_anonymously
 
@@ -144,6 +145,23 @@ def _exchange(stage: Stage) -> Ask:
     return _nobody("POST", "/token?grant_type=pkce", auth_code=code, code_verifier=VERIFIER)(stage)
 
 
+def _of_application(ask: Callable[[Any, Client, dict[str, Any]], Any]) -> Prepare:
+    """Ask as an application that has tokens of Alice."""
+
+    def prepare(stage: Stage) -> Ask:
+        application = make_client(stage.rows, grant_types=[*GRANT_TYPES, "client_credentials"])
+        code = granted_code(stage.rows, application, stage.session())
+        tokens = application.redeem(stage.client, code).json
+        return partial(ask, stage.client, application, tokens)
+
+    return prepare
+
+
+def _redeem(stage: Stage) -> Ask:
+    application = make_client(stage.rows)
+    return partial(application.redeem, stage.client, granted_code(stage.rows, application, stage.session()))
+
+
 def _by_code(type: str) -> Prepare:
     def prepare(stage: Stage) -> Ask:
         sent = links.send(type, stage.client, ADMIN, stage.outbox)
@@ -249,6 +267,26 @@ REQUESTS: dict[str, Prepare] = {
     "delete_session": _end_session,
     "introspect": lambda stage: partial(
         stage.client.post, "/introspect", json={"token": stage.session().access_token}, headers=ADMIN
+    ),
+    "oauth_token, code": _redeem,
+    "oauth_token, refresh": _of_application(
+        lambda client, application, tokens: application.refresh(client, tokens["refresh_token"])
+    ),
+    "oauth_token, client_credentials": _of_application(
+        lambda client, application, _: application.post(
+            client, "/oauth/token", grant_type="client_credentials"
+        )
+    ),
+    "userinfo": _of_application(
+        lambda client, _, tokens: client.get("/oauth/userinfo", headers=bearer(tokens["access_token"]))
+    ),
+    "userinfo_by_form": _of_application(
+        lambda client, _, tokens: client.post("/oauth/userinfo", headers=bearer(tokens["access_token"]))
+    ),
+    "revoke": _of_application(
+        lambda client, application, tokens: application.post(
+            client, "/oauth/revoke", token=tokens["access_token"]
+        )
     ),
     "list_users": _admin("GET", "/admin/users"),
     "create_user": _admin("POST", "/admin/users", email=NEW, password=PASSWORD),

@@ -23,10 +23,11 @@ from tests.support.tcp_proxy import TcpProxy, postgres_target
 pytestmark = pytest.mark.selection
 OPERATIONS = conversations.REQUESTS | factor_conversations.REQUESTS
 REQUESTS = OPERATIONS | console_conversations.REQUESTS
-# Rows that even a failed request may change: counters, the flow of a callback, and the challenge of a passkey.
-USED_UP = {"request_counts", "failure_counts", "oauth_flows", "factor_challenges"}
+# Rows that even a failed request may change: counters, the flow of a callback, the challenge of a passkey, and
+# the first key of ID tokens.
+USED_UP = {"request_counts", "failure_counts", "oauth_flows", "factor_challenges", "openid_keys"}
 LIMITS = ["SIGNUP", "LOGIN", "RECOVER", "INVITE", "INVITE_PER_ADDRESS", "VERIFY", "REFRESH", "LOGOUT"]
-LIMITS += ["USER_CHANGES", "ADDRESS_CHANGES", "CONSOLE"]
+LIMITS += ["USER_CHANGES", "ADDRESS_CHANGES", "CLIENT_TOKENS", "CONSOLE"]
 SEEN: Counter[str] = Counter()
 
 

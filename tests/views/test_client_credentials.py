@@ -30,7 +30,7 @@ def test_client_gets_an_access_token_and_nothing_else(database, service, ask):
     assert database.everything() == before
 
 
-def test_scope_and_resource_are_among_the_clients(ask):
+def test_scope_and_resource_are_among_the_clients(database, ask):
     answer = ask(scope="write", resource=RESOURCE).json
     claims = claims_of(answer["access_token"])
     assert (answer["scope"], claims["scope"], claims["aud"]) == ("write", "write", RESOURCE)
@@ -38,6 +38,9 @@ def test_scope_and_resource_are_among_the_clients(ask):
         assert_refused(ask(scope=scope), "invalid_scope")
     for resource in ("https://other.example/", "authenticated", RESOURCE + "x"):
         assert_refused(ask(resource=resource), "invalid_target")
+    # Never the audience of users' sessions.
+    database.run("UPDATE oauth_clients SET resources = '{authenticated}'")
+    assert_refused(ask(resource="authenticated"), "invalid_target")
 
 
 def test_client_needs_the_grant_type_and_its_secret(client, database, service):

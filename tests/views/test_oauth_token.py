@@ -48,7 +48,7 @@ def code(database, app_client, session):
 class TestTokens:
     def test_code_is_redeemed_for_tokens(self, client, database, app_client, alice, session, code):
         before = database.everything("users", "user_objects", "known_networks", "browser_sessions")
-        answer = app_client.redeem(client, code)
+        answer = app_client.redeem(client, code, unknown="is ignored")
         expected = {"access_token": AN_ACCESS_TOKEN, "token_type": "bearer", "expires_in": 3600}
         expected |= {"scope": "openid email", "refresh_token": A_REFRESH_TOKEN, "id_token": AN_ACCESS_TOKEN}
         assert_ok(answer, expected)
@@ -208,7 +208,11 @@ class TestCode:
 
     def test_access_token_is_not_issued_for_another_resource(self, client, database, app_client, session):
         """RFC 8707, section 2.2."""
-        own, none = (granted_code(database, app_client, session, resource=each) for each in (RESOURCE, None))
+        own, none, ours = (
+            granted_code(database, app_client, session, resource=each)
+            for each in (RESOURCE, None, "authenticated")
+        )
+        assert_refused(app_client.redeem(client, ours), "invalid_target")
         for code in (own, none):
             assert_refused(
                 app_client.redeem(client, code, resource="https://other.example/"), "invalid_target"
