@@ -3,6 +3,8 @@
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
+import psycopg2
+
 from auth.context import latchkey
 from auth.openid import grants, uris
 from auth.openid.requests import COOKIE, LIFETIME, answer
@@ -49,10 +51,10 @@ def find(
 
 
 def behind(next_page: str | None) -> Any:
-    """Return the request that a page leads back to, or None."""
+    """Return the request that a page leads back to, or None, also without the database."""
     authorization_id = (next_page or "").partition("oauth/consent?authorization_id=")[2]
     if authorization_id:
-        with suppress(ApiError):
+        with suppress(ApiError, psycopg2.Error):
             return find(latchkey.db, authorization_id).request
     return None
 

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from auth.context import latchkey
 from auth.net.redirects import origin
+from auth.openid import consent
 from auth.settings.brand import LOGO_TYPES, is_svg, logo_file, palette
 from auth.settings.presets import PRESETS
 from auth.sign_in.token_response import see_other
@@ -59,16 +60,22 @@ def page(
     form_target: str | None = None,
     script: bool = False,
     client_logo: str | None = None,
+    next_page: str | None = None,
     **values: Any,
 ) -> Response:
     """Render a page, perhaps with the logo of an application. Its forms may redirect to the origin
     `form_target`, which form-action must allow; they have the token `form_token`.
 
-    Templates call `say(table, name, …)` for texts, `address(…)` or `address(masked(…))` for addresses and
-    `application(…)` for names of applications in them, and prefix paths of this service with `root`.
+    They may lead to `next_page`, else the `next` of the request: if that is the consent page, also to the
+    application that waits for it.
+
+    Templates call `say(table, name, …)` for texts and `address(…)` or `address(masked(…))` for addresses in
+    them, and prefix paths of this service with `root`.
     """
     language, settings = chosen_language(), latchkey.settings
     secret, theme = forms.secret(), cookies.sent(_THEME)
+    waiting = consent.behind(next_page or request.values.get("next"))
+    targets = [form_target, waiting and origin(waiting.redirect_uri)]
     common = {
         "language": language,
         "languages": {code: string("pages", code, "common.language").render() for code in LANGUAGES},
@@ -93,13 +100,14 @@ def page(
         "script": script,
         "client_logo": client_logo,
         "rules": _password_rules(language),
+        "hint": waiting and waiting.login_hint,
     }
     response = Response(render_template(template, **common | values), status)
     forms.remember(response, secret)
     response.headers["Content-Security-Policy"] = _CSP.format(
         script=_SCRIPT if script else "",
         images=logo_source(settings.brand_logo, client_logo),
-        form_target=f" {form_target}" if form_target else "",
+        form_target="".join(f" {target}" for target in targets if target),
     )
     response.vary.add("Accept-Language")
     return for_no_other_origin(response)

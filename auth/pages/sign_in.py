@@ -12,7 +12,6 @@ from auth.context import latchkey
 from auth.links.requests import request_message
 from auth.links.spending import by_code, spend
 from auth.net.redirects import origin, with_query
-from auth.openid import consent
 from auth.pages.page import address, identifier, page, provider, text, to_own
 from auth.pages.problems import Form, Problem, form, told
 from auth.sign_in import browser_sessions, waiting
@@ -139,9 +138,8 @@ def sign_in_form(problem: Problem | None = None) -> Response:
         return form_page("continue.html", "sign-in", problem=problem, known=known)
     links = provider_links(destination().own_url("sign-in"), among=latchkey.providers)
     has_passkeys = latchkey.settings.passkeys_enabled
-    shown = {"problem": problem or told(), "providers": links, "has_passkeys": has_passkeys}
-    waiting = consent.behind(destination().next)
-    return form_page("sign_in.html", "sign-in", hint=waiting and waiting.login_hint, **shown)
+    shown = problem or told()
+    return form_page("sign_in.html", "sign-in", problem=shown, providers=links, has_passkeys=has_passkeys)
 
 
 def provider_links(back: str, among: Collection[str], **query: str) -> list[dict[str, str]]:

@@ -141,6 +141,11 @@ def form_targets(target: str) -> str:
     return " ".join(dict.fromkeys(map(origin, (target, last))))
 
 
+def next_of(target: str) -> str | None:
+    """Return the page of ours that a sign-in at a target leads to, if any."""
+    return _destination(target).next if latchkey.redirects.is_own_page(target) else None
+
+
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
     """Redirect with an error (RFC 6749, section 4.1.2.1) in the fragment, or in the query of our page."""
     audit.refused(refusal.error_code)

@@ -15,6 +15,7 @@ from auth.sign_in.arrivals import (
     Destination,
     arrive,
     form_targets,
+    next_of,
     redirect_done,
     redirect_signed_in,
     redirect_with_error,
@@ -120,6 +121,7 @@ def _page_of_link(query: Mapping[str, str], status: int = 200) -> Response:
     return page(
         "link.html",
         form_target=form_targets(target),
+        next_page=next_of(target),
         target=target,
         query=query,
         link=link,

@@ -1,11 +1,25 @@
-"""Authorization requests of applications on our pages: sign-in, consent and what leads to them."""
+"""Authorization requests of applications on our pages: what leads to consent, and what it leads to."""
+
+import re
+from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.links import SITE
-from tests.support.oauth_clients import REDIRECT_URI, answer, authorize_path, insert_client
+from tests.support.cases import cases
+from tests.support.factors import App, set_up
+from tests.support.links import SITE, path
+from tests.support.oauth_clients import (
+    REDIRECT_URI,
+    answer,
+    authorize_path,
+    insert_client,
+    insert_public_client,
+)
 from tests.support.pages import Visitor, words
+from tests.support.server import at_once
 from tests.support.users import PASSWORD
+
+LATER = "UPDATE sessions SET created_at = created_at - interval '20 minutes', reauthenticated_at = NULL, factor_proved_at = NULL"
 
 
 @pytest.fixture
@@ -13,27 +27,332 @@ def client_id(database) -> str:
     return insert_client(database)
 
 
-def test_visitor_signs_in_agrees_and_goes_back_with_a_code(visitor, alice, client_id, database):
-    visitor.visit(authorize_path(client_id))
-    assert visitor.page.url.startswith(f"{SITE}/sign-in?next=oauth%2Fconsent")
-    visitor.submit(email=alice.email, password=PASSWORD)
-    assert visitor.page.url.startswith(f"{SITE}/oauth/consent?authorization_id=")
-    said = words(visitor.page)
-    assert "Grafana" in said
-    assert "grafana.example.com" in said
-    visitor.submit(action="approve")
-    code = answer(visitor.page.url)
-    assert {**code, "code": ""} == {"code": "", "state": "a state & more", "iss": SITE}
-    row = database.one("SELECT * FROM oauth_requests")
-    assert (row.user_id, row.redirect_uri, row.scopes) == (alice.id, REDIRECT_URI, ["openid", "email"])
-    assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]
+@pytest.fixture
+def signed_in(app, alice) -> Visitor:
+    return Visitor(app).with_session_of(alice)
 
 
-def test_second_visit_asks_nothing(app, alice, client_id):
-    visitor = Visitor(app).with_session_of(alice)
-    visitor.visit(authorize_path(client_id))
-    visitor.submit(action="approve")
-    codes = {answer(visitor.page.url)["code"]}
-    codes.add(answer(visitor.visit(authorize_path(client_id)).url)["code"])
-    codes.add(answer(visitor.visit(authorize_path(client_id, prompt="none")).url)["code"])
-    assert len(codes) == 3
+@pytest.fixture
+def granted(signed_in, client_id) -> str:
+    """A client that Alice has allowed what `authorize_path` asks for."""
+    signed_in.visit(authorize_path(client_id))
+    allow(signed_in)
+    return client_id
+
+
+def allow(visitor: Visitor) -> str:
+    """Press Allow, and return the code."""
+    return answer(visitor.press("oauth/consent", action="approve").url)["code"]
+
+
+def asks(visitor: Visitor) -> bool:
+    """Whether the page asks for consent."""
+    return visitor.page.url.startswith(f"{SITE}/oauth/consent?") and "Allow</button>" in visitor.page.text
+
+
+class TestStory:
+    def test_visitor_signs_in_agrees_and_goes_back_with_a_code(self, visitor, alice, client_id, database):
+        visitor.visit(authorize_path(client_id, scope="openid profile groups"))
+        assert visitor.page.url.startswith(f"{SITE}/sign-in?next=oauth%2Fconsent")
+        assert "Your session has ended" not in visitor.page.text
+        visitor.submit(email=alice.email, password=PASSWORD)
+        assert asks(visitor)
+        said = words(visitor.page)
+        for text in ("Grafana", "grafana.example.com", "See your name and picture", "which groups"):
+            assert text in said
+        assert "email address" not in said
+        assert alice.email in visitor.page.text
+        told = answer(visitor.press("oauth/consent", action="approve").url)
+        assert told == {"code": told["code"], "state": "a state & more", "iss": SITE}
+        row = database.one("SELECT * FROM oauth_requests")
+        assert (row.user_id, row.redirect_uri) == (alice.id, REDIRECT_URI)
+        assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "profile", "groups"]
+
+    def test_visitor_with_a_second_factor_passes_it_first(self, visitor, alice, client_id):
+        app, _ = set_up(alice.open_session())
+        visitor.visit(authorize_path(client_id))
+        visitor.submit(email=alice.email, password=PASSWORD)
+        assert visitor.page.url.startswith(f"{SITE}/second-step?next=oauth")
+        assert "That code is wrong." in visitor.press("second-step", code=app.wrong_code()).text
+        visitor.press("second-step", code=app.code())
+        assert asks(visitor)
+        assert allow(visitor)
+
+    def test_new_user_comes_back_after_the_sign_up(self, visitor, client_id, outbox):
+        visitor.visit(authorize_path(client_id))
+        visitor.visit(visitor.link("Create an account") or "")
+        visitor.submit(email="dave@example.com", password=PASSWORD)
+        visitor.press("sign-up/verify", code=outbox.last("dave@example.com").code)
+        assert asks(visitor)
+
+    def test_hint_fills_the_sign_in_of_this_browser_alone(self, app, visitor, client_id):
+        visitor.visit(authorize_path(client_id, login_hint='"><b>@example.com'))
+        assert 'value="&#34;&gt;&lt;b&gt;@example.com"' in visitor.page.text
+        other = Visitor(app)
+        assert "&lt;b&gt;" not in other.visit(visitor.page.url).text
+
+    def test_cancel_goes_back_with_access_denied(self, signed_in, client_id, database):
+        signed_in.visit(authorize_path(client_id))
+        told = answer(signed_in.press("oauth/consent", action="deny").url)
+        assert (told["error"], told["iss"]) == ("access_denied", SITE)
+        assert (database.count("oauth_requests"), database.count("oauth_grants")) == (0, 0)
+
+    def test_other_account_can_be_used(self, signed_in, bob, client_id, database):
+        signed_in.visit(authorize_path(client_id))
+        signed_in.press("sign-out")
+        assert "sign-in?next=oauth" in signed_in.page.url
+        signed_in.submit(email=bob.email, password=PASSWORD)
+        assert asks(signed_in)
+        assert allow(signed_in)
+        assert database.value("SELECT user_id FROM oauth_grants") == bob.id
+
+    @pytest.mark.parametrize("language", ["de", "es", "fr", "zh"])
+    def test_page_speaks_the_visitors_language(self, signed_in, client_id, language):
+        signed_in.visit(authorize_path(client_id, ui_locales=language, scope="openid email phone roles"))
+        assert f'<html lang="{language}"' in signed_in.page.text
+        signed_in.press("preferences", language="en")
+        assert asks(signed_in)
+
+
+class TestAutomaticApproval:
+    def test_user_who_has_agreed_is_not_asked_again(self, signed_in, granted, database):
+        for scope in ("openid email", "openid"):
+            assert answer(signed_in.visit(authorize_path(granted, scope=scope)).url)["code"]
+        assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]
+
+    def test_skipped_consent_leads_from_the_sign_in_to_the_application(
+        self, visitor, alice, client_id, database
+    ):
+        database.run("UPDATE oauth_clients SET skip_consent = true")
+        visitor.visit(authorize_path(client_id))
+        visitor.submit(email=alice.email, password=PASSWORD)
+        assert answer(visitor.page.url)["code"]
+        assert database.count("oauth_grants") == 1
+
+    def test_link_in_a_mail_leads_from_the_sign_in_to_the_application(
+        self, signed_in, granted, alice, outbox
+    ):
+        signed_in.cookies.clear()
+        signed_in.visit(authorize_path(granted))
+        signed_in.press("sign-in/code", email=alice.email)
+        signed_in.visit(path("magiclink", outbox.last(alice.email).token))
+        assert answer(signed_in.press("verify").url)["code"]
+
+    @cases(
+        "parameters",
+        [
+            {"scope": "openid email phone"},
+            {"prompt": "consent"},
+            {"prompt": "select_account"},
+            {"prompt": "consent select_account"},
+        ],
+    )
+    def test_user_is_asked_again(self, signed_in, granted, database, parameters):
+        for skips in ("false", "true"):
+            database.run(f"UPDATE oauth_clients SET skip_consent = {skips}")
+            signed_in.visit(authorize_path(granted, **parameters))
+            assert asks(signed_in) or (skips == "true" and "scope" in parameters)
+
+    @cases(
+        ("uri", "columns"),
+        [
+            (REDIRECT_URI, {"is_dynamic": True}),
+            ("http://127.0.0.1:1/callback", {}),
+            ("com.example.app:/callback", {}),
+        ],
+    )
+    def test_client_that_any_program_may_claim_to_be_asks_again(
+        self, signed_in, granted, database, uri, columns
+    ):
+        client_id = insert_public_client(database, uri, **columns)
+        database.run("UPDATE oauth_grants SET client_id = %(id)s", id=client_id)
+        signed_in.visit(authorize_path(client_id, redirect_uri=uri))
+        assert asks(signed_in)
+        assert ("registered itself" in signed_in.page.text) == bool(columns)
+        assert ("an app on this device" in words(signed_in.page)) != bool(columns)
+
+    def test_hint_of_another_user_shows_the_account(self, signed_in, granted, bob, parts, database):
+        claims = {"sub": bob.id, "aud": granted, "auth_time": 0}
+        hint = parts.client_tokens.id_token(claims, issued_at=0, algorithm="RS256")
+        signed_in.visit(authorize_path(granted, id_token_hint=hint))
+        assert asks(signed_in)
+        assert allow(signed_in)
+        assert database.count("oauth_requests", "user_id = %(id)s", id=bob.id) == 0
+
+
+class TestNewSignIn:
+    """prompt=login and max_age."""
+
+    @pytest.mark.parametrize(
+        "parameters", [{"prompt": "login"}, {"max_age": "600"}, {"max_age": "0"}], ids=str
+    )
+    def test_password_is_asked_for_again_and_then_the_consent(self, signed_in, granted, database, parameters):
+        database.run(LATER)
+        signed_in.visit(authorize_path(granted, **parameters))
+        assert signed_in.page.url.startswith(f"{SITE}/account/confirm?next=oauth")
+        page = signed_in.press("account/confirm", current_password="Wrong-Horse-1")
+        assert "That isn’t your password." in page.text
+        assert answer(signed_in.press("account/confirm", current_password=PASSWORD).url)["code"]
+        row = database.one(
+            "SELECT authenticated_at(s) > r.created_at AS is_fresh FROM oauth_requests AS r"
+            " JOIN sessions AS s ON s.id = r.session_id ORDER BY r.created_at DESC LIMIT 1"
+        )
+        assert row.is_fresh
+
+    @pytest.mark.parametrize("is_recent", [True, False])
+    def test_user_with_a_factor_is_asked_for_it(self, visitor, alice, client_id, database, is_recent):
+        """Although it was used a moment ago."""
+        app: App = set_up(alice.open_session())[0]
+        visitor.visit("/sign-in")
+        visitor.submit(email=alice.email, password=PASSWORD)
+        visitor.press("second-step", code=app.code())
+        if not is_recent:
+            database.run(LATER)
+        database.run("UPDATE factors SET last_step = NULL")
+        visitor.visit(authorize_path(client_id, prompt="login"))
+        assert visitor.page.url.startswith(f"{SITE}/second-step?next=oauth")
+        visitor.press("second-step", code=app.code())
+        assert asks(visitor)
+        assert allow(visitor)
+
+    def test_young_session_is_enough_for_max_age(self, signed_in, granted):
+        assert answer(signed_in.visit(authorize_path(granted, max_age="600")).url)["code"]
+
+    def test_form_does_not_go_around_it(self, signed_in, client_id, database):
+        signed_in.visit(authorize_path(client_id, max_age="600"))
+        assert asks(signed_in)
+        database.run(
+            "UPDATE oauth_requests SET prompts = '{login}', created_at = now() + interval '1 second'"
+        )
+        page = signed_in.press("oauth/consent", action="approve")
+        assert page.url.startswith(f"{SITE}/account/confirm?next=oauth")
+        assert database.count("oauth_grants") == 0
+
+    def test_visitor_who_signs_in_for_it_is_not_asked_twice(self, visitor, alice, client_id):
+        visitor.visit(authorize_path(client_id, prompt="login", max_age="0"))
+        visitor.submit(email=alice.email, password=PASSWORD)
+        assert asks(visitor)
+
+
+class TestAllowedRoles:
+    def test_user_without_one_gets_a_403_and_a_way_back(self, signed_in, granted, bob, database):
+        database.run("UPDATE oauth_clients SET allowed_roles = '{editor}'")
+        database.run("UPDATE users SET role = 'editor' WHERE id = %(id)s", id=bob.id)
+        page = signed_in.visit(authorize_path(granted))
+        assert (page.status, "You can’t use" in page.text, "Allow</button>" in page.text) == (
+            403,
+            True,
+            False,
+        )
+        # A form that was open before.
+        assert signed_in.press("oauth/consent", action="approve").status == 403
+        assert answer(signed_in.press("oauth/consent", action="deny").url)["error"] == "access_denied"
+        signed_in.visit(authorize_path(granted))
+        signed_in.press("sign-out")
+        signed_in.submit(email=bob.email, password=PASSWORD)
+        assert asks(signed_in)
+
+
+class TestAttacks:
+    def test_attackers_own_request_does_not_sign_the_victim_in(self, app, signed_in, client_id, database):
+        """Login CSRF by the attacker's authorization_id, and a code for the attacker by the victim's."""
+        attacker = Visitor(app)
+        attacker.visit(authorize_path(client_id))
+        url = attacker.page.url.replace(
+            "sign-in?next=oauth%2Fconsent%3Fauthorization_id%3D", "oauth/consent?authorization_id="
+        )
+        for _ in range(2):
+            page = signed_in.visit(url)
+            assert (page.status, "started in another browser" in page.text) == (404, True)
+            # With a cookie of the victim's own.
+            signed_in.visit(authorize_path(client_id))
+        form = {"authorization_id": url.partition("=")[2], "action": "approve"}
+        assert signed_in.send("/oauth/consent", **form).status == 404
+        assert database.count("oauth_grants") == 0
+
+    @cases("state", ["expires_at = now()", "approval_hash = 'x'", "id_hash = 'x'"])
+    def test_page_of_a_finished_request_says_what_to_do(self, signed_in, client_id, database, state):
+        database.run("DELETE FROM oauth_requests")
+        signed_in.visit(authorize_path(client_id))
+        url, form = signed_in.page.url, {**signed_in.page.forms[0].fields, "action": "approve"}
+        database.run(f"UPDATE oauth_requests SET {state}")
+        for page in (signed_in.visit(url), signed_in.post(f"{SITE}/oauth/consent", form)):
+            assert (page.status, "Go back to the application" in page.text) == (404, True)
+        assert database.count("oauth_grants") == 0
+
+    def test_button_pressed_twice_gives_one_code(self, signed_in, client_id):
+        signed_in.visit(authorize_path(client_id))
+        url, form = signed_in.page.url, {**signed_in.page.forms[0].fields, "action": "approve"}
+        assert allow(signed_in)
+        signed_in.be_at(url)
+        page = signed_in.post(f"{SITE}/oauth/consent", form)
+        assert (page.status, "already answered" in page.text) == (404, True)
+
+    def test_form_of_another_site_or_account_is_refused(self, app, signed_in, bob, client_id, database):
+        signed_in.visit(authorize_path(client_id))
+        url, form = signed_in.page.url, {**signed_in.page.forms[0].fields, "action": "approve"}
+        signed_in.be_at("https://evil.example/")
+        assert signed_in.post(f"{SITE}/oauth/consent", form).status in (403, 404)
+        # Another window has signed in as Bob since the page was shown.
+        signed_in.cookies = [each for each in signed_in.cookies if each.name == "latchkey_authorize"]
+        signed_in.with_session_of(bob).be_at(url)
+        page = signed_in.post(f"{SITE}/oauth/consent", form)
+        assert (page.status, bob.email in page.text, "open too long" in page.text) == (403, True, True)
+        assert database.count("oauth_grants") == 0
+
+    def test_form_of_a_signed_out_browser_leads_to_the_sign_in(self, signed_in, client_id):
+        signed_in.visit(authorize_path(client_id))
+        url, form = signed_in.page.url, {**signed_in.page.forms[0].fields, "action": "approve"}
+        signed_in.cookies = [each for each in signed_in.cookies if each.name == "latchkey_authorize"]
+        signed_in.be_at(url)
+        assert "/sign-in?next=oauth" in signed_in.post(f"{SITE}/oauth/consent", form).url
+
+    @cases(
+        ("uri", "target"),
+        [(REDIRECT_URI, "https://grafana.example.com"), ("com.example.app:/callback", "com.example.app:")],
+    )
+    def test_page_may_not_be_framed_and_leads_to_the_application_alone(
+        self, signed_in, database, uri, target
+    ):
+        """Clickjacking (RFC 9700, section 4.16)."""
+        logo = "https://cdn.example.com/grafana.svg"
+        page = signed_in.visit(authorize_path(insert_client(database, uri, logo_uri=logo), redirect_uri=uri))
+        assert f'<img src="{logo}"' in page.text
+        assert page.headers["X-Frame-Options"] == "DENY"
+        assert page.headers["Content-Security-Policy"] == (
+            "default-src 'none'; style-src 'self'; img-src https://cdn.example.com; "
+            f"form-action 'self' {target}; frame-ancestors 'none'; base-uri 'none'"
+        )
+
+    def test_names_of_applications_are_text(self, signed_in, database):
+        client_id = insert_client(
+            database, name="<b>" + "Grafana " * 50, logo_uri="http://grafana.example.com/x"
+        )
+        page = signed_in.visit(authorize_path(client_id))
+        assert re.search(r'<bdi translate="no" class="long">&lt;b&gt;(Grafana )*Graf[a-z]*</bdi>', page.text)
+        assert "<img" not in page.text
+
+    def test_fifty_approvals_at_once_give_one_code(self, app, alice, client_id, database):
+        visitor = Visitor(app).with_session_of(alice)
+        visitor.visit(authorize_path(client_id))
+        form = {**visitor.page.forms[0].fields, "action": "approve"}
+        headers = {"Cookie": "; ".join(f"{each.name}={each.value}" for each in visitor.cookies)}
+        headers["Accept"] = "text/html"
+        client = app.test_client(use_cookies=False)
+        pages = at_once(50, lambda _: client.post("/oauth/consent", data=form, headers=headers))
+        assert sorted(page.status_code for page in pages) == [303] + [404] * 49
+        assert database.count("oauth_requests", "code_hash IS NOT NULL") == 1
+        assert database.count("audit_log", "action = 'grant_added'") == 1
+
+    @cases(
+        "next_page",
+        [
+            "oauth/consent",
+            "oauth/consent?authorization_id=x",
+            f"oauth/authorize?{urlencode({'x': 'y' * 43})}",
+            f"oauth/consent?authorization_id={'x' * 43}&x=y",
+            f"oauth/consent?authorization_id={'x' * 43}//evil.example",
+        ],
+    )
+    def test_sign_in_leads_back_to_a_request_alone(self, signed_in, next_page):
+        assert signed_in.visit(f"/sign-in?{urlencode({'next': next_page})}").url == f"{SITE}/account"

@@ -161,7 +161,7 @@ class TestBinding:
 
 
 class TestStates:
-    @cases("state", ["expires_at = now()", "id_hash = 'x'"])
+    @cases("state", ["expires_at = now()", "id_hash = sha256(id_hash)"])
     def test_expired_or_unknown_request_is_not_found(self, session, begin, visitor, database, state):
         path = begin()
         url = approved(session, begin())
