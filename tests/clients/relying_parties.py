@@ -111,10 +111,15 @@ class Authlib(RelyingParty):
             update_token=lambda new, **_: token.update(new),
         )
 
+        @app.get("/again")
+        def sign_in() -> ResponseReturnValue:
+            token.clear()
+            return latchkey.authorize_redirect(url_for("callback", _external=True))
+
         @app.get("/")
         def home() -> ResponseReturnValue:
             if not token:
-                return latchkey.authorize_redirect(url_for("callback", _external=True))
+                return sign_in()
             shown = {name: token[name] for name in ("access_token", "refresh_token")}
             return jsonify(id_token=token["userinfo"], userinfo=latchkey.userinfo(token=token), **shown)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.relying_parties import PARTIES, RelyingParty
+from tests.clients.relying_parties import PARTIES, Authlib, RelyingParty
 from tests.support.browser import Browser
 from tests.support.factors import App, set_up
 from tests.support.relying_parties import allow, create_client, sign_in
@@ -67,3 +67,13 @@ def test_user_removes_the_application_on_the_account_page(page, party, signed_in
 def test_user_signs_out_everywhere(page, party, signed_in, alice):
     assert alice.open_session().post("/logout?scope=global").status_code == 200
     assert party.refresh(page) is None
+
+
+@pytest.mark.parametrize("party", [Authlib], indirect=True, ids=["Authlib"])
+def test_user_who_has_agreed_comes_back_by_the_sign_in_alone(page, party, signed_in, alice, phone_app):
+    """Chromium applies form-action of our pages to the redirect to the application."""
+    page.forget()
+    page.open(party.url + "/again")
+    sign_in(page, alice, phone_app, steps=1)
+    page.wait(lambda: page.url.startswith(party.url))
+    assert party.session(page)["id_token"]["sub"] == alice.id
