@@ -20,6 +20,7 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.links import query as query_of
+from tests.support.openid import granted_code, make_client, tokens_of
 from tests.support.users import PASSWORD, refresh, register
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -28,7 +29,7 @@ NEW_PASSWORD = "New-Horse-2"
 CLIENT = {"redirect_uris": ["https://app.example.com/callback"]}
 ALICE, BOB, CAROL, DAVE, NEW = (f"{name}@example.com" for name in ("alice", "bob", "carol", "dave", "new"))
 # Routes that change nothing about a user.
-WITHOUT_EVENTS = {("post", "/introspect"), ("post", "/link-identity"), ("post", "/sso")}
+WITHOUT_EVENTS = {("post", path) for path in ("/introspect", "/link-identity", "/oauth/userinfo", "/sso")}
 
 
 @pytest.fixture
@@ -296,6 +297,27 @@ def exchanging_a_code(scenario):
     arrival = follow(scenario.client, "magiclink", scenario.outbox.last(kind="magiclink").token)
     body = {"auth_code": query_of(arrival)["code"], "code_verifier": VERIFIER}
     return lambda: scenario.client.post("/token?grant_type=pkce", json=body)
+
+
+@told_twice("post /oauth/token", "auth.login", "signed_in", "authorization_code_reused")
+def redeeming_the_code_of_an_application(scenario):
+    application = make_client(scenario.database)
+    code = granted_code(scenario.database, application, scenario.session())
+    return lambda: application.redeem(scenario.client, code)
+
+
+@told_twice("post /oauth/token", "", "", "")
+def refreshing_the_session_of_an_application(scenario):
+    application = make_client(scenario.database)
+    tokens = tokens_of(scenario.client, scenario.database, application, scenario.alice)
+    return lambda: application.refresh(scenario.client, tokens["refresh_token"])
+
+
+@told_twice("post /oauth/revoke", "auth.logout", "session_ended", "")
+def revoking_the_token_of_an_application(scenario):
+    application = make_client(scenario.database)
+    tokens = tokens_of(scenario.client, scenario.database, application, scenario.alice)
+    return lambda: application.post(scenario.client, "/oauth/revoke", token=tokens["access_token"])
 
 
 @told_twice("post /admin/invite", "user.created", "user_created invited", "invited")

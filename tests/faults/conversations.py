@@ -158,8 +158,11 @@ def _of_application(ask: Callable[[Any, Client, dict[str, Any]], Any]) -> Prepar
 
 
 def _redeem(stage: Stage) -> Ask:
-    application = make_client(stage.rows)
-    return partial(application.redeem, stage.client, granted_code(stage.rows, application, stage.session()))
+    application, session = make_client(stage.rows), stage.session()
+    codes = [granted_code(stage.rows, application, session) for _ in range(2)]
+    # The first one makes the key of ID tokens, which the process keeps.
+    application.redeem(stage.client, codes[0])
+    return partial(application.redeem, stage.client, codes[1])
 
 
 def _by_code(type: str) -> Prepare:
