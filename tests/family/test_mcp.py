@@ -14,7 +14,6 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from tests.support.browser import Browser
 from tests.support.factors import set_up
 from tests.support.processes import free_port, wait_until
 from tests.support.relying_parties import allow, running, sign_in
@@ -28,7 +27,14 @@ NODE = shutil.which("node") if (HERE / "node_modules").is_dir() else None
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, str]:
-    return {"AUTH_OAUTH_DYNAMIC_REGISTRATION": "true"}
+    """The issuer has a path, as at Supabase: its metadata are elsewhere too (RFC 8414, section 3.1)."""
+    port = free_port()
+    return {
+        "PORT": str(port),
+        "AUTH_BASE_URL": f"http://127.0.0.1:{port}",
+        "AUTH_JWT_ISSUER": f"http://127.0.0.1:{port}/auth/v1",
+        "AUTH_OAUTH_DYNAMIC_REGISTRATION": "true",
+    }
 
 
 @pytest.fixture(scope="session")
@@ -47,23 +53,12 @@ def python(request) -> str:
 
 
 @pytest.fixture
-def page(tab, here) -> Iterator[Browser]:
-    """A browser that speaks English. Pages of the clients may name pictures on other hosts."""
-    tab.forget()
-    tab.speak("en")
-    yield tab
-    # Its requests would reach the tables of the next test.
-    tab.open("about:blank")
-    tab.complaints()
-
-
-@pytest.fixture
-def servers(python, here, tmp_path) -> Iterator[list[str]]:
+def servers(python, settings, here, tmp_path) -> Iterator[list[str]]:
     """The URLs of two running MCP servers."""
     urls = [f"http://localhost:{free_port()}" for _ in range(2)]
     with ExitStack() as stack:
         for number, url in enumerate(urls):
-            command = [python, str(HERE / "server.py"), here, url]
+            command = [python, str(HERE / "server.py"), settings["AUTH_JWT_ISSUER"], url]
             output = tmp_path / f"server {number}"
             stack.enter_context(running(command, url, output, tmp_path, HOME=str(tmp_path)))
         yield [f"{url}/mcp" for url in urls]

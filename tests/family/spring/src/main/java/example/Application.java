@@ -1,5 +1,6 @@
 package example;
 
+import jakarta.servlet.DispatcherType;
 import java.time.Duration;
 import java.util.Map;
 import org.springframework.boot.SpringApplication;
@@ -46,7 +47,11 @@ public class Application {
         var atLatchkey = new OidcClientInitiatedLogoutSuccessHandler(registrations);
         atLatchkey.setPostLogoutRedirectUri("{baseUrl}/");
         return http
-                .authorizeHttpRequests(any -> any.requestMatchers("/", "/favicon.ico").permitAll().anyRequest().authenticated())
+                // Else the browser's request for an icon would begin a sign-in too.
+                .authorizeHttpRequests(any -> any
+                        .dispatcherTypeMatchers(DispatcherType.ERROR).permitAll()
+                        .requestMatchers("/", "/favicon.ico").permitAll()
+                        .anyRequest().authenticated())
                 .oauth2Login(login -> login.redirectionEndpoint(there -> there.baseUri("/callback")))
                 .logout(logout -> logout
                         .logoutRequestMatcher(PathPatternRequestMatcher.withDefaults().matcher("/logout"))
