@@ -159,6 +159,19 @@ class TestCode:
         ended = "SELECT end_reason FROM sessions WHERE grant_id IS NOT NULL"
         assert database.all(ended) == [("authorization_code_reused",)]
 
+    @pytest.mark.parametrize(
+        "change", ["SELECT end_sessions(id, NULL, 'logout') FROM locked", "DELETE FROM users WHERE id = %s"]
+    )
+    def test_user_who_logs_out_meanwhile_voids_the_code(
+        self, client, database, app_client, alice, code, change
+    ):
+        locked = "WITH locked AS MATERIALIZED (SELECT id FROM users WHERE id = %s FOR UPDATE) "
+        statement = change if "%s" in change else locked + change
+        with database.locked("users", alice.id, statement) as lock:
+            answer = lock.start(lambda: app_client.redeem(client, code))
+        assert_refused(answer.result(), "invalid_grant", description=GONE)
+        assert database.count("sessions", "ended_at IS NULL") == 0
+
     def test_authorization_code_injection_into_another_session_or_client_is_refused(
         self, client, database, app_client, code
     ):
