@@ -19,7 +19,7 @@ from psycopg2.extras import DictCursor
 import sql
 from auth import settings
 from auth.settings.providers import PROVIDER_PREFIX, SUFFIXES
-from auth.views import token
+from auth.views import openid, token
 from auth.web.errors import ERRORS
 from auth.web.routes import Refusal, SignIn, route_of
 from sql import schema
@@ -126,7 +126,10 @@ def test_every_limit_of_a_view_is_a_setting(app):
 
 
 def test_every_name_of_a_refusal_and_of_a_way_to_sign_in_is_of_a_view(app):
-    said = [route_of(view) for view in (*app.view_functions.values(), *token.GRANTS.values())]
+    said = [
+        route_of(view)
+        for view in (*app.view_functions.values(), *token.GRANTS.values(), *openid.GRANTS.values())
+    ]
     assert {route.refusal for route in said} == {*get_args(Refusal), None}
     assert {route.sign_in for route in said} == {*get_args(SignIn), None}
 

@@ -13,6 +13,7 @@ from auth.web import Level, accepts_forms, answered_by, counted, fields, g, guar
 from auth.web.errors import ApiError
 from auth.web.input import read_body
 from auth.web.limits import limited
+from auth.web.routes import says
 
 blueprint = Blueprint("openid", __name__)
 errors.register(blueprint)
@@ -95,6 +96,7 @@ def revoke() -> Response:
 
 
 @limited("client_tokens")
+@says(sign_in="oauth_client")
 def _redeem(body: dict[str, Any]) -> Response:
     return _answer(exchange.redeem, body)
 

@@ -20,8 +20,9 @@ Refusal = Literal[
 ]  # fmt: skip
 # The label `method` of the metric `latchkey_sign_ins`. Refreshes have a metric of their own.
 SignIn = Literal[
-    "password", "link", "oauth", "passkey", "factor", "recovery_code", "id_token", "pkce", "refresh"
-]
+    "password", "link", "oauth", "passkey", "factor", "recovery_code", "id_token", "pkce", "refresh",
+    "oauth_client",
+]  # fmt: skip
 
 
 class Level(StrEnum):

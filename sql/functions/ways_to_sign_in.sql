@@ -1,7 +1,6 @@
--- What was added to a user since a moment. Everything that can sign in, or see the user's data for longer than
--- a session, belongs in this list. The identity of
--- an address is as old as the address. What the user was created with does not count; an OAuth sign-up writes
--- the email a microsecond later.
+-- What was added to a user since a moment. Everything that can sign in, or see the user's data without a
+-- session of the user, belongs in this list. The identity of an address is as old as the address. What the
+-- user was created with does not count; an OAuth sign-up writes the email a microsecond later.
 CREATE OR REPLACE FUNCTION added_to(owner uuid, since timestamptz)
   RETURNS TABLE (id uuid, type text, added_at timestamptz, label text)
   LANGUAGE sql STABLE ROWS 1

@@ -8,6 +8,7 @@ from tests.support.authenticator import Authenticator
 from tests.support.contract import routes
 from tests.support.effects import EFFECTS, Scenario, effect
 from tests.support.factors import challenge, enrol, set_up
+from tests.support.grants import add_client, allow
 from tests.support.links import (
     CHALLENGE,
     OTHER_PHONE,
@@ -70,6 +71,12 @@ def by_alice_with_google(scenario):
     coming_back(scenario)()
     google = scenario.database.value("SELECT id FROM identities WHERE provider = 'google'")
     return scenario.session().authorization, {"identity_id": google}
+
+
+def by_alice_with_an_application(scenario):
+    client_id = add_client(scenario.database)
+    allow(scenario.database, scenario.alice.id, client_id)
+    return scenario.session().authorization, {"client_id": client_id}
 
 
 def by_the_service_role(scenario):
@@ -146,6 +153,10 @@ requests(
     ("delete /sessions/{session_id}", None, "auth.logout", "session_ended"),
     ("post /factors", {"factor_type": "totp"}, "", ""),
     ("post /passkeys/registration/options", {}, "", ""),
+)
+requests(
+    by_alice_with_an_application,
+    ("delete /user/oauth/grants?client_id={client_id}", None, "", "grant_removed"),
 )
 requests(by_alice_after_two_days, ("put /user", {"password": NEW_PASSWORD}, "", ""))
 requests(
