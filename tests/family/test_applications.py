@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -99,7 +100,9 @@ def test_user_signs_out_at_the_application_and_here(page, application, here, ali
     page.wait_for('"sub"')
 
 
-def test_proxy_signs_a_user_in_and_refreshes(page, site, here, service_role, alice, database, tmp_path):
+def test_proxy_signs_a_user_in_refreshes_and_signs_out(
+    page, site, here, service_role, alice, database, tmp_path
+):
     program = shutil.which("oauth2-proxy")
     if not program:
         pytest.skip("NOT TESTED: oauth2-proxy is not on PATH")
@@ -112,31 +115,36 @@ def test_proxy_signs_a_user_in_and_refreshes(page, site, here, service_role, ali
         redirect_uris=[f"{url}/oauth2/callback"],
         post_logout_redirect_uris=[f"{url}/"],
     )
+    # As docs/openid.md says.
     command = [
         program,
         "--provider=oidc",
         f"--oidc-issuer-url={here}",
         f"--client-id={client['client_id']}",
         f"--client-secret={client['client_secret']}",
-        f"--cookie-secret={secrets.token_hex(16)}",
-        "--cookie-secure=false",
-        # At every request, but those of the second in which it signed in or refreshed.
-        "--cookie-refresh=1ms",
-        "--code-challenge-method=S256",
-        "--insecure-oidc-skip-nonce=false",
         "--email-domain=*",
-        "--skip-provider-button",
-        "--upstream=static://200",
-        f"--http-address=127.0.0.1:{port}",
         f"--redirect-url={url}/oauth2/callback",
+        "--code-challenge-method=S256",
+        "--scope=openid email profile groups",
+        f"--cookie-secret={secrets.token_hex(16)}",
+        "--upstream=static://200",
+        # For these tests. It refreshes at most once a second.
+        f"--http-address=127.0.0.1:{port}",
+        "--cookie-secure=false",
+        "--cookie-refresh=1ms",
+        "--insecure-oidc-skip-nonce=false",
+        "--skip-provider-button",
+        f"--whitelist-domain={urlsplit(here).netloc}",
     ]
+    site.put(f"/admin/users/{alice.id}", json={"app_metadata": {"groups": ["editors"]}}, headers=service_role)
     app, session = set_up(alice.open_session())
     with running(command, f"http://127.0.0.1:{port}", tmp_path / "output", tmp_path):
         page.open(f"{url}/")
         sign_in(page, alice, app)
         allow(page, "Wiki")
         page.wait_for("Authenticated")
-        assert answer_of(page, f"{url}/oauth2/userinfo")["email"] == alice.email
+        seen = answer_of(page, f"{url}/oauth2/userinfo")
+        assert (seen["email"], seen["groups"]) == (alice.email, ["editors"])
 
         def refreshed() -> bool:
             page.open(f"{url}/")
@@ -144,6 +152,13 @@ def test_proxy_signs_a_user_in_and_refreshes(page, site, here, service_role, ali
 
         page.wait(refreshed)
         assert "Authenticated" in page.text
+        back = urlencode({"client_id": client["client_id"], "post_logout_redirect_uri": f"{url}/"})
+        page.open(f"{url}/oauth2/sign_out?{urlencode({'rd': f'{here}/oauth/logout?{back}'})}")
+        # It sends no ID token, so the page asks.
+        page.wait_for("Wiki")
+        page.click("Sign out")
+        sign_in(page, alice, app, steps=1)
+        page.wait_for("Authenticated")
         session.post("/logout?scope=global")
         # Its next refresh fails, and it sends the user here.
         page.wait(lambda: page.open(f"{url}/") or page.url.startswith(here))
