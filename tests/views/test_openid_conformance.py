@@ -1,0 +1,213 @@
+"""What applications and their attackers meet on the whole way, from /oauth/authorize to /oauth/userinfo.
+
+Each endpoint alone: test_authorization.py, test_oauth_token.py and their like.
+"""
+
+import pytest
+
+from tests.support.cases import cases
+from tests.support.factors import set_up
+from tests.support.links import SITE
+from tests.support.openid import REDIRECT_URI, bearer, claims_of, make_client
+from tests.support.openid_flow import Application, make_application
+from tests.support.pages import Visitor
+from tests.support.users import PASSWORD
+
+NO_PKCE = {"code_challenge": None, "code_challenge_method": None}
+
+
+@pytest.fixture
+def notes(client, database) -> Application:
+    return make_application(client, database)
+
+
+@pytest.fixture
+def native(client, database):
+    """Make a program on the user's device."""
+
+    def make(redirect_uri: str) -> Application:
+        return make_application(
+            client, database, redirect_uris=[redirect_uri], token_endpoint_auth_method="none"
+        )
+
+    return make
+
+
+@pytest.fixture
+def visitor(app, alice) -> Visitor:
+    """Alice's browser, signed in."""
+    return Visitor(app).with_session_of(alice)
+
+
+class TestConformance:
+    def test_application_without_pkce_signs_in_with_secret_and_redirect_uri(
+        self, client, database, visitor, alice
+    ):
+        old = make_application(client, database, require_pkce=False)
+        tokens = old.redeem(old.code(visitor, **NO_PKCE), code_verifier="").json
+        assert old.userinfo(tokens["access_token"]).json["email"] == alice.email
+
+    @pytest.mark.parametrize("text", ['é "&=+%/\\<b>;,', "\r\nSet-Cookie: a=b\r\n\r\n<b>", "{}\u2028", None])
+    def test_state_and_nonce_come_back_as_they_were_sent(self, notes, visitor, text):
+        returned = notes.authorized(visitor, state=text, nonce=text)
+        assert returned == {"code": returned["code"], "iss": SITE} | ({"state": text} if text else {})
+        tokens = notes.redeem(returned["code"]).json
+        assert claims_of(tokens["id_token"]).get("nonce") == text
+
+    def test_unknown_scopes_are_dropped_and_the_answer_tells_those_given(self, notes, visitor):
+        tokens = notes.tokens(visitor, scope="openid calendar groups https://other.example/read")
+        assert tokens["scope"] == claims_of(tokens["access_token"])["scope"] == "openid groups"
+        assert notes.userinfo(tokens["access_token"]).json.keys() == {"sub", "groups"}
+
+    def test_auth_time_is_that_of_the_sign_in_from_which_max_age_counts(self, notes, visitor, database):
+        database.run("UPDATE sessions SET created_at = date_trunc('second', now()) - interval '1 hour'")
+        began = int(database.value("SELECT created_at FROM sessions").timestamp())
+        tokens = notes.tokens(visitor)
+        refreshed = notes.refresh(tokens["refresh_token"]).json
+        for token in (tokens["id_token"], tokens["access_token"], refreshed["access_token"]):
+            assert claims_of(token)["auth_time"] == began
+        assert notes.authorized(visitor, prompt="none", max_age=4000)["code"]
+        assert notes.authorized(visitor, prompt="none", max_age=3000)["error"] == "login_required"
+        notes.begin(visitor, max_age=3000)
+        code = notes.returned(visitor.submit(current_password=PASSWORD))["code"]
+        assert claims_of(notes.redeem(code).json["id_token"])["auth_time"] > began + 3000
+
+    def test_id_token_of_another_user_is_login_required(self, app, notes, visitor, bob):
+        notes.tokens(visitor)
+        of_bob = notes.tokens(Visitor(app).with_session_of(bob))["id_token"]
+        hinted = {"prompt": "none", "id_token_hint": of_bob}
+        assert notes.authorized(visitor, **hinted)["error"] == "login_required"
+
+    def test_user_who_has_agreed_comes_back_by_sign_in_and_second_step(self, app, notes, visitor, alice):
+        notes.tokens(visitor)
+        phone_app, _session = set_up(alice.open_session())
+        other = Visitor(app)
+        notes.begin(other)
+        other.submit(email=alice.email, password=PASSWORD)
+        code = notes.returned(other.submit(code=phone_app.code()))["code"]
+        claims = claims_of(notes.redeem(code).json["id_token"])
+        assert (claims["acr"], claims["amr"]) == ("aal2", ["mfa", "otp", "pwd"])
+
+
+class TestMixUp:
+    """RFC 9700, section 4.4: the application mistakes one server for another, and sends it the code."""
+
+    def test_answer_names_the_issuer_of_the_metadata(self, client, notes, visitor):
+        issuer = client.get("/.well-known/openid-configuration").json["issuer"]
+        returned = notes.authorized(visitor)
+        assert returned["iss"] == claims_of(notes.redeem(returned["code"]).json["id_token"])["iss"] == issuer
+        assert notes.authorized(visitor, response_type="token")["iss"] == issuer
+
+    def test_code_is_of_no_use_to_another_client_and_stays_good(self, client, database, notes, visitor):
+        code = notes.code(visitor)
+        for evil in (make_client(database), make_client(database, token_endpoint_auth_method="none")):
+            assert evil.redeem(client, code, redirect_uri=REDIRECT_URI).json["error"] == "invalid_grant"
+        assert notes.redeem(code).status_code == 200
+
+
+class TestRedirects:
+    """RFC 9700, section 4.11: neither an open redirector nor a leak of codes."""
+
+    @cases(
+        "redirect_uri",
+        [
+            "https://evil.example/callback",
+            "https://app.example.com.evil.example/callback",
+            "https://app.example.com@evil.example/callback",
+            "https://app.example.com:443/callback",
+            "https://app.example.com:8443/callback",
+            "https://app.example.com./callback",
+            "https://APP.example.com/callback",
+            "HTTPS://app.example.com/callback",
+            "http://app.example.com/callback",
+            "https://app.example.com/callback/",
+            "https://app.example.com/callback/../evil",
+            "https://app.example.com/callback%2f..%2fevil",
+            "https://app.example.com/%63allback",
+            "https://app.example.com/callback?next=//evil.example",
+            "https://app.example.com/callback#@evil.example",
+            "https://app.example.com/callback ",
+            " https://app.example.com/callback",
+            "https://app.example.com\\@evil.example/callback",
+            "https://app.example.com%00.evil.example/callback",
+            "https://\uff41pp.example.com/callback",
+            "https://app.example.com\u3002evil.example/callback",
+            "https://xn--pp-hia.example.com/callback",
+            "//app.example.com/callback",
+            "/callback",
+            "javascript:alert(1)",
+            "https://app.example.com/callback\r\nSet-Cookie: a=b",
+        ],
+    )
+    def test_uri_that_looks_like_the_registered_one_gets_nobody(self, notes, visitor, redirect_uri):
+        notes.tokens(visitor)
+        for changes in ({}, {"prompt": "none"}, {"response_type": "token"}):
+            page = notes.begin(visitor, redirect_uri=redirect_uri, **changes)
+            assert (page.status, page.url) == (400, page.trail[0])
+
+    @cases("port", [":1", ":65535", ":80", ""])
+    @cases("host", ["127.0.0.1", "localhost", "[::1]"])
+    def test_port_of_loopback_may_vary(self, native, visitor, host, port):
+        """RFC 8252, section 7.3. The code goes to the program that listens there, and is redeemed with it."""
+        application = native(f"http://{host}:4711/callback")
+        application.redirect_uri = f"http://{host}{port}/callback"
+        assert "/oauth/consent" in application.begin(visitor).url
+        page = visitor.submit(action="approve", stop=lambda url: url.startswith(application.redirect_uri))
+        assert application.redeem(application.returned(page)["code"]).status_code == 200
+
+    @cases(
+        "redirect_uri",
+        [
+            "http://127.0.0.1:5/callback/",
+            "http://127.0.0.1:5",
+            "http://127.0.0.1:5@evil.example/callback",
+            "http://127.0.0.1:80:5/callback",
+            "http://127.0.0.1:x/callback",
+            "http://127.0.0.1:99999/callback",
+            "http://127.0.0.1:+5/callback",
+            "http://127.0.0.1:5_0/callback",
+            "http://127.0.0.1:\u0665/callback",
+            "http://127.0.0.1:/callback",
+            "http://127.0.0.2:5/callback",
+            "http://127.0.0.1.evil.example:5/callback",
+            "http://localhost:5/callback",
+            "http://[::1]:5/callback",
+            "http://127.1:5/callback",
+            "http://0x7f000001:5/callback",
+            "http://2130706433:5/callback",
+            "https://127.0.0.1:5/callback",
+            "http://user@127.0.0.1:5/callback",
+            "http://127.0.0.1:5/callback?x=1",
+            "http://127.0.0.1:5/callback#x",
+            "http://127.0.0.1:5\\@evil.example/callback",
+        ],
+    )
+    def test_nothing_else_of_loopback_may_vary(self, native, visitor, redirect_uri):
+        page = native("http://127.0.0.1:4711/callback").begin(visitor, redirect_uri=redirect_uri)
+        assert (page.status, page.url) == (400, page.trail[0])
+
+    def test_form_with_the_consent_is_not_sent_on(self, app, notes, visitor):
+        """Section 4.12: not by 307."""
+        notes.begin(visitor)
+        form = visitor.page.forms[0].fields | {"action": "approve"}
+        cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in visitor.cookies)
+        headers = {"Cookie": cookies, "Sec-Fetch-Site": "same-origin"}
+        answer = app.test_client(use_cookies=False).post("/oauth/consent", data=form, headers=headers)
+        assert (answer.status_code, answer.headers["Location"].partition("?")[0]) == (303, REDIRECT_URI)
+
+
+class TestTokens:
+    def test_token_for_one_resource_is_inactive_at_another(self, client, database, visitor):
+        """Section 4.9: access token replay."""
+        uris = ["https://a.example.com", "https://b.example.com"]
+        notes = make_application(client, database, resources=uris)
+        at_a, at_b = (make_client(database, resources=[uri]) for uri in uris)
+        token = notes.tokens(visitor, resource=uris[0])["access_token"]
+        asked = [each.post(client, "/introspect", token=token) for each in (at_a, at_b)]
+        assert [answer.json["active"] for answer in asked] == [True, False]
+
+    @cases("path", ["/user", "/sessions", "/user/oauth/grants", "/passkeys"])
+    @cases("kind", ["access_token", "id_token", "refresh_token"])
+    def test_token_of_an_application_is_none_of_the_user(self, client, notes, visitor, path, kind):
+        answer = client.get(path, headers=bearer(notes.tokens(visitor)[kind]))
+        assert answer.status_code == (403 if kind == "access_token" else 401)
