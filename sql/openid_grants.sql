@@ -1,8 +1,11 @@
 -- name: write_grant(user_id uuid, client_id uuid, scopes text[])
+-- Adds to the scopes of a grant, because sessions that it opened keep theirs.
 INSERT INTO oauth_grants (user_id, client_id, scopes)
 VALUES (:user_id, :client_id, :scopes)
 ON CONFLICT ON CONSTRAINT oauth_grants_user_id_client_id_key DO UPDATE
-   SET scopes = excluded.scopes, granted_at = now()
+   SET scopes = oauth_grants.scopes
+             || ARRAY(SELECT scope FROM unnest(excluded.scopes) AS scope WHERE scope <> ALL (oauth_grants.scopes)),
+       granted_at = now()
 -- An inserted row has no xmax.
 RETURNING xmax = 0 AS is_first;
 

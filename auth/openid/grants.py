@@ -12,8 +12,7 @@ from sql import Transaction
 
 
 def add(tx: Transaction, user: Any, client: Any, scopes: Sequence[str]) -> None:
-    """Allow a client these scopes, in place of those that it had, in the caller's session. The user's row is
-    locked.
+    """Allow a client these scopes, with those that it had, in the caller's session. The user's row is locked.
 
     `client` is a row of `oauth_clients`.
     """

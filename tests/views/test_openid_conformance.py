@@ -88,6 +88,13 @@ class TestConformance:
         claims = claims_of(notes.redeem(code).json["id_token"])
         assert (claims["acr"], claims["amr"]) == ("aal2", ["mfa", "otp", "pwd"])
 
+    def test_account_page_shows_all_that_sessions_of_an_application_may_read(self, notes, visitor, alice):
+        wide = notes.tokens(visitor, scope="openid email roles")
+        notes.tokens(visitor, scope="openid profile")
+        (grant,) = alice.open_session().get("/user/oauth/grants").json
+        assert notes.userinfo(wide["access_token"]).json.keys() <= {"sub", "email", "email_verified", "roles"}
+        assert sorted(grant["scopes"]) == ["email", "openid", "profile", "roles"]
+
 
 class TestMixUp:
     """RFC 9700, section 4.4: the application mistakes one server for another, and sends it the code."""
