@@ -9,7 +9,7 @@ from auth.openid import claims, errors, exchange
 from auth.openid.authentication import ClientInput, Credentials, check, read_credentials
 from auth.openid.errors import OAuthError
 from auth.openid.switch import provider
-from auth.web import Level, accepts_forms, answered_by, counted, fields, g, guard, takes_tokens
+from auth.web import Level, accepts_forms, answered_by, any_origin, counted, fields, g, guard, takes_tokens
 from auth.web.errors import ApiError
 from auth.web.input import read_body
 from auth.web.limits import limited
@@ -35,6 +35,7 @@ class _Revocation(ClientInput):
 
 @blueprint.post("/oauth/token")
 @provider
+@any_origin
 @accepts_forms
 @counted("client_tokens", "refresh")
 @guard.client
@@ -52,6 +53,7 @@ def oauth_token() -> ResponseReturnValue:
 @blueprint.post("/oauth/userinfo")
 @provider
 @guard.client_token(Level.CLIENT)
+@any_origin
 @accepts_forms
 def userinfo() -> Response:
     """Return the claims about the user that the scopes of the access token name."""
@@ -78,6 +80,7 @@ def userinfo() -> Response:
 @blueprint.post("/oauth/revoke")
 @provider
 @limited("client_tokens")
+@any_origin
 @accepts_forms
 @takes_tokens
 @guard.client
@@ -95,17 +98,20 @@ def revoke() -> Response:
     return jsonify({})
 
 
+@any_origin
 @limited("client_tokens")
 @says(sign_in="oauth_client")
 def _redeem(body: dict[str, Any]) -> Response:
     return _answer(exchange.redeem, body)
 
 
+@any_origin
 @counted("refresh")
 def _refresh(body: dict[str, Any]) -> Response:
     return _answer(exchange.refresh, body)
 
 
+@any_origin
 @limited("client_tokens")
 def _issue_to_client(body: dict[str, Any]) -> Response:
     return _answer(exchange.issue_to_client, body)

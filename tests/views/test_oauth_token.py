@@ -362,6 +362,24 @@ class TestRequest:
         assert_refused(client.post(PATH + query, data={}, headers=app_client.basic), "invalid_request")
         assert app_client.redeem(client, code).status_code == 200
 
+    def test_page_of_any_origin_may_read_the_answer(self, make_app, database, alice):
+        client = make_app(AUTH_CORS_ORIGINS="https://ours.example").test_client()
+        app_client, elsewhere = (
+            make_client(database, token_endpoint_auth_method="none"),
+            "https://spa.example",
+        )
+        client.environ_base["HTTP_ORIGIN"] = elsewhere
+        code = granted_code(database, app_client, alice.open_session())
+        answers = [app_client.redeem(client, code)]
+        headers = bearer(answers[0].json["access_token"])
+        answers += [client.get("/oauth/userinfo", headers=headers), client.get("/oauth/userinfo")]
+        answers += [app_client.refresh(client, answers[0].json["refresh_token"])]
+        answers += [app_client.post(client, "/oauth/revoke", token="x"), app_client.redeem(client, "x")]
+        assert [answer.status_code for answer in answers] == [200, 200, 401, 200, 200, 400]
+        for answer in answers:
+            assert answer.headers["Access-Control-Allow-Origin"] == "*"
+            assert "Access-Control-Allow-Credentials" not in answer.headers
+
     def test_disabled_provider_has_no_routes(self, make_app):
         client = make_app(AUTH_OAUTH_SERVER="false").test_client()
         for path in (PATH, "/oauth/userinfo", "/oauth/revoke"):
