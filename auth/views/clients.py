@@ -5,7 +5,7 @@ from flask import Blueprint, Response, json, jsonify
 from auth.context import latchkey
 from auth.openid import clients
 from auth.openid.switch import provider
-from auth.web import dialect, guard, schemas
+from auth.web import any_origin, dialect, guard, schemas
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
 from auth.web.limits import limited
@@ -74,6 +74,7 @@ def regenerate_secret(client_id: str) -> Response:
 
 @blueprint.post("/oauth/clients/register")
 @provider
+@any_origin
 @limited("client_registration")
 @dialect.translated(writes=dialect.client)
 def register_client() -> Response:

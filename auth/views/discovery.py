@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, json, request
 
 from auth.context import latchkey
+from auth.openid.requests import SCOPES
 from auth.pages.page import LANGUAGES
 from auth.web import any_origin
 from auth.web.errors import ApiError
 
 _KEYS_AGE, _METADATA_AGE = 300, 600  # seconds
-_SCOPES = ["openid", "profile", "email", "phone", "offline_access", "groups", "roles"]
 _CLAIMS = [
     *("sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr"),
     *("name", "preferred_username", "picture", "locale", "updated_at"),
@@ -71,7 +71,7 @@ def _metadata() -> dict[str, Any]:
         "introspection_endpoint": f"{base_url}/introspect",
         **({"end_session_endpoint": f"{base_url}/oauth/logout"} if settings.pages else {}),
         **({"registration_endpoint": registration} if settings.oauth_dynamic_registration else {}),
-        "scopes_supported": _SCOPES,
+        "scopes_supported": SCOPES,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],

@@ -52,6 +52,7 @@ def oauth_token() -> ResponseReturnValue:
 @blueprint.get("/oauth/userinfo")
 @blueprint.post("/oauth/userinfo")
 @provider
+@any_origin
 @guard.client_token(Level.CLIENT)
 @any_origin
 @accepts_forms
@@ -79,6 +80,7 @@ def userinfo() -> Response:
 
 @blueprint.post("/oauth/revoke")
 @provider
+@any_origin
 @limited("client_tokens")
 @any_origin
 @accepts_forms

@@ -10,7 +10,7 @@ from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 from flask_cors import cross_origin
 from flask_cors.core import FLASK_CORS_EVALUATED
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -19,9 +19,10 @@ from auth.context import EXTENSION, Latchkey, latchkey
 from auth.net import networks
 from auth.settings import Settings
 from auth.settings.state import METRICS_DIRECTORY
-from auth.web import current_route, dialect, g, limits, response_headers
+from auth.web import dialect, g, limits, response_headers
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
+from auth.web.routes import route_of
 
 log = structlog.get_logger()
 
@@ -163,7 +164,9 @@ def _cors(settings: Settings) -> Callable[[Response], Response]:
     def add(response: Response) -> Response:
         if adds_to_all and request.method != "OPTIONS":
             return response
-        return for_any(response) if current_route().any_origin else for_allowed(response)
+        # Not the current route, which another view may have answered.
+        view = current_app.view_functions.get(request.endpoint or "")
+        return (for_any if view and route_of(view).any_origin else for_allowed)(response)
 
     return add
 

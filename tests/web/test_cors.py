@@ -4,6 +4,7 @@ import pytest
 
 from auth.web.routes import route_of
 from tests.support.cases import cases
+from tests.support.oauth_clients import insert_public_client
 
 ALLOWED = {"authorization", "apikey", "content-type", "x-request-id"}
 ALLOWED |= {"x-client-info", "x-supabase-api-version"}
@@ -109,3 +110,17 @@ class TestConfiguredOrigins:
             assert each.headers["Access-Control-Allow-Origin"] == "*"
             assert "Access-Control-Allow-Credentials" not in each.headers
         assert names(answers[1].headers["Access-Control-Allow-Headers"]) == {unusual}
+
+    def test_any_origin_may_use_the_token_endpoint_but_not_consent(self, client, database):
+        form = {"grant_type": "authorization_code", "client_id": insert_public_client(database), "code": "x"}
+        evil = {"Origin": "https://evil.example"}
+        refused = client.post("/oauth/token", data=form, headers=evil)
+        assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
+        for each in (refused, preflight(client, "/oauth/token", origin=evil["Origin"])):
+            assert each.headers["Access-Control-Allow-Origin"] == "*"
+        for path in (f"/oauth/authorizations/{'x' * 43}", "/user/oauth/grants"):
+            for each in (
+                client.get(path, headers=evil),
+                preflight(client, path, "GET", origin=evil["Origin"]),
+            ):
+                assert "Access-Control-Allow-Origin" not in each.headers
