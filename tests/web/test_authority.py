@@ -19,6 +19,7 @@ from tests.conftest import new_app
 from tests.support.contract import OPENAPI
 from tests.support.grants import add_client, allow
 from tests.support.links import PHONE, SITE
+from tests.support.oauth_clients import authorize_path, insert_public_client
 from tests.support.pages import Visitor
 from tests.support.users import Session, register
 
@@ -211,6 +212,20 @@ def by_body(method: str, path: str, body: dict[str, Any]) -> Any:
     return ask
 
 
+def by_consent(subject: Subject) -> str:
+    """Ask to allow an application that the user has not allowed yet."""
+    client_id = insert_public_client(subject.database)
+    begun = subject.client.get(authorize_path(client_id)).location
+    request = f"/oauth/authorizations/{begun.partition('authorization_id=')[2]}"
+    for response in (
+        subject.session.get(request),
+        subject.session.post(f"{request}/consent", json={"action": "approve"}),
+    ):
+        if response.status_code != 200:
+            return response.json["error_code"]
+    return "allowed"
+
+
 def by_page(path: str, name: str | None = None) -> Any:
     def ask(subject: Subject) -> str:
         visitor, url = subject.visitor, SITE + path
@@ -256,6 +271,7 @@ PATHS = [
     (RECENT_ONE, "github", by_page("/account/disconnect", "github")),
     (RECENT_ONE, None, by_page("/account/phone/remove")),
     (OLD_ONE, "old app", by_page("/account/two-step/remove", "old app")),
+    ("add grant", None, by_consent),
     (RECENT_GRANT, None, by_body("put", "/user", {"remove": ["<grant>"]})),
     (RECENT_GRANT, None, by_body("delete", "/user/oauth/grants?client_id=<grafana>", {})),
     (RECENT_GRANT, None, by_page("/account/changes", "grant")),
