@@ -22,6 +22,7 @@ from tests.support.links import (
 )
 from tests.support.links import query as query_of
 from tests.support.openid import granted_code, make_client, tokens_of
+from tests.support.oauth_clients import authorize_path, insert_client
 from tests.support.users import PASSWORD, refresh, register
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -30,7 +31,10 @@ NEW_PASSWORD = "New-Horse-2"
 CLIENT = {"redirect_uris": ["https://app.example.com/callback"]}
 ALICE, BOB, CAROL, DAVE, NEW = (f"{name}@example.com" for name in ("alice", "bob", "carol", "dave", "new"))
 # Routes that change nothing about a user.
-WITHOUT_EVENTS = {("post", path) for path in ("/introspect", "/link-identity", "/oauth/userinfo", "/sso")}
+WITHOUT_EVENTS = {
+    ("post", f"/{path}")
+    for path in ("introspect", "link-identity", "oauth/authorize", "oauth/userinfo", "sso")
+}
 
 
 @pytest.fixture
@@ -77,6 +81,14 @@ def by_alice_with_an_application(scenario):
     client_id = add_client(scenario.database)
     allow(scenario.database, scenario.alice.id, client_id)
     return scenario.session().authorization, {"client_id": client_id}
+
+
+def by_alice_for_an_application(scenario):
+    session, path = scenario.session(), authorize_path(insert_client(scenario.database))
+    url = scenario.client.get(path).headers["Location"]
+    authorization_id = url.partition("authorization_id=")[2]
+    assert session.get(f"/oauth/authorizations/{authorization_id}").status_code == 200
+    return session.authorization, {"authorization_id": authorization_id}
 
 
 def by_the_service_role(scenario):
@@ -214,6 +226,11 @@ requests(
 requests(
     by_the_service_role_about_a_passkey,
     ("delete /admin/users/{user_id}/passkeys/{passkey_id}", {}, "user.updated", "passkey_removed"),
+)
+requests(
+    by_alice_for_an_application,
+    ("post /oauth/authorizations/{authorization_id}/consent", {"action": "approve"}, "", "grant_added"),
+    ("post /oauth/authorizations/{authorization_id}/consent", {"action": "deny"}, "", ""),
 )
 requests(
     by_the_service_role_about_a_client,
