@@ -15,6 +15,7 @@ from tests.support import links
 from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.grants import add_client, allow
 from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
+from tests.support.oauth_clients import authorize_path, insert_client
 from tests.support.openid import GRANT_TYPES, Client, bearer, granted_code, make_client
 from tests.support.tables import Rows
 from tests.support.users import PASSWORD, Person, Session, register, sign_in, sign_up_anonymously
@@ -30,7 +31,7 @@ _INPUT = re.compile(r'name="(\w+)" value="([^"]*)"')
 # share the view of the own callbacks.
 WITHOUT = {"callback", "callback_by_form", "health", "welcome", "get_settings", "docs", "openapi", "jwks"}
 WITHOUT |= {"openid_configuration", "oauth_metadata", "metadata_of_path", "oauth_metadata_of_path"}
-WITHOUT |= {"sso", "static"}
+WITHOUT |= {"begin_authorization_by_form", "sso", "static"}
 
 
 @dataclass
@@ -204,6 +205,34 @@ def _unlink(stage: Stage) -> Ask:
     return partial(session.delete, f"/user/identities/{google['id']}")
 
 
+def _begin_authorization(stage: Stage) -> Ask:
+    return partial(stage.client.get, authorize_path(insert_client(stage.rows)))
+
+
+def _decide_authorization(stage: Stage) -> Ask:
+    return _authorization(stage)[0]
+
+
+def _authorization(stage: Stage) -> tuple[Ask, dict[str, str]]:
+    """Return the approval of a request that Alice has seen, and the cookie of its browser."""
+    begun, session = _begin_authorization(stage)(), stage.session()
+    path = f"/oauth/authorizations/{begun.headers['Location'].partition('authorization_id=')[2]}"
+    assert session.get(path).status_code == 200
+    cookie = {"Cookie": begun.headers["Set-Cookie"].partition(";")[0]}
+    return partial(session.post, f"{path}/consent", json={"action": "approve"}), cookie
+
+
+def _get_authorization(stage: Stage) -> Ask:
+    url = _begin_authorization(stage)().headers["Location"]
+    return partial(stage.session().get, f"/oauth/authorizations/{url.partition('authorization_id=')[2]}")
+
+
+def _continue_authorization(stage: Stage) -> Ask:
+    approve, cookie = _authorization(stage)
+    query = urlsplit(approve().json["redirect_url"]).query
+    return partial(stage.client.get, f"/oauth/continue?{query}", headers=cookie)
+
+
 def _begin_linking(stage: Stage) -> Ask:
     form = links.single(stage.flow()) | links.own_form(stage.client)
     return partial(stage.client.post, "/link-identity", data=form)
@@ -249,6 +278,10 @@ REQUESTS: dict[str, Prepare] = {
     "authorize": _nobody("GET", "/authorize?provider=google"),
     "own_callback": _callback,
     "own_callback_by_form": _callback_by_form,
+    "begin_authorization": _begin_authorization,
+    "get_authorization": _get_authorization,
+    "decide_authorization": _decide_authorization,
+    "continue_authorization": _continue_authorization,
     "authorize_identity": by_caller("GET", "/user/identities/authorize?provider=google"),
     "linking_page": lambda stage: partial(stage.client.get, f"/link-identity?{stage.flow()}"),
     "begin_linking": _begin_linking,
