@@ -188,9 +188,7 @@ class ModAuthOpenIdc(RelyingParty):
         self.logout = f"/callback?{urlencode({'logout': self.goodbye})}"
 
     def start(self, until_end: ExitStack) -> None:
-        program = find_program(
-            "apache2", "apache2 libapache2-mod-auth-openidc", "MOD_AUTH_OPENIDC IS NOT TESTED"
-        )
+        program = find_program("apache2", "libapache2-mod-auth-openidc", "MOD_AUTH_OPENIDC IS NOT TESTED")
         if not (self.MODULES / "mod_auth_openidc.so").exists():
             pytest.skip("MOD_AUTH_OPENIDC IS NOT TESTED: apt-get install libapache2-mod-auth-openidc")
         directory = until_end.enter_context(short_directory())

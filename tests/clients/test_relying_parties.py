@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.relying_parties import PARTIES, Authlib, RelyingParty
+from tests.clients.relying_parties import PARTIES, Authlib, OpenIdClient, RelyingParty
 from tests.support.browser import Browser
 from tests.support.factors import App, set_up
 from tests.support.relying_parties import allow, create_client, sign_in
@@ -44,6 +44,7 @@ def signed_in(page: Browser, party: RelyingParty, alice: Person, phone_app: App)
 def test_user_signs_in_with_a_second_factor_and_out_of_both(page, party, signed_in, alice, here):
     claims, userinfo = signed_in["id_token"], signed_in["userinfo"]
     assert (claims["iss"], claims["sub"], claims["email"]) == (here, alice.id, alice.email)
+    assert (claims["acr"], set(claims["amr"])) == ("aal2", {"mfa", "otp", "pwd"})
     assert (userinfo["sub"], userinfo["email"]) == (alice.id, alice.email)
     refreshed = party.refresh(page)
     assert refreshed["userinfo"] == userinfo
@@ -66,6 +67,13 @@ def test_user_removes_the_application_on_the_account_page(page, party, signed_in
 
 def test_user_signs_out_everywhere(page, party, signed_in, alice):
     assert alice.open_session().post("/logout?scope=global").status_code == 200
+    assert party.refresh(page) is None
+
+
+@pytest.mark.parametrize("party", [OpenIdClient], indirect=True, ids=["OpenIdClient"])
+def test_application_revokes_its_refresh_token(page, party, signed_in):
+    page.open(f"{party.url}/revoke")
+    page.wait_for("Revoked")
     assert party.refresh(page) is None
 
 
