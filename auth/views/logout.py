@@ -5,7 +5,7 @@ from flask import Blueprint, Response
 from auth.context import latchkey
 from auth.openid.switch import provider
 from auth.sign_in.token_response import see_other
-from auth.web import accepts_forms, form_schemas, refuses_by_page, takes_tokens
+from auth.web import accepts_forms, form_schemas, refuses_by_page
 from auth.web.input import read_form
 from auth.web.limits import limited
 
@@ -17,7 +17,6 @@ blueprint = Blueprint("logout", __name__)
 @accepts_forms
 @limited("logout")
 @refuses_by_page
-@takes_tokens
 def logout_by_form() -> Response:
     """Lead a form of an application to the page, because browsers send no cookie with it."""
     sent = read_form(form_schemas.LogoutQuery())
