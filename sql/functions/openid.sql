@@ -1,10 +1,12 @@
 -- Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
+-- Anonymous users may not, because nobody knows who they are.
 CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT cardinality(c.allowed_roles) = 0 OR u.role = ANY (c.allowed_roles)
-      OR CASE WHEN jsonb_typeof(u.app_metadata -> 'roles') = 'array'
-              THEN u.app_metadata -> 'roles' ?| c.allowed_roles ELSE false END
+  SELECT NOT is_anonymous(u)
+     AND (cardinality(c.allowed_roles) = 0 OR u.role = ANY (c.allowed_roles)
+          OR CASE WHEN jsonb_typeof(u.app_metadata -> 'roles') = 'array'
+                  THEN u.app_metadata -> 'roles' ?| c.allowed_roles ELSE false END)
 $$;
 
 -- Every statement that serves an access token or a refresh token of a client calls this.

@@ -3,6 +3,8 @@
 Each endpoint alone: test_authorization.py, test_oauth_token.py and their like.
 """
 
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 
 from tests.support.cases import cases
@@ -11,7 +13,7 @@ from tests.support.links import SITE
 from tests.support.openid import REDIRECT_URI, bearer, claims_of, make_client
 from tests.support.openid_flow import Application, make_application
 from tests.support.pages import Visitor
-from tests.support.users import PASSWORD
+from tests.support.users import PASSWORD, sign_up_anonymously
 
 NO_PKCE = {"code_challenge": None, "code_challenge_method": None}
 
@@ -94,6 +96,14 @@ class TestConformance:
         (grant,) = alice.open_session().get("/user/oauth/grants").json
         assert notes.userinfo(wide["access_token"]).json.keys() <= {"sub", "email", "email_verified", "roles"}
         assert sorted(grant["scopes"]) == ["email", "openid", "profile", "roles"]
+
+    def test_anonymous_user_signs_in_nowhere_else(self, make_app, database):
+        app = make_app(AUTH_ANONYMOUS_ENABLED="true")
+        session, stranger = sign_up_anonymously(app.test_client()), Visitor(app)
+        application = make_application(app.test_client(), database)
+        begun = parse_qs(urlsplit(application.begin(stranger).trail[1]).query)["authorization_id"][0]
+        url = session.get(f"/oauth/authorizations/{begun}").json["redirect_url"]
+        assert parse_qs(urlsplit(url).query)["error"] == ["access_denied"]
 
 
 class TestMixUp:
