@@ -34,7 +34,7 @@ from auth.web.routes import LARGEST_BODY
 
 BLUEPRINTS = (
     *(service, discovery, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions),
-    *(introspect, factors, admin, webhooks, clients, authorization, logout, dev_inbox),
+    *(introspect, factors, grants, admin, webhooks, clients, authorization, openid, logout, dev_inbox),
 )
 
 

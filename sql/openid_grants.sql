@@ -3,8 +3,9 @@
 INSERT INTO oauth_grants (user_id, client_id, scopes)
 VALUES (:user_id, :client_id, :scopes)
 ON CONFLICT ON CONSTRAINT oauth_grants_user_id_client_id_key DO UPDATE
-   SET scopes = oauth_grants.scopes
-             || ARRAY(SELECT scope FROM unnest(excluded.scopes) AS scope WHERE scope <> ALL (oauth_grants.scopes)),
+   SET scopes = oauth_grants.scopes || ARRAY(SELECT scope
+                                               FROM unnest(excluded.scopes) AS scope
+                                              WHERE scope <> ALL (oauth_grants.scopes)),
        granted_at = now()
 -- An inserted row has no xmax.
 RETURNING xmax = 0 AS is_first;

@@ -69,8 +69,8 @@ def page(
     They may lead to `next_page`, else the `next` of the request: if that is the consent page, also to the
     application that waits for it.
 
-    Templates call `say(table, name, …)` for texts and `address(…)` or `address(masked(…))` for addresses in
-    them, and prefix paths of this service with `root`.
+    Templates call `say(table, name, …)` for texts, `address(…)` or `address(masked(…))` for addresses and
+    `application(…)` for names of applications in them, and prefix paths of this service with `root`.
     """
     language, settings = chosen_language(), latchkey.settings
     secret, theme = forms.secret(), cookies.sent(_THEME)

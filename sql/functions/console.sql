@@ -38,7 +38,8 @@ CREATE OR REPLACE FUNCTION use_of_client(client uuid, most integer, searched int
   RETURNS TABLE (grants bigint, last_used_at timestamptz)
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT (SELECT count(*) FROM (SELECT FROM oauth_grants AS g WHERE g.client_id = client LIMIT most) AS found),
+  SELECT (SELECT count(*)
+            FROM (SELECT FROM oauth_grants AS g WHERE g.client_id = client LIMIT most) AS found),
          (SELECT max((SELECT max(s.refreshed_at) FROM sessions AS s WHERE s.grant_id = newest.id))
             FROM (SELECT g.id
                     FROM oauth_grants AS g

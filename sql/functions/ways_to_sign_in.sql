@@ -31,8 +31,9 @@ AS $$
   SELECT least(changed_at - interval '7 days', (SELECT created_at FROM sessions WHERE id = acting_session))
 $$;
 
--- `usable`: the configured providers, and email, phone and passkey if they are enabled. A second factor is not
--- a way to sign in. If `usable` contains `password`, one is, with an address that is confirmed and not proved.
+-- `usable`: the configured providers, and email, phone and passkey if they are enabled. A second factor is
+-- not a way to sign in. If `usable` contains `password`, one is, with an address that is confirmed and not
+-- proved.
 CREATE OR REPLACE FUNCTION can_sign_in(owner uuid, usable text[]) RETURNS boolean
   LANGUAGE sql STABLE
 AS $$

@@ -23,15 +23,6 @@ test("factors by phone are refused", async () => {
   failed(response, 422, "mfa_phone_enroll_not_enabled", "MFA enroll is disabled for Phone");
 });
 
-test("the service is no OAuth provider for other applications", async () => {
-  const { oauth } = (await signedIn()).client.auth;
-  failed(await oauth.getAuthorizationDetails(id), 404, "not_found");
-  failed(await oauth.approveAuthorization(id), 404, "not_found");
-  failed(await oauth.denyAuthorization(id), 404, "not_found");
-  failed(await oauth.listGrants(), 404, "not_found");
-  failed(await oauth.revokeGrant({ clientId: id }), 404, "not_found");
-});
-
 test("administrators find no custom providers", async () => {
   const { customProviders } = admin;
   failed(await customProviders.listProviders(), 404, "not_found");

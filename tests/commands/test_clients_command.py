@@ -66,6 +66,7 @@ def grafana(**changes):
 
 
 class TestCreating:
+    @pytest.mark.usefixtures("no_openid_keys")
     def test_id_secret_and_endpoints_are_printed(self, run, database):
         lines = run("create", "grafana", GRAFANA, "--role", "admin").splitlines()
         printed = dict(line.split(maxsplit=1) for line in lines)

@@ -21,8 +21,8 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.links import query as query_of
-from tests.support.openid import granted_code, make_client, tokens_of
 from tests.support.oauth_clients import authorize_path, insert_client
+from tests.support.openid import granted_code, make_client, tokens_of
 from tests.support.users import PASSWORD, refresh, register
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -33,7 +33,7 @@ ALICE, BOB, CAROL, DAVE, NEW = (f"{name}@example.com" for name in ("alice", "bob
 # Routes that change nothing about a user.
 WITHOUT_EVENTS = {
     ("post", f"/{path}")
-    for path in ("introspect", "link-identity", "oauth/authorize", "oauth/userinfo", "sso")
+    for path in ("introspect", "link-identity", "oauth/authorize", "oauth/logout", "oauth/userinfo", "sso")
 }
 
 

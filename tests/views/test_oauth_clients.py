@@ -447,6 +447,7 @@ def test_every_act_is_recorded(ask, create, database):
     ]
 
 
+@pytest.mark.usefixtures("no_openid_keys")
 def test_key_of_id_tokens_is_not_made_for_a_refused_client(ask, database):
     ask("post")
     assert database.count("openid_keys") == 0

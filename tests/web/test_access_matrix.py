@@ -27,6 +27,10 @@ NO_ID = "00000000-0000-0000-0000-000000000000"
 REFUSALS = {"no_authorization", "bad_jwt", "session_not_found", "not_admin", "insufficient_permissions"}
 
 
+# Those that are checked before the session.
+QUERIES = {"authorize_identity": "?provider=github", "delete_grant": f"?client_id={NO_ID}"}
+
+
 class Route(NamedTuple):
     """A request without a body or its parameters."""
 
@@ -46,7 +50,7 @@ class Route(NamedTuple):
 def open_to(guard: str | None) -> list[Route]:
     """Return the operations that openapi.yaml describes with the security of a guard."""
     return [
-        Route(operation.method, operation.path, "?provider=github" if name == "authorize_identity" else "")
+        Route(operation.method, operation.path, QUERIES.get(name, ""))
         for name, operation in OPERATIONS.items()
         if name != STATIC and operation.schemes() == SCHEMES[guard]
     ]
