@@ -24,7 +24,7 @@ SELECT c.*
 -- name: lock_oauth_request(id_hash bytea, browser_hash bytea, is_by_token boolean, user_id uuid,
 --                          session_id uuid)
 -- With what the consent of this user, in this session, depends on. Access tokens do not tell the browser.
-SELECT r.id, r.redirect_uri, r.state, r.scopes, r.prompts, r.login_hint, r.user_id,
+SELECT r.id, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.login_hint, r.user_id,
        r.approval_hash IS NULL AS is_pending,
        may_use(u, c) AS may_use,
        -- Who takes long to agree need not sign in again.

@@ -66,6 +66,7 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
         "is_native": uris.is_native(row.redirect_uri),
         "is_dynamic": client.is_dynamic,
         "scopes": row.scopes,
+        "resource": row.resource,
         "client_logo": client.logo_uri if is_https else None,
     }
 

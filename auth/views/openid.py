@@ -1,7 +1,8 @@
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from flask import Blueprint, Response, jsonify
+from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
 
 from auth.context import latchkey
@@ -10,6 +11,7 @@ from auth.openid.authentication import ClientInput, Credentials, check, read_cre
 from auth.openid.errors import OAuthError
 from auth.openid.switch import provider
 from auth.web import Level, accepts_forms, answered_by, any_origin, counted, fields, g, guard, takes_tokens
+from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
 from auth.web.input import read_body
 from auth.web.limits import limited
@@ -75,7 +77,8 @@ def userinfo() -> Response:
     answer = claims.of_user(row, scopes)
     # Some clients of other servers read these names.
     aliases = {"phone": "phone_number", "phone_verified": "phone_number_verified"}
-    return jsonify(answer | {name: answer[known] for name, known in aliases.items() if known in answer})
+    answer |= {name: answer[known] for name, known in aliases.items() if known in answer}
+    return JsonResponse(json.dumps(answer))
 
 
 @blueprint.post("/oauth/revoke")
@@ -97,7 +100,7 @@ def revoke() -> Response:
         raise OAuthError("invalid_request", "token: is required")
     if is_known and session_id is None:
         raise OAuthError("unsupported_token_type", "a token of client_credentials ends when it expires")
-    return jsonify({})
+    return JsonResponse("{}")
 
 
 @any_origin
@@ -122,7 +125,7 @@ def _issue_to_client(body: dict[str, Any]) -> Response:
 def _answer(
     exchanged: Callable[[dict[str, Any], Credentials], dict[str, Any]], body: dict[str, Any]
 ) -> Response:
-    response = jsonify(exchanged(body, read_credentials(body)))
+    response = JsonResponse(json.dumps(exchanged(body, read_credentials(body))))
     response.headers["Pragma"] = "no-cache"
     return response
 

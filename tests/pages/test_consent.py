@@ -58,7 +58,7 @@ class TestStory:
         visitor.submit(email=alice.email, password=PASSWORD)
         assert asks(visitor)
         said = words(visitor.page)
-        for text in ("Grafana", "grafana.example.com", "See your name and picture", "which groups"):
+        for text in ("Grafana", "grafana.example.com", "Your name, picture and language", "Your groups"):
             assert text in said
         assert "email address" not in said
         assert alice.email in visitor.page.text
@@ -67,6 +67,11 @@ class TestStory:
         row = database.one("SELECT * FROM oauth_requests")
         assert (row.user_id, row.redirect_uri) == (alice.id, REDIRECT_URI)
         assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "profile", "groups"]
+
+    def test_page_names_the_resource_that_a_client_asks_for(self, visitor, alice, database):
+        client_id = insert_client(database, is_dynamic=True)
+        visitor.signed_in_as(alice).visit(authorize_path(client_id, resource="https://mcp.example.com/x"))
+        assert "It gets access to https://mcp.example.com/x" in words(visitor.page)
 
     def test_visitor_with_a_second_factor_passes_it_first(self, visitor, alice, client_id):
         app, _ = set_up(alice.open_session())

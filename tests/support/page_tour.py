@@ -388,7 +388,7 @@ def consenting(page_client: PageClient) -> None:
     page_client.visit(authorize_path(client_id, **asked))
     page_client.shows("sign-in, for an application", "Sign in to Acme")
     page_client.press("sign-in", password=PASSWORD)
-    page_client.shows("consent", "Grafana asks to use your Acme account")
+    page_client.shows("consent", "Grafana wants to use your Acme account")
     page_client.press("sign-out")
     page_client.press("sign-in", email=ALICE, password=PASSWORD)
     page_client.rows.run("UPDATE oauth_clients SET allowed_roles = '{editor}'")

@@ -217,6 +217,7 @@ class TestRequests:
             "prompt": "consent login",
         }
         resource = "https://mcp.example.com/x?y"
+        database.run("UPDATE oauth_clients SET resources = %(all)s", all=[resource])
         response = client.get(authorize_path(client_id, **parameters, resource=resource))
         assert (response.status_code, response.data) == (302, b"")
         (authorization_id,) = parse_qs(urlsplit(response.headers["Location"]).query)["authorization_id"]
@@ -260,12 +261,22 @@ class TestRequests:
         }
         assert "/oauth/consent?" in client.get(authorize_path(client_id, **others)).headers["Location"]
 
-    def test_resource_is_one_of_the_client_if_it_has_some(self, client, database):
-        client_id = insert_client(database, resources=["https://api.example.com"])
+    def test_resource_is_one_that_an_administrator_gave_the_client(self, client, database):
+        client_id, other_id = (
+            insert_client(database, resources=["https://api.example.com"]),
+            insert_client(database),
+        )
         for resource in ("https://api.example.com/", "https://other.example.com"):
             assert error_of(client, authorize_path(client_id, resource=resource))["error"] == "invalid_target"
+        path = authorize_path(other_id, resource="https://api.example.com")
+        assert error_of(client, path)["error"] == "invalid_target"
         client.get(authorize_path(client_id, resource="https://api.example.com"))
         assert database.value("SELECT resource FROM oauth_requests") == "https://api.example.com"
+
+    def test_client_that_registered_itself_has_any_resource(self, client, database):
+        client_id = insert_client(database, is_dynamic=True)
+        client.get(authorize_path(client_id, resource="https://mcp.example.com"))
+        assert database.value("SELECT resource FROM oauth_requests") == "https://mcp.example.com"
 
     def test_loopback_uri_has_any_port(self, client, database):
         client_id = insert_public_client(database, "http://127.0.0.1/callback")
