@@ -31,7 +31,7 @@ _INPUT = re.compile(r'name="(\w+)" value="([^"]*)"')
 # share the view of the own callbacks.
 WITHOUT = {"callback", "callback_by_form", "health", "welcome", "get_settings", "docs", "openapi", "jwks"}
 WITHOUT |= {"openid_configuration", "oauth_metadata", "metadata_of_path", "oauth_metadata_of_path"}
-WITHOUT |= {"begin_authorization_by_form", "sso", "static"}
+WITHOUT |= {"begin_authorization_by_form", "logout_by_form", "sso", "static"}
 
 
 @dataclass

@@ -418,8 +418,10 @@ class Actor:
             session.get(request),
             session.post(f"{request}/consent", json={"action": "approve"}),
         ):
-            if response.status_code == 200 and "redirect_url" in response.json:
-                gone = self.device.get(response.json["redirect_url"].removeprefix(SITE))
+            url = response.json.get("redirect_url", "") if response.status_code == 200 else ""
+            # Anonymous users are led back without a code.
+            if url.startswith(SITE):
+                gone = self.device.get(url.removeprefix(SITE))
                 self.client_codes.append((client_id, answer(gone.location)["code"]))
         if redeems:
             self.redeem()
