@@ -61,7 +61,7 @@ def read_credentials(body: Mapping[str, Any]) -> Credentials:
         if secret is not None:
             raise OAuthError("invalid_request", "client_secret: must not be given with Authorization")
         if client_id not in (None, sent[0]):
-            raise OAuthError("invalid_request", "client_id: must be that of Authorization")
+            raise invalid_client("client_id: must be that of Authorization", by_basic=True)
         client_id, secret = sent
         method = BASIC
     elif secret is not None:

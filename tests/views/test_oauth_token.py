@@ -325,7 +325,7 @@ class TestClientAuthentication:
         """RFC 6749, section 2.3."""
         twice = redeem(app_client.basic, client_secret=app_client.secret)
         assert_refused(twice, "invalid_request")
-        assert_refused(redeem(app_client.basic, client_id="another"), "invalid_request")
+        assert_refused(redeem(app_client.basic, client_id="another"), "invalid_client", 401)
         assert redeem(app_client.basic, client_id=app_client.id).status_code == 200
 
     @cases(
