@@ -91,7 +91,7 @@ class TestNotice:
         agree(session, grafana.id)
         (notice,) = mailbox.messages_to(alice.email)
         assert notice.subject == "An application was connected to your account"
-        assert "sign in to “Grafana”, which can see the data that you allowed." in notice.text
+        assert "sign in to “Grafana”. It can see the data you agreed to share." in notice.text
         agree(session, grafana.id, "openid email profile")
         assert len(mailbox.messages_to(alice.email)) == 1
         added = "action = 'grant_added' AND details ->> 'client' = 'Grafana'"

@@ -130,7 +130,7 @@ class TestApplications:
         client_id = add_client(database, "Grafana")
         opened = allow(database, alice.id, client_id, age="3 days", scopes=["openid", "email", "groups"])
         shown = visitor.visit("/account").text
-        seen = "Who you are, by an ID that doesn’t change · Your email address · Your groups · Allowed <time "
+        seen = "Your account ID · Your email address · Your groups · Allowed <time "
         assert '<h2 id="applications-heading">Connected applications</h2>' in shown
         assert f'<bdi translate="no">Grafana</bdi></strong><span class="small">{seen}' in shown
         assert (
