@@ -30,7 +30,7 @@ _options = [
         "allowed_roles",
         multiple=True,
         metavar="ROLE",
-        help="Only users with this role. Can be repeated.",
+        help="Admit only users with this role. Can be repeated.",
     ),
     click.option(
         "--pkce/--no-pkce",
@@ -42,14 +42,14 @@ _options = [
         "--skip-consent/--ask-consent",
         "skip_consent",
         default=None,
-        help="Whether users are not asked, for applications of your own.",
+        help="Whether users sign in without being asked, for your own applications.",
     ),
     click.option(
         "--logout-uri",
         "post_logout_redirect_uris",
         multiple=True,
         metavar="URI",
-        help="Where it may lead users after signing them out. Can be repeated.",
+        help="Where it may send users after signing them out. Can be repeated.",
     ),
     click.option(
         "--resource",
@@ -63,7 +63,7 @@ _options = [
         "grant_types",
         multiple=True,
         type=click.Choice(clients.GRANT_TYPES),
-        help="A grant that it may use, instead of the first two. Can be repeated.",
+        help="A grant that it may use, in place of the first two. Can be repeated.",
     ),
     click.option(
         "--scope",
@@ -88,14 +88,14 @@ _options = [
         "--alg",
         "id_token_signed_response_alg",
         type=click.Choice(clients.ALGORITHMS),
-        help="Of the signature of its ID tokens.",
+        help="The algorithm that signs its ID tokens.",
     ),
     click.option(
         "--lifetime",
         "token_lifetime",
         metavar="SECONDS",
         type=NumberRange(0, 86_400),
-        help="Of its access tokens, from 30. 0 means AUTH_ACCESS_TOKEN_LIFETIME.",
+        help="How long its access tokens are valid, from 30. 0 means AUTH_ACCESS_TOKEN_LIFETIME.",
     ),
     click.option("--website", "client_uri", metavar="URL", help="Its website."),
     click.option("--logo", "logo_uri", metavar="URL", help="Its logo."),
@@ -111,9 +111,11 @@ def _member_options(function: Callable[..., None]) -> Callable[..., None]:
 @command.command("create", short_help="Create a client, and print its secret once.")
 @click.argument("name")
 @click.argument("redirect_uris", nargs=-1, metavar="[REDIRECT_URI]...")
-@click.option("--public", is_flag=True, help="Without a secret: in a browser, or on the user's device.")
+@click.option("--public", is_flag=True, help="A client without a secret, in a browser or on a device.")
 @_member_options
-@click.option("--for", "product", type=click.Choice(["grafana"]), help="Print the settings of this product.")
+@click.option(
+    "--for", "product", type=click.Choice(["grafana"]), help="Print the settings of this product instead."
+)
 @json_option
 def create(
     name: str,
@@ -123,9 +125,9 @@ def create(
     as_json: bool,
     **members: Any,
 ) -> None:
-    """Create the client NAME, which gets codes at each REDIRECT_URI.
+    """Create the client NAME, to which users return at one of the REDIRECT_URIs.
 
-    Prints its id, its secret, which is not shown again, and the endpoints.
+    Prints its id, the endpoints, and its secret, which is not shown again.
 
     \b
     Example: latchkey clients create grafana https://grafana.example.com/login/generic_oauth --role admin

@@ -66,8 +66,8 @@ def list_command(as_json: bool) -> None:
 def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
     """Create a new key, which is accepted immediately and used after AUTH_KEY_OVERLAP.
 
-    Running services pick it up from the state directory. If the key comes from the environment, prints the
-    value to set. The old key is accepted until `keys remove`.
+    Running services pick it up from the state directory, or an OpenID key from the database. If the key
+    comes from the environment, prints the value to set. The old key is accepted until `keys remove`.
 
     \b
     Example: latchkey keys rotate signing

@@ -1,4 +1,4 @@
-"""Authentication of clients at the token endpoint and its like (RFC 6749, section 2.3)."""
+"""Authentication of clients, at the token endpoint and others (RFC 6749, section 2.3)."""
 
 import base64
 import binascii
@@ -42,7 +42,7 @@ class ClientInput(schemas.Input):
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a request says of its client, not yet checked. `auth_method` is as in `oauth_clients`."""
+    """The credentials in a request, not yet checked. `auth_method` is as in `oauth_clients`."""
 
     client_id: str | None
     auth_method: str

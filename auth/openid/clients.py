@@ -1,4 +1,4 @@
-"""OAuth clients: the applications that sign users in here. Their members are those of RFC 7591 and ours."""
+"""OAuth clients: the applications that sign users in here, with the metadata of RFC 7591 and our own."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ class ClientChange(AdminInput):
 
 class NewClient(ClientChange):
     client_type = fields.Choice("public", "confidential")
-    # Clients of other servers send them. We answer with ours.
+    # Sent by clients of other servers, and ignored.
     response_types = fields.Texts()
     scope = fields.Text()
 
@@ -208,13 +208,13 @@ def _method(client_type: str | None, values: Mapping[str, Any]) -> str:
 
 
 def _check(client: Mapping[str, Any]) -> None:
-    """Check what the members of a client demand of each other. Raises `ApiError`."""
+    """Check that the members of a client fit together. Raises `ApiError`."""
     _check_uris(client)
     is_public = client["token_endpoint_auth_method"] == PUBLIC
     is_limited = is_public or client["is_dynamic"]
     is_native = any(map(uris.is_native, client["redirect_uris"]))
     problems = {
-        "grant_types: client_credentials is for confidential clients that an administrator made": (
+        "grant_types: client_credentials is for confidential clients that an administrator created": (
             is_limited and "client_credentials" in client["grant_types"]
         ),
         "require_pkce: must be true for public and for dynamic clients": (
@@ -227,7 +227,7 @@ def _check(client: Mapping[str, Any]) -> None:
             client["skip_consent"] and (client["is_dynamic"] or is_native)
         ),
         "resources: must not be AUTH_JWT_AUDIENCE": latchkey.settings.jwt_audience in client["resources"],
-        "id_token_signed_response_alg: must be RS256, because no ES256 key signs": (
+        "id_token_signed_response_alg: must be RS256, because no ES256 key is in use": (
             client["id_token_signed_response_alg"] == ES256 and not _has_es256()
         ),
     }

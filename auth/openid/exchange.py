@@ -27,7 +27,7 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     client = authenticate(credentials)
     _require(client, "authorization_code")
     code_hash = one_time.hash_token(_member(body, "code"))
-    # Read now, so that the code is not spent in vain if the database fails.
+    # Load the keys first: if the database fails, the code is still good.
     latchkey.openid_keys.make_first()
     with latchkey.db.transaction() as tx:
         owner = tx.one("lock_owner_of_oauth_code", code_hash=code_hash)
@@ -152,7 +152,7 @@ def _check_user(request: Any) -> None:
     if request.is_banned:
         raise OAuthError("access_denied", "This user is banned")
     if not request.may_use:
-        raise OAuthError("access_denied", "This user may not use the application")
+        raise OAuthError("access_denied", "This user may not sign in to the application")
 
 
 def _require(client: Any, grant_type: str) -> None:

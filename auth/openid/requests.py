@@ -1,6 +1,4 @@
-"""Authorization requests of applications: their checks (OpenID Connect Core 1.0, section 3.1.2.1), and where
-the browser goes back to.
-"""
+"""Authorization requests of applications, and their answers (OpenID Connect Core 1.0, section 3.1.2)."""
 
 import re
 from typing import Any
@@ -21,7 +19,7 @@ LIFETIME = 600  # seconds
 SCOPES = ("openid", "profile", "email", "phone", "offline_access", "groups", "roles")
 PROMPTS = ("none", "login", "consent", "select_account")
 
-# Without these two, nothing may be redirected.
+# Without these two, nothing may redirect.
 Origin = schemas.Input.of(client_id=fields.Text(required=True), redirect_uri=fields.Text(required=True))
 _NAMES = (
     *("response_type", "response_mode", "scope", "nonce", "code_challenge", "code_challenge_method"),
@@ -57,7 +55,7 @@ def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
     if sent.get("response_mode", "query") != "query":
         raise OAuthError("invalid_request", "response_mode must be query")
     if "authorization_code" not in client.grant_types:
-        raise OAuthError("unauthorized_client", "the client may not use grant_type=authorization_code")
+        raise OAuthError("unauthorized_client", "the client is not registered for authorization_code")
     return {
         **{name: sent.get(name) for name in ("state", "nonce", "login_hint")},
         "code_challenge": _challenge(client, sent),
@@ -102,14 +100,14 @@ def _scopes(sent: dict[str, str]) -> list[str]:
     asked = sent["scope"].split(" ")
     known = [scope for scope in SCOPES if scope in asked]
     if not known:
-        raise OAuthError("invalid_scope", f"scope must have one of {' '.join(SCOPES)}")
+        raise OAuthError("invalid_scope", f"scope must include one of {' '.join(SCOPES)}")
     return known
 
 
 def _challenge(client: Any, sent: dict[str, str]) -> str | None:
     challenge, method = sent.get("code_challenge"), sent.get("code_challenge_method")
     if challenge is None and method is None and not client.require_pkce:
-        # Then one of these has to notice that a code is another browser's (RFC 9700, section 2.1.1).
+        # Then only these detect a code from another browser (RFC 9700, section 2.1.1).
         if not sent.keys() & {"state", "nonce"}:
             raise OAuthError("invalid_request", "state, nonce or code_challenge is required")
         return None
@@ -129,10 +127,9 @@ def _resource(client: Any, resource: str | None) -> str | None:
         uris.check_resource(resource)
     except uris.InvalidUri as error:
         raise OAuthError("invalid_target", f"resource is not valid: {error}") from None
-    # The page names what a client that registered itself asks for; others may be trusted unasked.
-    is_allowed = resource in client.resources or client.is_dynamic
-    if resource == latchkey.settings.jwt_audience or not is_allowed:
-        raise OAuthError("invalid_target", "resource is not one of the client")
+    is_ours = resource == latchkey.settings.jwt_audience
+    if is_ours or (client.resources and resource not in client.resources):
+        raise OAuthError("invalid_target", "resource must be one of the client's")
     return resource
 
 

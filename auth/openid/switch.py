@@ -11,7 +11,7 @@ from auth.web.errors import ApiError
 
 
 def provider(view: View) -> View:
-    """Answer 404 while the provider is off. Outermost, so that no guard or limit comes first."""
+    """Answer 404 while the provider is off. The outermost decorator: no guard or limit comes first."""
 
     @functools.wraps(view)
     def switched(*args: Any, **kwargs: Any) -> ResponseReturnValue:

@@ -185,7 +185,7 @@ class TestCreating:
         client = make_app(AUTH_JWT_KEYS=keys).test_client()
         body = {"redirect_uris": [APP], "id_token_signed_response_alg": "ES256"}
         response = client.post(PATH, json=body, headers=service_role)
-        text = "id_token_signed_response_alg: must be RS256, because no ES256 key signs"
+        text = "id_token_signed_response_alg: must be RS256, because no ES256 key is in use"
         assert_invalid(response, text)
 
     def test_audience_of_sessions_is_no_resource(self, make_app, service_role):
