@@ -10,8 +10,8 @@ from tests.support.answers import assert_error
 from tests.support.audit import REQUEST_ID, SOMEWHERE, act, clear_history
 from tests.support.commands import run_command
 from tests.support.factors import set_up, verify
-from tests.support.grants import add_client, allow
 from tests.support.links import PHONE, follow
+from tests.support.openid import allow, insert_public_client
 from tests.support.smtp_server import MailServer, sender
 from tests.support.users import PASSWORD, Session, session_of, sign_in
 
@@ -70,7 +70,7 @@ class TestObstacles:
     def test_applications_and_their_sessions_are_shown(self, explain, alice, database):
         assert [line for line in explain(alice.email) if line.startswith("applications")] == []
         for name in ("Grafana", "My\x1bWiki"):
-            allow(database, alice.id, add_client(database, name))
+            allow(database, alice.id, insert_public_client(database, name=name))
         assert "applications  Grafana, “My Wiki”; 2 live sessions" in explain(alice.email)
         assert explain(alice.email)[-1] == "  TIME  session started with a grant to an application"
 

@@ -15,7 +15,7 @@ from auth.tokens.keys import format_time
 from tests.conftest import new_app, secret
 from tests.support.commands import run_command
 from tests.support.factors import set_up
-from tests.support.oauth_clients import insert_client
+from tests.support.openid import insert_client
 from tests.support.users import Session, register, session_of, sign_in
 
 A_DAY, AN_HOUR = 86_400, 3600

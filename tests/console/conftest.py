@@ -2,7 +2,7 @@ import pytest
 
 from tests.support.browser import Browser, fill
 from tests.support.factors import set_up
-from tests.support.grants import add_client, allow
+from tests.support.openid import allow, insert_client
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD
 
@@ -34,7 +34,7 @@ def ids(alice, hooks, database) -> dict[str, str]:
     """Ids for the variables of all routes."""
     session = alice.open_session()
     webhook = hooks.register("http://127.0.0.1:9/old")
-    client_id = add_client(database, token_endpoint_auth_method="client_secret_basic", secret_hash=b"a hash")
+    client_id = insert_client(database)
     allow(database, alice.id, client_id)
     failed = (
         "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, last_error)"

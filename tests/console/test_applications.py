@@ -6,13 +6,12 @@ import re
 import pytest
 
 from tests.support.cases import cases
-from tests.support.grants import add_client, allow
+from tests.support.openid import allow, insert_client
 from tests.support.pages import Visitor, words
 from tests.support.query_plans import analyze, plan_of
 from tests.support.users import register
 
 CALLBACK = "https://grafana.example/login"
-CONFIDENTIAL = {"token_endpoint_auth_method": "client_secret_basic", "secret_hash": b"a hash"}
 NOBODY = "11111111-1111-1111-1111-111111111111"
 NEW = {
     "client_name": "Grafana",
@@ -47,7 +46,7 @@ def act(armed, codes, database):
 
 def add(database, name="Grafana", users=(), **columns):
     """Add a confidential application, which these users allow, and return its id."""
-    client_id = add_client(database, name, **CONFIDENTIAL | columns)
+    client_id = insert_client(database, name=name, **columns)
     for user in users:
         allow(database, user.id, client_id)
     return client_id
@@ -57,7 +56,7 @@ class TestLists:
     def test_applications_are_shown_with_their_use_and_paged(self, operator, database, alice, bob):
         assert "No applications yet" in words(operator.visit("/console/applications"))
         add(database, "Gitea", users=[alice, bob])
-        add(database, "", token_endpoint_auth_method="none", secret_hash=None, is_dynamic=True)
+        add(database, "", token_endpoint_auth_method="none", is_dynamic=True)
         said = words(operator.visit("/console/applications"))
         assert "Gitea confidential 2 grants just now just now" in said
         assert "Unnamed application public registered itself 0 grants not in 30 days just now" in said

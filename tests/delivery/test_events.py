@@ -8,7 +8,6 @@ from tests.support.authenticator import Authenticator
 from tests.support.contract import routes
 from tests.support.effects import EFFECTS, Scenario, effect
 from tests.support.factors import challenge, enrol, set_up
-from tests.support.grants import add_client, allow
 from tests.support.links import (
     CHALLENGE,
     OTHER_PHONE,
@@ -21,8 +20,15 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.links import query as query_of
-from tests.support.oauth_clients import authorize_path, insert_client
-from tests.support.openid import granted_code, make_client, tokens_of
+from tests.support.openid import (
+    allow,
+    authorize_path,
+    granted_code,
+    insert_client,
+    insert_public_client,
+    make_client,
+    tokens_of,
+)
 from tests.support.users import PASSWORD, refresh, register
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -78,7 +84,7 @@ def by_alice_with_google(scenario):
 
 
 def by_alice_with_an_application(scenario):
-    client_id = add_client(scenario.database)
+    client_id = insert_public_client(scenario.database)
     allow(scenario.database, scenario.alice.id, client_id)
     return scenario.session().authorization, {"client_id": client_id}
 

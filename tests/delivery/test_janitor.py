@@ -9,8 +9,8 @@ import pytest
 from auth.delivery import deliverer, janitor
 from auth.delivery.deliverer import Deliverer
 from tests.support.deliverers import RunningDeliverer
-from tests.support.grants import add_client, allow
 from tests.support.links import OTHER_PHONE, PHONE, assert_signs_in
+from tests.support.openid import allow, insert_public_client
 from tests.support.processes import wait_until
 from tests.support.query_plans import STATEMENTS, analyze, plan_of
 from tests.support.users import PASSWORD
@@ -187,7 +187,7 @@ class TestDynamicClients:
     OLD = "created_at = now() - interval '90 days', updated_at = now() - interval '90 days'"
 
     def test_client_that_nobody_allows_is_removed_after_90_days(self, parts, database):
-        client_id = add_client(database, "Wiki", is_dynamic=True)
+        client_id = insert_public_client(database, name="Wiki", is_dynamic=True)
         database.run(f"UPDATE oauth_clients SET {self.OLD}")
         database.run("UPDATE oauth_clients SET created_at = now() - interval '89 days'")
         assert janitor.clean(parts.db) == 0
@@ -197,8 +197,8 @@ class TestDynamicClients:
         assert details == {"client_id": client_id, "client": "Wiki", "because": "unallowed"}
 
     def test_others_are_kept(self, parts, alice, database):
-        add_client(database)
-        granted, asked = (add_client(database, is_dynamic=True) for _ in range(2))
+        insert_public_client(database)
+        granted, asked = (insert_public_client(database, is_dynamic=True) for _ in range(2))
         allow(database, alice.id, granted, age="89 days")
         database.run(
             "INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at)"

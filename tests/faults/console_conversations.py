@@ -8,7 +8,7 @@ from auth.web import forms
 from tests.faults.clients import ADMIN
 from tests.faults.conversations import CAROL, Ask, Prepare, Stage
 from tests.support.factors import App, set_up
-from tests.support.grants import add_client, allow
+from tests.support.openid import allow, insert_public_client
 from tests.support.users import register
 
 
@@ -44,14 +44,14 @@ def _remove_factor(stage: Stage) -> Ask:
 
 def _remove_grant(stage: Stage) -> Ask:
     session, (_, submit) = stage.session(), _operator(stage)
-    client_id = add_client(stage.rows)
+    client_id = insert_public_client(stage.rows)
     allow(stage.rows, session.user["id"], client_id)
     return lambda: submit(f"users/{session.user['id']}/applications/{client_id}/remove")
 
 
 def _change_application(stage: Stage) -> Ask:
     codes, submit = _operator(stage)
-    client_id = add_client(stage.rows)
+    client_id = insert_public_client(stage.rows)
     form = {"client_name": "New", "token_endpoint_auth_method": "none", "require_pkce": "yes"}
     form |= {"redirect_uris": "https://app.example.com/", "refresh_token": "yes"}
     form |= {"id_token_signed_response_alg": "RS256"}

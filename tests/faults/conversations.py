@@ -13,10 +13,18 @@ import httpx
 from tests.faults.clients import ADMIN
 from tests.support import links
 from tests.support.fake_provider import Apple, FakeProvider
-from tests.support.grants import add_client, allow
 from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
-from tests.support.oauth_clients import authorize_path, insert_client
-from tests.support.openid import GRANT_TYPES, Client, bearer, granted_code, make_client
+from tests.support.openid import (
+    GRANT_TYPES,
+    Client,
+    allow,
+    authorize_path,
+    bearer,
+    granted_code,
+    insert_client,
+    insert_public_client,
+    make_client,
+)
 from tests.support.tables import Rows
 from tests.support.users import PASSWORD, Person, Session, register, sign_in, sign_up_anonymously
 
@@ -192,7 +200,7 @@ def _end_session(stage: Stage) -> Ask:
 
 
 def _withdraw(stage: Stage) -> Ask:
-    session, client_id = stage.session(), add_client(stage.rows)
+    session, client_id = stage.session(), insert_public_client(stage.rows)
     allow(stage.rows, session.user["id"], client_id)
     return partial(session.delete, f"/user/oauth/grants?client_id={client_id}")
 

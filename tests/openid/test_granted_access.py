@@ -4,14 +4,15 @@ import pytest
 
 from tests.support.answers import A_TIMESTAMP, A_UUID
 from tests.support.factors import set_up
-from tests.support.grants import add_client, allow
 from tests.support.links import BROWSER, SITE, follow, fragment, hand_in
-from tests.support.oauth_clients import authorize_path
 from tests.support.openid import (
     REDIRECT_URI,
+    allow,
+    authorize_path,
     bearer,
     claims_of,
     granted_code,
+    insert_public_client,
     make_client,
     tokens_of,
 )
@@ -23,7 +24,7 @@ GRANTS = "/user/oauth/grants"
 
 @pytest.fixture
 def grafana(database):
-    return add_client(database)
+    return insert_public_client(database)
 
 
 def state_of(database, session_id):
@@ -63,7 +64,7 @@ class TestAsAnAddition:
 
     def test_undo_removes_the_recent_grant_and_keeps_the_old_one(self, alice, grafana, database, outbox):
         database.run("UPDATE users SET created_at = now() - interval '30 days'")
-        gitea = add_client(database, "Gitea")
+        gitea = insert_public_client(database, name="Gitea")
         old, new = allow(database, alice.id, gitea, age="8 days"), allow(database, alice.id, grafana)
         set_up(alice.open_session())
         response = follow(alice.client, "undo", outbox.last(alice.email, "factor_added").token)
@@ -163,7 +164,7 @@ class TestEnd:
         client.post("/recover", json={"email": alice.email})
         response = hand_in(client, "recovery", outbox.last(alice.email, "recovery").token)
         (change,) = response.json["recent_changes"]
-        assert (change["type"], change["label"]) == ("grant", "An application")
+        assert (change["type"], change["label"]) == ("grant", "Grafana")
         session_of(client, response).put("/user", json={"password": NEW})
         assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
 

@@ -25,7 +25,7 @@ from tests.support.contract import OPENAPI
 from tests.support.dns_server import DnsServer
 from tests.support.forwarder import Forwarder
 from tests.support.http_target import HttpTarget
-from tests.support.oauth_clients import insert_client
+from tests.support.openid import insert_client
 from tests.support.processes import free_port
 from tests.support.reverse_proxy import ReverseProxy
 from tests.support.smtp_server import ENCODED_PASSWORD, PASSWORD, USER, BadMailServer, Certificate, MailServer

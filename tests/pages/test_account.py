@@ -7,8 +7,8 @@ import pytest
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.factors import set_up
-from tests.support.grants import add_client, allow
 from tests.support.links import PHONE, SITE
+from tests.support.openid import allow, insert_public_client
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD
 
@@ -127,7 +127,7 @@ class TestDevices:
 class TestApplications:
     def test_application_is_shown_with_what_it_may_see_and_removed(self, visitor, alice, database):
         assert "applications" not in visitor.visit("/account").text
-        client_id = add_client(database, "Grafana")
+        client_id = insert_public_client(database, name="Grafana")
         opened = allow(database, alice.id, client_id, age="3 days", scopes=["openid", "email", "groups"])
         shown = visitor.visit("/account").text
         seen = "Your account ID · Your email address · Your groups · Allowed <time "
@@ -151,13 +151,13 @@ class TestApplications:
         ],
     )
     def test_name_is_escaped_isolated_and_short(self, visitor, alice, database, name, shown):
-        allow(database, alice.id, add_client(database, name, is_dynamic=True))
+        allow(database, alice.id, insert_public_client(database, name=name, is_dynamic=True))
         isolated = f'<bdi translate="no">{shown}</bdi>' if shown else "Unnamed application"
         for path in ("/account", "/account/changes"):
             assert isolated in visitor.visit(path).text
 
     def test_only_grants_of_the_user_are_removed(self, visitor, bob, database):
-        client_id = add_client(database)
+        client_id = insert_public_client(database)
         allow(database, bob.id, client_id)
         visitor.visit("/account")
         for id in (client_id, "x"):

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import BASE_URL
 from tests.support.cases import cases
 from tests.support.links import SITE
-from tests.support.oauth_clients import insert_client
+from tests.support.openid import insert_client
 from tests.support.pages import Visitor, words
 
 APP = "https://grafana.example.com"
@@ -173,9 +173,3 @@ def test_head_changes_nothing(client, alice, hint, app):
 def test_repeated_parameter_is_refused(visitor, client_id):
     page = visitor.visit(f"{path(client_id=client_id)}&client_id={client_id}")
     assert (page.status, page.url.startswith(BASE_URL)) == (400, True)
-
-
-def test_without_the_provider_there_is_no_logout_for_applications(make_app):
-    client = make_app(AUTH_OAUTH_SERVER="false").test_client()
-    for answer in (client.get("/oauth/logout"), client.post("/oauth/logout", data={"state": "x"})):
-        assert (answer.status_code, answer.json["error_code"]) == (404, "feature_disabled")

@@ -8,7 +8,7 @@ import pytest
 from tests.support.cases import cases
 from tests.support.factors import App, set_up
 from tests.support.links import SITE, path
-from tests.support.oauth_clients import (
+from tests.support.openid import (
     REDIRECT_URI,
     answer,
     authorize_path,
@@ -334,7 +334,7 @@ class TestAttacks:
             database, name="<b>" + "Grafana " * 50, logo_uri="http://grafana.example.com/x"
         )
         page = signed_in.visit(authorize_path(client_id))
-        assert re.search(r'<bdi translate="no" class="long">&lt;b&gt;(Grafana )*Graf[a-z]*</bdi>', page.text)
+        assert re.search(r'<bdi translate="no" class="long">&lt;b&gt;(Grafana )*Graf…</bdi>', page.text)
         assert "<img" not in page.text
 
     def test_fifty_approvals_at_once_give_one_code(self, app, alice, client_id, database):

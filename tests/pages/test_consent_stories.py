@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.browser import Browser, fill
 from tests.support.factors import set_up
-from tests.support.oauth_clients import answer, authorize_path, insert_client
+from tests.support.openid import answer, authorize_path, insert_client
 from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.browser

@@ -1,5 +1,5 @@
-"""Applications that sign users in by OpenID Connect, and what they are given. Rows are inserted as the API
-writes them.
+"""Applications that sign users in by OpenID Connect, their requests, and what they are given. Rows are
+inserted as the API writes them.
 """
 
 import base64
@@ -7,6 +7,7 @@ import hashlib
 import secrets
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
 
@@ -15,9 +16,10 @@ from tests.support.links import CHALLENGE, VERIFIER
 from tests.support.tables import Rows
 from tests.support.users import Person, Session
 
-REDIRECT_URI = "https://app.example.com/callback"
+REDIRECT_URI = "https://grafana.example.com/login/generic_oauth"
 RESOURCE = "https://api.example.com/"
 GRANT_TYPES = ["authorization_code", "refresh_token"]
+SCOPES = ["openid", "email"]
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,12 @@ class Client:
         return self.post(http, "/oauth/token", **sent, **form)
 
 
-def make_client(database: Rows, **columns: Any) -> Client:
+def make_client(database: Rows, redirect_uri: str = REDIRECT_URI, **columns: Any) -> Client:
     """Insert a confidential client, or a public one with `token_endpoint_auth_method="none"`."""
     method = columns.setdefault("token_endpoint_auth_method", "client_secret_basic")
     secret = None if method == "none" else secrets.token_urlsafe(32)
     hashed = secret and hashlib.sha256(secret.encode()).digest()
-    defaults = {"name": "An application", "redirect_uris": [REDIRECT_URI], "grant_types": GRANT_TYPES}
+    defaults = {"name": "Grafana", "redirect_uris": [redirect_uri], "grant_types": GRANT_TYPES}
     row = defaults | columns | {"secret_hash": hashed}
     names = ", ".join(row)
     values = ", ".join(f"%({name})s" for name in row)
@@ -64,10 +66,61 @@ def make_client(database: Rows, **columns: Any) -> Client:
     return Client(database.value(inserted, **row), secret, method)
 
 
-_GRANT = """
-INSERT INTO oauth_grants (user_id, client_id, scopes) VALUES (%(user_id)s, %(client_id)s, %(scopes)s)
-ON CONFLICT ON CONSTRAINT oauth_grants_user_id_client_id_key DO UPDATE SET scopes = excluded.scopes
-"""
+def insert_client(database: Rows, redirect_uri: str = REDIRECT_URI, **columns: Any) -> str:
+    """Insert a confidential client, and return its id."""
+    return make_client(database, redirect_uri, **columns).id
+
+
+def insert_public_client(database: Rows, redirect_uri: str = REDIRECT_URI, **columns: Any) -> str:
+    return insert_client(database, redirect_uri, token_endpoint_auth_method="none", **columns)
+
+
+def authorize_path(client_id: str, /, **parameters: str | None) -> str:
+    """Return the path of a good request, with other parameters, or without those that are None."""
+    query = {
+        "client_id": client_id,
+        "redirect_uri": REDIRECT_URI,
+        "response_type": "code",
+        "scope": "openid email",
+        "state": "a state & more",
+        "code_challenge": CHALLENGE,
+        "code_challenge_method": "S256",
+    } | parameters
+    sent = {name: value for name, value in query.items() if value is not None}
+    return f"/oauth/authorize?{urlencode(sent)}"
+
+
+def answer(url: str, redirect_uri: str = REDIRECT_URI) -> dict[str, str]:
+    """Return what a redirect to the application says."""
+    assert url.startswith(f"{redirect_uri}?"), url
+    pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
+    assert len(dict(pairs)) == len(pairs), pairs
+    return dict(pairs)
+
+
+def grant(
+    database: Rows, user_id: str, client_id: str, scopes: list[str] = SCOPES, *, age: str = "0 days"
+) -> str:
+    """Insert a grant of some age, or replace its scopes, and return its id."""
+    statement = """
+        INSERT INTO oauth_grants (user_id, client_id, scopes, granted_at)
+        VALUES (%(user)s, %(client)s, %(scopes)s, now() - %(age)s::interval)
+        ON CONFLICT ON CONSTRAINT oauth_grants_user_id_client_id_key DO UPDATE SET scopes = excluded.scopes
+        RETURNING id::text
+    """
+    return database.value(statement, user=user_id, client=client_id, scopes=scopes, age=age)
+
+
+def allow(
+    database: Rows, user_id: str, client_id: str, *, age: str = "0 days", scopes: list[str] = SCOPES
+) -> str:
+    """Insert a grant with a session, and return the session's id."""
+    statement = """
+        INSERT INTO sessions (user_id, method, grant_id, scopes, auth_time)
+        VALUES (%(user)s, 'oauth_client', %(grant)s, %(scopes)s, now()) RETURNING id::text
+    """
+    granted = grant(database, user_id, client_id, scopes, age=age)
+    return database.value(statement, user=user_id, grant=granted, scopes=scopes)
 
 
 def granted_code(
@@ -76,7 +129,7 @@ def granted_code(
     """Return a code that the user of a session has allowed, with a challenge unless that is None."""
     code = secrets.token_urlsafe(32)
     given = {"user_id": session.user["id"], "client_id": client.id, "scopes": scopes.split()}
-    database.run(_GRANT, **given)
+    grant(database, *given.values())
     row = {
         "id_hash": secrets.token_bytes(32),
         "browser_hash": secrets.token_bytes(32),

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlsplit
 
-from tests.support.links import CHALLENGE, SITE
-from tests.support.openid import REDIRECT_URI, Client, bearer, make_client
+from tests.support.links import SITE
+from tests.support.openid import REDIRECT_URI, Client, answer, authorize_path, bearer, make_client
 from tests.support.pages import Visitor
 from tests.support.tables import Rows
 from tests.support.user_agent import Page
@@ -21,18 +21,13 @@ class Application:
 
     def begin(self, visitor: Visitor, **changes: Any) -> Page:
         """Send a browser here with an authorization request."""
-        usual = {"client_id": self.client.id, "redirect_uri": self.redirect_uri, "response_type": "code"}
-        usual |= {"scope": "openid email", "state": "a-state", "nonce": "a-nonce"}
-        usual |= {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
-        asked = {name: value for name, value in {**usual, **changes}.items() if value is not None}
+        usual = {"redirect_uri": self.redirect_uri, "state": "a-state", "nonce": "a-nonce"}
         visitor.be_at(self.redirect_uri)
-        return visitor.click(f"{SITE}/oauth/authorize?{urlencode(asked)}")
+        return visitor.click(SITE + authorize_path(self.client.id, **usual | changes))
 
     def returned(self, page: Page) -> dict[str, str]:
         """Return the parameters that the browser has brought back."""
-        base, _, query = page.url.partition("?")
-        assert base == self.redirect_uri.partition("?")[0], (page.url, page.text[:2000])
-        return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=True))
+        return answer(page.url, self.redirect_uri)
 
     def authorized(self, visitor: Visitor, **changes: Any) -> dict[str, str]:
         """Let a user who is signed in allow what is asked for, and return what comes back."""

@@ -7,9 +7,8 @@ from auth.openid.requests import SCOPES
 from tests.support import factors, passkeys, security_keys
 from tests.support.authenticator import Authenticator
 from tests.support.fake_provider import FakeProvider
-from tests.support.grants import add_client, allow
 from tests.support.links import CHALLENGE, path
-from tests.support.oauth_clients import authorize_path, insert_client
+from tests.support.openid import allow, authorize_path, insert_client, insert_public_client
 from tests.support.page_clients import PageClient
 from tests.support.users import PASSWORD
 
@@ -234,7 +233,7 @@ def account(page_client: PageClient) -> None:
     page_client.press("account/disconnect")
     page_client.shows("account, disconnected", "The account has been disconnected.")
     scopes = ["openid", "profile", "email", "phone", "groups", "roles", "offline_access"]
-    allow(page_client.rows, alice.id, add_client(page_client.rows), scopes=scopes)
+    allow(page_client.rows, alice.id, insert_public_client(page_client.rows), scopes=scopes)
     page_client.visit("/account/changes")
     page_client.shows("changes, with an application", "Grafana")
     page_client.visit("/account")

@@ -13,7 +13,7 @@ from tests.support.authenticator import Authenticator, decode
 from tests.support.factors import App
 from tests.support.links import BROWSER, SITE, VERIFIER, Outbox, hand_in, press, type_in
 from tests.support.oauth import Fakes
-from tests.support.oauth_clients import answer, authorize_path, insert_public_client
+from tests.support.openid import answer, authorize_path, insert_public_client
 from tests.support.server import Methods
 from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent

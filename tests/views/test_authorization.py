@@ -10,7 +10,7 @@ from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import BROWSER, CHALLENGE, SITE
-from tests.support.oauth_clients import (
+from tests.support.openid import (
     REDIRECT_URI,
     answer,
     authorize_path,
@@ -60,21 +60,9 @@ class TestNothingIsRedirectedBeforeClientAndUriAreGood:
             ({"client_id": "x"}, "oauth_client_not_found"),
             ({"client_id": UNKNOWN}, "oauth_client_not_found"),
             ({"redirect_uri": None}, "validation_failed"),
-            *(
-                ({"redirect_uri": uri}, "validation_failed")
-                for uri in (
-                    "https://evil.example/",
-                    f"{REDIRECT_URI}/",
-                    f"{REDIRECT_URI}?x=1",
-                    f"{REDIRECT_URI}#x",
-                    f"{REDIRECT_URI}\0",
-                    REDIRECT_URI.upper(),
-                    f"{REDIRECT_URI}/../x",
-                    "https://grafana.example.com@evil.example/login/generic_oauth",
-                    "http://grafana.example.com/login/generic_oauth",
-                    "x" * 5000,
-                )
-            ),
+            ({"redirect_uri": "https://evil.example/"}, "validation_failed"),
+            ({"redirect_uri": f"{REDIRECT_URI}\0"}, "validation_failed"),
+            ({"redirect_uri": "x" * 5000}, "validation_failed"),
         ],
     )
     def test_program_gets_the_envelope_and_browser_a_page(self, client, client_id, changes, error_code):
@@ -273,21 +261,6 @@ class TestRequests:
         client.get(authorize_path(client_id, resource="https://api.example.com"))
         assert database.value("SELECT resource FROM oauth_requests") == "https://api.example.com"
 
-    def test_client_that_registered_itself_has_any_resource(self, client, database):
-        client_id = insert_client(database, is_dynamic=True)
-        client.get(authorize_path(client_id, resource="https://mcp.example.com"))
-        assert database.value("SELECT resource FROM oauth_requests") == "https://mcp.example.com"
-
-    def test_loopback_uri_has_any_port(self, client, database):
-        client_id = insert_public_client(database, "http://127.0.0.1/callback")
-        uri = "http://127.0.0.1:49152/callback"
-        assert (
-            "/oauth/consent?" in client.get(authorize_path(client_id, redirect_uri=uri)).headers["Location"]
-        )
-        assert database.value("SELECT redirect_uri FROM oauth_requests") == uri
-        other = authorize_path(client_id, redirect_uri="http://127.0.0.1:49152/other")
-        assert client.get(other).status_code == 400
-
     def test_own_page_of_the_application_is_used_instead(self, make_app, database):
         app = make_app(AUTH_OAUTH_CONSENT_URL="https://app.example.com/consent", AUTH_PAGES="false")
         url = app.test_client().get(authorize_path(insert_client(database))).headers["Location"]
@@ -308,14 +281,6 @@ class TestRequests:
         visitor.send("/preferences", language="es", back="/sign-in")
         visitor.visit(authorize_path(client_id, ui_locales=ui_locales))
         assert '<html lang="es"' in visitor.page.text
-
-    def test_routes_are_not_there_while_the_provider_is_off(self, make_app, database):
-        app = make_app(AUTH_OAUTH_SERVER="false")
-        client, id = app.test_client(), "x" * 43
-        for path in (authorize_path(UNKNOWN), "/oauth/continue", f"/oauth/authorizations/{id}"):
-            assert_error(client.get(path), 404, "feature_disabled")
-        assert_error(client.post(f"/oauth/authorizations/{id}/consent", json={}), 404, "feature_disabled")
-        assert client.get("/oauth/consent", headers=BROWSER).status_code == 404
 
 
 class TestForm:
@@ -388,13 +353,6 @@ class TestWithoutAsking:
         uri = "http://localhost/callback"
         native = insert_client(database, uri, skip_consent=True)
         assert self.ask(signed_in, native, uri)["error"] == "consent_required"
-
-    def test_session_that_is_older_than_max_age_has_to_sign_in(self, signed_in, granted, database):
-        assert self.ask(signed_in, granted, max_age="3600")["code"]
-        assert self.ask(signed_in, granted, max_age="0")["error"] == "login_required"
-        database.run("UPDATE sessions SET created_at = created_at - interval '2 hours'")
-        assert self.ask(signed_in, granted, max_age="3600")["error"] == "login_required"
-        assert self.ask(signed_in, granted, max_age="9000")["code"]
 
     def test_session_that_lacks_a_step_needs_the_user(self, signed_in, granted, alice):
         set_up(alice.open_session())

@@ -8,7 +8,7 @@ from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import BROWSER, SITE
-from tests.support.oauth_clients import REDIRECT_URI, answer, authorize_path, insert_client
+from tests.support.openid import REDIRECT_URI, answer, authorize_path, insert_client
 from tests.support.pages import Visitor
 from tests.support.server import at_once
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error
 from tests.support.factors import set_up
-from tests.support.grants import add_client, allow
+from tests.support.openid import allow, insert_public_client
 
 ROUTE = "/user/oauth/grants"
 
@@ -16,11 +16,11 @@ def grant_of(client_id, name, scopes=("openid", "email")):
 
 @pytest.fixture
 def grafana(database):
-    return add_client(database)
+    return insert_public_client(database)
 
 
 def test_grants_are_listed_newest_first_and_only_to_their_user(alice, bob, grafana, database):
-    gitea = add_client(database, "Gitea")
+    gitea = insert_public_client(database, name="Gitea")
     allow(database, alice.id, grafana, age="2 days", scopes=["openid", "groups"])
     allow(database, alice.id, gitea, age="1 day")
     listed = alice.sign_in().get(ROUTE)
@@ -29,7 +29,7 @@ def test_grants_are_listed_newest_first_and_only_to_their_user(alice, bob, grafa
 
 
 def test_removed_grant_takes_its_sessions_and_requests_along(alice, bob, grafana, database):
-    gitea = add_client(database, "Gitea")
+    gitea = insert_public_client(database, name="Gitea")
     for person, client in ((alice, grafana), (alice, gitea), (bob, grafana)):
         allow(database, person.id, client)
         database.run(
@@ -80,9 +80,3 @@ def test_demanded_factor_need_not_come_before_a_removal(make_app, alice, grafana
     client = make_app(AUTH_MFA_REQUIRED="all").test_client()
     allow(database, alice.id, grafana)
     assert alice.sign_in(client=client).delete(f"{ROUTE}?client_id={grafana}").status_code == 204
-
-
-def test_routes_do_not_exist_without_the_provider(make_app, alice):
-    session = alice.sign_in(client=make_app(AUTH_OAUTH_SERVER="false").test_client())
-    for response in (session.get(ROUTE), session.delete(f"{ROUTE}?client_id=x")):
-        assert_error(response, 404, "feature_disabled")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from auth.openid import clients as openid_clients
-from auth.openid import uris
+from auth.openid import requests, uris
 from auth.tokens import signing_keys
 from tests.support.answers import A_CLIENT_SECRET, Like, assert_error, assert_ok, oauth_client
 from tests.support.cases import cases
@@ -248,39 +248,13 @@ class TestRedirectUris:
         with pytest.raises(uris.InvalidUri):
             uris.check_redirect(uri)
 
-    @cases(
-        ("registered", "uri", "matches"),
-        [
-            (APP, APP, True),
-            *((APP, other, False) for other in (f"{APP}/", f"{APP}?x=1", APP.upper(), "", f"{APP}#x")),
-            (APP, APP.replace(".com/", ".com:443/"), False),
-            ("http://127.0.0.1/cb", "http://127.0.0.1:51234/cb", True),
-            ("http://127.0.0.1:3000/cb?x=1", "http://127.0.0.1/cb?x=1", True),
-            ("http://localhost:3000", "http://localhost:1", True),
-            ("http://[::1]/", "http://[::1]:65535/", True),
-            ("http://[::1]/", "http://[::1]:65536/", False),
-            ("http://[::1]/", "http://[::1]:0/", False),
-            ("http://127.0.0.1/cb", "http://localhost/cb", False),
-            ("http://127.0.0.1/cb", "http://127.0.0.1:80/other", False),
-            ("http://127.0.0.1/cb", "http://127.0.0.1:80@evil.example/cb", False),
-            ("http://127.0.0.1", "http://127.0.0.1.evil.example", False),
-            ("http://localhost/cb", "http://localhost:\u0661/cb", False),
-            ("https://localhost/cb", "https://localhost:3000/cb", False),
-            ("myapp://localhost/cb", "myapp://localhost:3000/cb", False),
-        ],
-    )
-    def test_uri_of_a_request_is_the_registered_one_but_for_the_port_of_loopback(
-        self, registered, uri, matches
-    ):
-        assert uris.matches(registered, uri) is matches
-
-    def test_any_of_a_clients_uris_matches(self, app, create):
-        made = create(redirect_uris=[APP, "http://localhost/cb"])
+    def test_request_may_have_any_of_a_clients_uris(self, app, create):
+        loopback = ["http://localhost/cb", "http://localhost:3000", "http://127.0.0.1:3000/cb?x=1"]
+        made = create(redirect_uris=[APP, *loopback])
         with app.app_context():
-            row = openid_clients.select_client(made["client_id"].upper())
+            for uri in (APP, "http://localhost:3000/cb", "http://localhost:1", "http://127.0.0.1/cb?x=1"):
+                assert requests.find_client(made["client_id"].upper(), uri).id == made["client_id"]
             assert openid_clients.select_client("x") is openid_clients.select_client(NOBODY) is None
-        asked = [APP, "http://localhost:3000/cb", "https://evil.example/"]
-        assert [openid_clients.redirect_uri_matches(row, uri) for uri in asked] == [True, True, False]
 
     @cases(
         ("uri", "is_native"),
@@ -423,15 +397,6 @@ def test_unknown_client_is_not_found_and_other_text_refused(ask, method, path):
         ask(method, f"/{NOBODY}{path}", **body), 404, "oauth_client_not_found", "OAuth client not found"
     )
     assert_invalid(ask(method, f"/x{path}", **body), "client_id: must be a UUID")
-
-
-def test_routes_do_not_exist_without_the_provider(make_app):
-    client = make_app(AUTH_OAUTH_SERVER="false").test_client()
-    paths = [("get", PATH), ("post", PATH), ("post", f"{PATH}/{NOBODY}/regenerate_secret")]
-    paths += [(method, f"{PATH}/{NOBODY}") for method in ("get", "put", "delete")]
-    for method, path in [*paths, ("post", "/oauth/clients/register")]:
-        response = client.open(path, method=method.upper(), json=None if method == "get" else {})
-        assert_error(response, 404, "feature_disabled", "OAuth server is disabled")
 
 
 def test_every_act_is_recorded(ask, create, database):

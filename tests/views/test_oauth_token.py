@@ -380,11 +380,6 @@ class TestRequest:
             assert answer.headers["Access-Control-Allow-Origin"] == "*"
             assert "Access-Control-Allow-Credentials" not in answer.headers
 
-    def test_disabled_provider_has_no_routes(self, make_app):
-        client = make_app(AUTH_OAUTH_SERVER="false").test_client()
-        for path in (PATH, "/oauth/userinfo", "/oauth/revoke"):
-            assert_error(client.post(path), 404, "feature_disabled")
-
     def test_requests_are_limited_per_address(self, make_app, database, alice):
         limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_CLIENT_TOKENS": "2 per minute"}
         client, app_client = make_app(**limits).test_client(), make_client(database)

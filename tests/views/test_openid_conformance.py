@@ -10,17 +10,18 @@ import pytest
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import SITE
-from tests.support.openid import REDIRECT_URI, bearer, claims_of, make_client
+from tests.support.openid import claims_of
 from tests.support.openid_flow import Application, make_application
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, sign_up_anonymously
 
+REDIRECT_URI = "https://app.example.com/callback"
 NO_PKCE = {"code_challenge": None, "code_challenge_method": None}
 
 
 @pytest.fixture
 def notes(client, database) -> Application:
-    return make_application(client, database)
+    return make_application(client, database, redirect_uris=[REDIRECT_URI])
 
 
 @pytest.fixture
@@ -69,16 +70,11 @@ class TestConformance:
         for token in (tokens["id_token"], tokens["access_token"], refreshed["access_token"]):
             assert claims_of(token)["auth_time"] == began
         assert notes.authorized(visitor, prompt="none", max_age=4000)["code"]
-        assert notes.authorized(visitor, prompt="none", max_age=3000)["error"] == "login_required"
+        for max_age in (3000, 0):
+            assert notes.authorized(visitor, prompt="none", max_age=max_age)["error"] == "login_required"
         notes.begin(visitor, max_age=3000)
         code = notes.returned(visitor.submit(current_password=PASSWORD))["code"]
         assert claims_of(notes.redeem(code).json["id_token"])["auth_time"] > began + 3000
-
-    def test_id_token_of_another_user_is_login_required(self, app, notes, visitor, bob):
-        notes.tokens(visitor)
-        of_bob = notes.tokens(Visitor(app).with_session_of(bob))["id_token"]
-        hinted = {"prompt": "none", "id_token_hint": of_bob}
-        assert notes.authorized(visitor, **hinted)["error"] == "login_required"
 
     def test_user_who_has_agreed_comes_back_by_sign_in_and_second_step(self, app, notes, visitor, alice):
         notes.tokens(visitor)
@@ -115,12 +111,6 @@ class TestMixUp:
         assert returned["iss"] == claims_of(notes.redeem(returned["code"]).json["id_token"])["iss"] == issuer
         assert notes.authorized(visitor, response_type="token")["iss"] == issuer
 
-    def test_code_is_of_no_use_to_another_client_and_stays_good(self, client, database, notes, visitor):
-        code = notes.code(visitor)
-        for evil in (make_client(database), make_client(database, token_endpoint_auth_method="none")):
-            assert evil.redeem(client, code, redirect_uri=REDIRECT_URI).json["error"] == "invalid_grant"
-        assert notes.redeem(code).status_code == 200
-
 
 class TestRedirects:
     """RFC 9700, section 4.11: neither an open redirector nor a leak of codes."""
@@ -141,6 +131,7 @@ class TestRedirects:
             "https://app.example.com/callback/../evil",
             "https://app.example.com/callback%2f..%2fevil",
             "https://app.example.com/%63allback",
+            "https://app.example.com/CALLBACK",
             "https://app.example.com/callback?next=//evil.example",
             "https://app.example.com/callback#@evil.example",
             "https://app.example.com/callback ",
@@ -173,34 +164,43 @@ class TestRedirects:
         assert application.redeem(application.returned(page)["code"]).status_code == 200
 
     @cases(
-        "redirect_uri",
+        ("registered", "redirect_uri"),
         [
-            "http://127.0.0.1:5/callback/",
-            "http://127.0.0.1:5",
-            "http://127.0.0.1:5@evil.example/callback",
-            "http://127.0.0.1:80:5/callback",
-            "http://127.0.0.1:x/callback",
-            "http://127.0.0.1:99999/callback",
-            "http://127.0.0.1:+5/callback",
-            "http://127.0.0.1:5_0/callback",
-            "http://127.0.0.1:\u0665/callback",
-            "http://127.0.0.1:/callback",
-            "http://127.0.0.2:5/callback",
-            "http://127.0.0.1.evil.example:5/callback",
-            "http://localhost:5/callback",
-            "http://[::1]:5/callback",
-            "http://127.1:5/callback",
-            "http://0x7f000001:5/callback",
-            "http://2130706433:5/callback",
-            "https://127.0.0.1:5/callback",
-            "http://user@127.0.0.1:5/callback",
-            "http://127.0.0.1:5/callback?x=1",
-            "http://127.0.0.1:5/callback#x",
-            "http://127.0.0.1:5\\@evil.example/callback",
+            ("http://127.0.0.1", "http://127.0.0.1.evil.example"),
+            ("https://localhost/callback", "https://localhost:3000/callback"),
+            ("myapp://localhost/callback", "myapp://localhost:3000/callback"),
+            *(
+                ("http://127.0.0.1:4711/callback", uri)
+                for uri in (
+                    "http://127.0.0.1:5/callback/",
+                    "http://127.0.0.1:5",
+                    "http://127.0.0.1:5@evil.example/callback",
+                    "http://127.0.0.1:80:5/callback",
+                    "http://127.0.0.1:x/callback",
+                    "http://127.0.0.1:+5/callback",
+                    "http://127.0.0.1:5_0/callback",
+                    "http://127.0.0.1:\u0665/callback",
+                    "http://127.0.0.1:/callback",
+                    "http://127.0.0.2:5/callback",
+                    "http://127.0.0.1.evil.example:5/callback",
+                    "http://localhost:5/callback",
+                    "http://[::1]:5/callback",
+                    "http://127.1:5/callback",
+                    "http://0x7f000001:5/callback",
+                    "http://2130706433:5/callback",
+                    "https://127.0.0.1:5/callback",
+                    "http://user@127.0.0.1:5/callback",
+                    "http://127.0.0.1:5/callback?x=1",
+                    "http://127.0.0.1:5/callback#x",
+                    "http://127.0.0.1:5\\@evil.example/callback",
+                    "http://127.0.0.1:0/callback",
+                    "http://127.0.0.1:65536/callback",
+                )
+            ),
         ],
     )
-    def test_nothing_else_of_loopback_may_vary(self, native, visitor, redirect_uri):
-        page = native("http://127.0.0.1:4711/callback").begin(visitor, redirect_uri=redirect_uri)
+    def test_nothing_else_of_loopback_may_vary(self, native, visitor, registered, redirect_uri):
+        page = native(registered).begin(visitor, redirect_uri=redirect_uri)
         assert (page.status, page.url) == (400, page.trail[0])
 
     def test_form_with_the_consent_is_not_sent_on(self, app, notes, visitor):
@@ -211,20 +211,3 @@ class TestRedirects:
         headers = {"Cookie": cookies, "Sec-Fetch-Site": "same-origin"}
         answer = app.test_client(use_cookies=False).post("/oauth/consent", data=form, headers=headers)
         assert (answer.status_code, answer.headers["Location"].partition("?")[0]) == (303, REDIRECT_URI)
-
-
-class TestTokens:
-    def test_token_for_one_resource_is_inactive_at_another(self, client, database, visitor):
-        """Section 4.9: access token replay."""
-        uris = ["https://a.example.com", "https://b.example.com"]
-        notes = make_application(client, database, resources=uris)
-        at_a, at_b = (make_client(database, resources=[uri]) for uri in uris)
-        token = notes.tokens(visitor, resource=uris[0])["access_token"]
-        asked = [each.post(client, "/introspect", token=token) for each in (at_a, at_b)]
-        assert [answer.json["active"] for answer in asked] == [True, False]
-
-    @cases("path", ["/user", "/sessions", "/user/oauth/grants", "/passkeys"])
-    @cases("kind", ["access_token", "id_token", "refresh_token"])
-    def test_token_of_an_application_is_none_of_the_user(self, client, notes, visitor, path, kind):
-        answer = client.get(path, headers=bearer(notes.tokens(visitor)[kind]))
-        assert answer.status_code == (403 if kind == "access_token" else 401)

@@ -17,9 +17,8 @@ from auth.tokens import one_time
 from auth.web.forms import FIELD, SESSION, token_of
 from tests.conftest import new_app
 from tests.support.contract import OPENAPI
-from tests.support.grants import add_client, allow
 from tests.support.links import PHONE, SITE
-from tests.support.oauth_clients import authorize_path, insert_public_client
+from tests.support.openid import allow, authorize_path, insert_public_client
 from tests.support.pages import Visitor
 from tests.support.users import Session, register
 
@@ -123,7 +122,7 @@ class Subject:
         if situation.factors == "old":
             self.add_factor("old app", OLD)
         for name, age in (("grafana", RECENT), ("gitea", OLD)):
-            self.ids[name] = add_client(database)
+            self.ids[name] = insert_public_client(database)
             allow(database, self.id, self.ids[name], age=age)
         grant = "SELECT id::text FROM oauth_grants WHERE client_id = %(client)s"
         self.ids["grant"] = database.value(grant, client=self.ids["grafana"])

@@ -4,7 +4,7 @@ import pytest
 
 from auth.web.routes import route_of
 from tests.support.cases import cases
-from tests.support.oauth_clients import insert_public_client
+from tests.support.openid import insert_public_client
 
 ALLOWED = {"authorization", "apikey", "content-type", "x-request-id"}
 ALLOWED |= {"x-client-info", "x-supabase-api-version"}
