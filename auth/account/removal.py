@@ -63,7 +63,7 @@ def take_away(
         else:
             tell_of_identity(tx, told, "identity_unlinked", provider, session_id)
     factors.remove_recent(tx, told, factor_ids, is_told=is_told)
-    grants.remove_recent(tx, told, ids)
+    grants.remove(tx, told, ids=ids)
     if is_told and not providers and not factor_ids:
         return []
     tx.run("remove_ways_to_sign_in", user_id=caller.id, ids=[], providers=providers)

@@ -127,7 +127,7 @@ def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) ->
     """Remove addresses and recent additions, and return their providers. Raises `ApiError`."""
     kinds, ids = removal.wanted(body, before), [way.lower() for way in body.get("remove", [])]
     providers = removal.removed_providers(tx, user_id, kinds, ids) if kinds or ids else []
-    grants.remove_recent(tx, before, ids)
+    grants.remove(tx, before, ids=ids)
     if providers:
         tx.run("remove_ways_to_sign_in", user_id=user_id, ids=[], providers=providers)
         tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason="way_to_sign_in_removed")

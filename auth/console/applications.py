@@ -161,7 +161,7 @@ def _once(client: dict[str, Any]) -> Response:
 
 def _remove(subject: Subject, _form: dict[str, Any]) -> None:
     with targets.act() as tx:
-        if not grants.remove(tx, targets.lock(tx, subject.row.user_id), subject.row.id):
+        if not grants.remove(tx, targets.lock(tx, subject.row.user_id), client_id=subject.row.id):
             raise ApiError("oauth_consent_not_found")
 
 

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import psycopg2
@@ -16,8 +15,6 @@ from sql import Database
 
 # Seconds for which a process keeps the keys that it has read. A new key is used later than that.
 KEPT = 20.0
-# Seconds for which the JWK Set waits for the database.
-_TIMEOUT = 1.0
 
 _not_opened = ThrottledLog("openid_key_not_opened")
 
@@ -29,8 +26,6 @@ class OpenIdKeys:
         self._rows: Any = None
         self._keys: Sequence[Key] = ()
         self._read_at: float | None = None
-        self._thread = ThreadPoolExecutor(1, "openid-keys")
-        self._reading: Future[Sequence[Key]] | None = None
 
     def all(self) -> Sequence[Key]:
         """Return all keys, oldest first. Leaves out those that cannot be opened. Raises `psycopg2.Error`."""
@@ -46,11 +41,9 @@ class OpenIdKeys:
 
     def published(self) -> Sequence[Key] | None:
         """Return all keys, those read last if the database does not respond, or None if none were read."""
-        if self._reading is None or self._reading.done():
-            self._reading = self._thread.submit(self.all)
         try:
-            return self._reading.result(_TIMEOUT)
-        except (TimeoutError, psycopg2.Error):
+            return self.all()
+        except psycopg2.Error:
             return self._keys if self._read_at else None
 
     def make_first(self) -> Sequence[Key]:

@@ -150,11 +150,6 @@ def replace_secret(client_id: str) -> dict[str, Any]:
         return _write(tx, client, secret)
 
 
-def redirect_uri_matches(client: Any, uri: str) -> bool:
-    """Whether a client's row has the redirect URI of a request. A loopback one may have any port."""
-    return any(uris.matches(registered, uri) for registered in client.redirect_uris)
-
-
 def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return check(schema, body)

@@ -25,19 +25,10 @@ def add(tx: Transaction, user: Any, client: Any, scopes: Sequence[str]) -> None:
     audit.record(tx, user.id, user.email, ["grant_added"], [], **details)
 
 
-def remove(tx: Transaction, user: Any, client_id: str) -> bool:
-    """Remove the grant of a client with its sessions, and return whether there was one. The user's row is
-    locked.
+def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
+    """Remove the grants of these ids, or of a client, with their sessions, and return whether there were any.
+    The user's row is locked.
     """
-    return _remove(tx, user, client_id=client_id)
-
-
-def remove_recent(tx: Transaction, user: Any, ids: list[str]) -> None:
-    """Remove the grants among these ids of `recent_changes`."""
-    _remove(tx, user, ids=ids)
-
-
-def _remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
     rows = tx.all("remove_grants", user_id=user.id, ids=list(ids), client_id=client_id)
     for row in rows:
         details = {"client_id": row.client_id, "client": row.name}
@@ -50,4 +41,4 @@ def withdraw(client_id: str) -> bool:
     with latchkey.db.transaction() as tx:
         known = tx.one("select_grant", user_id=guard.caller_id(), client_id=client_id)
         caller = lock_caller(tx, removing("grant", known.id if known else ""))
-        return remove(tx, caller, client_id)
+        return remove(tx, caller, client_id=client_id)

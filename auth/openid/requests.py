@@ -9,7 +9,7 @@ from auth.openid import clients, uris
 from auth.openid.errors import OAuthError
 from auth.tokens import one_time
 from auth.tokens.access_tokens import InvalidAccessToken
-from auth.web import cookies, fields, schemas
+from auth.web import fields, schemas
 from auth.web.errors import ApiError
 from auth.web.input import known_id
 
@@ -38,7 +38,7 @@ def find_client(client_id: str, redirect_uri: str) -> Any:
     client = clients.select_client(client_id)
     if client is None:
         raise ApiError("authorize.oauth_client_not_found")
-    if not clients.redirect_uri_matches(client, redirect_uri):
+    if not any(uris.matches(registered, redirect_uri) for registered in client.redirect_uris):
         raise ApiError("validation_failed", "redirect_uri: must be one that the client has registered")
     return client
 
@@ -88,10 +88,6 @@ def answer(redirect_uri: str, state: str | None, **members: str) -> str:
     """Return the URL of an answer, which names us against mix-ups (RFC 9207)."""
     echo = {} if state is None else {"state": state}
     return with_query(redirect_uri, members | echo | {"iss": latchkey.settings.jwt_issuer})
-
-
-def browser_secret() -> str:
-    return cookies.browser_secret(COOKIE)
 
 
 def _scopes(sent: dict[str, str]) -> list[str]:

@@ -14,12 +14,11 @@ from auth.pages.problems import Problem, form
 from auth.sign_in import browser_sessions
 from auth.sign_in.arrivals import Destination
 from auth.sign_in.token_response import see_other
+from auth.text import names
 from auth.web import Level, form_schemas, g
 from auth.web.input import read_form
 
 blueprint = Blueprint("consent", __name__)
-
-_LONGEST_NAME = 80
 
 
 def _form(problem: Problem | None = None) -> Response:
@@ -61,7 +60,7 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
     host = parts.netloc or parts.scheme
     is_https = client.logo_uri.startswith("https://")
     return {
-        "application": client.name[:_LONGEST_NAME].strip() or host,
+        "application": names.in_one_line(client.name) or host,
         "host": host,
         "is_native": uris.is_native(row.redirect_uri),
         "is_dynamic": client.is_dynamic,

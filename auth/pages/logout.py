@@ -13,15 +13,13 @@ from auth.pages.page import LANGUAGE, LANGUAGES, page
 from auth.pages.problems import form
 from auth.sign_in import browser_sessions
 from auth.sign_in.token_response import see_other
-from auth.text import languages
+from auth.text import languages, names
 from auth.tokens.access_tokens import InvalidAccessToken
 from auth.web import Level, cookies, form_schemas, g
 from auth.web.input import read_form, read_query
 from auth.web.limits import limited
 
 blueprint = Blueprint("logout", __name__)
-
-_LONGEST_NAME = 80
 
 
 class _Asked(NamedTuple):
@@ -71,7 +69,7 @@ def show_logout() -> Response:
     return page(
         "logout.html",
         form_target=origin(url) if url else None,
-        application=asked.client and asked.client.name[:_LONGEST_NAME].strip(),
+        client_name=asked.client and names.in_one_line(asked.client.name),
         account=known.email or known.phone or known.name,
         sent={
             name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent

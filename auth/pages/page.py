@@ -37,7 +37,6 @@ _SCRIPT = "script-src 'self'; connect-src 'self'; "
 _THEMES = ("light", "dark")
 # Characters that fit beside each other on the narrowest phone.
 _PHONE_WIDTH = 34
-_LONGEST_NAME = 80
 # Cookies of the footer's choices.
 LANGUAGE, _THEME = "latchkey_language", "latchkey_theme"
 _CACHED = {"Cache-Control": "public, max-age=300"}
@@ -199,13 +198,11 @@ def address(text: str) -> Markup:
 
 
 def application(name: str) -> Markup:
-    """Return the name of an application, which anybody may have chosen, in one line of 80 characters."""
-    line = "".join(character if character.isprintable() else " " for character in name)
-    line = " ".join(line.split())
+    """Return the name of an application, for texts in templates."""
+    line = names.in_one_line(name)
     if not line:
         return text("account", "unnamed_application")
-    shown = line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
-    return Markup('<bdi translate="no">{}</bdi>').format(shown)
+    return Markup('<bdi translate="no">{}</bdi>').format(line)
 
 
 @blueprint.get("/brand.css")

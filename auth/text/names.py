@@ -31,6 +31,12 @@ def person(name: object) -> str | None:
     return text if 0 < len(text) <= _LONGEST_NAME and is_name else None
 
 
+def in_one_line(name: str) -> str:
+    """Return the name of an application, which anybody may have chosen, in one line of 80 characters."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in name).split())
+    return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
+
+
 def application(name: object) -> str | None:
     """Return the name that an operator gave an application, unless it is long."""
     text = name.strip() if isinstance(name, str) else ""

@@ -49,7 +49,7 @@ def begin_authorization() -> Response:
             raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
     except OAuthError as error:
         return _refused(client, redirect_uri, error)
-    browser = requests.browser_secret()
+    browser = cookies.browser_secret(requests.COOKIE)
     authorization_id = requests.write(client, redirect_uri, browser, columns)
     if "none" in columns["prompts"]:
         return _without_page(authorization_id, browser)

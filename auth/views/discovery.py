@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, json, request
 
 from auth.context import latchkey
-from auth.openid.requests import SCOPES
+from auth.openid.clients import GRANT_TYPES
+from auth.openid.requests import PROMPTS, SCOPES
 from auth.pages.page import LANGUAGES
 from auth.web import any_origin
 from auth.web.errors import ApiError
@@ -74,7 +75,7 @@ def _metadata() -> dict[str, Any]:
         "scopes_supported": SCOPES,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+        "grant_types_supported": GRANT_TYPES,
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": latchkey.client_tokens.id_token_algorithms(),
         "token_endpoint_auth_methods_supported": [*by_secret, "none"],
@@ -82,7 +83,7 @@ def _metadata() -> dict[str, Any]:
         "introspection_endpoint_auth_methods_supported": [*by_secret, "Bearer"],
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
-        "prompt_values_supported": ["none", "login", "consent", "select_account"],
+        "prompt_values_supported": PROMPTS,
         "ui_locales_supported": LANGUAGES,
         "claims_supported": _CLAIMS,
         "claims_parameter_supported": False,
