@@ -14,6 +14,7 @@ from tests.support.openid import (
     REDIRECT_URI,
     answer,
     authorize_path,
+    grant,
     insert_client,
     insert_public_client,
 )
@@ -36,11 +37,7 @@ def signed_in(app, alice) -> Visitor:
 @pytest.fixture
 def granted(database, alice, client_id) -> str:
     """A client that Alice has allowed what `authorize_path` asks for."""
-    database.run(
-        "INSERT INTO oauth_grants (user_id, client_id, scopes) VALUES (%(user)s, %(client)s, '{openid,email}')",
-        user=alice.id,
-        client=client_id,
-    )
+    grant(database, alice.id, client_id)
     return client_id
 
 

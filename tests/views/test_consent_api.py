@@ -8,12 +8,11 @@ from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import BROWSER, SITE
-from tests.support.openid import REDIRECT_URI, answer, authorize_path, insert_client
+from tests.support.openid import REDIRECT_URI, answer, authorize_path, grant, insert_client
 from tests.support.pages import Visitor
 from tests.support.server import at_once
 
 CONSENT_URL = "https://app.example.com/consent"
-GRANT = "INSERT INTO oauth_grants (user_id, client_id, scopes) SELECT %(user)s, id, '{openid,email}' FROM oauth_clients"
 
 
 @pytest.fixture
@@ -104,9 +103,9 @@ def test_denial_goes_back_with_access_denied_and_ends_the_request(session, begin
     assert_error(session.get(path), 404, "oauth_authorization_not_found")
 
 
-def test_grant_that_covers_the_scopes_approves_at_once(session, begin, visitor, alice, database):
+def test_grant_that_covers_the_scopes_approves_at_once(session, begin, visitor, alice, client_id, database):
     path = begin()
-    database.run(GRANT, user=alice.id)
+    grant(database, alice.id, client_id)
     assert session.get(path).json.keys() == {"redirect_url"}
     assert_error(
         session.get(path),
@@ -224,9 +223,9 @@ class TestUsers:
 
     @cases("parameters", [{"prompt": "login"}, {"max_age": "600"}])
     def test_new_sign_in_that_the_application_asks_for_is_needed(
-        self, session, begin, alice, app, database, parameters
+        self, session, begin, alice, app, client_id, database, parameters
     ):
-        database.run(GRANT, user=alice.id)
+        grant(database, alice.id, client_id)
         database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
         path = begin(**parameters)
         assert "authorization_id" in session.get(path).json

@@ -11,14 +11,12 @@ from auth.openid import requests, uris
 from auth.tokens import signing_keys
 from tests.support.answers import A_CLIENT_SECRET, Like, assert_error, assert_ok, oauth_client
 from tests.support.cases import cases
+from tests.support.openid import grant
 from tests.support.server import at_once
 
 PATH = "/admin/oauth/clients"
 APP = "https://app.example.com/callback"  # as in the expected client
 NOBODY = "00000000-0000-0000-0000-000000000000"
-GRANT = """
-    INSERT INTO oauth_grants (user_id, client_id, scopes) VALUES (%(user)s, %(client)s, '{openid}')
-"""
 SESSION = (
     "INSERT INTO sessions (user_id, method, grant_id) SELECT user_id, 'oauth_client', id FROM oauth_grants"
 )
@@ -370,7 +368,7 @@ class TestDeleting:
     def test_its_grants_requests_and_sessions_go_with_it(self, ask, create, alice, database):
         made, other = create()["client_id"], create()["client_id"]
         for each in (made, other):
-            database.run(GRANT, user=alice.id, client=each)
+            grant(database, alice.id, each)
         database.run(SESSION)
         database.run(REQUEST, client=made, uri=APP)
         response = ask("delete", f"/{made}")
@@ -381,7 +379,7 @@ class TestDeleting:
 
     def test_it_waits_for_users_that_change(self, ask, create, alice, database):
         made = create()["client_id"]
-        database.run(GRANT, user=alice.id, client=made)
+        grant(database, alice.id, made)
         with database.locked("users", alice.id) as lock:
             deleted = lock.start(lambda: ask("delete", f"/{made}"))
         assert deleted.result().status_code == 204
