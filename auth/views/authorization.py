@@ -184,8 +184,9 @@ def _without_page(authorization_id: str, browser: str) -> Response:
         # Of another account than that of id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     if url is None:
-        row = consent.find(latchkey.db, authorization_id, browser=browser).request
+        row, client = consent.find(latchkey.db, authorization_id, browser=browser)
         url = consent.deny(latchkey.db, row, "The user has to be asked", missing)
+        return _sent_back(client, row.redirect_uri, url, missing)
     return _found(url)
 
 
@@ -200,10 +201,14 @@ def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
     state = states[0] if len(states) == 1 and "\0" not in states[0] else None
     members = {"error": error.error, "error_description": error.description}
     url = requests.answer(redirect_uri, state or None, **members)
+    return _sent_back(client, redirect_uri, url, error.error)
+
+
+def _sent_back(client: Any, redirect_uri: str, url: str, error: str) -> Response:
     if not client.is_dynamic or not asks_for_page():
         return _found(url)
     # Anyone may have registered it, to redirect people who trust our host (RFC 9700, section 4.11.2).
-    problem = Problem(text("errors", "client_id_invalid"), None, 400, {}, error.error, error.error)
+    problem = Problem(text("errors", "client_id_invalid"), None, 400, {}, error, error)
     host = urlsplit(redirect_uri).netloc or redirect_uri
     return page("error.html", status=400, problem=problem, here=None, back_url=url, host=host)
 

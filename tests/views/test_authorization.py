@@ -80,14 +80,18 @@ class TestNothingIsRedirectedBeforeClientAndUriAreGood:
         other = insert_client(database, "https://other.example.com/")
         assert client.get(authorize_path(other)).status_code == 400
 
+    @cases(
+        ("changes", "error"),
+        [({"response_type": "token"}, "unsupported_response_type"), ({"prompt": "none"}, "login_required")],
+    )
     def test_browser_asks_before_it_follows_an_error_to_a_client_that_anyone_may_have_registered(
-        self, client, database
+        self, client, database, changes, error
     ):
-        path = authorize_path(insert_public_client(database, is_dynamic=True), response_type="token")
+        path = authorize_path(insert_public_client(database, is_dynamic=True), **changes)
         page = client.get(path, headers=BROWSER)
         assert (page.status_code, "Location" in page.headers) == (400, False)
-        assert f'href="{REDIRECT_URI}?error=unsupported_response_type' in page.text
-        assert error_of(client, path)["error"] == "unsupported_response_type"
+        assert f'href="{REDIRECT_URI}?error={error}' in page.text
+        assert error_of(client, path)["error"] == error
 
 
 class TestErrorsGoToTheApplication:
@@ -328,7 +332,6 @@ class TestWithoutAsking:
     @cases(
         ("uri", "columns"),
         [
-            (REDIRECT_URI, {"is_dynamic": True}),
             ("http://127.0.0.1/callback", {}),
             ("http://localhost/callback", {}),
             ("com.example.app:/callback", {}),
@@ -342,6 +345,12 @@ class TestWithoutAsking:
         client_id = insert_public_client(database, uri, **columns)
         database.run("UPDATE oauth_grants SET client_id = %(id)s", id=client_id)
         assert self.ask(signed_in, client_id, uri)["error"] == "consent_required"
+
+    def test_client_that_anyone_may_have_registered_requires_consent(self, signed_in, granted, database):
+        client_id = insert_public_client(database, is_dynamic=True)
+        database.run("UPDATE oauth_grants SET client_id = %(id)s", id=client_id)
+        page = signed_in.visit(authorize_path(client_id, prompt="none"))
+        assert f'href="{REDIRECT_URI}?error=consent_required' in page.text
 
     def test_skipped_consent_gives_a_grant(self, signed_in, client_id, database):
         database.run("UPDATE oauth_clients SET skip_consent = true")
