@@ -2,15 +2,20 @@
 --                            state text, scopes text[], resource text, nonce text, code_challenge text,
 --                            prompts text[], max_age integer, login_hint text, hinted_id uuid,
 --                            lifetime integer)
--- Inserts nothing if the client is gone.
-WITH client AS (
-  SELECT c.id FROM oauth_clients AS c WHERE c.id = :client_id FOR KEY SHARE
+-- Inserts nothing if the client is gone. Locks the user first, as a deletion of the client does.
+WITH hinted AS (
+  SELECT u.id FROM users AS u WHERE u.id = :hinted_id FOR KEY SHARE
+), client AS (
+  SELECT c.id
+    FROM oauth_clients AS c
+   WHERE c.id = :client_id AND (SELECT count(*) FROM hinted) < 2
+     FOR KEY SHARE
 )
 INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, state, scopes, resource, nonce,
                             code_challenge, prompts, max_age, login_hint, user_id, expires_at)
 SELECT :id_hash, client.id, :browser_hash, :redirect_uri, :state, :scopes, :resource, :nonce,
        :code_challenge, :prompts, :max_age, :login_hint,
-       (SELECT u.id FROM users AS u WHERE u.id = :hinted_id), now() + make_interval(secs => :lifetime)
+       (SELECT hinted.id FROM hinted), now() + make_interval(secs => :lifetime)
   FROM client;
 
 -- name: lock_client_of_request(id_hash bytea)

@@ -76,6 +76,22 @@ class TestConformance:
         code = notes.returned(visitor.submit(current_password=PASSWORD))["code"]
         assert claims_of(notes.redeem(code).json["id_token"])["auth_time"] > began + 3000
 
+    def test_id_token_of_another_user_is_login_required(self, app, notes, visitor, bob):
+        notes.tokens(visitor)
+        of_bob = notes.tokens(Visitor(app).with_session_of(bob))["id_token"]
+        hinted = {"prompt": "none", "id_token_hint": of_bob}
+        assert notes.authorized(visitor, **hinted)["error"] == "login_required"
+
+    def test_request_that_waits_for_its_user_does_not_lock_the_client(
+        self, app, notes, visitor, alice, database
+    ):
+        """A deletion of the client locks them in this order."""
+        hinted = {"id_token_hint": notes.tokens(visitor)["id_token"]}
+        with database.locked("users", alice.id) as lock:
+            page = lock.start(lambda: notes.begin(Visitor(app), **hinted))
+            database.run("SELECT FROM oauth_clients FOR UPDATE NOWAIT")
+        assert urlsplit(page.result().url).path == "/sign-in"
+
     def test_user_who_has_agreed_comes_back_by_sign_in_and_second_step(self, app, notes, visitor, alice):
         notes.tokens(visitor)
         phone_app, _session = set_up(alice.open_session())
