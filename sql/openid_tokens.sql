@@ -25,7 +25,8 @@ SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_ses
   JOIN users AS u ON u.id = r.user_id
   LEFT JOIN oauth_grants AS g ON g.user_id = r.user_id AND g.client_id = r.client_id
   LEFT JOIN sessions AS s ON s.id = r.session_id AND s.user_id = r.user_id AND s.ended_at IS NULL
- WHERE r.code_hash = :code_hash AND r.client_id = :client_id;
+ WHERE r.code_hash = :code_hash AND r.client_id = :client_id
+   FOR UPDATE OF r;
 
 -- name: open_client_session(request_id uuid, grant_id uuid, ip inet, user_agent text, origin jsonb)
 -- Run it with the user locked, so that concurrent requests cannot exceed the ten sessions of a grant.
@@ -59,7 +60,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
        floor(extract(epoch FROM now()))::bigint AS issued_at,
        copy.object AS user_object, u.email_proved, u.phone_proved,
        record_acts(:origin, u.id, u.email, '{signed_in}', '{auth.login}',
-                   jsonb_build_object('method', opened.method, 'client_id', c.id,
+                   jsonb_build_object('method', opened.method, 'client_id', c.id, 'client', c.name,
                                       'session_id', opened.id)) AS recorded
   FROM opened
  CROSS JOIN marked

@@ -16,7 +16,7 @@ SELECT :token_id, :user_id, 'undo', :target, :token_hash, :session_id,
                 SELECT f.id, to_jsonb(f) || '{"provider": "factor"}'
                   FROM factors AS f
                  WHERE f.user_id = :user_id AND f.id = :restored_factor) AS kept
-         WHERE NOT EXISTS (SELECT FROM added_to(:user_id, undone_since(:session_id, now())) AS added
+         WHERE NOT EXISTS (SELECT FROM additions_to(:user_id, undone_since(:session_id, now())) AS added
                             WHERE added.id = kept.id)),
        has_verified_factor(:user_id)
          AND EXISTS (SELECT FROM sessions WHERE id = :session_id AND aal = 'aal2'),
@@ -114,7 +114,7 @@ UPDATE users SET password_hash = NULL, updated_at = now() WHERE id = :user_id;
 WITH earlier AS (
   SELECT t.target
     FROM one_time_tokens AS t
-    JOIN added_to(:user_id, now() - interval '7 days') AS added
+    JOIN additions_to(:user_id, now() - interval '7 days') AS added
       ON added.type IN ('email', 'phone') AND added.label = :address
    WHERE t.user_id = :user_id AND t.purpose IN ('undo', 'email_restore') AND t.target <> :address
      AND t.created_at <= added.added_at AND t.spent_at IS NULL AND t.expires_at > now()

@@ -1,6 +1,6 @@
 -- name: list_added(user_id uuid, days integer)
 SELECT id::text, type, iso_8601(added_at) AS added_at, label
-  FROM added_to(:user_id, now() - make_interval(days => :days))
+  FROM additions_to(:user_id, now() - make_interval(days => :days))
  ORDER BY added_at, id;
 
 -- name: list_undone(token_hash bytea, purposes text[])
@@ -10,7 +10,7 @@ SELECT added.id, added.type, added.label
   JOIN users AS u ON u.id = t.user_id
   LEFT JOIN sessions AS s ON s.id = t.session_id
  CROSS JOIN undone_by(t) AS since
- CROSS JOIN added_to(t.user_id, since) AS added
+ CROSS JOIN additions_to(t.user_id, since) AS added
  WHERE refusal_of_act('undo_link', u, s, NULL, NULL, NULL, NULL, NULL, 'remove', added.type, added.added_at,
                       since) IS NULL
    AND t.token_hash = :token_hash AND t.purpose = ANY (:purposes)
@@ -22,7 +22,7 @@ SELECT added.id, added.type, added.label
 SELECT added.id::text, added.type, added.label
   FROM sessions AS s
  CROSS JOIN proved_with_older(s) AS since
- CROSS JOIN added_to(s.user_id, greatest(since, now() - interval '7 days')) AS added
+ CROSS JOIN additions_to(s.user_id, greatest(since, now() - interval '7 days')) AS added
  WHERE s.id = :session_id AND s.user_id = :user_id AND added.added_at > since
  ORDER BY added.added_at, added.id;
 
@@ -38,7 +38,7 @@ SELECT EXISTS (
                   SELECT verified_at FROM factors WHERE user_id = :user_id AND factor_type = 'passkey'
                  ) AS known (moment)
          ) AS oldest (moment)
-   CROSS JOIN added_to(:user_id, greatest(oldest.moment, now() - interval '7 days')) AS added
+   CROSS JOIN additions_to(:user_id, greatest(oldest.moment, now() - interval '7 days')) AS added
    WHERE added.added_at > oldest.moment AND had_no_address(:user_id, oldest.moment)
 ) AS may;
 

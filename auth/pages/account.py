@@ -227,6 +227,8 @@ def _device(session: dict[str, Any]) -> dict[str, Any]:
 
 
 def _grants() -> list[dict[str, Any]]:
+    if not latchkey.settings.oauth_server:
+        return []
     return json.loads(guard.admit(latchkey.db.one("select_grants", **guard.caller())).grants)
 
 

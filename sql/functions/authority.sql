@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION is_recent_address(owner uuid, address text) RETURNS b
   LANGUAGE sql STABLE
 AS $$
   SELECT EXISTS (SELECT
-                   FROM added_to(owner, now() - interval '7 days') AS added
+                   FROM additions_to(owner, now() - interval '7 days') AS added
                   WHERE added.type IN ('email', 'phone') AND added.label = address)
 $$;
 
@@ -160,7 +160,7 @@ AS $$
     FROM unnest(acts, kinds, ids) AS wanted (act, kind, id)
     LEFT JOIN (SELECT known.id, known.added_at,
                       CASE WHEN known.type IN ('totp', 'webauthn') THEN 'factor' ELSE known.type END AS kind
-                 FROM added_to(u.id, '-infinity') AS known
+                 FROM additions_to(u.id, '-infinity') AS known
                 WHERE 'remove' = ANY (acts)) AS added
       ON wanted.act = 'remove'
      AND (added.id::text = wanted.id OR wanted.id IS NULL AND added.kind = wanted.kind)

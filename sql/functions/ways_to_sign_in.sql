@@ -1,6 +1,6 @@
--- What was added to a user since a moment. Everything that can sign in, or see the user's data without a
--- session of the user, belongs in this list. The identity of an address is as old as the address. What the
--- user was created with does not count; an OAuth sign-up writes the email a microsecond later.
+-- What can sign in and was added to a user since a moment. The identity of an address is as old as the
+-- address. What the user was created with does not count; an OAuth sign-up writes the email a microsecond
+-- later. Nodes of 0.2.0 call this.
 CREATE OR REPLACE FUNCTION added_to(owner uuid, since timestamptz)
   RETURNS TABLE (id uuid, type text, added_at timestamptz, label text)
   LANGUAGE sql STABLE ROWS 1
@@ -17,6 +17,15 @@ AS $$
   SELECT f.id, f.factor_type, f.verified_at, f.friendly_name
     FROM factors AS f
    WHERE f.user_id = owner AND f.verified_at >= since
+$$;
+
+-- The same with the applications that the user allowed, which see the user's data without a session of the
+-- user. Everything that an undo takes back belongs in this list.
+CREATE OR REPLACE FUNCTION additions_to(owner uuid, since timestamptz)
+  RETURNS TABLE (id uuid, type text, added_at timestamptz, label text)
+  LANGUAGE sql STABLE ROWS 1
+AS $$
+  SELECT * FROM added_to(owner, since)
    UNION ALL
   SELECT o.id, 'grant', o.granted_at, c.name
     FROM oauth_grants AS o

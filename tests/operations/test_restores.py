@@ -14,6 +14,7 @@ from auth import files
 from auth.backups import age, archive, restores, writing
 from auth.backups.archive import BackupError
 from auth.commands.common import progress_of
+from auth.keys.openid_keys import OpenIdKeys
 from auth.operations.postgres_programs import NoProgramError
 from auth.settings import kept_secrets
 from tests.support.cases import cases
@@ -48,7 +49,7 @@ def url(database, database_url):
 @pytest.fixture
 def backup(alice, parts, database_url, tmp_path):
     settings = dataclasses.replace(parts.settings, backup_recipients=(RECIPIENT,))
-    parts.openid_keys.make_first()
+    OpenIdKeys(parts.db, parts.sealer).make_first()
     progress = partial(progress_of, "Backing up")
     file, _ = writing.write(settings, database_url, tmp_path / "backup.age", None, progress)
     return file
@@ -93,7 +94,7 @@ def test_role_without_the_right_to_create_databases_restores_into_an_empty_one(
     as_role = f"{url}{'&' if '?' in url else '?'}options=-c%20role%3D{TARGET}"
     assert restore(as_role) is None
     assert query(url, "SELECT email FROM users") == [("alice@example.com",)]
-    assert query(url, "SELECT id FROM openid_keys") == [(key.kid,) for key in parts.openid_keys.all()]
+    assert query(url, "SELECT id FROM openid_keys") == [(key.kid,) for key in OpenIdKeys(parts.db, parts.sealer).all()]
     assert query(url, "SELECT count(*) > 0 FROM pg_stats WHERE tablename = 'users'") == [(True,)]
     assert files_of(directory)["service_role_key"] == parts.settings.service_role_key[0] + "\n"
 

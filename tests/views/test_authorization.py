@@ -253,7 +253,7 @@ class TestRequests:
     def test_resource_is_one_that_an_administrator_gave_the_client(self, client, database):
         client_id, other_id = (
             insert_client(database, resources=["https://api.example.com"]),
-            insert_client(database),
+            insert_client(database, resources=[]),
         )
         for resource in ("https://api.example.com/", "https://other.example.com"):
             assert error_of(client, authorize_path(client_id, resource=resource))["error"] == "invalid_target"

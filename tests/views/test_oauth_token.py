@@ -57,8 +57,8 @@ class TestTokens:
         opened = database.one("SELECT id::text, method, scopes FROM sessions WHERE grant_id IS NOT NULL")
         assert opened[1:] == ("oauth_client", ["openid", "email"])
         act = database.one("SELECT actor, user_id::text, details FROM audit_log WHERE action = 'signed_in'")
-        details = {"method": "oauth_client", "client_id": app_client.id, "session_id": opened.id}
-        assert act == ("user", alice.id, details)
+        details = {"method": "oauth_client", "client_id": app_client.id, "client": "Grafana"}
+        assert act == ("user", alice.id, details | {"session_id": opened.id})
         # It is no session of the user's.
         assert [each["id"] for each in session.get("/sessions").json["data"]] == [session.id]
 
