@@ -123,8 +123,9 @@ def _resource(client: Any, resource: str | None) -> str | None:
         uris.check_resource(resource)
     except uris.InvalidUri as error:
         raise OAuthError("invalid_target", f"resource is not valid: {error}") from None
-    is_ours = resource == latchkey.settings.jwt_audience
-    if is_ours or (client.resources and resource not in client.resources):
+    # The page names what a client that registered itself asks for; others may be trusted unasked.
+    is_allowed = resource in client.resources or client.is_dynamic
+    if resource == latchkey.settings.jwt_audience or not is_allowed:
         raise OAuthError("invalid_target", "resource must be one of the client's")
     return resource
 

@@ -94,7 +94,9 @@ def test_role_without_the_right_to_create_databases_restores_into_an_empty_one(
     as_role = f"{url}{'&' if '?' in url else '?'}options=-c%20role%3D{TARGET}"
     assert restore(as_role) is None
     assert query(url, "SELECT email FROM users") == [("alice@example.com",)]
-    assert query(url, "SELECT id FROM openid_keys") == [(key.kid,) for key in OpenIdKeys(parts.db, parts.sealer).all()]
+    assert query(url, "SELECT id FROM openid_keys") == [
+        (key.kid,) for key in OpenIdKeys(parts.db, parts.sealer).all()
+    ]
     assert query(url, "SELECT count(*) > 0 FROM pg_stats WHERE tablename = 'users'") == [(True,)]
     assert files_of(directory)["service_role_key"] == parts.settings.service_role_key[0] + "\n"
 

@@ -262,6 +262,11 @@ class TestRequests:
         client.get(authorize_path(client_id, resource="https://api.example.com"))
         assert database.value("SELECT resource FROM oauth_requests") == "https://api.example.com"
 
+    def test_client_that_registered_itself_has_any_resource(self, client, database):
+        client_id = insert_client(database, is_dynamic=True)
+        client.get(authorize_path(client_id, resource="https://mcp.example.com"))
+        assert database.value("SELECT resource FROM oauth_requests") == "https://mcp.example.com"
+
     def test_own_page_of_the_application_is_used_instead(self, make_app, database):
         app = make_app(AUTH_OAUTH_CONSENT_URL="https://app.example.com/consent", AUTH_PAGES="false")
         url = app.test_client().get(authorize_path(insert_client(database))).headers["Location"]
