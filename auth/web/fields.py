@@ -193,7 +193,7 @@ Role = _checked(
     "must be a lower-case word other than " + ", ".join(sorted(_RESERVED_ROLES)),
 )
 # Invisible characters could hide a part of the name.
-ClientName = _checked(lambda value: not value or _text(value, 1024).isprintable(), "must be printable text")
+ClientName = _checked(lambda value: _text(value, 1024).isprintable(), "must be printable text")
 # RFC 6749, section 3.3.
 Scopes = _list_of(lambda item: re.fullmatch(r"[!#-\[\]-~]{1,64}", item) is not None, "scopes")
 TokenLifetime = _checked(

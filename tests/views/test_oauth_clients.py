@@ -137,6 +137,7 @@ class TestCreating:
         ("body", "problem"),
         [
             ({"client_name": "x" * 1025}, "client_name: "),
+            ({"client_name": {}}, "client_name: must be a string"),
             ({"client_name": "Grafana\u202e"}, "client_name: must be printable text"),
             ({"client_name": 5}, "client_name: "),
             ({"client_uri": "javascript:alert(1)"}, "invalid client_uri "),
