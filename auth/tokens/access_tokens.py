@@ -7,8 +7,6 @@ of their own: an application that verifies the signature or the audience refuses
 """
 
 import functools
-import json
-import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from typing import Any
 
 import jwt
 
+from auth.tokens import jws
 from auth.tokens.signing_keys import Key, all_keys, second_step_key, signing_key
 
 TYPE = "JWT"
@@ -23,15 +22,10 @@ _TYPES = (TYPE, "at+jwt")  # that of 0.2.0
 _NOT_OF_SESSIONS = {"client_id", "nonce"}  # of the tokens of OAuth clients (RFC 9068), and of ID tokens
 SECOND_STEP = "second_step"  # the audience of tokens whose session lacks a step
 LACKS_STEP = "aal0"  # their level, of which `lacks_level` in SQL knows too
-# RFC 7515, section 7.1. PyJWT would accept "=" too, which gives a token several spellings.
-_FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 # Roles that no user can have.
 SERVICE_ROLES = ("service_role", "supabase_admin")
 _BARE: Any = {f"verify_{name}": False for name in ("aud", "iss", "iat", "sub", "jti", "exp", "nbf")}
 REMEMBERED = 2048  # verified tokens that a worker caches, mostly 1 KiB each, at most 24 KiB
-# Escaping would make metadata in most scripts two or three times as long.
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_JWS = jwt.PyJWS()
 _TIMES = ("iat", "exp")
 _END_OF_CALENDAR = 253_402_300_800  # the first second of the year 10000
 
@@ -142,8 +136,7 @@ class AccessTokens:
         key = self._signing_key
         if lacks_step:
             key, claims = self._step_key, claims | {"aud": SECOND_STEP, "next_aal": "aal2"}
-        headers = {"typ": TYPE} | ({"kid": key.kid} if key.kid else {})
-        return _JWS.encode(_JSON.encode(claims).encode(), key.signing_key, key.algorithm, headers)
+        return jws.sign(claims, key, TYPE)
 
     def _verify(self, token: str) -> Caller:
         claims = self.claims(token)
@@ -159,7 +152,7 @@ class AccessTokens:
 
     def claims(self, token: str) -> dict[str, Any]:
         """Return the claims of a token, even if it has expired. Raises `InvalidAccessToken`."""
-        if not _FORM.fullmatch(token):
+        if not jws.FORM.fullmatch(token):
             raise InvalidAccessToken("not a JWT")
         try:
             header = jwt.get_unverified_header(token)
@@ -196,7 +189,7 @@ class AccessTokens:
 
     def service_role(self, token: str) -> ServiceRole:
         """Return the service role of a token, even if it has expired. Raises `InvalidAccessToken`."""
-        if not _FORM.fullmatch(token):
+        if not jws.FORM.fullmatch(token):
             raise InvalidAccessToken("not a JWT")
         try:
             kid = jwt.get_unverified_header(token).get("kid")

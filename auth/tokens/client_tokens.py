@@ -5,8 +5,6 @@ refused wherever a session's is expected. The statement that serves it checks ex
 """
 
 import functools
-import json
-import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +12,12 @@ from typing import Any, Protocol
 
 import jwt
 
+from auth.tokens import jws
 from auth.tokens.access_tokens import REMEMBERED, AccessTokens, InvalidAccessToken
 from auth.tokens.signing_keys import Key, signing_key
 
 TYPE = "at+jwt"
 ID_TOKEN_LIFETIME = 3600  # seconds
-_FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_JWS = jwt.PyJWS()
 # The statements check the times, by the database's clock.
 _OPTIONS: Any = {"verify_aud": False, "verify_exp": False, "verify_iat": False}
 
@@ -67,12 +63,12 @@ class ClientTokens:
         if claims["aud"] == self._audience:
             raise ValueError("an access token of a client must not have the audience of sessions")
         times = {"iat": issued_at, "exp": issued_at + lifetime, "jti": str(uuid.uuid4())}
-        return self._sign({"iss": self._issuer, **claims, **times}, self._key_of(None), TYPE)
+        return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(None), TYPE)
 
     def id_token(self, claims: Mapping[str, Any], *, issued_at: int, algorithm: str) -> str:
         """Return an ID token. `claims` has `sub`, `aud`, `auth_time` and those of the scopes."""
         times = {"iat": issued_at, "exp": issued_at + ID_TOKEN_LIFETIME}
-        return self._sign({"iss": self._issuer, **claims, **times}, self._key_of(algorithm), "JWT")
+        return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(algorithm), "JWT")
 
     def id_token_algorithms(self) -> list[str]:
         """Return the algorithms that can sign ID tokens."""
@@ -108,10 +104,6 @@ class ClientTokens:
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InvalidAccessToken("a claim is missing or malformed") from error
 
-    def _sign(self, claims: Mapping[str, Any], key: Key, type: str) -> str:
-        headers = {"typ": type, "kid": key.kid}
-        return _JWS.encode(_JSON.encode(claims).encode(), key.signing_key, key.algorithm, headers)
-
     def _key_of(self, algorithm: str | None) -> Key:
         """Return the key that signs with an algorithm, or access tokens if it is None."""
         public = [key for key in self._access_tokens.keys if key.public_jwk and key.signing_key]
@@ -119,7 +111,7 @@ class ClientTokens:
         return signing_key(own if algorithm != "RS256" and own else self._rsa_keys.make_first())
 
     def _decode(self, token: str, type: str) -> dict[str, Any]:
-        if not _FORM.fullmatch(token):
+        if not jws.FORM.fullmatch(token):
             raise InvalidAccessToken("not a JWT")
         try:
             header = jwt.get_unverified_header(token)
