@@ -47,7 +47,7 @@ class OpenIdKeys:
             return self._keys if self._read_at else None
 
     def make_first(self) -> Sequence[Key]:
-        """Return all keys, of which the first is made now if there is none. Raises the errors of `all`."""
+        """Return all keys. Makes the first one if there is none. Raises the errors of `all`."""
         return self.all() or self._make()
 
     def _make(self) -> Sequence[Key]:

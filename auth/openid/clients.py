@@ -138,7 +138,7 @@ def delete(client_id: str) -> None:
 
 
 def replace_secret(client_id: str) -> dict[str, Any]:
-    """Give a client a new secret in place of its own, and return its object with it. Raises `ApiError`."""
+    """Replace a client's secret, and return its object with the new one. Raises `ApiError`."""
     with targets.act() as tx:
         before = _lock(tx, client_id)
         if before.secret_hash is None:

@@ -31,8 +31,7 @@ class Level(StrEnum):
     AAL1 requires `aal2` of users with an authenticator app or a security key; AAL2, ENROL and PROOF of users
     with a passkey too; SECOND_FACTOR of all users. If `AUTH_MFA_REQUIRED` demands a factor of the user, all
     but SESSION and ENROL do. Only SESSION and ENROL admit tokens of the audience `second_step`. ENROL, PROOF
-    and SECOND_FACTOR also require a recent proof.
-    CLIENT admits access tokens of OAuth clients only.
+    and SECOND_FACTOR also require a recent proof. CLIENT admits access tokens of OAuth clients only.
     """
 
     ANYONE = "anyone"
@@ -104,7 +103,7 @@ def counted(*limits: str) -> Callable[[_View], _View]:
 # Some bodies or queries need a higher level, which docs/security.md lists.
 asks_more = says(asks_more=True)
 accepts_forms = says(accepts_forms=True)
-# Browsers let pages of all origins read responses, whatever AUTH_CORS_ORIGINS says.
+# Pages of any origin may read the responses, whatever AUTH_CORS_ORIGINS says.
 any_origin = says(any_origin=True)
 # An access token with 16 KiB of metadata is 24 KiB long.
 takes_tokens = says(max_body=32 * 1024)

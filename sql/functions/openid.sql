@@ -1,5 +1,5 @@
 -- Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
--- Anonymous users may not, because nobody knows who they are.
+-- Refuses anonymous users: an application could not tell who they are.
 CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
