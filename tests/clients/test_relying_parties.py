@@ -19,11 +19,15 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(params=PARTIES, ids=lambda party: party.__name__)
-def party(request: Any, site: Any, here: str, service_role: dict[str, str]) -> Iterator[RelyingParty]:
+def party(
+    request: Any, page: Browser, site: Any, here: str, service_role: dict[str, str]
+) -> Iterator[RelyingParty]:
     """An application that is registered here."""
     party = request.param(here)
     with party.use(create_client(site, service_role, **party.registration())):
         yield party
+        # Its pages may still ask for an icon.
+        page.open("about:blank")
 
 
 @pytest.fixture

@@ -141,8 +141,8 @@ def page(tab, here, request) -> Iterator[Browser]:
     # The policy of /docs blocks Redoc's own logo.
     accepted = ["status of 4", "Autofocus processing", "https://cdn.redoc.ly/redoc/logo-mini.svg"]
     if "party" in request.fixturenames:
-        # The browser may ask for an icon once the application has stopped.
-        accepted.append("ERR_CONNECTION_REFUSED")
+        # The browser may ask for an icon while the application stops, or once it has stopped.
+        accepted += ["ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET"]
     if "forwarder" in request.fixturenames:
         accepted.append("status of 503")
     assert [each for each in complaints if not any(text in each for text in accepted)] == []
