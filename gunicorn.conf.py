@@ -6,6 +6,12 @@ from gevent import monkey as _monkey
 
 _monkey.patch_all(os=False, subprocess=False, signal=False)
 
+import sys as _sys
+from pathlib import Path as _Path
+
+# Before the current directory, whose modules gunicorn prefers.
+_sys.path.insert(0, str(_Path(__file__).resolve().parent))
+
 from auth.operations import supervisor as _supervisor
 
 _settings = _supervisor.settings()

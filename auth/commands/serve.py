@@ -18,5 +18,4 @@ def command() -> None:
     Example: PORT=8001 latchkey serve
     """
     arguments = ["-m", "gunicorn", "-c", str(_CHECKOUT / "gunicorn.conf.py"), "wsgi:app"]
-    arguments += ["--pythonpath", str(_CHECKOUT)]
     os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606

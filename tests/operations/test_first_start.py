@@ -1,9 +1,13 @@
-"""`latchkey serve` with hardly a setting: it creates a database and secrets, and prints messages."""
+"""`latchkey serve` from a wheel, with hardly a setting: it creates a database and secrets, and prints messages."""
 
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -16,12 +20,38 @@ from tests.support.users import PASSWORD
 pytestmark = pytest.mark.root
 
 
+# Modules of an application, which would end the service if it imported them.
+OWN_MODULES = ["app.py", "wsgi.py", "auth/__init__.py", "sql/__init__.py"]
+
+
+def _build(folder: Path) -> Path:
+    """Build the wheel from a copy of the checkout, because setuptools writes into its source."""
+    ignored = shutil.ignore_patterns(".*", "var", "tests", "node_modules", "__pycache__", "*.egg-info")
+    shutil.copytree(CHECKOUT, folder / "checkout", ignore=ignored)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist")]
+    done = subprocess.run([*command, str(folder / "checkout")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return next((folder / "dist").glob("latchkey-*.whl"))
+
+
 @pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
-    """A service with an embedded database, which was started in an empty directory."""
+def installed() -> Iterator[Path]:
+    """The folder that the wheel is installed in."""
     with short_directory() as directory:
-        command = [sys.executable, "-m", "auth.commands", "serve"]
-        changes = {"PYTHONPATH": str(CHECKOUT), "AUTH_WORKERS": "1", "AUTH_LOG_FORMAT": "json"}
+        with ZipFile(_build(directory)) as wheel:
+            wheel.extractall(directory / "installed")
+        yield directory / "installed"
+
+
+@pytest.fixture(scope="module")
+def service(installed) -> Iterator[Service]:
+    """A service with an embedded database, which was started in the directory of an application."""
+    with short_directory() as directory:
+        for name in OWN_MODULES:
+            (directory / name).parent.mkdir(exist_ok=True)
+            (directory / name).write_text("raise SystemExit('This is the application.')")
+        command = [sys.executable, "-P", "-m", "latchkey", "serve"]
+        changes = {"PYTHONPATH": str(installed), "AUTH_WORKERS": "1", "AUTH_LOG_FORMAT": "json"}
         with Service(directory / "var", command=command, directory=directory, **changes) as service:
             yield service
         log_watch.scan_log("the first start", service.log())
@@ -31,6 +61,32 @@ def service() -> Iterator[Service]:
 def client(service) -> Iterator[ServerClient]:
     with closing(ServerClient(service.port)) as client:
         yield client
+
+
+def test_wheel_has_one_top_level_package_which_holds_everything(installed):
+    names = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
+    assert names == {"latchkey"}
+    tracked = [
+        "auth",
+        "sql",
+        "deploy",
+        "docs",
+        "app.py",
+        "wsgi.py",
+        "gunicorn.conf.py",
+        "schema.sql",
+        "openapi.yaml",
+    ]
+    listed = subprocess.run(
+        ["git", "ls-files", *tracked], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    assert [name for name in listed.stdout.split() if not (installed / "latchkey" / name).exists()] == []
+
+
+def test_delivery_process_runs_from_the_wheel(service, installed):
+    (process,) = wait_until(service.delivery_processes)
+    environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    assert f"PYTHONPATH={installed}/latchkey:{installed}".encode() in environment
 
 
 def test_messages_are_printed_on_localhost_and_not_logged(service, client):

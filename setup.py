@@ -1,0 +1,26 @@
+"""Puts the tree, as it is, into the wheel's one package. The rest is in setup.cfg."""
+
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+_FILES = ["app.py", "wsgi.py", "gunicorn.conf.py", "schema.sql", "openapi.yaml", "constraints.txt"]
+_FOLDERS = ["auth", "sql", "deploy", "docs"]
+
+
+class _BuildTree(build_py):
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        package = Path(self.build_lib, "latchkey")
+        for name in [*_FILES, "CHANGELOG.md", "LICENSE", "README.md"]:
+            shutil.copy(name, package)
+        for name in _FOLDERS:
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(name, package / name, ignore=ignored, dirs_exist_ok=True)
+
+
+setup(cmdclass={"build_py": _BuildTree})
