@@ -93,7 +93,9 @@ def _start(server: Any, chosen: Settings) -> None:
         _with_database(database_url, partial(fingerprints.check, settings=chosen))
     if chosen.database_url:
         _share_state_directory(server, chosen)
-    schema.apply(database_url)
+    for step in schema.apply(database_url):
+        if step not in (schema.SCHEMA.name, schema.FUNCTIONS.name):
+            _say(f"Migrated the database: {step}.")
     kept = _with_database(database_url, partial(fingerprints.keep, settings=chosen, make_missing=True))
     if chosen.metrics_bind:
         state.begin_metrics(chosen.state_dir, str(chosen.port))

@@ -10,8 +10,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from click import Context
 
 from auth import settings
+from auth.commands import main as latchkey
 from tests.support.processes import CHECKOUT
 from tests.support.programs import find_program
 
@@ -26,7 +28,7 @@ COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 def units(tmp_path) -> Path:
     """The units, with the programs of this environment instead of those in /opt."""
     for path in [*DEPLOY.glob("latchkey*.service"), *DEPLOY.glob("latchkey*.timer")]:
-        text = re.sub(r"/opt/latchkey/\.venv/bin/\w+", "/bin/true", path.read_text())
+        text = re.sub(r"/opt/latchkey/current/bin/\w+", "/bin/true", path.read_text())
         (tmp_path / path.name).write_text(text)
     return tmp_path
 
@@ -56,11 +58,12 @@ def test_unit_is_confined(units, name):
 
 @pytest.mark.parametrize("name", UNITS)
 def test_unit_runs_a_command_that_exists(name):
-    commands = re.findall(r"^ExecStart=/opt/latchkey/\.venv/bin/(.+)$", (DEPLOY / name).read_text(), re.M)
+    commands = re.findall(
+        r"^ExecStart=/opt/latchkey/current/bin/latchkey (.+)$", (DEPLOY / name).read_text(), re.M
+    )
     assert commands
     for command in commands:
-        program, *arguments = shlex.split(command)
-        assert (program, arguments[0]) == ("gunicorn", "wsgi:app") or program == "latchkey"
+        assert shlex.split(command)[0] in latchkey.list_commands(Context(latchkey))
 
 
 def test_compose_file_follows_the_specification():

@@ -1,7 +1,6 @@
 """`latchkey serve` from a wheel, with hardly a setting: it creates a database and secrets, and prints messages."""
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from tests.support.commands import run_with_settings
 from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
 from tests.support.server import ServerClient
 from tests.support.users import PASSWORD
+from tests.support.wheels import build_wheel
 
 pytestmark = pytest.mark.root
 
@@ -24,21 +24,11 @@ pytestmark = pytest.mark.root
 OWN_MODULES = ["app.py", "wsgi.py", "auth/__init__.py", "sql/__init__.py"]
 
 
-def _build(folder: Path) -> Path:
-    """Build the wheel from a copy of the checkout, because setuptools writes into its source."""
-    ignored = shutil.ignore_patterns(".*", "var", "tests", "node_modules", "__pycache__", "*.egg-info")
-    shutil.copytree(CHECKOUT, folder / "checkout", ignore=ignored)
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist")]
-    done = subprocess.run([*command, str(folder / "checkout")], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return next((folder / "dist").glob("latchkey-*.whl"))
-
-
 @pytest.fixture(scope="module")
 def installed() -> Iterator[Path]:
     """The folder that the wheel is installed in."""
     with short_directory() as directory:
-        with ZipFile(_build(directory)) as wheel:
+        with ZipFile(build_wheel(directory)) as wheel:
             wheel.extractall(directory / "installed")
         yield directory / "installed"
 

@@ -1,0 +1,20 @@
+"""Builds the wheel, as `python -m build` does."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.support.processes import CHECKOUT
+
+
+def build_wheel(folder: Path, change: Callable[[Path], object] = lambda _: None) -> Path:
+    """Build the wheel from a changed copy of the checkout."""
+    ignored = shutil.ignore_patterns(".*", "var", "tests", "node_modules", "__pycache__", "*.egg-info")
+    shutil.copytree(CHECKOUT, folder / "checkout", ignore=ignored)
+    change(folder / "checkout")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist")]
+    done = subprocess.run([*command, str(folder / "checkout")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return next((folder / "dist").glob("latchkey-*.whl"))
