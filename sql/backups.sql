@@ -38,7 +38,7 @@ WITH links AS (DELETE FROM one_time_tokens WHERE spent_at IS NULL),
      requests AS (DELETE FROM oauth_requests),
      challenges AS (DELETE FROM factor_challenges),
      -- Where it is restored, no backup was made.
-     backups AS (DELETE FROM last_done WHERE task = 'backup'),
+     backups AS (DELETE FROM last_done WHERE task IN ('backup', 'verified_backup')),
      ended AS (
        UPDATE sessions
           SET ended_at = now(), end_reason = 'ended_by_admin'

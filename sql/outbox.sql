@@ -93,6 +93,16 @@ SELECT channel,
   ) AS waiting
  GROUP BY channel;
 
+-- name: measure_upkeep()
+-- In seconds; null before the first backup.
+SELECT (SELECT count(*)
+          FROM webhooks
+         WHERE failing_since IS NOT NULL OR disabled_reason IN ('gone', 'failing')) AS failing_webhooks,
+       (SELECT extract(epoch FROM now() - at)::double precision FROM last_done WHERE task = 'backup')
+         AS backup_age,
+       (SELECT extract(epoch FROM now() - at)::double precision FROM last_done WHERE task = 'verified_backup')
+         AS backup_verified_age;
+
 -- name: search_messages(states text[], before_at timestamptz, before_id uuid, most integer)
 -- One range of the index outbox_messages for each state.
 SELECT m.id, m.user_id, m.kind, message_details(m, m.recipient) AS details, u.id IS NOT NULL AS has_user

@@ -69,7 +69,7 @@ def create(file: Path, keep: int, no_rehearsal: bool, as_json: bool) -> None:
         progress = partial(progress_of, "Backing up")
         written, manifest = writing.write(settings, url, file, rehearse, progress)
         archive.remove_older(file, written, keep)
-        _note(url)
+        _note(url, "backup", *([] if no_rehearsal else ["verified_backup"]))
     size = written.stat().st_size
     text = f"Backed up the database ({manifest.size}) and the secrets to {written}: {size:,} bytes"
     _report(written, manifest, begin, text, as_json)
@@ -102,8 +102,9 @@ def _report(file: Path, manifest: Manifest, begin: float, text: str, as_json: bo
     click.echo(json.dumps(outcome | manifest.summary()) if as_json else f"{text}, in {seconds} s.")
 
 
-def _note(url: str) -> None:
-    """Record the backup for `latchkey doctor`."""
+def _note(url: str, *tasks: str) -> None:
+    """Record the backup for `latchkey doctor` and the metrics."""
     # The table is missing in a database that has not been upgraded.
     with closing(Database(url, size=1, prepare=False)) as db, suppress(psycopg2.Error):
-        db.run("note_done", task="backup")
+        for task in tasks:
+            db.run("note_done", task=task)

@@ -1,4 +1,5 @@
 import json
+import socket
 import uuid
 from datetime import UTC, datetime
 
@@ -15,9 +16,10 @@ from auth.senders.sender import Message, Refused, TryLater
 @click.command("mail-test", short_help="Send a test email and print the server's reply.")
 @click.argument("address")
 @click.option("--all", "sends_all", is_flag=True, help="Send a sample of each kind of email instead.")
+@click.option("--unit", help="Say that this systemd unit has failed on this machine.")
 @click.option("--language", default="en", show_default=True, help="The language of the samples.")
 @json_option
-def command(address: str, sends_all: bool, language: str, as_json: bool) -> None:
+def command(address: str, sends_all: bool, unit: str | None, language: str, as_json: bool) -> None:
     """Send a test email to ADDRESS directly, not through the outbox, and print the mail server's reply.
 
     \b
@@ -30,6 +32,9 @@ def command(address: str, sends_all: bool, language: str, as_json: bool) -> None
         raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server.")
     text = f"This email shows that {settings.site_url} can send email.\n\nYou don't need to do anything.\n"
     subject = f"Test email from {settings.site_url}"
+    if unit:
+        subject = f"{unit} has failed on {socket.gethostname()}"
+        text = f"{subject}. To see why: journalctl -u {unit}\n"
     test = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, text)
     templates = load_templates(settings)
     if language not in templates.languages:

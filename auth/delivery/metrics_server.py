@@ -119,3 +119,16 @@ class _DatabaseMetrics(Collector):
             for channel in _CHANNELS:
                 family.add_metric([channel], getattr(rows[channel], name) if channel in rows else 0)
             yield family
+        yield from self._upkeep()
+
+    def _upkeep(self) -> Iterator[Metric]:
+        row = self._db.one("measure_upkeep")
+        yield GaugeMetricFamily("latchkey_webhook_failing", "Webhooks that fail.", row.failing_webhooks)
+        for name, text, age in (
+            ("backup_age", "Age of the newest backup.", row.backup_age),
+            ("backup_verified_age", "Age of the newest rehearsed backup.", row.backup_verified_age),
+        ):
+            family = GaugeMetricFamily(f"latchkey_{name}_seconds", text)
+            if age is not None:
+                family.add_metric([], age)
+            yield family

@@ -14,6 +14,7 @@ from auth.settings.presets import PRESETS
 from auth.tokens.one_time import hash_token
 from auth.web import dialect
 from auth.web.health import HealthCheck
+from auth.web.health import trouble as health_of_requests
 from auth.web.limits import requests_and_window
 
 _OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
@@ -32,7 +33,11 @@ _health = HealthCheck()
 @blueprint.get("/health")
 @dialect.translated(writes=dialect.health)
 def health() -> Response:
-    """Return 200 while the database answers and hashing does not hang, else 503 in the error envelope."""
+    """Return 200 while the database answers and hashing does not hang, else 503 in the error envelope.
+
+    With `?strict`, also 503 while requests fail for another reason, which is 200 and `degraded` otherwise: a
+    balancer must not drop all nodes.
+    """
     if nonce := request.headers.get(probes.HEADER):
         _answer_probe(nonce)
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
@@ -40,8 +45,12 @@ def health() -> Response:
         problem = "Password hashing is stuck; this process is being replaced"
     elif not _health.is_healthy(latchkey.db):
         problem = "The database isn't responding"
-    else:
+    elif not (trouble := health_of_requests()):
         return jsonify(body | {"status": "healthy"})
+    elif "strict" not in request.args:
+        return jsonify(body | {"status": "degraded", "msg": trouble})
+    else:
+        problem = trouble
     error = {"code": 503, "msg": problem, "error_code": "service_unavailable"}
     response = jsonify(body | {"status": "unhealthy"} | error)
     response.status_code = 503

@@ -17,7 +17,7 @@ from werkzeug.routing import MapAdapter
 from auth.logs import ThrottledLog
 from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
-from auth.web import audit, current_route, g
+from auth.web import audit, current_route, g, health
 from auth.web.application import JsonResponse
 
 log = structlog.get_logger()
@@ -284,6 +284,7 @@ def _database_error(error: psycopg2.Error) -> ApiError:
         return ApiError(_CONSTRAINTS[constraint], _size_details(constraint))
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError | ReadOnlySqlTransaction):
         log.error("database_unavailable", reason=str(error).strip())
+        health.note_trouble(error)
         return unavailable()
     return _unexpected(error)
 

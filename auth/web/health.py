@@ -1,15 +1,41 @@
+import mmap
+import struct
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 import psycopg2
+from psycopg2.errors import DiskFull, ReadOnlySqlTransaction
 
 from sql import Database
 
 # Seconds. A cached answer keeps a flood of probes from the database.
 _INTERVAL = 1.0
 _TIMEOUT = 1.0
+_REMEMBERED = 60.0
+_TIME = struct.Struct("d")
+# Failures of requests while the database still answers the check, and what /health says of them.
+_TROUBLES: dict[type[psycopg2.Error], str] = {
+    DiskFull: "The disk of the database is full; nothing can be written",
+    ReadOnlySqlTransaction: "The database is read-only; nothing can be written",
+}
+# When each was last seen: the application is imported before the fork, so all workers share this memory.
+seen = mmap.mmap(-1, _TIME.size * len(_TROUBLES))
+
+
+def note_trouble(error: psycopg2.Error) -> None:
+    """Remember that a request failed, if /health should say so."""
+    for number, kind in enumerate(_TROUBLES):
+        if isinstance(error, kind):
+            _TIME.pack_into(seen, number * _TIME.size, time.monotonic())
+
+
+def trouble() -> str | None:
+    """Return what made requests fail within the last minute."""
+    times = _TIME.iter_unpack(seen)
+    since = max(time.monotonic() - _REMEMBERED, 0)
+    return next((text for text, (at,) in zip(_TROUBLES.values(), times, strict=True) if at > since), None)
 
 
 class HealthCheck:

@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram, values
 
 from auth import metrics
 from auth.context import Latchkey
-from auth.web import current_route, g
+from auth.web import current_route, g, health
 
 _SAMPLE_INTERVAL = 1.0  # seconds
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -65,6 +65,11 @@ class _Samples:
             "Delay of a timer in the slowest worker: its core is too busy.",
             multiprocess_mode="livemax",
         )
+        self._degraded = Gauge(
+            "latchkey_degraded",
+            "Whether requests failed within the last minute.",
+            multiprocess_mode="livemax",
+        )
         self._queue = _sum("latchkey_hash_queue_requests", "Requests hashing or waiting to hash.")
         self._refused = Counter("latchkey_hash_queue_refusals", "Requests refused because the queue is full.")
         self._connections = _sum("latchkey_pool_connections_in_use", "Connections in use.")
@@ -81,6 +86,7 @@ class _Samples:
 
     def _take(self) -> None:
         self._workers.set(1)
+        self._degraded.set(health.trouble() is not None)
         self._queue.set(self._passwords.queue_length)
         self._connections.set(self._pool.lent)
         self._size.set(self._pool.size)

@@ -24,6 +24,7 @@ EMAIL = "alice@example.com"
 def metered(serve, all_rows) -> Iterator[Metered]:
     """A service with a sign-in and a failed sign-in."""
     all_rows.empty()
+    all_rows.run("INSERT INTO last_done (task) VALUES ('backup'), ('verified_backup')")
     with Metered(serve, AUTH_DELIVER="true") as metered:
         body = {"email": EMAIL, "password": PASSWORD, "email_confirm": True}
         created = metered.client.post("/admin/users", json=body, headers={"apikey": SERVICE_ROLE_KEY})
@@ -101,6 +102,8 @@ def test_gauges_tell_the_state_of_the_node(metered):
     wait_until(lambda: metered.value("latchkey_database_up") == 1)
     wait_until(lambda: metered.value("latchkey_outbox_waiting", channel="email") == 0)
     wait_until(lambda: metered.value("latchkey_pool_connections_max") == 18)
+    assert (metered.value("latchkey_webhook_failing"), metered.value("latchkey_degraded")) == (0, 0)
+    assert 0 <= metered.value("latchkey_backup_age_seconds") < 600
 
 
 def test_metrics_are_not_served_elsewhere(metered):
@@ -116,8 +119,27 @@ def test_exposition_passes_promtool(metered):
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
+def test_night_is_that_of_the_documentation():
+    page = (CHECKOUT / "docs" / "monitoring.md").read_text()
+    table = re.findall(r"^\| ([^|]+) \| (?:none|(pages|ticket): (\w+)) \|$", page, re.MULTILINE)
+    names = {"pages": "page", "ticket": "ticket"}
+    said = [(title.lower(), alert, names.get(how)) for title, how, alert in table]
+    played = []
+    for test in yaml.safe_load((ALERTS.parent / "night.test.yml").read_text())["tests"]:
+        (sample,) = test["promql_expr_test"][0].get("exp_samples", [{"labels": ""}])
+        labels = dict(re.findall(r'(\w+)="(\w+)"', sample["labels"]))
+        played.append((test["name"].lower(), labels.get("alertname", ""), labels.get("severity")))
+    assert len(played) >= 30
+    assert said == played
+
+
 @pytest.mark.parametrize(
-    "arguments", [("check", "rules", "alerts.yml"), ("test", "rules", "alerts.test.yml")]
+    "arguments",
+    [
+        ("check", "rules", "alerts.yml"),
+        ("test", "rules", "alerts.test.yml"),
+        ("test", "rules", "night.test.yml"),
+    ],
 )
 def test_alerts_pass_promtool(arguments):
     promtool = find_program("promtool", "prometheus", "DEPLOY/PROMETHEUS IS NOT TESTED")

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -127,6 +128,9 @@ class TestMailTestCommand:
                 "Sent to alice@example.com: 127.0.0.1: 250 2.0.0 Ok: queued as 1\n",
             )
             assert server.subjects == ["Test email from http://localhost:8000"]
+            option = "--unit=latchkey-backup.service"
+            assert mail_test("alice@example.com", option, AUTH_SMTP_URL=server.url())[0] == 0
+            assert server.subjects[1] == f"latchkey-backup.service has failed on {socket.gethostname()}"
         assert database.count("outbox") == 0
 
     def test_mail_test_sends_each_kind_of_mail(self, mail_test, database):
