@@ -70,3 +70,22 @@ SELECT sent.id AS user_id,
 -- name: finish_password_attempt(email text, phone text, network text, is_stranger boolean)
 -- Uncounts an attempt with the right password that starts no session.
 SELECT take_back_attempt(coalesce(:email, :phone), :network, :is_stranger);
+
+-- name: clear_failures(user_id uuid)
+-- Locks the counts in the order of begin_password_attempt, to avoid deadlocks. A pending address may be
+-- another user's: only its wrong codes are this one's.
+DELETE FROM failure_counts
+ WHERE key = ANY (ARRAY(
+         SELECT f.key
+           FROM users AS u
+          CROSS JOIN unnest(ARRAY[u.email, u.phone, u.id::text, u.new_email, u.new_phone])
+                  WITH ORDINALITY AS known (name, number)
+          CROSS JOIN unnest(ARRAY['login ', 'account ', 'user ', 'code ', 'totp ', 'recovery '])
+                  WITH ORDINALITY AS prefix (text, place)
+           JOIN failure_counts AS f
+             ON f.key COLLATE "C" = prefix.text || known.name
+             OR f.key COLLATE "C" >= prefix.text || known.name || ' '
+                AND f.key COLLATE "C" < prefix.text || known.name || '!'
+          WHERE u.id = :user_id AND (known.number <= 3 OR prefix.text = 'code ')
+          ORDER BY prefix.place, length(f.key) DESC
+            FOR UPDATE OF f));

@@ -62,7 +62,7 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
         "verdict": _verdict(explained),
         "is_administrator": is_administrator,
         "is_self": user.id == g.administrator.user_id,
-        "possible": [] if is_administrator else list(_possible(user)),
+        "possible": [] if is_administrator else list(_possible(user, explained)),
         "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
         "grants": _grants(user.id) if latchkey.settings.oauth_server else None,
         "factors": [factor | {"kind": label("factors", factor["type"])} for factor in facts.factors],
@@ -79,13 +79,14 @@ def _verdict(explained: explanation.Explanation) -> str:
     return f"Can sign in with {ways}" + (", but:" if explained.obstacles else ".")
 
 
-def _possible(user: Any) -> list[str]:
+def _possible(user: Any, explained: explanation.Explanation) -> list[str]:
     """Return the names of the acts that would have an effect."""
     wanted = {
         "recover": user.email is not None and not user.banned_until,
         "end-sessions": user.live_sessions + user.sessions_of_applications > 0,
         "ban": not user.banned_until,
         "unban": bool(user.banned_until),
+        "unlock": any(obstacle.act == "unlock" for obstacle in explained.obstacles),
     }
     return [name for name in USER_ACTS if wanted.get(name, True)]
 

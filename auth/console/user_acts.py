@@ -9,7 +9,7 @@ from typing import Any
 from flask import Blueprint, Response
 
 from auth.account import factors, passkeys
-from auth.admin import messages, users
+from auth.admin import locks, messages, users
 from auth.console import acts
 from auth.console.acts import Act, Subject
 from auth.console.page import counted, device
@@ -165,6 +165,13 @@ USER_ACTS = {
         undo="You can ban them again.",
         do=lambda user, _form: _change(user, {"ban_duration": None}),
         done="Ban lifted.",
+    ),
+    "unlock": Act(
+        title="Clear the lock",
+        effects=lambda user: ["Forgets the wrong passwords and codes of 1 user, so that they can try again."],
+        undo="Check first that it’s really them: someone else may have been guessing.",
+        do=lambda user, _form: locks.clear(user.row.id),
+        done="Lock cleared.",
     ),
     "metadata": Act(
         title="Edit metadata",

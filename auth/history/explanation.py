@@ -11,10 +11,11 @@ from auth.text.moments import until
 from auth.web import counts
 from sql import Database
 
-_BY_ITSELF = "This resets on its own. Meanwhile, an emailed link or a passkey works."
+_BY_ITSELF = "Clear the lock, or let it reset on its own. Meanwhile, an emailed link or a passkey works."
 _ELSEWHERE = (
-    "This resets on its own. Meanwhile, a passkey works. So do codes on a network where the user passed the"
-    " second step in the last 365 days, or on any network after a sign-in with an emailed link."
+    "Clear the lock, or let it reset on its own. Meanwhile, a passkey works. So do codes on a network where"
+    " the user passed the second step in the last 365 days, or on any network after a sign-in with an emailed"
+    " link."
 )
 # What may lock a user out, with advice.
 _LOCKS = {"passwords": _BY_ITSELF, "codes": _BY_ITSELF, "factors": _ELSEWHERE}
@@ -100,7 +101,7 @@ def _address_obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
 def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
     for count in limits:
         if count["is_used_up"] and count["what"] in _LOCKS:
-            yield Obstacle(count["text"], _LOCKS[count["what"]])
+            yield Obstacle(count["text"], _LOCKS[count["what"]], "unlock")
 
 
 def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:

@@ -86,6 +86,29 @@ class TestActs:
         by_carol = [row for row in acts_of(database, alice) if row[1:] == CAROL]
         assert by_carol == [("banned", *CAROL), ("unbanned", *CAROL)]
 
+    def test_lock_of_wrong_passwords_and_codes_is_cleared(self, armed, go, act, alice, bob, database):
+        alices = [f"login {alice.email} 10.0.0.1", f"account {alice.email}", f"user {alice.id} 10.0.0.1"]
+        alices += [f"user {alice.id}", f"totp {alice.id}", f"recovery {alice.id} 10.0.0.1"]
+        alices += [f"code {alice.email}"]
+        # A pending change must not free the owner of that address, nor a name the names that begin like it.
+        others = [f"login {bob.email} 10.0.0.1", f"totp {bob.id}", f"message {alice.email} 3600"]
+        others += [f"code {alice.email}.au"]
+        database.run("UPDATE users SET new_email = %(to)s WHERE id = %(id)s", to=bob.email, id=alice.id)
+        database.run("DELETE FROM failure_counts")
+        assert "Clear the lock" not in words(armed.visit(f"/console/users/{alice.id}"))
+        for key in alices + others:
+            hour = "now() + interval '1 hour'"
+            database.run(f"INSERT INTO failure_counts VALUES (%(key)s, 20, {hour})", key=key)
+        assert "wrong authenticator codes" in words(armed.visit(f"/console/users/{alice.id}"))
+        clear_history(database)
+        assert f"{alice.id}/unlock" in armed.page.text
+        assert "Forgets the wrong passwords and codes of 1 user" in go(alice, "unlock")
+        said = words(armed.press("unlock"))
+        assert "Lock cleared." in said
+        assert "wrong authenticator codes" not in said
+        assert {row.key for row in database.all("SELECT key FROM failure_counts")} == set(others)
+        assert acts_of(database, alice) == [("lock_cleared", *CAROL)]
+
     def test_recovery_is_sent_and_metadata_replaced(self, act, alice, client, outbox, service_role, database):
         body = {"user_metadata": {"name": "Alice", "old": 1}, "app_metadata": {"big": 1.10}}
         client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)

@@ -103,6 +103,7 @@ ACTS = [
     ),
     ("banned", {"banned_until": "2026-01-02T03:04:05.000000Z"}, "banned until 2026-01-02 03:04:05"),
     ("banned", {"banned_until": "9999-12-31T23:59:59.000000Z"}, "banned permanently"),
+    ("lock_cleared", {}, "lock cleared"),
     ("unbanned", {}, "ban lifted"),
     ("passkey_added", {"passkey": "Laptop"}, "passkey added: Laptop"),
     ("passkey_removed", {"old_passkey": "Laptop"}, "passkey removed: Laptop"),
