@@ -119,6 +119,12 @@ SELECT id, user_id, factor_type, friendly_name
   FROM factors
  WHERE user_id = :user_id AND id = ANY (:ids::uuid[]);
 
+-- name: list_verified_factors(user_id uuid)
+SELECT id, factor_type
+  FROM factors
+ WHERE user_id = :user_id AND verified_at IS NOT NULL
+ ORDER BY verified_at, id;
+
 -- name: remove_factors(user_id uuid, ids text[])
 SELECT id FROM remove_factors(:user_id, :ids::uuid[]);
 

@@ -14,6 +14,7 @@ from auth.keys import fingerprints
 from auth.settings import SettingsError
 from auth.settings.kept_secrets import Missing
 from auth.settings.state import NotRunningError
+from auth.web import audit
 from sql import Database
 from sql.pool import reason
 
@@ -74,7 +75,7 @@ def open_parts() -> Latchkey:
     context = click.get_current_context()
     parts = context.find_object(Latchkey)
     if parts is None:
-        parts = make_parts(load_settings(), lambda: {"actor": "command"})
+        parts = make_parts(load_settings(), audit.of_command)
         context.call_on_close(parts.db.close)
         fingerprints.check(parts.db, parts.settings)
     return parts
@@ -82,6 +83,6 @@ def open_parts() -> Latchkey:
 
 def open_database() -> Database:
     """Return the database without timeouts, for long work. It is closed when the command ends."""
-    database = make_database(open_parts().settings, lambda: {"actor": "command"}, has_timeouts=False)
+    database = make_database(open_parts().settings, audit.of_command, has_timeouts=False)
     click.get_current_context().call_on_close(database.close)
     return database

@@ -1,19 +1,13 @@
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from auth.commands import open_parts
-from auth.commands.common import NumberRange, Unusable, json_option
-from auth.context import EXTENSION
+from auth.commands.common import NumberRange, acting, json_option
 from auth.openid import clients
 from auth.settings import Settings
-from auth.web import g
-from auth.web.application import Application
-from auth.web.errors import ApiError
 
 _PER_PAGE = 100
 
@@ -134,14 +128,14 @@ def create(
     """
     body = {"client_name": name, "redirect_uris": list(redirect_uris), **_body(members)}
     body |= {"client_type": "public"} if public else {}
-    with _acting() as settings:
+    with acting() as parts:
         client = clients.create(body)
         shown = {name: client[name] for name in ("client_id", "client_secret") if name in client}
-        endpoints = _endpoints(settings)
+        endpoints = _endpoints(parts.settings)
         if as_json:
             click.echo(json.dumps(client | endpoints))
         elif product:
-            click.echo("\n".join(_grafana(shown | endpoints, settings)))
+            click.echo("\n".join(_grafana(shown | endpoints, parts.settings)))
         else:
             _print(shown | endpoints)
 
@@ -154,7 +148,7 @@ def list_command(as_json: bool) -> None:
     \b
     Example: latchkey clients list
     """
-    with _acting():
+    with acting():
         number, total = 0, 1
         while number * _PER_PAGE < total:
             number += 1
@@ -173,7 +167,7 @@ def show(client_id: str, as_json: bool) -> None:
     \b
     Example: latchkey clients show 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
-    with _acting():
+    with acting():
         _report(clients.get(client_id), as_json)
 
 
@@ -191,7 +185,7 @@ def update(client_id: str, as_json: bool, **members: Any) -> None:
     \b
     Example: latchkey clients update 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44 --role admin --lifetime 600
     """
-    with _acting():
+    with acting():
         _report(clients.update(client_id, _body(members)), as_json)
 
 
@@ -203,7 +197,7 @@ def delete(client_id: str) -> None:
     \b
     Example: latchkey clients delete 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
-    with _acting():
+    with acting():
         clients.delete(client_id)
     click.echo(f"{client_id} is deleted, and its sessions have ended.")
 
@@ -217,22 +211,9 @@ def secret(client_id: str, as_json: bool) -> None:
     \b
     Example: latchkey clients secret 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
-    with _acting():
+    with acting():
         client = clients.replace_secret(client_id)
     click.echo(json.dumps(client) if as_json else client["client_secret"])
-
-
-@contextmanager
-def _acting() -> Iterator[Settings]:
-    """Allow what the service role key may do, outside of a request."""
-    app, parts = Application("auth"), open_parts()
-    app.extensions[EXTENSION] = parts
-    with app.app_context():
-        g.actor = "service_role"
-        try:
-            yield parts.settings
-        except ApiError as error:
-            raise (click.BadParameter if error.status == 400 else Unusable)(error.msg) from None
 
 
 def _body(members: Mapping[str, Any]) -> dict[str, Any]:

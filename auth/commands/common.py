@@ -9,8 +9,11 @@ from typing import Any
 
 import click
 
+from auth import addresses
 from auth.backups.age import CannotDecrypt, UnusableKey
 from auth.backups.archive import BackupError, UnusableFileError
+from auth.commands import open_parts
+from auth.context import EXTENSION, Latchkey
 from auth.files import DRAFT
 from auth.operations import embedded_postgres
 from auth.operations.embedded_postgres import EmbeddedPostgresError
@@ -18,6 +21,10 @@ from auth.operations.postgres_programs import NoProgramError
 from auth.settings import Settings
 from auth.settings.state import InUseError
 from auth.transfer.reading import UnreadableFile
+from auth.web import g
+from auth.web.application import Application
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
 
 
 class _Unreadable(click.ClickException):
@@ -66,6 +73,7 @@ identity_option = click.option(
     help="The key file from latchkey backup-key, or a file with the passphrase of a 0.2.0 backup.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+yes_option = click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
 
 
 @contextmanager
@@ -78,6 +86,46 @@ def progress_of(label: str, length: int, *, is_hidden: bool = False) -> Iterator
 
 class Unusable(click.ClickException):
     exit_code = 3
+
+
+@contextmanager
+def acting() -> Iterator[Latchkey]:
+    """Allow what the service role key may do, outside of a request."""
+    app, parts = Application("auth"), open_parts()
+    app.extensions[EXTENSION] = parts
+    with app.app_context():
+        g.actor = "service_role"
+        g.client = dict.fromkeys(("ip", "network", "user_agent"))
+        try:
+            yield parts
+        except ApiError as error:
+            raise (click.BadParameter if error.status == 400 else Unusable)(error.msg) from None
+
+
+def ask(question: str, *, is_sure: bool) -> None:
+    """Ask before an act for which the console asks for a factor, unless `--yes` was given."""
+    try:
+        agreed = is_sure or click.confirm(question, err=True)
+    except click.Abort:
+        raise click.ClickException("Nothing was changed. Without a terminal, add --yes.") from None
+    if not agreed:
+        raise click.ClickException("Nothing was changed.")
+
+
+def address_of(text: str) -> dict[str, str | None] | None:
+    if addresses.is_email(text):
+        return {"email": addresses.canonical_email(text), "phone": None}
+    # Digits with hyphens may be a request id.
+    return {"email": None, "phone": addresses.canonical_phone(text)} if text.startswith("+") else None
+
+
+def known_user(latchkey: Latchkey, subject: str) -> Any:
+    """Return the row of `select_summary` of the user with an address or id, or None."""
+    address = address_of(subject)
+    if address is None and not is_uuid(subject):
+        return None
+    known = address or {"email": None, "phone": None}
+    return latchkey.db.one("select_summary", id=None if address else subject, **known)
 
 
 @contextmanager

@@ -4,22 +4,22 @@ from typing import Any
 
 import click
 
-from auth import addresses
 from auth.commands import open_parts
-from auth.commands.common import NumberRange, json_option
+from auth.commands.common import NumberRange, Unusable, address_of, json_option, known_user
 from auth.context import Latchkey
 from auth.history import explanation, timeline
+from auth.history.explanation import Obstacle
 from auth.keys import rotation
+from auth.settings import Settings
 from auth.text.labels import quoted
 from auth.text.moments import clock
 from auth.web import counts
 from auth.web.fields import is_uuid
+from sql import Database
 
 _MAX_LINES = 100
-
-
-class _NothingKnown(click.ClickException):
-    exit_code = 3
+# Acts of the console that are commands of `latchkey users` too.
+_COMMANDS = {"unban", "unlock"}
 
 
 @click.command("explain", short_help="Explain what happened to a user or in a request.")
@@ -53,33 +53,28 @@ class _Search:
     """Each result is what --json prints. Events are listed from the newest to the oldest."""
 
     def __init__(self, latchkey: Latchkey, most: int) -> None:
+        self._latchkey = latchkey
         self._settings = latchkey.key_ring.settings
         self._db = latchkey.db
         self._most = most
 
     def find(self, subject: str) -> dict[str, Any]:
-        address = _address(subject)
-        if address:
-            row = self._db.one("select_summary", id=None, **address)
-            return self._user(row) if row else self._address(*filter(None, address.values()))
-        if is_uuid(subject):
-            if row := self._db.one("select_summary", id=subject, email=None, phone=None):
-                return self._user(row)
-            if self._db.one("count_timeline", user_id=subject, most=1).total:
-                return {"kind": "deleted_user", "id": subject} | self._story(subject)
+        if user := known_user(self._latchkey, subject):
+            return self._user(user)
+        if address := address_of(subject):
+            return self._address(*filter(None, address.values()))
+        if is_uuid(subject) and self._db.one("count_timeline", user_id=subject, most=1).total:
+            return {"kind": "deleted_user", "id": subject} | self._story(subject)
         if acts := self._db.all("list_request_acts", request_id=subject, most=_MAX_LINES):
             return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
-        raise _NothingKnown(
-            f"Nothing is known about {subject}: it is not the ID of a user or a recorded request."
-        )
+        raise Unusable(f"Nothing is known about {subject}: it is not the ID of a user or a recorded request.")
 
     def _user(self, user: Any) -> dict[str, Any]:
         explained = explanation.explain(self._settings, self._db, user)
         obstacles = [obstacle.text for obstacle in explained.obstacles]
-        used_since = rotation.secret_used_since(self._settings)
-        of_old_keys = self._db.one("count_sessions_of_old_keys", user_id=user.id, used_since=used_since).total
-        facts = user._asdict() | {"sessions_of_old_keys": of_old_keys}
-        about = {"user": facts, "can_sign_in": not obstacles, "obstacles": obstacles}
+        remedies = [_remedy(obstacle, user) for obstacle in explained.obstacles]
+        about = {"user": _facts(self._settings, self._db, user), "can_sign_in": not obstacles}
+        about |= {"obstacles": obstacles, "remedies": list(dict.fromkeys(remedies))}
         return {"kind": "user"} | about | {"limits": explained.limits} | self._story(user.id)
 
     def _story(self, user_id: str) -> dict[str, Any]:
@@ -92,7 +87,7 @@ class _Search:
         messages = self._db.all("list_messages_to", recipient=address, most=_MAX_LINES)
         limits = counts.against(self._settings, self._db, [address])
         if not (pending or limits or messages):
-            raise _NothingKnown(
+            raise Unusable(
                 f"Nothing is known about {address}: no user has it, and it got no messages in 30 days."
             )
         return {
@@ -102,13 +97,6 @@ class _Search:
             "limits": limits,
             "events": _events(messages),
         }
-
-
-def _address(text: str) -> dict[str, str | None] | None:
-    if addresses.is_email(text):
-        return {"email": addresses.canonical_email(text), "phone": None}
-    # Digits with hyphens may be a request id.
-    return {"email": None, "phone": addresses.canonical_phone(text)} if text.startswith("+") else None
 
 
 def _events(rows: list[Any]) -> list[dict[str, Any]]:
@@ -122,13 +110,16 @@ def _lines_of_user(found: dict[str, Any]) -> Iterator[str]:
     for obstacle in found["obstacles"]:
         yield f"  - {obstacle}"
     yield ""
-    for title, text in _facts(user):
-        yield f"{title:<14}{text}"
+    yield from _lines_of_facts(user)
     for count in found["limits"]:
         if count["text"] not in found["obstacles"]:
             yield f"{'limit':<14}{count['text']}"
     yield ""
     yield from _lines_of_story(found)
+    if found["remedies"]:
+        yield ""
+        yield "What to do:"
+        yield from (f"  {remedy}" for remedy in found["remedies"])
 
 
 def _lines_of_deleted_user(found: dict[str, Any]) -> Iterator[str]:
@@ -177,7 +168,30 @@ _LINES = {
 }
 
 
-def _facts(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def lines_of_facts(settings: Settings, db: Database, user: Any) -> Iterator[str]:
+    """Yield what is known about a row of `select_summary`."""
+    return _lines_of_facts(_facts(settings, db, user))
+
+
+def _facts(settings: Settings, db: Database, user: Any) -> dict[str, Any]:
+    used_since = rotation.secret_used_since(settings)
+    of_old_keys = db.one("count_sessions_of_old_keys", user_id=user.id, used_since=used_since).total
+    return user._asdict() | {"sessions_of_old_keys": of_old_keys}
+
+
+def _remedy(obstacle: Obstacle, user: Any) -> str:
+    """Return the command that removes an obstacle, or what to do in the console or elsewhere."""
+    if obstacle.act in _COMMANDS:
+        return f"latchkey users {obstacle.act} {user.email or user.phone or user.id}"
+    return obstacle.advice
+
+
+def _lines_of_facts(user: dict[str, Any]) -> Iterator[str]:
+    for title, text in _titled(user):
+        yield f"{title:<14}{text}"
+
+
+def _titled(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
     created = clock(user["created_at"])
     yield "user", f"{user['id']}, {user['role']}, created {created} ({user['made_by']})"
     for title in ("email", "phone"):

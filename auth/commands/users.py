@@ -12,7 +12,7 @@ import psycopg2
 
 from auth import files
 from auth.backups import age
-from auth.commands import open_database, open_parts
+from auth.commands import open_database, open_parts, user_acts
 from auth.commands.common import INPUT_FILE, existing_file, failures, json_option, new_file, progress_of
 from auth.tokens.keys import CannotOpen
 from auth.transfer import reading, records
@@ -24,9 +24,13 @@ from sql.pool import reason
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 
 
-@click.group("users", short_help="Import and export users.")
+@click.group("users", short_help="Show, ban, unlock, delete, import and export users.")
 def command() -> None:
-    """Import users from other products and files, and export them to a file."""
+    """Act on a user as in the console; import and export users."""
+
+
+for act in user_acts.COMMANDS:
+    command.add_command(act)
 
 
 @command.command("import", short_help="Create users from a file or another product's export.")

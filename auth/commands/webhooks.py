@@ -1,6 +1,8 @@
 import json
 import signal
+import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,20 +12,89 @@ import click
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from auth.admin import webhooks as admin
 from auth.commands import open_parts
-from auth.commands.common import json_option
+from auth.commands.common import acting, ask, json_option, yes_option
 from auth.senders import http, webhooks
 from auth.senders.sender import TryLater
 from auth.settings.values import targets
+from auth.text.labels import label
+from auth.text.moments import clock
 
+_id = click.argument("webhook_id")
+# Seconds in which the delivery process answers, unless other events wait before the test.
+_PATIENCE = 20
 DESCRIPTION = "latchkey webhooks listen"
+# Waiting events are counted up to here.
+_COUNTED = 1000
 _MOST_BYTES = 64 * 1024
 _STOPS = {signal.SIGTERM, signal.SIGINT}
 
 
-@click.group("webhooks")
+@click.group("webhooks", short_help="List, enable and try out webhooks.")
 def command() -> None:
-    """Try out webhooks."""
+    """List, enable and try out webhooks."""
+
+
+@command.command("list", short_help="List the webhooks and their state.")
+@json_option
+def list_command(as_json: bool) -> None:
+    """List the webhooks, oldest first, with their state. Of a URL, only the origin is shown.
+
+    \b
+    Example: latchkey webhooks list
+    """
+    for webhook in open_parts().db.all("list_webhook_states", id=None, most=_COUNTED):
+        if as_json:
+            click.echo(json.dumps(webhook._asdict()))
+            continue
+        state = f"failing since {clock(webhook.failing_since)}" if webhook.failing_since else "works"
+        if webhook.disabled_reason:
+            state = f"disabled {clock(webhook.disabled_at)}: {label('disabled', webhook.disabled_reason)}"
+        click.echo(f"{webhook.id}  {webhook.origin}  {state}; {webhook.waiting} waiting")
+
+
+@command.command("enable", short_help="Enable a webhook that was disabled.")
+@_id
+@yes_option
+@json_option
+def enable(webhook_id: str, is_sure: bool, as_json: bool) -> None:
+    """Enable a webhook that was disabled, and send its waiting events.
+
+    \b
+    Example: latchkey webhooks enable 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
+    """
+    ask(f"Send events to {webhook_id}?", is_sure=is_sure)
+    with acting():
+        webhook, _secret = admin.change(webhook_id, {"disabled": False})
+    click.echo(webhook if as_json else f"{webhook_id} is enabled.")
+
+
+@command.command("test", short_help="Send a test event, and print the response.")
+@_id
+@click.option("--event", type=click.Choice(webhooks.EVENTS), default=webhooks.EVENTS[0], show_default=True)
+@yes_option
+@json_option
+def test(webhook_id: str, event: str, is_sure: bool, as_json: bool) -> None:
+    """Send an event about a made-up user, through the delivery process, and print the response.
+
+    Exits with 3 if the event was not accepted within 20 seconds.
+
+    \b
+    Example: latchkey webhooks test 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
+    """
+    ask(f"Send a test event to {webhook_id}?", is_sure=is_sure)
+    with acting() as latchkey:
+        delivery = json.loads(admin.send_test(webhook_id, event))
+        deadline = time.monotonic() + _PATIENCE
+        while _is_unanswered(delivery) and time.monotonic() < deadline:
+            time.sleep(0.1)
+            row = latchkey.db.one("select_delivery", webhook_id=webhook_id, id=delivery["id"])
+            delivery = row.details if row else delivery
+    result = delivery["response"] or delivery["last_error"] or "nothing sent it; see latchkey doctor"
+    click.echo(json.dumps(delivery) if as_json else f"{delivery['status']}: {result}")
+    if delivery["status"] != "sent":
+        sys.exit(3)
 
 
 def _checked(read: Callable[[str], str]) -> Callable[[Any, Any, str | None], str | None]:
@@ -90,6 +161,10 @@ def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
             latchkey.db.one("delete_webhook", id=id, batch=webhooks.VOIDED_AT_ONCE)
             receiver.shutdown()
     click.echo("Stopped.", err=as_json)
+
+
+def _is_unanswered(delivery: dict[str, Any]) -> bool:
+    return delivery["status"] == "waiting" and not delivery["last_error"]
 
 
 class _Receiver(ThreadingHTTPServer):

@@ -1,6 +1,6 @@
 from typing import Any
 
-from auth.text.labels import label, values_of
+from auth.text.labels import label, quoted, values_of
 from auth.text.moments import clock
 from auth.text.names import provider
 from auth.text.user_agents import device
@@ -103,7 +103,10 @@ def _actor(row: Any) -> str:
         return f", by administrator {row.details['administrator']}"
     if row.actor == "user" and row.actor_id != row.user_id:
         return f", by user {row.actor_id}"
-    return f", by {label('actors', row.actor)}" if row.actor not in (None, "user", "anonymous") else ""
+    if row.actor in (None, "user", "anonymous"):
+        return ""
+    ran = row.details.get("system_user")
+    return f", by {label('actors', row.actor)}" + (f" of {quoted(ran)}" if ran else "")
 
 
 def _origin(row: Any) -> str:

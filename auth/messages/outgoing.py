@@ -102,7 +102,8 @@ class Message:
     ) -> None:
         """Write the message, with link and code if `secret`. `others` are variables of its template."""
         secrets = {name: value for name, value in {"token": self.link, "code": self.code}.items() if value}
-        languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES]
+        # A command has no request.
+        languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES] if request else ""
         variables = {"languages": languages, "user_agent": g.client["user_agent"]}
         if self._link_lifetime and self._code_lifetime not in (None, self._link_lifetime):
             variables["code_lifetime"] = self._code_lifetime

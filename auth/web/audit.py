@@ -1,5 +1,7 @@
 """The audit log: acts, written in their transaction, and refusals, written once the response is known."""
 
+import os
+import pwd
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,7 +32,7 @@ _REASONS = {
 def origin() -> dict[str, str | None]:
     """Return the actor of this request, command or service, and the client it acts from."""
     if not has_request_context():
-        return {"actor": "command" if click.get_current_context(silent=True) else "service"}
+        return of_command() if click.get_current_context(silent=True) else {"actor": "service"}
     known: dict[str, str | None] = {"actor": g.actor, **g.client, "request_id": g.request_id}
     if g.actor == "user":
         known["actor_id"] = g.caller.user_id
@@ -38,6 +40,15 @@ def origin() -> dict[str, str | None]:
         # The name remains when the administrator is deleted.
         known["administrator"] = g.administrator.email or g.administrator.phone
     return known
+
+
+def of_command() -> dict[str, str | None]:
+    """Return the actor of a command. sudo and deploy/latchkey say who ran them."""
+    try:
+        user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # containers may run as a user without a name
+        user = str(os.getuid())
+    return {"actor": "command", "system_user": user}
 
 
 def record(

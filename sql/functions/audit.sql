@@ -26,7 +26,8 @@ BEGIN
          CASE WHEN signs_in THEN 'user' ELSE origin ->> 'actor' END,
          CASE WHEN signs_in THEN subject ELSE (origin ->> 'actor_id')::uuid END,
          (origin ->> 'ip')::inet, origin ->> 'network', origin ->> 'user_agent', origin ->> 'request_id',
-         jsonb_strip_nulls(details || jsonb_build_object('administrator', origin ->> 'administrator'))
+         jsonb_strip_nulls(details || jsonb_build_object('administrator', origin ->> 'administrator',
+                                                         'system_user', origin ->> 'system_user'))
     FROM unnest(acts) AS act
    WHERE act IS NOT NULL;
 

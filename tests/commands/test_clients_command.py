@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.answers import A_CLIENT_SECRET, A_UUID, oauth_client
 from tests.support.cases import cases
-from tests.support.commands import run_command
+from tests.support.commands import SYSTEM_USER, run_command
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 GRAFANA = "https://grafana.example.com/login/generic_oauth"
@@ -74,7 +74,7 @@ class TestCreating:
         printed = dict(line.split(maxsplit=1) for line in lines)
         assert printed == {"client_id": A_UUID, "client_secret": A_CLIENT_SECRET, **ENDPOINTS}
         row = database.one("SELECT action, actor, user_id, details FROM audit_log")
-        about = {"client_id": printed["client_id"], "client": "grafana"}
+        about = {"client_id": printed["client_id"], "client": "grafana", "system_user": SYSTEM_USER}
         assert tuple(row) == ("client_created", "command", None, about)
         assert database.count("openid_keys") == 1
 

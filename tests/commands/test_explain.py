@@ -220,6 +220,9 @@ class TestTimeline:
             "  TIME  sign-in refused: wrong password, attempt 1 of 10, from 127.0.0.1",
             "  TIME  banned until TIME, by the service role key, from 127.0.0.1",
             "  TIME  session ended: banned",
+            "",
+            "What to do:",
+            "  latchkey users unban dave@example.com",
         ]
 
     def test_option_most_shortens_the_timeline(self, explain, alice, database):

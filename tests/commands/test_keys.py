@@ -13,7 +13,7 @@ from auth.keys.openid_keys import OpenIdKeys
 from auth.tokens import keys, signing_keys
 from auth.tokens.keys import format_time
 from tests.conftest import new_app, secret
-from tests.support.commands import run_command
+from tests.support.commands import SYSTEM_USER, run_command
 from tests.support.factors import set_up
 from tests.support.openid import insert_client
 from tests.support.users import Session, register, session_of, sign_in
@@ -127,7 +127,8 @@ class TestRotation:
         deployment.run("rotate", "secret")
         (row,) = database.all("SELECT actor, details FROM audit_log WHERE action = 'key_rotated'")
         id = deployment.keys("secret")[0]["id"]
-        assert (row.actor, row.details) == ("command", {"kind": "secret", "key_id": id})
+        about = {"kind": "secret", "key_id": id, "system_user": SYSTEM_USER}
+        assert (row.actor, row.details) == ("command", about)
 
     def test_node_starts_with_the_new_key_alone_after_the_old_one_is_removed(self, deployment, database):
         deployment.run("rotate", "secret")
@@ -299,7 +300,7 @@ class TestOpenIdKeys:
         deployment.run("remove", old)
         assert [key.kid for key in worker(deployment).all()] == [new]
         acts = database.all("SELECT action, details FROM audit_log WHERE action LIKE 'key_%%' ORDER BY at")
-        of_key = {"kind": "openid", "key_id": new}
+        of_key = {"kind": "openid", "key_id": new, "system_user": SYSTEM_USER}
         assert acts == [("key_rotated", of_key), ("key_removed", of_key | {"key_id": old})]
 
     def test_signing_key_is_needed_by_the_longest_tokens_of_clients(self, deployment, old, database):

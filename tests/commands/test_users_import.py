@@ -6,7 +6,7 @@ import bcrypt
 import pytest
 
 from tests.support.answers import assert_error
-from tests.support.commands import run_command
+from tests.support.commands import SYSTEM_USER, run_command
 from tests.support.users import PASSWORD, sign_in
 
 WEAK = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
@@ -54,7 +54,7 @@ class TestCreation:
         assert [each["provider"] for each in user["identities"]] == ["email"]
         details = {"by": "administrator", "is_imported": True, "role": "authenticated"}
         act = database.one("SELECT action, actor, details FROM audit_log")
-        assert act == ("user_created", "command", details)
+        assert act == ("user_created", "command", details | {"system_user": SYSTEM_USER})
         assert database.count("outbox") == 0
 
     def test_many_batches_are_imported(self, import_users, database):

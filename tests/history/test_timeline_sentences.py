@@ -210,6 +210,10 @@ class TestSentences:
             ),
             ({"actor": "user", "actor_id": NO_ID}, f"banned, by user {NO_ID}" + FROM),
             ({"actor": "command", "ip": None, "user_agent": None}, "banned, by a command"),
+            (
+                {"actor": "command", "ip": None, "user_agent": None, "system_user": "ann"},
+                "banned, by a command of ann",
+            ),
             ({"actor": "service", "ip": None, "user_agent": None}, "banned, by the service itself"),
         ],
     )

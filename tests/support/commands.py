@@ -1,6 +1,7 @@
 """Run `latchkey`: with the parts of a test's application, with settings alone, or in a process of its own."""
 
 import os
+import pwd
 import subprocess
 import sys
 from typing import Any
@@ -14,6 +15,9 @@ from auth.commands import main
 from auth.context import EXTENSION
 from tests.conftest import clear_settings
 from tests.support.processes import CHECKOUT
+
+# Whom the audit log names.
+SYSTEM_USER = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
 
 
 def run_command(app: Flask, *arguments: str, **options: Any) -> Result:

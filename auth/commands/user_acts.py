@@ -1,0 +1,169 @@
+"""`latchkey users show`, `ban` and others: one user, as in the console."""
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from marshmallow import ValidationError
+
+from auth.account import factors, passkeys
+from auth.admin import locks, users
+from auth.commands.common import Unusable, acting, ask, json_option, known_user, yes_option
+from auth.commands.explain import lines_of_facts
+from auth.context import latchkey
+from auth.web import fields
+
+_subject = click.argument("subject", metavar="EMAIL|PHONE|USER_ID")
+
+
+def _name(user: Any) -> str:
+    return user.email or user.phone or user.id
+
+
+@contextmanager
+def _acting_on(subject: str) -> Iterator[Any]:
+    """Yield the user, whom acts inside of the context may change."""
+    with acting() as parts:
+        user = known_user(parts, subject.strip())
+        if user is None:
+            raise Unusable(f"No user has the address or id {subject}.")
+        yield user
+
+
+def _report(user: Any, sentence: str, as_json: bool, **members: Any) -> None:
+    known = {"id": user.id, "email": user.email, "phone": user.phone}
+    click.echo(json.dumps(known | members) if as_json else sentence)
+
+
+def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
+    try:
+        return fields.BanDuration().deserialize(value) or math.inf
+    except ValidationError as error:
+        raise click.BadParameter(str(error.messages[0])) from None
+
+
+@click.command("show", short_help="Show a user.")
+@_subject
+@json_option
+def show(subject: str, as_json: bool) -> None:
+    """Show a user: addresses, factors, sessions and applications. `latchkey explain` shows the history too.
+
+    \b
+    Example: latchkey users show alice@example.com
+    """
+    with _acting_on(subject) as user:
+        if as_json:
+            click.echo(latchkey.db.one("select_any_user", id=user.id).user_object)
+            return
+        for line in lines_of_facts(latchkey.settings, latchkey.db, user):
+            click.echo(line)
+
+
+@click.command("ban", short_help="Ban a user, and end their sessions.")
+@_subject
+@click.option(
+    "--for",
+    "seconds",
+    metavar="DURATION",
+    default="permanent",
+    show_default=True,
+    callback=_duration,
+    help="For how long, such as 90m, 24h or 30d.",
+)
+@json_option
+def ban(subject: str, seconds: float, as_json: bool) -> None:
+    """Ban a user, and end their sessions. Links and codes that they have stop working.
+
+    \b
+    Example: latchkey users ban mallory@example.com --for 24h
+    """
+    with _acting_on(subject) as user:
+        until = json.loads(users.update_user(user.id, {"ban_duration": seconds}, None))["banned_until"]
+        _report(user, f"{_name(user)} is banned until {until}.", as_json, banned_until=until)
+
+
+@click.command("unban", short_help="Lift a user's ban.")
+@_subject
+@json_option
+def unban(subject: str, as_json: bool) -> None:
+    """Lift a user's ban. Sessions that it ended stay ended.
+
+    \b
+    Example: latchkey users unban alice@example.com
+    """
+    with _acting_on(subject) as user:
+        users.update_user(user.id, {"ban_duration": None}, None)
+        _report(user, f"{_name(user)} is not banned.", as_json, banned_until=None)
+
+
+@click.command("sign-out", short_help="End all sessions of a user.")
+@_subject
+@json_option
+def sign_out(subject: str, as_json: bool) -> None:
+    """End all sessions of a user, also those of applications. They can sign in again.
+
+    \b
+    Example: latchkey users sign-out alice@example.com
+    """
+    with _acting_on(subject) as user:
+        users.end_sessions(user.id)
+        _report(user, f"{_name(user)} is signed out everywhere.", as_json)
+
+
+@click.command("unlock", short_help="Forget a user's wrong passwords and codes.")
+@_subject
+@json_option
+def unlock(subject: str, as_json: bool) -> None:
+    """Forget a user's wrong passwords and codes, so that they can try again.
+
+    \b
+    Example: latchkey users unlock alice@example.com
+    """
+    with _acting_on(subject) as user:
+        cleared = locks.clear(user.id)
+        sentence = "can try again." if cleared else "has no wrong passwords or codes."
+        _report(user, f"{_name(user)} {sentence}", as_json, cleared=cleared)
+
+
+@click.command("remove-factors", short_help="Remove all second factors and passkeys of a user.")
+@_subject
+@yes_option
+@json_option
+def remove_factors(subject: str, is_sure: bool, as_json: bool) -> None:
+    """Remove all second factors, passkeys and recovery codes of a user who has lost them.
+
+    The user gets a notice. Check first who asks: whoever has the password or mailbox can sign in afterwards.
+
+    \b
+    Example: latchkey users remove-factors alice@example.com
+    """
+    with _acting_on(subject) as user:
+        found = latchkey.db.all("list_verified_factors", user_id=user.id)
+        if found:
+            ask(f"Remove {', '.join(user.factors)} of {_name(user)}?", is_sure=is_sure)
+        for factor in found:
+            remove = passkeys.remove_any if factor.factor_type == "passkey" else factors.remove_any
+            remove(user.id, factor.id)
+        _report(user, f"{_name(user)} has no second factor or passkey.", as_json, removed=len(found))
+
+
+@click.command("delete", short_help="Delete a user.")
+@_subject
+@yes_option
+@json_option
+def delete(subject: str, is_sure: bool, as_json: bool) -> None:
+    """Delete a user with everything that belongs to them. This cannot be undone; the audit log stays.
+
+    \b
+    Example: latchkey users delete mallory@example.com
+    """
+    with _acting_on(subject) as user:
+        ask(f"Delete {_name(user)} ({user.id}, created {user.created_at[:10]})?", is_sure=is_sure)
+        users.delete_user(user.id)
+        _report(user, f"{_name(user)} is deleted.", as_json)
+
+
+COMMANDS = (show, ban, unban, sign_out, unlock, remove_factors, delete)

@@ -1,0 +1,110 @@
+"""`latchkey users show`, `ban` and others: one user, as in the console."""
+
+import json
+import os
+import pwd
+
+import pytest
+
+from tests.support.answers import assert_error
+from tests.support.commands import run_command
+from tests.support.factors import set_up
+from tests.support.passkeys import register
+from tests.support.users import sign_in
+
+BY_ANN = {"SUDO_USER": "ann"}
+
+
+@pytest.fixture
+def run(app):
+    def run(command, *arguments, status=0, **options):
+        result = run_command(app, "users", command, *arguments, env=BY_ANN, **options)
+        assert result.exit_code == status, result.output
+        return result.output
+
+    return run
+
+
+def last_act(database):
+    return tuple(
+        database.one(
+            "SELECT action, actor, details ->> 'system_user' AS who FROM audit_log ORDER BY at DESC, id LIMIT 1"
+        )
+    )
+
+
+def test_user_is_shown_by_address_and_id(run, alice, client, service_role):
+    lines = run("show", alice.email).splitlines()
+    assert lines[0].startswith(f"user          {alice.id}, authenticated, created ")
+    shown = json.loads(run("show", alice.id.upper(), "--json"))
+    assert shown == client.get(f"/admin/users/{alice.id}", headers=service_role).json
+
+
+@pytest.mark.parametrize(("option", "seconds"), [([], None), (["--for", "24h"], 86_400)])
+def test_ban_ends_the_sessions_until_it_is_lifted(run, alice, database, option, seconds):
+    session = alice.sign_in()
+    told = json.loads(run("ban", alice.email, *option, "--json"))
+    assert (told["id"], told["banned_until"][:4] == "9999") == (alice.id, seconds is None)
+    assert last_act(database) == ("banned", "command", "ann")
+    assert_error(session.get("/user"), 403, "user_banned")
+    assert run("unban", alice.email) == "alice@example.com is not banned.\n"
+    assert alice.try_to_sign_in().status_code == 200
+
+
+def test_sign_out_ends_all_sessions(run, alice, database):
+    sessions = [alice.sign_in(), alice.sign_in()]
+    assert run("sign-out", alice.id) == "alice@example.com is signed out everywhere.\n"
+    assert last_act(database) == ("signed_out", "command", "ann")
+    for session in sessions:
+        assert_error(session.get("/user"), 401, "session_not_found")
+
+
+def test_unlock_lets_a_locked_user_try_again_as_explain_says(run, alice, make_app, database):
+    client = make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client()
+    for _ in range(11):
+        sign_in(client, alice.email, "wrong")
+    assert alice.try_to_sign_in(client=client).status_code == 429
+    explained = run_command(client.application, "explain", alice.email).output
+    assert explained.endswith("\nWhat to do:\n  latchkey users unlock alice@example.com\n")
+    assert run("unlock", alice.email) == "alice@example.com can try again.\n"
+    assert "has no wrong" in run("unlock", alice.email)
+    assert last_act(database) == ("lock_cleared", "command", "ann")
+    assert alice.try_to_sign_in(client=client).status_code == 200
+
+
+def test_removal_of_factors_includes_passkeys_and_recovery_codes_and_is_told(run, alice, database):
+    _app, session = set_up(alice.open_session())
+    register(session)
+    session.post("/recovery_codes")
+    assert "Nothing was changed" in run("remove-factors", alice.email, status=1, input="n\n")
+    assert database.count("factors") == 2
+    assert "has no second factor" in run("remove-factors", alice.email, input="y\n")
+    assert (database.count("factors"), database.count("recovery_codes")) == (0, 0)
+    kinds = {row.kind for row in database.all("SELECT kind FROM outbox")}
+    assert {"factor_removed", "passkey_removed"} <= kinds
+    assert alice.sign_in().get("/user").json["id"] == alice.id
+
+
+def test_deletion_needs_a_yes(run, alice, database):
+    for answer in ("n\n", None):
+        assert "Nothing was changed." in run("delete", alice.email, status=1, input=answer)
+    assert run("delete", alice.email, "--yes") == "alice@example.com is deleted.\n"
+    assert database.count("users") == 0
+    assert last_act(database) == ("user_deleted", "command", "ann")
+
+
+@pytest.mark.parametrize("command", ["show", "ban", "unlock", "remove-factors", "delete"])
+def test_unknown_user_and_wrong_arguments_have_an_exit_status(run, app, database, command):
+    for subject in ("nobody@example.com", "11111111-1111-1111-1111-111111111111", "nonsense"):
+        assert run(command, subject, status=3) == f"Error: No user has the address or id {subject}.\n"
+    assert "must be a duration" in run("ban", "a@example.com", "--for", "soon", status=2)
+
+
+def test_explain_names_the_command_that_lifts_a_ban(run, app, alice, database):
+    run("ban", alice.email)
+    assert run_command(app, "users", "unban", alice.email, env={"SUDO_USER": ""}).exit_code == 0
+    assert last_act(database) == ("unbanned", "command", pwd.getpwuid(os.getuid()).pw_name)
+    run("ban", alice.email)
+    explained = run_command(app, "explain", alice.email).output
+    assert "\nWhat to do:\n  latchkey users unban alice@example.com\n" in explained
+    assert "by a command of ann\n" in explained
