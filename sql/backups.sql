@@ -28,6 +28,9 @@ SELECT current_database() AS name,
   JOIN pg_roles AS r ON r.rolname = current_user
  WHERE d.datname = current_database();
 
+-- name: select_database(name text)
+SELECT EXISTS (SELECT FROM pg_database WHERE datname = :name) AS exists;
+
 -- name: take_restore_lock()
 SELECT pg_try_advisory_lock(7239004120) AS is_ours;
 

@@ -4,13 +4,15 @@ Until the last step the old database serves with its old secrets, so an interrup
 """
 
 import dataclasses
+import json
 import os
 import re
 import secrets
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import psycopg2
 from psycopg2 import sql as composed
@@ -38,6 +40,9 @@ _LONGEST_NAME = 63
 _DROP = "DROP DATABASE IF EXISTS {} WITH (FORCE)"
 # While the table has another name, the service refuses the database, and links in the backup do not work.
 _LOCK_SCHEMA = b"\nRESET search_path; ALTER TABLE schema_version RENAME TO schema_version_of_restore;\n"
+_NOTHING_TO_UNDO = (
+    "There is no restore to undo: the next restore and the next backup delete the database from before."
+)
 _UNLOCK_SCHEMA = "ALTER TABLE schema_version_of_restore RENAME TO schema_version"
 
 
@@ -50,12 +55,13 @@ class Options:
 class RestoredSecrets:
     """The secrets of a backup, which become files of the state directory along with its database."""
 
-    def __init__(self, settings: Settings, manifest: Manifest) -> None:
+    def __init__(
+        self, settings: Settings, restored: Mapping[str, list[Any]], environment: Mapping[str, str]
+    ) -> None:
         """Raises `BackupError` if the environment lacks a key of the backup."""
         self._settings = settings
-        self._environment = manifest.environment
-        self.environment_file = settings.state_dir / "restored.env" if manifest.environment else None
-        restored = {field: getattr(manifest, field) for field in kept_secrets.FILES}
+        self._environment = environment
+        self.environment_file = settings.state_dir / "restored.env" if environment else None
         kept = [field for field in restored if os.environ.get(name_of(field))]
         self.kept_variables = [name_of(field) for field in kept]
         self._restored = {field: found for field, found in restored.items() if found and field not in kept}
@@ -69,6 +75,20 @@ class RestoredSecrets:
                     f" the keys into {settings.state_dir}."
                 )
 
+    @classmethod
+    def of_backup(cls, settings: Settings, manifest: Manifest) -> Self:
+        restored = {field: getattr(manifest, field) for field in kept_secrets.FILES}
+        return cls(settings, restored, manifest.environment)
+
+    @classmethod
+    def of_before(cls, settings: Settings) -> Self:
+        """Return the secrets from before the last restore. Raises `BackupError` if there are none."""
+        try:
+            former = json.loads(_former_secrets(settings).read_text())
+        except FileNotFoundError:
+            raise BackupError(_NOTHING_TO_UNDO) from None
+        return cls(settings, {field: former.get(field, []) for field in kept_secrets.FILES}, {})
+
     @contextmanager
     def admitted(self, connection: Any) -> Iterator[None]:
         """Accept the keys of both databases inside of the context, and then those of the backup alone.
@@ -78,13 +98,16 @@ class RestoredSecrets:
         """
         state.make_directory(self._settings.state_dir)
         former = {field: self._current(field) for field in self._restored}
+        files.write(_former_secrets(self._settings), json.dumps(former))
         for field, values in self._restored.items():
             self._write(field, [*former[field], *values])
         try:
             yield
         except BaseException:
-            for field in () if connection.closed else former:
-                self._write(field, former[field])
+            if not connection.closed:
+                for field in former:
+                    self._write(field, former[field])
+                _former_secrets(self._settings).unlink()
             raise
         for field, values in self._restored.items():
             self._write(field, values)
@@ -115,7 +138,7 @@ def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, opt
             with restored.admitted(cursor.connection):
                 fill(url, plaintext, options)
             return None
-        draft = f"{target.name[: _LONGEST_NAME - 10]}_restoring"
+        draft = _draft(target.name)
         _run(cursor, _DROP, draft)
         _run(cursor, "CREATE DATABASE {} TEMPLATE template0", draft)
         try:
@@ -216,17 +239,10 @@ def _fitted(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 def _replace(url: str, target: Any, draft: str, restored: RestoredSecrets) -> str | None:
     """Give the target's name to the draft, atomically. Return the new name of a target with tables."""
-    former = f"{target.name[: _LONGEST_NAME - 15]}_before_restore"
-    # Postgres does not rename a database with connections.
-    other = "template1" if target.name == "postgres" else "postgres"
-    with closing(connect(_of(url, other))) as connection, connection.cursor() as cursor:
-        connection.autocommit = True
-        _run(cursor, "DROP DATABASE IF EXISTS {}", former)
+    former = _former(target.name)
+    with _beside(url, target.name) as cursor:
         try:
-            with restored.admitted(connection):
-                # Statements that are sent together are one transaction.
-                rename = "ALTER DATABASE {} RENAME TO {}"
-                _run(cursor, f"{rename}; {rename}", target.name, former, draft, target.name)
+            _swap(cursor, target.name, former, draft, restored)
         except psycopg2.Error:
             _run(cursor, _DROP, draft)
             raise
@@ -234,6 +250,59 @@ def _replace(url: str, target: Any, draft: str, restored: RestoredSecrets) -> st
             return former
         _run(cursor, "DROP DATABASE {}", former)
         return None
+
+
+def undo(url: str, former_secrets: RestoredSecrets) -> None:
+    """Put the database from before the last restore in place of the restored one, which is deleted."""
+    with _locked_target(url) as (target, cursor):
+        former, undone = _former(target.name), _draft(target.name)
+        cursor.execute(statement("select_database"), {"name": former})
+        if not cursor.fetchone().exists:
+            raise BackupError(_NOTHING_TO_UNDO)
+    with _beside(url, target.name) as cursor:
+        _swap(cursor, target.name, undone, former, former_secrets)
+        _run(cursor, _DROP, undone)
+
+
+def forget_former(url: str, settings: Settings) -> None:
+    """Delete the database and secrets from before the last restore, if there was one here."""
+    if not _former_secrets(settings).exists():
+        return
+    with closing(connect(url)) as connection:
+        name = connection.info.dbname
+    with suppress(psycopg2.Error), _beside(url, name) as cursor:
+        _run(cursor, "DROP DATABASE IF EXISTS {}", _former(name))
+    _former_secrets(settings).unlink()
+
+
+def _swap(cursor: Any, name: str, away: str, draft: str, restored: RestoredSecrets) -> None:
+    """Give a database another name, and its name to the draft, atomically."""
+    _run(cursor, "DROP DATABASE IF EXISTS {}", away)
+    with restored.admitted(cursor.connection):
+        # Statements that are sent together are one transaction.
+        rename = "ALTER DATABASE {} RENAME TO {}"
+        _run(cursor, f"{rename}; {rename}", name, away, draft, name)
+
+
+@contextmanager
+def _beside(url: str, name: str) -> Iterator[Any]:
+    """Yield a cursor in another database: Postgres does not rename one with connections."""
+    with closing(connect(_of(url, "template1" if name == "postgres" else "postgres"))) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            yield cursor
+
+
+def _former(name: str) -> str:
+    return f"{name[: _LONGEST_NAME - 15]}_before_restore"
+
+
+def _draft(name: str) -> str:
+    return f"{name[: _LONGEST_NAME - 10]}_restoring"
+
+
+def _former_secrets(settings: Settings) -> Path:
+    return settings.state_dir / "before_restore.json"
 
 
 def _run(cursor: Any, text: str, *databases: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import psycopg2
 
-from auth.backups import age, archive, rehearsals, writing
+from auth.backups import age, archive, rehearsals, restores, writing
 from auth.backups.archive import Manifest
 from auth.commands import load_settings
 from auth.commands.common import (
@@ -69,6 +69,7 @@ def create(file: Path, keep: int, no_rehearsal: bool, as_json: bool) -> None:
         progress = partial(progress_of, "Backing up")
         written, manifest = writing.write(settings, url, file, rehearse, progress)
         archive.remove_older(file, written, keep)
+        restores.forget_former(url, settings)
         _note(url, "backup", *([] if no_rehearsal else ["verified_backup"]))
     size = written.stat().st_size
     text = f"Backed up the database ({manifest.size}) and the secrets to {written}: {size:,} bytes"

@@ -16,11 +16,31 @@ from auth.commands.common import (
 )
 
 
+def _undo(context: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
+    if not is_wanted:
+        return
+    settings = load_settings(missing_secrets="ignore")
+    with failures(settings.state_dir):
+        former = restores.RestoredSecrets.of_before(settings)
+        with stopped_database(settings) as url:
+            restores.undo(url, former)
+    click.echo("The database and the secrets are those from before the last restore.")
+    context.exit()
+
+
 @click.command("restore", short_help="Replace the database and the secrets with a backup.")
 @existing_file
 @identity_option
 @click.option("--keep-sessions", is_flag=True, help="Keep the sessions that were live in the backup.")
 @click.option("--resend", is_flag=True, help="Send the messages and events in the backup.")
+@click.option(
+    "--undo",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_undo,
+    help="Return to the database and secrets from before the last restore, without FILE and KEY.",
+)
 @json_option
 def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_json: bool) -> None:
     """Replace the database and the secrets with those in FILE. Stop all nodes first.
@@ -40,7 +60,7 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_js
         key, size = age.read_key(identity), file.stat().st_size
         with progress_of(f"Verifying {file}", size) as progress:
             manifest = archive.verify(file, key, progress)
-        secrets = restores.RestoredSecrets(settings, manifest)
+        secrets = restores.RestoredSecrets.of_backup(settings, manifest)
         with stopped_database(settings) as url, progress_of("Restoring", size) as progress:
             former = restores.restore(url, archive.read(file, key, progress), secrets, options)
     outcome = {
@@ -55,7 +75,8 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_js
         return
     click.echo(f"Restored the backup of {manifest.created_at} ({manifest.size}) in {outcome['seconds']} s.")
     if former:
-        click.echo(f"The old database is now called {former}. The next restore deletes it.")
+        click.echo(f"The old database is now called {former}. The next restore or backup deletes it;")
+        click.echo("until then, latchkey restore --undo returns to it.")
     if secrets.environment_file:
         click.echo(f"{secrets.environment_file} has the settings of the backed-up service.")
     for variable in secrets.kept_variables:

@@ -162,6 +162,30 @@ def test_restore_can_keep_sessions_and_waiting_messages(origin, place):
         assert value(state_dir, "SELECT count(*) FROM outbox WHERE outcome IS NULL") >= 1
 
 
+def test_restore_is_undone_with_its_secrets_until_the_next_backup(origin, place):
+    state_dir = place / "undone"
+    environment = {"AUTH_STATE_DIR": str(state_dir)}
+    with serving(state_dir) as client:
+        register(client, key_of(state_dir), "bob@example.com")
+    before = secrets_of(state_dir)
+    assert restore(origin.file, state_dir).returncode == 0
+    assert secrets_of(state_dir) != before
+    done = latchkey("restore", "--undo", **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert secrets_of(state_dir) == before
+    with serving(state_dir) as client:
+        assert sign_in(client, "bob@example.com").status_code == 200
+        assert sign_in(client, "alice@example.com").status_code == 401
+        assert value(state_dir, DATABASES) == "postgres,template0,template1"
+    again = latchkey("restore", "--undo", **environment)
+    assert (again.returncode, "There is no restore to undo" in again.stderr) == (1, True)
+    assert restore(origin.file, state_dir).returncode == 0
+    with serving(state_dir):
+        assert latchkey("backup", place / "next.age", "--no-rehearsal", **environment).returncode == 0
+        assert value(state_dir, DATABASES) == "postgres,template0,template1"
+    assert latchkey("restore", "--undo", **environment).returncode == 1
+
+
 def test_restore_over_a_service_keeps_its_database_under_another_name(origin, place):
     state_dir = place / "over"
     with serving(state_dir) as client:

@@ -62,7 +62,7 @@ def restore(backup, parts, tmp_path):
     def restore(url):
         manifest = archive.verify(backup, IDENTITY, lambda _: None)
         settings = dataclasses.replace(parts.settings, state_dir=tmp_path / "var")
-        secrets = restores.RestoredSecrets(settings, manifest)
+        secrets = restores.RestoredSecrets.of_backup(settings, manifest)
         plaintext = archive.read(backup, IDENTITY, lambda _: None)
         return restores.restore(url, plaintext, secrets, restores.Options())
 
