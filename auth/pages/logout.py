@@ -1,7 +1,8 @@
-"""Signing out where an application asks for it (OpenID Connect RP-Initiated Logout 1.0)."""
+"""Signing out, also for applications (OpenID Connect RP-Initiated Logout 1.0)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, request
 
@@ -11,6 +12,7 @@ from auth.openid import clients
 from auth.openid.switch import provider
 from auth.pages.page import LANGUAGE, LANGUAGES, page
 from auth.pages.problems import form
+from auth.pages.sign_in import destination
 from auth.sign_in import browser_sessions
 from auth.sign_in.token_response import see_other
 from auth.text import languages, names
@@ -63,18 +65,12 @@ def show_logout() -> Response:
     if is_users:
         return _end(url)
     if known is None:
-        return see_other(url) if url and asked.claims else page("signed_out.html", here="/sign-in")
+        return _signed_out(url if asked.claims else None)
     if "ui_locales" in sent and not cookies.sent(LANGUAGE):
         g.language = languages.choose(LANGUAGES, None, sent["ui_locales"].replace(" ", ","))
-    return page(
-        "logout.html",
-        form_target=origin(url) if url else None,
-        client_name=asked.client and names.in_one_line(asked.client.name),
-        account=known.email or known.phone or known.name,
-        sent={
-            name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent
-        },
-    )
+    kept = {name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent}
+    name = asked.client and names.in_one_line(asked.client.name)
+    return _ask("oauth/logout/confirm", known, url, name, kept)
 
 
 @blueprint.post("/oauth/logout/confirm")
@@ -85,8 +81,49 @@ def submit_logout() -> Response:
     return _end(None if asked.client and asked.client.is_dynamic else asked.url)
 
 
-def _end(url: str | None) -> Response:
-    browser_sessions.end("local")
-    response = see_other(url) if url else page("signed_out.html", here="/sign-in")
+@blueprint.get("/sign-out")
+def show_sign_out() -> Response:
+    """Ask whether to sign out. A link alone must not do it: any site could send the browser here."""
+    url, known = _back(), browser_sessions.resume()
+    if known is None:
+        return _signed_out(url)
+    return _ask("sign-out", known, url, url and urlsplit(url).netloc, {"redirect_to": url, "back": "yes"})
+
+
+@blueprint.post("/sign-out")
+@form("logout", level=Level.SESSION)
+def sign_out() -> Response:
+    """End the browser's session with those of its applications, or all of the user's."""
+    sent, to = read_form(form_schemas.SignOutForm()), destination()
+    is_for_other_account = "back" not in sent and (to or to.next)
+    return _end(to.own_url("sign-in") if is_for_other_account else _back(), sent["scope"])
+
+
+def _back() -> str | None:
+    """Return the `redirect_to` of the request if it is allowed."""
+    url = destination().redirect_to
+    return url if url == request.values.get("redirect_to") else None
+
+
+def _ask(
+    action: str, known: Any, url: str | None, application: str | None, sent: Mapping[Any, str | None]
+) -> Response:
+    return page(
+        "logout.html",
+        action=action,
+        form_target=origin(url) if url else None,
+        client_name=application,
+        account=known.email or known.phone or known.name,
+        sent={name: value for name, value in sent.items() if value},
+    )
+
+
+def _end(url: str | None, scope: str = "local") -> Response:
+    browser_sessions.end(scope)
+    response = _signed_out(url)
     browser_sessions.forget(response)
     return response
+
+
+def _signed_out(url: str | None) -> Response:
+    return see_other(url) if url else page("signed_out.html", here="/sign-in")

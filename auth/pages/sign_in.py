@@ -216,18 +216,6 @@ def continue_signed_in() -> Response:
     return go_on(destination())
 
 
-@blueprint.post("/sign-out")
-@form("logout", level=Level.SESSION)
-def sign_out() -> Response:
-    """End the browser's session with those of its applications, or all of the user's."""
-    to = destination()
-    browser_sessions.end(read_form(form_schemas.SignOutForm())["scope"])
-    is_asked = to or to.next
-    response = to_own(to.path("sign-in")) if is_asked else page("signed_out.html", here="/sign-in")
-    browser_sessions.forget(response)
-    return response
-
-
 @blueprint.get("/sign-up")
 def show_sign_up() -> Response:
     if browser_sessions.resume() or identifier() is None:

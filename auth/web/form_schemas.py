@@ -40,7 +40,9 @@ DeletionForm = Input.of(confirmed=fields.Choice("yes", required=True))
 FactorForm = Input.of(factor_id=fields.Text(required=True), code=fields.TypedCode(required=True))
 RecoveryForm = Input.of(recovery_code=fields.Text(required=True))
 CredentialForm = Input.of(challenge_id=fields.Text(required=True), credential=fields.JsonText(required=True))
-SignOutForm = Input.of(scope=fields.Choice("global", "local", load_default="local"))
+SignOutForm = Input.of(
+    scope=fields.Choice("global", "local", load_default="local"), back=fields.Choice("yes")
+)
 LogoutQuery = Input.of(
     id_token_hint=fields.LongText(),
     client_id=fields.Text(),

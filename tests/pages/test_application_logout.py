@@ -1,4 +1,4 @@
-"""GET and POST /oauth/logout: applications sign the browser out (OpenID Connect RP-Initiated Logout 1.0)."""
+"""Applications sign the browser out: /oauth/logout (OpenID Connect RP-Initiated Logout 1.0), and /sign-out."""
 
 import time
 import uuid
@@ -173,3 +173,52 @@ def test_head_changes_nothing(client, alice, hint, app):
 def test_repeated_parameter_is_refused(visitor, client_id):
     page = visitor.visit(f"{path(client_id=client_id)}&client_id={client_id}")
     assert (page.status, page.url.startswith(BASE_URL)) == (400, True)
+
+
+class TestLinkToSignOut:
+    """GET /sign-out?redirect_to=…, for applications that are no clients."""
+
+    BACK = "https://app.example.com/bye?from=latchkey"
+    LINK = f"/sign-out?{urlencode({'redirect_to': BACK})}"
+
+    @pytest.fixture
+    def app(self, make_app):
+        return make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**")
+
+    def test_button_ends_all_sessions_of_the_browser_and_leads_back(self, app, alice, database):
+        visitor = Visitor(app).with_session_of(alice)
+        visitor.visit("/sign-in?redirect_to=https://app.example.com/")
+        visitor.press("sign-in/continue")
+        visitor.be_at("https://app.example.com")
+        visitor.click(SITE + self.LINK)
+        assert "app.example.com asks to sign you out" in words(visitor.page)
+        assert is_signed_in(visitor)
+        visitor.visit(self.LINK)
+        assert visitor.press("sign-out").url == self.BACK
+        assert not visitor.session_cookie
+        assert database.count("sessions", "ended_at IS NULL") == 0
+        # The browser is signed out already.
+        assert visitor.visit(self.LINK).url == self.BACK
+
+    def test_without_an_application_it_leads_to_our_page(self, app, alice):
+        visitor = Visitor(app).with_session_of(alice)
+        visitor.visit("/sign-out")
+        assert "asks to sign you out" not in words(visitor.page)
+        assert visitor.press("sign-out").url == f"{SITE}/sign-out"
+        assert "You’re signed out" in words(visitor.page)
+        assert "You’re signed out" in words(visitor.visit("/sign-out"))
+
+    @cases("url", ["https://evil.example/", "//evil.example", "javascript:alert(1)", f"{SITE}/account", ""])
+    def test_other_url_gets_nobody(self, app, alice, url):
+        for visitor in (Visitor(app), Visitor(app).with_session_of(alice)):
+            visitor.visit(f"/sign-out?{urlencode({'redirect_to': url})}")
+            if visitor.session_cookie:
+                visitor.send("/sign-out", redirect_to=url, back="yes")
+            assert visitor.page.url.startswith(f"{SITE}/sign-out")
+            assert "You’re signed out" in words(visitor.page)
+
+    def test_other_site_cannot_press_the_button(self, app, alice):
+        visitor = Visitor(app).with_session_of(alice)
+        visitor.be_at("https://evil.example")
+        visitor.post(f"{SITE}/sign-out", {"redirect_to": self.BACK, "back": "yes"})
+        assert is_signed_in(visitor)

@@ -424,6 +424,9 @@ def logging_out(page_client: PageClient) -> None:
     page_client.shows("log-out for an application", "Sign out?")
     page_client.press("oauth/logout/confirm")
     page_client.shows("logged out for an application", "You’re signed out")
+    page_client.sign_in()
+    page_client.visit(f"/sign-out?{urlencode({'redirect_to': page_client.application})}")
+    page_client.shows("sign-out", "asks to sign you out of Acme in this browser.")
 
 
 def others(page_client: PageClient) -> None:
