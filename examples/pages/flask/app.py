@@ -1,0 +1,85 @@
+"""A website whose users sign in on Latchkey's pages: flask --app app run --port 3000"""
+
+import base64
+import hashlib
+import os
+import secrets
+import time
+from typing import Any
+from urllib.parse import urlencode
+
+import requests
+from flask import Flask, redirect, render_template, request, session, url_for
+from flask.typing import ResponseReturnValue
+
+LATCHKEY = os.environ.get("LATCHKEY_URL", "http://localhost:8000")
+
+app = Flask(__name__)
+# Without one, each start signs all users out.
+app.secret_key = os.environ.get("SECRET_KEY") or secrets.token_hex()
+# The cookie holds the tokens: out of reach of scripts, and not sent with forms of other sites.
+app.config.update(SESSION_COOKIE_SAMESITE="Lax", SESSION_COOKIE_SECURE=LATCHKEY.startswith("https:"))
+
+
+def trade(grant_type: str, **proof: str) -> bool:
+    """Trade a code or a refresh token for tokens. Return False if Latchkey refuses."""
+    response = requests.post(f"{LATCHKEY}/token", params={"grant_type": grant_type}, json=proof, timeout=5)
+    if response.status_code in (400, 403, 404):
+        return False
+    response.raise_for_status()
+    answer = response.json()
+    session["tokens"] = {name: answer[name] for name in ("access_token", "refresh_token", "expires_at")}
+    session["user"] = {name: answer["user"][name] for name in ("id", "email", "phone")}
+    return True
+
+
+def current_user() -> dict[str, Any] | None:
+    """Return the user, or None. Bans, and sign-outs elsewhere, are noticed when the access token expires."""
+    tokens = session.get("tokens")
+    if tokens and tokens["expires_at"] < time.time() + 60:
+        # Two requests may send the same refresh token: within a minute, it returns the same tokens.
+        is_live = trade("refresh_token", refresh_token=tokens["refresh_token"])
+        if not is_live:
+            session.clear()
+    return session.get("user")
+
+
+@app.errorhandler(requests.RequestException)
+def unavailable(error: Exception) -> ResponseReturnValue:
+    app.logger.error("No answer from %s: %r", LATCHKEY, error)
+    return "Please try again in a minute.", 503
+
+
+# Users also arrive without a code: those who opened the link of a mail in another browser than the one that
+# asked for it. Latchkey has signed them in there, and its page then offers to continue.
+@app.get("/")
+def home() -> ResponseReturnValue:
+    return render_template("home.html", user=current_user(), latchkey=LATCHKEY)
+
+
+@app.get("/<any('sign-in', 'sign-up'):page>")
+def leave(page: str) -> ResponseReturnValue:
+    session["verifier"] = verifier = secrets.token_urlsafe(32)
+    digest = hashlib.sha256(verifier.encode()).digest()
+    challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    query = {"redirect_to": url_for("callback", _external=True), "code_challenge": challenge}
+    return redirect(f"{LATCHKEY}/{page}?{urlencode(query)}")
+
+
+@app.get("/callback")
+def callback() -> ResponseReturnValue:
+    code, verifier = request.args.get("code"), session.pop("verifier", None)
+    # A code from anywhere else does not fit the verifier of this browser. The home page offers to sign in.
+    if code and verifier:
+        trade("pkce", auth_code=code, code_verifier=verifier)
+    return redirect(url_for("home"))
+
+
+@app.post("/sign-out")
+def sign_out() -> ResponseReturnValue:
+    """End our session, and lead to the page that ends Latchkey's."""
+    if current_user():
+        bearer = {"Authorization": f"Bearer {session['tokens']['access_token']}"}
+        requests.post(f"{LATCHKEY}/logout", params={"scope": "local"}, headers=bearer, timeout=5)
+    session.clear()
+    return redirect(f"{LATCHKEY}/sign-out?{urlencode({'redirect_to': url_for('home', _external=True)})}", 303)
