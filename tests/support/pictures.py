@@ -1,4 +1,4 @@
-"""Pictures of the pages for docs/pages.md: each in both themes, on a desktop and on a phone."""
+"""Pictures of the pages for docs/pages/README.md: each in both themes, on a desktop and on a phone."""
 
 import base64
 import re
@@ -6,23 +6,30 @@ from pathlib import Path
 
 from tests.support.browser import Browser
 
-_DOCS = Path(__file__).parents[2] / "docs"
+_PAGES = Path(__file__).parents[2] / "docs" / "pages"
 # Width, height, dark, and the width in the picture.
 _VIEWS = ((1280, 720, False, 640), (320, 640, False, 200), (1280, 720, True, 640), (320, 640, True, 200))
+# Its first screen on a desktop is a picture of its own, because the whole page is too high for some documents.
+_HIGH = "account-with-everything"
 
 
 class Pictures:
-    """Takes pictures of the pages that docs/pages.md shows, named after the state in the tour."""
+    """Takes pictures of the pages that docs/pages/README.md shows, named after the state in the tour."""
 
     def __init__(self, page: Browser) -> None:
         self._page = page
-        self._shown = set(re.findall(r"\(pages/([a-z-]+)\.webp\)", (_DOCS / "pages.md").read_text()))
+        self._shown = set(re.findall(r"\(([a-z-]+)\.webp\)", (_PAGES / "README.md").read_text()))
         self._taken: dict[str, list[str]] = {}
 
     def take(self, state: str) -> None:
         name = re.sub(r"[^a-z]+", "-", state.lower()).strip("-")
         if name not in self._shown:
             return
+        if name == _HIGH:
+            self._page.resize(1280, 900)
+            self._page.run("document.documentElement.style.overflow = 'hidden'")  # without a scroll bar
+            self._write("account", self._page.photograph())
+            self._page.run("document.documentElement.style.overflow = ''")
         self._taken[name] = []
         for width, height, dark, _shown_width in _VIEWS:
             self._page.resize(width, height, dark=dark)
@@ -46,4 +53,7 @@ class Pictures:
             # A window that is higher than the picture would be measured instead.
             self._page.resize(888, 100)
             self._page.resize(888, self._page.run("document.body.scrollHeight + 32"))
-            (_DOCS / "pages" / f"{name}.webp").write_bytes(base64.b64decode(self._page.photograph()))
+            self._write(name, self._page.photograph())
+
+    def _write(self, name: str, picture: str) -> None:
+        (_PAGES / f"{name}.webp").write_bytes(base64.b64decode(picture))
