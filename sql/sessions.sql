@@ -180,11 +180,13 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
                  'id', page.id,
                  'created_at', iso_8601(page.created_at),
                  'refreshed_at', iso_8601(page.refreshed_at),
-                 'user_agent', page.user_agent,
-                 'ip', host(page.ip),
+                 -- Of the user's browser, not of an application's backend, which redeemed the code.
+                 'user_agent', coalesce(opener.user_agent, page.user_agent),
+                 'ip', host(coalesce(opener.ip, page.ip)),
                  'current', page.id = :caller_session_id
                ) ORDER BY page.created_at DESC, page.id), '[]')::text
           FROM (SELECT * FROM live ORDER BY created_at DESC, id LIMIT :page_size OFFSET :page_offset) AS page
+          LEFT JOIN sessions AS opener ON opener.id = page.opened_by
        ) AS sessions
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id

@@ -163,6 +163,13 @@ class TestSession:
         assert client.post("/reauthenticate", json=proof, headers=headers).status_code == 200
         assert client.delete("/user", headers=headers).status_code == 200
 
+    def test_session_of_an_application_shows_the_browser_that_opened_it(self, signed_in, client):
+        signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
+        tokens = trade(client, signed_in.submit().url).json
+        headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+        agents = [session["user_agent"] for session in client.get("/sessions", headers=headers).json["data"]]
+        assert (len(agents), len(set(agents))) == (2, 1)
+
     def test_other_account_ends_the_sessions_and_codes_of_the_application(self, signed_in, client, database):
         signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
         tokens = trade(client, signed_in.submit().url).json
