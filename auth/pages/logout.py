@@ -87,7 +87,10 @@ def show_sign_out() -> Response:
     url, known = _back(), browser_sessions.resume()
     if known is None:
         return _signed_out(url)
-    return _ask("sign-out", known, url, url and urlsplit(url).netloc, {"redirect_to": url, "back": "yes"})
+    host = urlsplit(url).netloc if url else None
+    # The host is the name of the brand, unless one is set.
+    application = host if host != latchkey.settings.brand_name else None
+    return _ask("sign-out", known, url, application, {"redirect_to": url, "back": "yes"})
 
 
 @blueprint.post("/sign-out")

@@ -200,6 +200,12 @@ class TestLinkToSignOut:
         # The browser is signed out already.
         assert visitor.visit(self.LINK).url == self.BACK
 
+    def test_page_named_after_the_application_says_its_name_once(self, make_app, alice):
+        app = make_app(AUTH_SITE_URL="https://app.example.com")
+        visitor = Visitor(app).with_session_of(alice)
+        assert "asks to sign you out" not in words(visitor.visit(self.LINK))
+        assert visitor.press("sign-out").url == self.BACK
+
     def test_without_an_application_it_leads_to_our_page(self, app, alice):
         visitor = Visitor(app).with_session_of(alice)
         visitor.visit("/sign-out")

@@ -1,4 +1,4 @@
-"""A website whose users sign in on Latchkey's pages: flask --app app run --port 3000"""
+"""A website whose users sign in on Latchkey's pages: flask --app app run --host localhost --port 3000"""
 
 import base64
 import hashlib
