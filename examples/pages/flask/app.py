@@ -62,6 +62,7 @@ def leave(page: str) -> ResponseReturnValue:
     session["verifier"] = verifier = secrets.token_urlsafe(32)
     digest = hashlib.sha256(verifier.encode()).digest()
     challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    # Behind a proxy, ProxyFix of Werkzeug makes this the public URL.
     query = {"redirect_to": url_for("callback", _external=True), "code_challenge": challenge}
     return redirect(f"{LATCHKEY}/{page}?{urlencode(query)}")
 
