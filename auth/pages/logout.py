@@ -10,7 +10,7 @@ from auth.context import latchkey
 from auth.net.redirects import origin, with_query
 from auth.openid import clients
 from auth.openid.switch import provider
-from auth.pages.page import LANGUAGE, LANGUAGES, page
+from auth.pages.page import LANGUAGE, LANGUAGES, page, root
 from auth.pages.problems import form
 from auth.pages.sign_in import destination
 from auth.sign_in import browser_sessions
@@ -99,7 +99,7 @@ def sign_out() -> Response:
     """End the browser's session with those of its applications, or all of the user's."""
     sent, to = read_form(form_schemas.SignOutForm()), destination()
     is_for_other_account = "back" not in sent and (to or to.next)
-    return _end(to.own_url("sign-in") if is_for_other_account else _back(), sent["scope"])
+    return _end(f"{root()}{to.path('sign-in')}" if is_for_other_account else _back(), sent["scope"])
 
 
 def _back() -> str | None:
