@@ -7,8 +7,9 @@ from auth.context import latchkey
 from auth.links.requests import write_requested
 from auth.messages import outgoing
 from auth.sign_in.arrivals import requested_target
+from auth.text import names
 from auth.tokens import one_time
-from auth.web import audit, targets
+from auth.web import audit, g, targets
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id
 from sql import Transaction
@@ -29,7 +30,9 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
             raise ApiError("email_exists")
         quota = outgoing.take_quota(tx, email, windows)
         user_id, is_created = _invited_user(tx, body)
-        message_id = _write_invitation(tx, user_id, email, redirect_to)
+        administrator = g.administrator
+        inviter = administrator and (names.person(administrator.name) or administrator.email)
+        message_id = _write_invitation(tx, user_id, email, redirect_to, inviter=inviter)
         acts, made_by = ["user_created" if is_created else None, "invited"], "invitation"
         events = ["user.created" if is_created else None]
         audit.record(tx, user_id, email, acts, events, by=made_by if is_created else None)
@@ -96,7 +99,7 @@ def resend(message_id: str) -> None:
         # The user may have become an administrator.
         targets.lock(tx, message.user_id)
         # The languages and browser of the first request, not the administrator's.
-        variables = {name: message.variables.get(name) for name in ("languages", "user_agent")}
+        variables = {name: message.variables.get(name) for name in ("languages", "user_agent", "inviter")}
         if message.kind in REQUESTED:
             _request_again(tx, message, variables)
         elif message.kind == "invite":

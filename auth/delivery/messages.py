@@ -28,6 +28,11 @@ _LINK_TYPES = dict.fromkeys(
     "undo",
 )
 
+# Our pages where the reader of a notice without an undo link can act.
+_PAGES = {"signup_attempt": "sign-in", "webhook_disabled": "console/webhooks"} | dict.fromkeys(
+    ("password_changed", "recovery_codes_created", "recovery_code_used", *_LINK_TYPES), "forgot-password"
+)
+
 _MAILS_WITH_A_CODE = {"signup", "magiclink", "recovery", "email_change", "reauthentication"}
 _MAILS_OF_A_WEEK = {"invite", *_LINK_TYPES}
 _MAILS_WITH_A_LINK = (_MAILS_WITH_A_CODE - {"reauthentication"}) | _MAILS_OF_A_WEEK
@@ -38,6 +43,7 @@ _SAMPLE = {
     "new_phone": "+15555550100",
     "provider": "google",
     "application": "Grafana",
+    "inviter": "Ada Lovelace",
     "remaining": 9,
     "user_agent": "Firefox/1 Linux",
     "webhook_url": "https://hooks.example.com/events",
@@ -58,6 +64,7 @@ class Templates:
         # The variables that are the same in all messages.
         self._site = {
             "brand": settings.brand_name,
+            "company": settings.brand_company or settings.brand_name,
             "palette": brand.palette(settings.brand_color),
             "logo": brand.logo_in_mails(settings.brand_logo, settings.base_url),
             "site": site.netloc,
@@ -97,6 +104,7 @@ class Templates:
         token = secrets.get("token")
         link = self._link(row.kind, token, variables.get("redirect_to")) if token else None
         context = self._context(row, language) | {"link": link, "code": code, "token_hash": token}
+        context["page"] = None if link else self._page(row.kind)
         try:
             text = self._text(row, language, context, "txt")
             html = self._text(row, language, context, "html") if self._has_html(row, language) else None
@@ -132,6 +140,11 @@ class Templates:
             query["redirect_to"] = redirect_to
         return f"{self._settings.base_url}/verify?{urlencode(query)}"
 
+    def _page(self, kind: str) -> str | None:
+        path = _PAGES.get(kind, "")
+        is_served = self._settings.console if path.startswith("console") else self._settings.pages
+        return f"{self._settings.base_url}/{path}" if path and is_served else None
+
     def _context(self, row: Any, language: str) -> dict[str, Any]:
         variables = row.variables
         browser, system = browser_and_system(variables.get("user_agent"))
@@ -159,6 +172,8 @@ class Templates:
             "new_phone": masking.masked_phone(variables.get("new_phone")),
             "provider": names.provider(variables.get("provider"), self._settings.provider_titles),
             "application": names.application(variables.get("application")),
+            "inviter": names.inviter(variables.get("inviter")),
+            "undoes": row.kind in _LINK_TYPES,
             "remaining": variables.get("remaining"),
             "webhook_host": names.host(variables.get("webhook_url")),
         }

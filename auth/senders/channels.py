@@ -31,7 +31,8 @@ def notices(settings: Settings) -> list[str]:
 
 def mail_server(settings: Settings, **timeouts: float) -> SmtpSender:
     """Return the sender of AUTH_SMTP_URL."""
-    server, sender = targets.smtp_server(settings.smtp_url or ""), targets.mail_address(settings.mail_from)
+    server = targets.smtp_server(settings.smtp_url or "")
+    sender = targets.mail_address(settings.mail_from, settings.brand_name)
     hostname = hostname_for(urlsplit(settings.base_url).hostname or "localhost")
     return SmtpSender(server, sender, hostname, **timeouts)
 

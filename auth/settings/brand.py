@@ -25,7 +25,7 @@ LOGO_TYPES = {
 _LARGEST_LOGO = 256 * 1024
 # The Content-Security-Policy has the host, and the headers of emails have the name.
 _HOST = re.compile(r"[a-z0-9.-]+(:\d+)?", re.IGNORECASE)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_LINE = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,8 @@ def palette(color: str) -> Palette:
 check_color = matching("#[0-9a-fA-F]{6}", "must be a colour such as #2f5bd7")
 
 
-def check_name(value: str) -> None:
-    if len(value) > 60 or _CONTROL.search(value):
-        raise ValueError("must be at most 60 characters, without line breaks")
+check_name = matching(_LINE + "{0,60}", "must be at most 60 characters, without line breaks")
+check_company = matching(_LINE + "{0,200}", "must be at most 200 characters, without line breaks")
 
 
 def check_logo(value: str) -> None:

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from urllib.parse import urlsplit
 
+from auth.addresses import InvalidAddress, canonical_email
 from auth.settings.presets import PRESETS
 
 _PROVIDERS = {name: name.title() for name in PRESETS} | {
@@ -29,6 +31,14 @@ def person(name: object) -> str | None:
     text = name.strip() if isinstance(name, str) else ""
     is_name = text.isprintable() and not re.search(r"[@/:]|\w\.\w", text)
     return text if 0 < len(text) <= _LONGEST_NAME and is_name else None
+
+
+def inviter(name: object) -> str | None:
+    """Return the name of the administrator who invites, or the email in its place."""
+    if isinstance(name, str) and "@" in name:
+        with suppress(InvalidAddress):
+            return canonical_email(name)
+    return person(name)
 
 
 def in_one_line(name: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from auth.delivery.deliverer import Deliverer
 from tests.support.answers import assert_ok
+from tests.support.cases import cases
 from tests.support.links import ON_ITS_WAY, VERIFIER, WITH_CHALLENGE, assert_signs_in, follow, query, type_in
 from tests.support.pages import Visitor
 from tests.support.query_plans import analyze, plan_of
@@ -183,10 +184,29 @@ class TestSendingAgain:
         id = client.post("/admin/invite", json=body, headers=service_role).json["message_id"]
         deliver("550 No")
         resend(operator, id)
+        assert outbox.last("dave@example.com").variables["inviter"] is None
         assert outbox.kinds() == [("invite", "dave@example.com")] * 2
         kept = database.value("SELECT user_metadata FROM users WHERE email = 'dave@example.com'")
         assert kept == {"name": "Dave"}
         assert_signs_in(client, "invite", outbox.last("dave@example.com").token)
+
+    @cases(
+        ("name", "inviter"),
+        [("Carol Jones", "Carol Jones"), (None, "carol@example.com"), ("a.example", "carol@example.com")],
+    )
+    def test_invitation_names_the_administrator_in_one_sent_again_too(
+        self, operator, deliver, outbox, database, name, inviter
+    ):
+        rename = "UPDATE users SET user_metadata = jsonb_build_object('name', %(name)s) WHERE role = 'admin'"
+        database.run(rename, name=name)
+        operator.visit("/console/users/invite")
+        operator.press("invite", email="dave@example.com")
+        deliver("550 No")
+        database.run(rename, name="Mallory")
+        resend(operator, database.value("SELECT id FROM outbox"))
+        sent = outbox.sent("dave@example.com")
+        assert [message.variables["inviter"] for message in sent] == [inviter] * 2
+        database.run("DELETE FROM outbox")
 
 
 class TestRefusals:

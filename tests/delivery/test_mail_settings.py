@@ -122,6 +122,14 @@ class TestMailFrom:
         assert str(targets.mail_address(load(AUTH_MAIL_FROM=text).mail_from)) == header
 
     @cases(
+        ("text", "name"),
+        [("a@example.com", "Acme, Inc."), ("<a@example.com>", "Acme, Inc."), ("Billing <a@b.c>", "Billing")],
+    )
+    def test_sender_has_the_name_of_the_brand_unless_it_has_its_own(self, load, text, name):
+        settings = load(AUTH_MAIL_FROM=text, AUTH_BRAND_NAME="Acme, Inc.", **MAIL)
+        assert channels.mail_server(settings).mail_from.display_name == name
+
+    @cases(
         "text",
         [
             *("", "Example", "a@b@c.example", "Example <>", "a@x.example, b@x.example", "jörg@x.example"),

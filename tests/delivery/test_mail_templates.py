@@ -53,6 +53,10 @@ WITHOUT_LINK = (
     *("signup_attempt", "reauthentication", "password_changed"),
     *("recovery_codes_created", "recovery_code_used", "webhook_disabled"),
 )
+# Where the button of a notice without a link leads.
+PAGES = dict.fromkeys((*WITH_UNDO, *WITHOUT_LINK), "forgot-password")
+PAGES |= {"signup_attempt": "sign-in", "webhook_disabled": "console/webhooks"}
+del PAGES["reauthentication"]
 # The link type of each kind.
 MAILS = {
     **{kind: kind for kind in ("signup", "invite", "magiclink", "recovery", "email_change")},
@@ -113,16 +117,33 @@ class TestMails:
                 assert not re.search(r"None|\{\{|\}\}|\{%|&amp;amp;|  +\w|\n\n\n", text), text
             shown = RenderedHtml(mail.html).text
             lines = [mail.subject, *mail.text.replace("-- ", "").splitlines()]
+            # A button stands for the URL, and for the sentence that only announces it.
+            text_only = {f"email.{kind}.action"} - {f"email.{kind}.action" for kind in WITH_UNDO}
+            replaced = {CATALOGUES[language].get(name) for name in text_only}
+            lines = [line for line in lines if line not in replaced and not line.startswith(BASE)]
             assert [line for line in lines if line not in shown] == []
+            assert BASE not in shown
             assert f'<html lang="{language}">' in mail.html
 
     @each_mail
     def test_mail_has_the_link_of_its_kind(self, kind):
-        mail = render(kind)
+        mail = render(kind, secrets=SECRETS if MAILS[kind] else {})
         found = re.findall(r"^https?://.*$", mail.text, re.MULTILINE)
-        link = f"https://auth.example.com/verify?token={TOKEN}&type={MAILS[kind]}"
-        assert found == ([link] if MAILS[kind] else [])
-        assert set(RenderedHtml(mail.html).links) == set(found)
+        link = f"{BASE}/verify?token={TOKEN}&type={MAILS[kind]}"
+        page = [f"{BASE}/{PAGES[kind]}"] if kind in PAGES else []
+        assert found == ([link] if MAILS[kind] else page)
+        assert RenderedHtml(mail.html).links == found
+
+    @each_language
+    @cases("kind", PAGES)
+    def test_notice_without_a_link_leads_to_the_page_where_its_reader_can_act(self, language, kind):
+        mail = render(kind, secrets={}, locale=language)
+        assert f"\n\n{BASE}/{PAGES[kind]}\n\n-- " in mail.text
+        assert RenderedHtml(mail.html).links == [f"{BASE}/{PAGES[kind]}"]
+        without = render(
+            kind, secrets={}, locale=language, templates=templates_of(pages=False, console=False)
+        )
+        assert (BASE in without.text, RenderedHtml(without.html).links) == (False, [])
 
     @each_language
     @each_mail
@@ -138,6 +159,18 @@ class TestMails:
         assert f"Or enter this code:\n\n{CODE}\n" in render("magiclink").text
         assert "Your code:" in render("reauthentication", secrets={"code": CODE}).text
         assert "code" not in render("magiclink", secrets={"token": TOKEN}).text
+
+    @cases(
+        ("inviter", "told"),
+        [
+            ("Ada Lovelace", "Ada Lovelace has invited you to join app.example.com"),
+            ("ada@example.com", "ada@example.com has invited you"),
+            *((name, "You’ve been invited") for name in (None, "", "visit evil.example", "a@b c", "x" * 81)),
+        ],
+    )
+    def test_invitation_names_the_administrator(self, inviter, told):
+        mail = render("invite", inviter=inviter)
+        assert (told in mail.text, told in mail.html) == (True, True)
 
     def test_link_contains_the_redirect_target(self):
         target = "https://app.example.com/a?b=c&d=é"
@@ -386,7 +419,14 @@ class TestBrand:
         assert (f'<img src="{url}" alt="Acme &amp; Sons"' in mail.html) == ("<img" in mail.html) == bool(url)
         assert (">Acme &amp; Sons</p>" in mail.html) == (url is None)
         assert "Your Acme & Sons account".lower() in mail.text.lower()
-        assert mail.text.endswith("-- \napp.example.com\n")
+        assert mail.text.endswith("-- \nAcme & Sons\napp.example.com\n")
+
+    def test_company_is_at_the_end_of_each_mail(self):
+        templates = templates_of(brand_company="Acme <GmbH>, 10115 Berlin")
+        mail = render(templates=templates)
+        assert mail.text.endswith("-- \nAcme <GmbH>, 10115 Berlin\napp.example.com\n")
+        assert "Acme &lt;GmbH&gt;, 10115 Berlin<br>app.example.com</p>" in mail.html
+        assert render(templates=templates_of()).text.endswith("-- \napp.example.com\n")
 
 
 class TestDocumentation:

@@ -40,13 +40,14 @@ def test_logo_must_be_a_small_image_or_an_https_url(tmp_path):
     [
         (brand.check_color, ["blue", "#fff", "#2f5bd7; }", "2f5bd7"], "must be a colour"),
         (brand.check_name, ["A\r\nBcc: all@example.com", "Acme\n", "Ac\u2028me", "x" * 61], "at most 60"),
+        (brand.check_company, ["Acme\n", "x" * 201], "at most 200"),
         (
             brand.check_logo,
             [f"https://{host}/a.png" for host in ("a;script-src", "a,*", "*", "a'b")],
             "host name",
         ),
     ],
-    ids=["colour of a style sheet", "name in headers of mails", "host in the policy"],
+    ids=["colour of a style sheet", "name in headers of mails", "company", "host in the policy"],
 )
 def test_value_that_would_add_to_its_surroundings_is_refused(check, values, problem):
     for value in values:

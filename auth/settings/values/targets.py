@@ -58,7 +58,7 @@ def smtp_server(url: str) -> SmtpServer:
     )
 
 
-def mail_address(text: str) -> Address:
+def mail_address(text: str, default_name: str = "") -> Address:
     """Parse `Name <address>`, or an address alone."""
     name, address = parseaddr(text)
     problem = "must be an address such as Example <no-reply@example.com>, with ASCII before the @"
@@ -68,7 +68,7 @@ def mail_address(text: str) -> Address:
     with suppress(EmailNotValidError):
         valid = validate_email(address, check_deliverability=False, globally_deliverable=False)
         if valid.ascii_local_part:
-            return Address(display_name=name, username=valid.ascii_local_part, domain=valid.ascii_domain)
+            return Address(name or default_name, valid.ascii_local_part, valid.ascii_domain)
     raise ValueError(problem)
 
 
