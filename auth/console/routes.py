@@ -4,6 +4,7 @@ from auth.console import (
     access,
     applications,
     audit,
+    message_preview,
     messages,
     overview,
     user,
@@ -13,7 +14,7 @@ from auth.console import (
 )
 from auth.settings import Settings
 
-_SECTIONS = (overview, user, user_acts, users, audit, webhooks, messages)
+_SECTIONS = (overview, user, user_acts, users, audit, webhooks, messages, message_preview)
 
 
 def register(app: Flask, settings: Settings) -> None:

@@ -33,9 +33,12 @@ _PAGES = {"signup_attempt": "sign-in", "webhook_disabled": "console/webhooks"} |
     ("password_changed", "recovery_codes_created", "recovery_code_used", *_LINK_TYPES), "forgot-password"
 )
 
-_MAILS_WITH_A_CODE = {"signup", "magiclink", "recovery", "email_change", "reauthentication"}
-_MAILS_OF_A_WEEK = {"invite", *_LINK_TYPES}
-_MAILS_WITH_A_LINK = (_MAILS_WITH_A_CODE - {"reauthentication"}) | _MAILS_OF_A_WEEK
+_WITH_A_CODE = {"signup", "magiclink", "recovery", "email_change", "reauthentication", "sms", "phone_change"}
+_OF_A_WEEK = {"invite", *_LINK_TYPES}
+_WITH_A_LINK = {
+    "email": {"signup", "magiclink", "recovery", "email_change", *_OF_A_WEEK},
+    "sms": {*_LINK_TYPES},
+}
 
 # Variables of all kinds of messages.
 _SAMPLE = {
@@ -130,9 +133,13 @@ class Templates:
         """Yield an email of each kind, with links and codes that do not work."""
         for channel, kind in sorted(self.kinds):
             if channel == "email":
-                row = _sample(channel, kind, recipient, _SAMPLE | {"locale": language})
-                carried = {"token": _MAILS_WITH_A_LINK, "code": _MAILS_WITH_A_CODE}
-                yield self.render(row, {name: _SECRETS[name] for name in carried if kind in carried[name]})
+                yield self.sample(channel, kind, recipient, language)
+
+    def sample(self, channel: str, kind: str, recipient: str, language: str) -> Message:
+        """Return a message with a link and a code that do not work. Raises `CannotRender`."""
+        row = _sample(channel, kind, recipient, _SAMPLE | {"locale": language})
+        carried = {"token": _WITH_A_LINK[channel], "code": _WITH_A_CODE}
+        return self.render(row, {name: _SECRETS[name] for name in carried if kind in carried[name]})
 
     def _link(self, kind: str, token: str, redirect_to: object) -> str:
         query = {"token": token, "type": _LINK_TYPES.get(kind, kind)}
@@ -209,7 +216,7 @@ class Templates:
 def _sample(channel: str, kind: str, recipient: str, variables: Mapping[str, Any]) -> SimpleNamespace:
     """Return a message as a row of the outbox."""
     now = datetime.now(UTC)
-    lifetime = timedelta(days=7) if kind in _MAILS_OF_A_WEEK else timedelta(hours=1)
+    lifetime = timedelta(days=7) if kind in _OF_A_WEEK else timedelta(hours=1)
     moments = {"created_at": now, "expires_at": now + lifetime}
     named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": variables}
     return SimpleNamespace(id=str(uuid4()), **named, **moments)

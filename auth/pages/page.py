@@ -34,6 +34,11 @@ _CSP = (
     "frame-ancestors 'none'; base-uri 'none'"
 )
 _SCRIPT = "script-src 'self'; connect-src 'self'; "
+# An email cannot run anything, loads only the logo, and has an opaque origin.
+_MESSAGE_CSP = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; {images}form-action 'none'; "
+    "frame-ancestors 'self'; base-uri 'none'"
+)
 _THEMES = ("light", "dark")
 # Characters that fit beside each other on the narrowest phone.
 _PHONE_WIDTH = 34
@@ -174,6 +179,12 @@ def logo_source(*logos: str | None) -> str:
     """Return the directive of a Content-Security-Policy that allows the logos."""
     sources = [origin(logo) if logo.startswith("https://") else "'self'" for logo in logos if logo]
     return f"img-src {' '.join(sources)}; " if sources else ""
+
+
+def message_frame(html: str) -> Response:
+    """Return the HTML of an email, for a sandboxed frame of a page."""
+    policy = _MESSAGE_CSP.format(images=logo_source(latchkey.settings.brand_logo))
+    return Response(html, headers={"Content-Security-Policy": policy})
 
 
 def device(user_agent: object) -> str | None:

@@ -1,5 +1,6 @@
 """The senders that the settings choose."""
 
+from email.headerregistry import Address
 from urllib.parse import urlsplit
 
 from auth.senders.sender import ConsoleSender, Sender
@@ -31,10 +32,14 @@ def notices(settings: Settings) -> list[str]:
 
 def mail_server(settings: Settings, **timeouts: float) -> SmtpSender:
     """Return the sender of AUTH_SMTP_URL."""
-    server = targets.smtp_server(settings.smtp_url or "")
-    sender = targets.mail_address(settings.mail_from, settings.brand_name)
+    server, sender = targets.smtp_server(settings.smtp_url or ""), mail_from(settings)
     hostname = hostname_for(urlsplit(settings.base_url).hostname or "localhost")
     return SmtpSender(server, sender, hostname, **timeouts)
+
+
+def mail_from(settings: Settings) -> Address:
+    """Return the sender of emails, with the name of the brand unless it has its own."""
+    return targets.mail_address(settings.mail_from, settings.brand_name)
 
 
 def _mail(settings: Settings) -> Sender | None:

@@ -4,7 +4,7 @@ from flask import Blueprint, Response, jsonify, render_template
 
 from auth.context import latchkey
 from auth.delivery import dev_inbox
-from auth.pages.page import logo_source, to_own
+from auth.pages.page import message_frame, to_own
 from auth.pages.problems import asks_for_page
 from auth.settings import served
 from auth.web import cookies, fields, guard, refuses_by_page, schemas
@@ -17,11 +17,6 @@ blueprint = Blueprint("dev_inbox", __name__)
 _PAGE_CSP = (
     "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; "
     "base-uri 'none'"
-)
-# A message cannot run anything, loads only the logo, and has an opaque origin.
-_MESSAGE_CSP = (
-    "sandbox; default-src 'none'; style-src 'unsafe-inline'; {images}form-action 'none'; "
-    "frame-ancestors 'self'; base-uri 'none'"
 )
 
 _Query = schemas.Input.of(recipient=fields.Text(), key=fields.Text())
@@ -55,9 +50,7 @@ def list_dev_inbox() -> Response:
 def get_dev_inbox_message(message_id: str) -> Response:
     """Return the HTML of a message, for the sandboxed frame of the page."""
     id = known_id(message_id, "message.not_found")
-    html = found(dev_inbox.html_of(latchkey.db, latchkey.sealer, id), "message.not_found")
-    policy = _MESSAGE_CSP.format(images=logo_source(latchkey.settings.brand_logo))
-    return Response(html, headers={"Content-Security-Policy": policy})
+    return message_frame(found(dev_inbox.html_of(latchkey.db, latchkey.sealer, id), "message.not_found"))
 
 
 @blueprint.after_request

@@ -49,6 +49,7 @@ ERRORS = {
         "This message isn't needed: the address is confirmed, taken or removed, or the user is banned",
     ),
     "message.validation_failed": (409, "This message can't be sent again: {why}"),
+    "template.validation_failed": (409, "AUTH_MAIL_TEMPLATES has a template that can't be rendered: {why}"),
     "stale.validation_failed": (409, "This has changed since you opened it"),
     "not_found": (404, "Path not found"),
     "slash.not_found": (404, "Path not found. Leave out the last slash: {path}"),

@@ -1,5 +1,6 @@
 """/console/messages: the outcomes of mails and SMS, and sending them again."""
 
+import html
 import re
 
 import pytest
@@ -111,6 +112,56 @@ class TestList:
             assert "outbox" not in plan.read_whole
         plan = plan_of(database_url, "search_messages_to", recipient="8@example.com", **many)
         assert (plan.indexes & {"outbox_address"}, "outbox" in plan.read_whole) == ({"outbox_address"}, False)
+
+
+class TestPreview:
+    @cases(
+        ("message", "language", "said", "carries"),
+        [
+            ("email.signup", "de", "Bestätigen Sie Ihre E-Mail-Adresse", "&amp;type=signup"),
+            ("email.password_changed", "en", "Acme &lt;no-reply@localhost&gt;", "/forgot-password"),
+            ("email.invite", "fr", "Ada Lovelace vous invite", "&amp;type=invite"),
+            ("sms.sms", "en", "123456 is your code", "#123456"),
+            ("sms.passkey_added", "es", "llave de acceso", "&amp;type=undo"),
+        ],
+    )
+    def test_preview_has_the_texts_and_samples_in_place_of_links_and_codes(
+        self, make_app, carol, message, language, said, carries
+    ):
+        operator = Visitor(make_app(AUTH_BRAND_NAME="Acme")).with_session_of(carol)
+        assert 'href="messages/preview">Preview</a>' in operator.visit("/console/messages").text
+        page = operator.visit(f"/console/messages/preview?message={message}&language={language}")
+        assert (said in page.text, carries in page.text) == (True, True)
+        frames = re.findall(r'<iframe sandbox src="(preview/html\?[^"]+)"', page.text)
+        assert [html.unescape(frame) for frame in frames] == (
+            [f"preview/html?message={message}&language={language}"] * message.startswith("email")
+        )
+
+    def test_html_is_in_a_frame_that_runs_and_loads_nothing(self, operator, app):
+        page = operator.visit("/console/messages/preview")
+        assert page.headers["Content-Security-Policy"].endswith("base-uri 'none'; frame-src 'self'")
+        frame = operator.visit("/console/messages/preview/html?message=email.recovery&language=de")
+        policy = frame.headers["Content-Security-Policy"]
+        assert policy.startswith("sandbox; default-src 'none'; style-src 'unsafe-inline'; form-action 'none'")
+        assert frame.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert "Neues Passwort wählen</a>" in frame.text
+
+    def test_own_templates_are_shown_as_they_are_now(self, make_app, carol, tmp_path):
+        operator = Visitor(make_app(AUTH_MAIL_TEMPLATES=str(tmp_path))).with_session_of(carol)
+        (tmp_path / "en").mkdir()
+        (tmp_path / "en" / "recovery.txt").write_text("Hi <1>\n\n{{ link }}\n")
+        own = "/console/messages/preview?message=email.recovery"
+        page = operator.visit(own)
+        assert ("Hi &lt;1&gt;</dd>" in page.text, "<iframe" in page.text) == (True, False)
+        assert operator.visit(own.replace("preview", "preview/html")).status == 404
+        (tmp_path / "en" / "recovery.txt").write_text("{{ lnik }}")
+        page = operator.visit(own)
+        why = "can&#39;t be rendered: en/recovery: UndefinedError: &#39;lnik&#39; is undefined"
+        assert (page.status, why in page.text) == (409, True)
+
+    def test_unknown_message_and_language_are_not_found(self, operator):
+        for asked in ("message=email.x", "message=x", "language=xx", "language=../en", "message=sms.invite"):
+            assert operator.visit(f"/console/messages/preview?{asked}").status == 404, asked
 
 
 class TestSendingAgain:

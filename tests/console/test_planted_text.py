@@ -74,7 +74,7 @@ _SAID = """
 """
 _ESCAPED = """
 [...document.querySelectorAll(
-   "x-planted, [x-planted], [onerror], [onload], [onfocus], [onmouseover], iframe, base, meta[http-equiv],"
+   "x-planted, [x-planted], [onerror], [onload], [onfocus], [onmouseover], iframe:not([sandbox]), base, meta[http-equiv],"
    + " script:not([src]), main img, form[action*=evil], a[href^='javascript:' i], form[action^='javascript:' i]"
  )].map((element) => element.outerHTML)
 """

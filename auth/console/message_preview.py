@@ -1,0 +1,65 @@
+"""Previews of emails and SMS in each language, with sample values and links and codes that do not work."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response
+
+from auth.console.access import administrator
+from auth.console.page import console_page
+from auth.context import latchkey
+from auth.delivery.messages import CannotRender, Templates
+from auth.history import timeline
+from auth.pages.page import message_frame
+from auth.senders import channels
+from auth.senders.sender import Message
+from auth.text.catalogues import DEFAULT
+from auth.web import fields, schemas
+from auth.web.errors import ApiError, found
+from auth.web.input import read_query
+
+blueprint = Blueprint("message_preview", __name__)
+
+_RECIPIENTS = {"email": "you@example.com", "sms": "+15555550199"}
+_Query = schemas.Input.of(
+    message=fields.Text(load_default="email.signup"), language=fields.Text(load_default=DEFAULT)
+)
+
+
+@blueprint.get("/console/messages/preview")
+@administrator
+def preview_message() -> Response:
+    query, templates, message = _preview()
+    kinds = {f"{channel}.{kind}": timeline.message(channel, kind) for channel, kind in templates.kinds}
+    response = console_page(
+        "message_preview.html",
+        chosen=query,
+        kinds=sorted(kinds.items(), key=lambda kind: kind[1]),
+        codes=templates.languages,
+        message=message,
+        sender=channels.mail_from(latchkey.settings),
+        html_url=f"preview/html?{urlencode(query)}" if message.html else None,
+    )
+    response.headers["Content-Security-Policy"] += "; frame-src 'self'"
+    return response
+
+
+@blueprint.get("/console/messages/preview/html")
+@administrator
+def preview_html() -> Response:
+    """Return the HTML of an email, for the sandboxed frame of the preview."""
+    _query, _templates, message = _preview()
+    return message_frame(found(message.html, "message.not_found"))
+
+
+def _preview() -> tuple[dict[str, Any], Templates, Message]:
+    """Render the message that the query asks for, by the templates as they are now. Raises `ApiError`."""
+    query = read_query(_Query())
+    channel, _, kind = query["message"].partition(".")
+    try:
+        templates = Templates(latchkey.settings)
+        if (channel, kind) not in templates.kinds or query["language"] not in templates.languages:
+            raise ApiError("message.not_found")
+        return query, templates, templates.sample(channel, kind, _RECIPIENTS[channel], query["language"])
+    except (CannotRender, ValueError, OSError) as error:
+        raise ApiError("template.validation_failed", why=str(error)) from None
