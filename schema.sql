@@ -518,7 +518,8 @@ CREATE TABLE last_done (
   at    timestamptz NOT NULL DEFAULT now()
 );
 
--- What the console draws: acts and refusals of the audit log by action, and messages by `messages_<outcome>`.
+-- What the console draws: acts and refusals of the audit log by action, messages by `messages_<outcome>`, and
+-- `active_users` of the last 30 days.
 CREATE TABLE hourly_counts (
   hour   timestamptz NOT NULL,
   name   text NOT NULL,

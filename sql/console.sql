@@ -32,16 +32,31 @@ WITH past AS (
 )
 SELECT until = now() AS is_complete FROM span;
 
+-- name: count_active_users()
+-- Once an hour, because it reads all sessions: a session refreshes too often for an index on that time.
+INSERT INTO hourly_counts (hour, name, count)
+SELECT date_trunc('hour', now(), 'UTC'), 'active_users', count(DISTINCT user_id)
+  FROM sessions
+ WHERE refreshed_at > now() - interval '30 days'
+ON CONFLICT (hour, name) DO UPDATE SET count = excluded.count;
+
 -- name: list_daily_counts(days integer)
--- One row for each day in UTC, the oldest first.
+-- One row for each day in UTC, the oldest first, preceded by as many days of the period before. Of its first
+-- day only the end counts, so that both periods are equally long.
+WITH chart AS (
+  SELECT now() AT TIME ZONE 'UTC' AS until,
+         date_trunc('day', now() AT TIME ZONE 'UTC') - make_interval(days => :days - 1) AS since
+)
 SELECT to_char(day, 'YYYY-MM-DD') AS day,
        coalesce(sum(c.count) FILTER (WHERE c.name = 'signed_in'), 0)::bigint AS sign_ins,
        coalesce(sum(c.count) FILTER (WHERE c.name = 'user_created'), 0)::bigint AS sign_ups,
        coalesce(sum(c.count) FILTER (WHERE c.name = 'sign_in_refused'), 0)::bigint AS refused
-  FROM (SELECT date_trunc('day', now() AT TIME ZONE 'UTC') - make_interval(days => number) AS day
-          FROM generate_series(0, :days - 1) AS number) AS past
+  FROM chart
+ CROSS JOIN generate_series(since - make_interval(days => :days), until, '1 day') AS day
   LEFT JOIN hourly_counts AS c
-    ON c.hour >= past.day AT TIME ZONE 'UTC' AND c.hour < (past.day + interval '1 day') AT TIME ZONE 'UTC'
+    ON c.hour >= greatest(day, since - (until - since)) AT TIME ZONE 'UTC'
+   AND c.hour < (day + interval '1 day') AT TIME ZONE 'UTC'
+   AND c.name IN ('signed_in', 'user_created', 'sign_in_refused')
  GROUP BY day
  ORDER BY day;
 
@@ -51,12 +66,13 @@ SELECT name,
        coalesce(sum(count) FILTER (WHERE hour > now() - interval '24 hours'), 0)::bigint AS today,
        coalesce(sum(count) FILTER (WHERE hour <= now() - interval '24 hours'), 0)::bigint AS before
   FROM hourly_counts
- WHERE hour > now() - interval '48 hours' AND name NOT IN ('signed_in', 'user_created', 'messages_sent')
+ WHERE hour > now() - interval '48 hours'
+   AND name NOT IN ('signed_in', 'user_created', 'messages_sent', 'active_users')
  GROUP BY name
  ORDER BY today DESC, before DESC, name;
 
 -- name: select_health(most integer)
--- Counts stop at `most`. The number of users is the planner's estimate.
+-- Counts stop at `most`. A larger number of users is the planner's estimate.
 SELECT current_setting('server_version') AS postgres,
        (SELECT max(version) FROM schema_version) AS schema_version,
        (SELECT iso_8601(at) FROM last_done WHERE task = 'delivery') AS delivered_at,
@@ -74,7 +90,15 @@ SELECT current_setting('server_version') AS postgres,
        (SELECT count(*)
           FROM webhooks
          WHERE failing_since IS NOT NULL OR disabled_reason IN ('gone', 'failing')) AS failing_webhooks,
-       (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'users'::regclass) AS users
+       (SELECT CASE WHEN reltuples < :most THEN (SELECT count(*) FROM (SELECT FROM users LIMIT :most) AS few)
+                    ELSE reltuples::bigint END
+          FROM pg_class
+         WHERE oid = 'users'::regclass) AS users,
+       (SELECT count
+          FROM hourly_counts
+         WHERE name = 'active_users' AND hour > now() - interval '1 day'
+         ORDER BY hour DESC
+         LIMIT 1) AS active_users
   FROM (SELECT iso_8601(min(created_at)) AS since, min(created_at) < now() - interval '5 minutes' AS is_late
           FROM (SELECT created_at FROM outbox WHERE outcome IS NULL AND channel <> 'webhook' LIMIT :most)
                  AS waiting) AS late;

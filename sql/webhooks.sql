@@ -281,6 +281,6 @@ SELECT m.id, m.user_id, delivery_object(m) AS details, u.id IS NOT NULL AS has_u
  LIMIT :most;
 
 -- name: select_delivery(webhook_id uuid, id uuid)
-SELECT delivery_object(m) AS details
+SELECT delivery_object(m) AS details, m.variables
   FROM outbox AS m
  WHERE m.id = :id AND m.channel = 'webhook' AND m.recipient = :webhook_id::text;

@@ -9,6 +9,7 @@ from auth.console.page import MOST, Filters, console_page, first_page, page_afte
 from auth.context import latchkey
 from auth.history import timeline
 from auth.text.labels import details, label, names
+from auth.text.user_agents import device
 from auth.web import fields
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
@@ -82,7 +83,9 @@ def _actions() -> list[tuple[str, str]]:
 
 
 def _entry(row: Any) -> dict[str, Any]:
-    return row._asdict() | {"text": timeline.what(row), "details": details(row.details)}
+    text = timeline.what(row)
+    more = details(row.details, told=f"{text} {row.actor_address}")
+    return row._asdict() | {"text": text, "details": more, "device": device(row.user_agent)}
 
 
 def _actor(text: str) -> str:

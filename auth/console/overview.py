@@ -1,6 +1,8 @@
 """The overview: daily activity, failures, the health of the service, and its settings."""
 
 from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 from flask import Blueprint, Response
@@ -9,7 +11,9 @@ from auth import __version__
 from auth.console.access import administrator
 from auth.console.page import console_page
 from auth.context import latchkey
-from auth.settings.listing import DEFAULT, listed
+from auth.keys import rotation
+from auth.settings import name_of
+from auth.settings.listing import DEFAULT, Listed, listed
 
 blueprint = Blueprint("overview", __name__)
 
@@ -37,10 +41,11 @@ _HEIGHT, _STEP = 100, 10
 @administrator
 def show_overview() -> Response:
     days = latchkey.db.all("list_daily_counts", days=_DAYS)
+    before, shown = days[:_DAYS], days[_DAYS:]
     return console_page(
         "overview.html",
-        charts=[_chart(days, name, title) for name, title in _CHARTS.items()],
-        days=days,
+        charts=[_chart(shown, before, name, title) for name, title in _CHARTS.items()],
+        days=shown,
         failures=latchkey.db.all("list_failures"),
         failure_names=_FAILURES,
         health=latchkey.db.one("select_health", most=_MOST),
@@ -59,21 +64,42 @@ def show_settings() -> Response:
         "settings.html",
         chosen=[each for each in found if each.origin != DEFAULT],
         defaults=[each for each in found if each.origin == DEFAULT],
+        where=_where,
+        dotenv=Path(".env").resolve(),
     )
 
 
-def _chart(days: Sequence[Any], name: str, title: str) -> dict[str, Any]:
-    """Return the bars of a chart `_HEIGHT` high, one every `_STEP`."""
+def _where(setting: Listed) -> str:
+    """Return where a setting is changed."""
+    kind = next((kind for kind, field in rotation.FIELDS.items() if name_of(field) == setting.name), None)
+    if kind and setting.origin != "environment":
+        return f"{setting.origin}, with latchkey keys rotate {kind}"
+    return {"embedded": "embedded, unless DATABASE_URL is set"}.get(setting.origin, setting.origin)
+
+
+def _chart(days: Sequence[Any], days_before: Sequence[Any], name: str, title: str) -> dict[str, Any]:
+    """Return the bars of a chart `_HEIGHT` high, one every `_STEP`, and the total of the period before."""
     counts = [getattr(day, name) for day in days]
-    most = max(counts)
-    heights = [round(count * _HEIGHT / most, 1) if most else 0 for count in counts]
+    total, before = sum(counts), sum(getattr(day, name) for day in days_before)
+    top = _top(max(counts))
+    heights = [round(count * _HEIGHT / top, 1) for count in counts]
+    names = [f"{date.fromisoformat(day.day):%b %-d}" for day in days]
     return {
         "title": title,
+        "total": total,
         "today": counts[-1],
-        "most": most,
+        "before": before,
+        "change": f"{round(100 * total / before) - 100:+}%" if before else None,
+        "top": top,
         "width": len(days) * _STEP,
         "bars": [
-            {"day": day.day, "count": count, "x": place * _STEP, "y": _HEIGHT - height, "height": height}
-            for place, (day, count, height) in enumerate(zip(days, counts, heights, strict=True))
+            {"day": day, "count": count, "x": place * _STEP, "y": _HEIGHT - height, "height": height}
+            for place, (day, count, height) in enumerate(zip(names, counts, heights, strict=True))
         ],
     }
+
+
+def _top(most: int) -> int:
+    """Return the end of an axis: at least `most`, round and even, because its middle has a label too."""
+    unit = max(2, 10 ** (len(str(most)) - 1) // 5)
+    return max(1, -(-most // unit)) * unit

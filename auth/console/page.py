@@ -1,5 +1,6 @@
 """What the console's sections share: layout, filters, pagination, and wording."""
 
+import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -104,6 +105,10 @@ def application_name(name: str) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun: `1 session`, `1,000 sessions`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def pretty(members: dict[str, Any]) -> str:
+    return json.dumps(members, indent=2, ensure_ascii=False)
 
 
 def device(user_agent: str | None) -> str:

@@ -8,8 +8,8 @@ from flask import Blueprint, Response, request
 from auth.account.removal import ADDRESSES
 from auth.console.access import administrator
 from auth.console.acts import told
-from auth.console.page import console_page, device
-from auth.console.user_acts import DONE, USER_ACTS, pretty
+from auth.console.page import console_page, device, pretty
+from auth.console.user_acts import DONE, USER_ACTS
 from auth.context import latchkey
 from auth.history import explanation, timeline
 from auth.pages.page import provider
@@ -23,6 +23,7 @@ blueprint = Blueprint("user", __name__)
 
 ENTRIES = 25
 _SESSIONS, _APPLICATIONS, _MESSAGES = 10, 25, 10
+_LONGEST_NAME = 200
 _KINDS_OF_ENTRIES = {
     "act": "Actions",
     "refusal": "Refused",
@@ -56,6 +57,7 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
     return {
         "user": user,
         "facts": facts,
+        "name": _name(facts.user_metadata),
         "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
         "made": label("origins", user.made_by),
         "explained": explained,
@@ -69,6 +71,12 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
         "identities": [_identity(identity) for identity in facts.identities],
         "messages": latchkey.db.all("list_messages_of", user_id=user.id, most=_MESSAGES),
     }
+
+
+def _name(metadata: dict[str, Any]) -> str:
+    """Return the name of a user, who may have set it to anything."""
+    name = metadata.get("name")
+    return name[:_LONGEST_NAME] if isinstance(name, str) else ""
 
 
 def _verdict(explained: explanation.Explanation) -> str:

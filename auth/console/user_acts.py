@@ -12,7 +12,7 @@ from auth.account import factors, passkeys
 from auth.admin import locks, messages, users
 from auth.console import acts
 from auth.console.acts import Act, Subject
-from auth.console.page import counted, device
+from auth.console.page import counted, device, pretty
 from auth.context import latchkey
 from auth.links.requests import request_message
 from auth.pages.page import to_own
@@ -34,10 +34,6 @@ _MetadataForm = Input.of(
 )
 _InvitationForm = Input.of(email=fields.Email(required=True))
 _AddressForm = Input.of(email=fields.Text(load_default=""), phone=fields.Text(load_default=""))
-
-
-def pretty(metadata: dict[str, Any]) -> str:
-    return json.dumps(metadata, indent=2, ensure_ascii=False)
 
 
 def changeable_user(user_id: str) -> Subject:

@@ -10,10 +10,11 @@ from auth.admin import webhooks
 from auth.admin.webhooks import found_webhook, webhook_id_of
 from auth.console.access import administrator
 from auth.console.acts import Act, Subject, serve, told
-from auth.console.page import Filters, console_page, counted, page_of, place_of
+from auth.console.page import Filters, console_page, counted, page_of, place_of, pretty
 from auth.context import latchkey
 from auth.pages.page import to_own
 from auth.senders.webhooks import EVENTS, MAX_WEBHOOKS
+from auth.senders.webhooks import body as event_body
 from auth.text.labels import label
 from auth.web import fields, schemas
 from auth.web.input import check, read_query
@@ -60,6 +61,15 @@ def show_webhook(webhook_id: str) -> Response:
     )
 
 
+@blueprint.get("/console/webhooks/<webhook_id>/deliveries/<delivery_id>")
+@administrator
+def show_delivery(webhook_id: str, delivery_id: str) -> Response:
+    """Show the request of an event, and the response to its last attempt."""
+    known, row = _webhook(webhook_id), _found_delivery(webhook_id, delivery_id)
+    body = pretty(event_body(row.details["event"], row.variables))
+    return console_page("delivery.html", webhook=known, event=row.details, body=body, acts=_DELIVERY_ACTS)
+
+
 def _states(id: str | None = None) -> list[Any]:
     """Return all webhooks, or the one with an id, each with the number of its waiting events."""
     rows = latchkey.db.all("list_webhook_states", id=id, most=_COUNTED)
@@ -85,10 +95,14 @@ def _found(webhook_id: str) -> Subject:
 
 
 def _delivery(webhook_id: str, delivery_id: str) -> Subject:
-    known, id = _webhook(webhook_id), webhook_id_of(delivery_id)
-    row = found_webhook(latchkey.db.one("select_delivery", webhook_id=known.id, id=id))
+    known, row = _webhook(webhook_id), _found_delivery(webhook_id, delivery_id)
     event = SimpleNamespace(webhook_id=known.id, origin=known.origin, **row.details)
     return Subject(known.origin, f"console/webhooks/{known.id}", event)
+
+
+def _found_delivery(webhook_id: str, delivery_id: str) -> Any:
+    ids = {"webhook_id": webhook_id_of(webhook_id), "id": webhook_id_of(delivery_id)}
+    return found_webhook(latchkey.db.one("select_delivery", **ids))
 
 
 def _body(form: dict[str, Any]) -> dict[str, Any]:

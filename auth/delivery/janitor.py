@@ -31,10 +31,16 @@ STATEMENTS = (
 
 
 def keep_house(db: Database, sealer: Sealer) -> None:
-    """Expire messages, encrypt secrets with the newest key, remove expired rows. Raises `psycopg2.Error`."""
+    """Expire messages, encrypt secrets with the newest key, remove expired rows, count active users.
+
+    Raises `psycopg2.Error`.
+    """
     db.run("expire_messages")
     resealing.reseal(db, sealer)
     clean(db)
+    with db.transaction() as tx:
+        if tx.one("take_janitors_turn").is_ours:
+            tx.run("count_active_users")
 
 
 def count(db: Database) -> None:

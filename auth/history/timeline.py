@@ -99,14 +99,13 @@ def outcome(details: dict[str, Any]) -> str:
 
 
 def _actor(row: Any) -> str:
+    # "user created by an administrator, carol@example.com" has its "by" already.
+    by = "" if row.details.get("by") == "administrator" else "by "
     if row.actor == "user" and row.details.get("administrator"):
-        return f", by administrator {row.details['administrator']}"
+        return f", {by and 'by administrator '}{row.details['administrator']}"
     if row.actor == "user" and row.actor_id != row.user_id:
-        return f", by user {row.actor_id}"
-    if row.actor in (None, "user", "anonymous"):
-        return ""
-    ran = row.details.get("system_user")
-    return f", by {label('actors', row.actor)}" + (f" of {quoted(ran)}" if ran else "")
+        return f", {by}user {row.actor_id}"
+    return f", {by}{label('actors', row.actor)}" if row.actor not in (None, "user", "anonymous") else ""
 
 
 def _origin(row: Any) -> str:

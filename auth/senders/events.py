@@ -24,10 +24,8 @@ log = structlog.get_logger()
 
 
 def as_message(row: Any) -> Message:
-    variables = row.variables
-    body = {"event": row.kind, "timestamp": variables["timestamp"], "data": variables["data"]}
-    text = json.dumps(body, ensure_ascii=False)
-    return Message(f"msg_{variables['event_id']}", row.kind, row.created_at, "", text)
+    text = json.dumps(webhooks.body(row.kind, row.variables), ensure_ascii=False)
+    return Message(f"msg_{row.variables['event_id']}", row.kind, row.created_at, "", text)
 
 
 @dataclass(eq=False, repr=False)

@@ -5,6 +5,7 @@ import os
 import re
 import socket
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 from auth.net.networks import reach
@@ -48,6 +49,11 @@ def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]
     """Return a check of the address that a delivery connects to: DNS may have changed after `check_url`."""
     is_allowed = {"private": private_networks, "public": urlsplit(url).scheme == "https", "forbidden": False}
     return lambda address: is_allowed[reach(address)]
+
+
+def body(event: str, variables: dict[str, Any]) -> dict[str, Any]:
+    """Return the body of an event's request."""
+    return {"event": event, "timestamp": variables["timestamp"], "data": variables["data"]}
 
 
 def new_secret() -> str:

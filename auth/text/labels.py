@@ -49,12 +49,16 @@ def values_of(details: Mapping[str, Any]) -> dict[str, str]:
     return {name: _value(name, value) for name, value in details.items()}
 
 
-def details(members: Mapping[str, Any]) -> str:
-    """Return the details of an act or a refusal: `session id: 1f0c…, method: a link or code`."""
+def details(members: Mapping[str, Any], told: str = "") -> str:
+    """Return the details of an act or a refusal: `session id: 1f0c…, method: a link or code`.
+
+    Those that a sentence has `told` are left out.
+    """
     values = values_of({name: value for name, value in members.items() if value is not None})
     if {"tries", "of"} <= values.keys():
         values["attempt"] = f"{values.pop('tries')} of {values.pop('of')}"
-    return ", ".join(f"{_TITLES.get(name, spaced(name))}: {value}" for name, value in values.items())
+    untold = {name: value for name, value in values.items() if value not in told}
+    return ", ".join(f"{_TITLES.get(name, spaced(name))}: {value}" for name, value in untold.items())
 
 
 def quoted(text: str) -> str:

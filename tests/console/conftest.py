@@ -37,8 +37,9 @@ def ids(alice, hooks, database) -> dict[str, str]:
     client_id = insert_client(database)
     allow(database, alice.id, client_id)
     failed = (
-        "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, last_error)"
-        " VALUES (gen_random_uuid(), %(user_id)s, %(channel)s, %(kind)s, %(recipient)s, 'failed', now(), 'no')"
+        "INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, last_error, variables)"
+        " VALUES (gen_random_uuid(), %(user_id)s, %(channel)s, %(kind)s, %(recipient)s, 'failed', now(), 'no',"
+        ' \'{"event_id": "1", "timestamp": "2026-01-31T12:00:00Z", "data": {}}\')'
         " RETURNING id"
     )
     to_alice = {"user_id": alice.id, "channel": "email", "kind": "magiclink", "recipient": alice.email}

@@ -22,7 +22,7 @@ NEW = {
     "require_pkce": "yes",
     "id_token_signed_response_alg": "RS256",
 }
-_NAMES = re.compile(r'<td class="cut"><a [^>]+>(?:<bdi translate="no">)?([^<]+)<')
+_NAMES = re.compile(r'<td class="long"><a [^>]+>(?:<bdi translate="no">)?([^<]+)<')
 _SECRET = re.compile(r"<dt>Secret</dt><dd><code>([\w-]{43})</code>")
 # The name would read “Grafana is trusted”, and the picture tell its host who looks.
 PLANTED = '\u202edetsurt si\u202c <b>Grafana</b>"><img src=x>\u200b'

@@ -46,6 +46,24 @@ def test_entry_names_event_user_actor_and_network(alice, look, database, carol):
         assert shown in text
 
 
+def test_sentence_is_whole_and_details_add_what_it_does_not_say(look, database, alice, carol):
+    by_carol = {"actor": "user", "actor_id": carol.id}
+    changed = {"old_email": f"{'a' * 200}@example.com", "new_email": "new@example.com"}
+    act(
+        database,
+        alice.id,
+        "email_changed",
+        origin=by_carol,
+        administrator=carol.email,
+        factor_id=ALICE,
+        **changed,
+    )
+    text = look()
+    assert f"<div>email changed from {changed['old_email']} to new@example.com</div>" in text
+    assert f'<div class="quiet">factor id: {ALICE}</div>' in text
+    assert '<div class="quiet">Firefox on Linux</div>' in text
+
+
 def test_filters_combine(look, database, alice, bob, carol):
     clear_history(database)
     for person, time in ((alice, "12:00:30"), (bob, "13:00:30")):
@@ -63,7 +81,7 @@ def test_filters_combine(look, database, alice, bob, carol):
     ):
         text = look(**filters)
         assert (filters, text.count("<tr>")) == (filters, count)
-        assert ("No matching entries" in text) is (count == 0)
+        assert ("No entries match these filters" in text) is (count == 0)
     assert "No user has the address nobody@example.com" in look(user="nobody@example.com")
     assert "No user has the address nonsense" in look(by="nonsense")
 
@@ -83,7 +101,7 @@ def test_acts_of_an_administrator_are_found(look, database, alice, bob, carol):
 def test_pages_of_keys_show_each_entry_once(look, operator, database, alice):
     act(database, alice.id, *(f"act_{number:03}" for number in range(120)))
     look()
-    found = [number for page in operator.pages() for number in re.findall(r"act (\d+)</td>", page.text)]
+    found = [number for page in operator.pages() for number in re.findall(r"act (\d+)</div>", page.text)]
     assert sorted(map(int, found)) == list(range(120))
     assert "First" in operator.page.text
 

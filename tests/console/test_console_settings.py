@@ -3,6 +3,7 @@
 import html
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from auth.settings import names
 from auth.settings.values import kinds
 from tests.conftest import secret
 from tests.support.cases import cases
-from tests.support.pages import Visitor
+from tests.support.pages import Visitor, words
 
 
 def test_every_setting_is_shown_with_its_origin(operator):
@@ -20,6 +21,13 @@ def test_every_setting_is_shown_with_its_origin(operator):
     chosen, _, defaults = page.text.partition('id="defaults"')
     assert "<code>AUTH_BCRYPT_COST</code>" in chosen
     assert "<code>AUTH_MFA_REQUIRED</code>" in defaults
+
+
+def test_page_says_where_to_change_each_setting(operator, state_dir):
+    said = words(operator.visit("/console/settings"))
+    assert f"on a line NAME=value of {Path('.env').resolve()}" in said
+    assert "AUTH_BCRYPT_COST 4 environment" in said
+    assert f"AUTH_JWT_KEYS hidden {state_dir}/jwt_keys.json, with latchkey keys rotate signing" in said
 
 
 def test_page_shows_no_secret_of_the_settings_and_of_the_state_directory(operator, parts, state_dir):

@@ -15,6 +15,8 @@ from tests.support.users import PASSWORD, Session
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
 
+# Cells whose text cannot be read whole. Those of users have a page.
+_CUT = "[...document.querySelectorAll('td:not(.cut)')].filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.innerText)"
 CODE_GIVEN = "UPDATE sessions SET code_given_at = now()"
 
 
@@ -70,6 +72,7 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
             page.resize(width, height, dark=dark)
             assert problems(page) == [], (path, width)
             assert page.run("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+            assert page.run(_CUT) == [], (path, width)
 
 
 def test_slash_leads_to_the_search_of_users(console, alice):

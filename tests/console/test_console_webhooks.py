@@ -1,5 +1,7 @@
 """/console/webhooks: the state of webhooks, their deliveries, and what administrators do with them."""
 
+import html
+import json
 import re
 
 import pytest
@@ -55,14 +57,44 @@ class TestDeliveries:
         hooks.emit("auth.login")
         hooks.deliver()
         page = operator.visit(f"/console/webhooks/{made['id']}")
-        answer = "sign-in waiting 1 500 Internal Server Error <b>out of order</b>"
+        answer = "Sign-in waiting 1 500 Internal Server Error <b>out of order</b>"
         assert answer in words(page).replace("  ", " ")
         assert "<b>" not in page.text
         # Failed ones are a filter.
         hooks.emit("user.created")
         database.run("UPDATE outbox SET outcome = 'failed', finished_at = now() WHERE kind = 'auth.login'")
         text = operator.visit(f"/console/webhooks/{made['id']}?state=failed").text
-        assert (">sign-in</td>" in text, ">user created</td>" in text) == (True, False)
+        assert (">Sign-in</a>" in text, ">User created</a>" in text) == (True, False)
+
+    def test_delivery_has_a_page_with_its_body_and_no_secret(self, operator, hooks, target):
+        target.status, target.body = 500, b"<b>out of order</b> " + b"x" * 200
+        made = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret")
+        hooks.emit("auth.login")
+        operator.visit(f"/console/webhooks/{made['id']}")
+        operator.visit(operator.link("Sign-in"))
+        assert "No attempt yet." in words(operator.page)
+        hooks.deliver()
+        page = operator.visit(operator.page.url)
+        (delivery,), (posted,) = hooks.deliveries(made), target.requests
+        assert json.loads(html.unescape(re.findall("(?s)<pre.*?>(.*?)</pre>", page.text)[0])) == json.loads(
+            posted.body
+        )
+        assert f"webhook-id: {delivery['event_id']}" in page.text
+        assert f"500 Internal Server Error &lt;b&gt;out of order&lt;/b&gt; {'x' * 200}" in page.text
+        for secret in ("s3cret", made["secret"], posted.headers["webhook-signature"]):
+            assert secret not in page.text
+        assert f"deliveries/{delivery['id']}/redeliver" in page.text
+
+    def test_delivery_of_another_webhook_is_not_found(self, operator, hooks, target):
+        made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
+        hooks.emit()
+        (waiting,) = hooks.deliveries(made)
+        for path in (
+            f"{other['id']}/deliveries/{waiting['id']}",
+            f"{made['id']}/deliveries/x",
+            f"x/deliveries/{waiting['id']}",
+        ):
+            assert operator.visit(f"/console/webhooks/{path}").status == 404
 
     def test_lists_are_read_from_their_indexes(self, hooks, target, database, database_url):
         made = hooks.register(target)

@@ -57,7 +57,7 @@ class TestList:
     def test_failed_mail_shows_why_and_no_link_or_code(
         self, operator, client, alice, deliver, outbox, database
     ):
-        assert "Emails and SMS to users will appear here" in operator.visit("/console/messages").text
+        assert "emails and SMS will appear here" in operator.visit("/console/messages").text
         ask(client, alice)
         sent = outbox.last(alice.email)
         deliver("550 5.1.1 No such user here")

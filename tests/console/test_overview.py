@@ -8,6 +8,8 @@ import pytest
 from auth.console import overview
 from auth.delivery import janitor
 from auth.web.routes import Refusal
+from tests.support.cases import cases
+from tests.support.pages import words
 from tests.support.query_plans import analyze, plan_of
 
 FAILED = "INSERT INTO outbox (id, channel, kind, outcome, finished_at) SELECT gen_random_uuid(), 'email', 'signup', %(outcome)s, now() - %(age)s::interval"
@@ -55,15 +57,49 @@ def test_overview_draws_a_bar_for_each_day_and_has_the_numbers_in_a_table(operat
     assert "The delivery process counts sign-ins and new users every minute" in text
     assert "not running" in text
     database.run("DELETE FROM audit_log")
-    for age, times in (("0 days", 3), ("2 days", 4)):
+    for age, times in (("0 days", 3), ("2 days", 1204), ("35 days", 900), ("70 days", 8000)):
         act(database, "signed_in", age, times)
+    act(database, "user_created", "2 days", 5)
     act(database, "sign_in_refused", "10 minutes", 1234, "invalid_credentials")
+    database.run("INSERT INTO last_done (task, at) VALUES ('counts', now() - interval '71 days')")
     count()
     text = operator.visit("/console").text
     assert text.count("<g>") == 3 * 30
-    assert re.search(r'<th scope="row">[\d-]+</th><td class="number">4</td>', text)
-    for shown in ("3 today", "peak: 4 a day", "Sign-ins refused", "1,234"):
-        assert shown in text
+    assert re.search(r'<th scope="row">[\d-]+</th><td class="number">1,204</td>', text)
+    said = words(operator.page)
+    for shown in (
+        "Sign-ins 1,207 3 today +34% from 900 in the 30 days before 1,400 700 0",
+        "New users 5 0 today None in the 30 days before 6 3 0",
+        "Sign-ins refused 1,234",
+    ):
+        assert shown in said
+
+
+def test_period_before_is_as_long_as_the_one_shown(parts, database):
+    database.run(
+        "INSERT INTO hourly_counts (hour, name, count)"
+        " SELECT date_trunc('hour', now()) - make_interval(hours => n), 'signed_in', 1 FROM generate_series(0, 1600) AS n"
+    )
+    days = [day.sign_ins for day in parts.db.all("list_daily_counts", days=30)]
+    assert len(days) == 60
+    assert 0 <= sum(days[30:]) - sum(days[:30]) <= 2
+
+
+@cases(("most", "top"), [(0, 2), (1, 2), (9, 10), (11, 12), (204, 220), (1204, 1400), (98_765, 100_000)])
+def test_axis_ends_at_a_round_number(most, top):
+    assert overview._top(most) == top
+
+
+def test_users_active_in_the_last_30_days_are_counted(operator, parts, database, alice, bob):
+    assert "Users 3 Active users not counted yet" in words(operator.visit("/console"))
+    for person in (alice, alice, bob):
+        person.sign_in()
+    database.run(
+        "UPDATE sessions SET refreshed_at = now() - interval '31 days' WHERE user_id = %(id)s", id=bob.id
+    )
+    janitor.keep_house(parts.db, parts.sealer)
+    assert "Users 3 Active users 2 in the last 30 days" in words(operator.visit("/console"))
+    assert "active_users" not in operator.page.text
 
 
 def test_statement_of_the_counts_reads_the_hours_by_an_index(database_url, database):

@@ -60,8 +60,10 @@ INSERT INTO oauth_grants (user_id, client_id, scopes) SELECT %(id)s, id, ARRAY[%
 INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, last_error)
 VALUES (gen_random_uuid(), %(id)s, 'email', %(kind)s, %(recipient)s, 'failed', now(), 3, %(last_error)s),
        (gen_random_uuid(), %(id)s, 'email', 'recovery', %(recipient)s, 'failed', now(), 3, %(last_error)s);
-INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, last_error)
-SELECT gen_random_uuid(), %(id)s, 'webhook', 'user.updated', id, 'failed', now(), 3, %(last_error)s FROM webhooks;
+INSERT INTO outbox (id, user_id, channel, kind, recipient, outcome, finished_at, attempts, last_error, variables)
+SELECT gen_random_uuid(), %(id)s, 'webhook', 'user.updated', id, 'failed', now(), 3, %(last_error)s,
+       jsonb_build_object('event_id', 1, 'timestamp', now(), 'data', jsonb_build_object('email', %(email)s))
+  FROM webhooks;
 """
 FIELDS = {"action", "details", *re.findall(r"%\((\w+)\)s", _PLANT)} - {"id"}
 # Shown on the page of the application; its name is cut off.

@@ -24,7 +24,8 @@ SELECT gen_random_uuid(), %(id)s, 'email', 'recovery', 'alice@example.com', null
        CASE WHEN outcome <> 'waiting' THEN now() END
   FROM unnest(%(outcomes)s) AS outcome;
 INSERT INTO outbox (id, user_id, channel, kind, recipient, variables, outcome, finished_at)
-SELECT gen_random_uuid(), %(id)s, 'webhook', event, w.id, '{"event_id": "1"}', nullif(outcome, 'waiting'),
+SELECT gen_random_uuid(), %(id)s, 'webhook', event, w.id,
+       '{"event_id": "1", "timestamp": "2026-01-31T12:00:00Z", "data": {}}', nullif(outcome, 'waiting'),
        CASE WHEN outcome <> 'waiting' THEN now() END
   FROM (SELECT id FROM webhooks WHERE disabled_at IS NULL) AS w
  CROSS JOIN unnest(%(events)s) AS event

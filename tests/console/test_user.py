@@ -69,6 +69,24 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
         assert fact in said
 
 
+def test_name_stands_beside_the_address_and_destructive_acts_apart(look, operator, alice, database):
+    database.run('UPDATE users SET user_metadata = \'{"name": "<Alice>"}\' WHERE id = %(id)s', id=alice.id)
+    look(alice.id)
+    assert '<h1>alice@example.com</h1><p class="quiet">&lt;Alice&gt;</p>' in operator.page.text
+    _, harmless, destructive = re.split("<p>", operator.page.text.partition('class="acts"')[2])[:3]
+    assert ("Edit metadata" in harmless, "Delete" in harmless) == (True, False)
+    assert [title for title in ("Ban", "Delete") if title not in destructive] == []
+    # It may be anything.
+    database.run("UPDATE users SET user_metadata = '{\"name\": [1]}' WHERE id = %(id)s", id=alice.id)
+    look(alice.id)
+    assert "<h1>alice@example.com</h1></div>" in operator.page.text
+
+
+def test_end_of_a_ban_is_told(look, alice, database):
+    database.run("UPDATE users SET banned_until = '2999-01-31T12:00:00Z' WHERE id = %(id)s", id=alice.id)
+    assert "Banned banned until 2999-01-31 12:00:00 UTC" in look(alice.id)
+
+
 def test_administrators_are_shown_without_acts(look, operator, carol, client, service_role, alice):
     assert "This is you. Manage your account" in look(carol.id)
     client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)

@@ -199,6 +199,17 @@ class TestSentences:
         many = f"{REFUSED[action]} refused: {why} (40 times in a minute){FROM}"
         assert timeline_texts(tell(alice.id)) == [many]
 
+    def test_maker_of_a_user_is_named_once(self, tell, database, alice):
+        clear_history(database)
+        act(
+            database,
+            alice.id,
+            "user_created",
+            origin={"actor": "service_role", "ip": None},
+            by="administrator",
+        )
+        assert timeline_texts(tell(alice.id)) == ["user created by an administrator, the service role key"]
+
     @cases(
         ("origin", "sentence"),
         [
