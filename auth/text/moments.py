@@ -18,7 +18,7 @@ def ago(timestamp: str, language: str) -> Markup:
     name, unit = next(((name, unit) for name, unit in _UNITS if seconds >= unit), ("now", 1))
     words = _words(language, f"ago.{name}", int(seconds // unit))
     exact = moment.astimezone(UTC).isoformat(timespec="seconds")
-    title = f"{exact[:10]} {exact[11:16]} UTC"
+    title = f"{exact[:10]} {exact[11:19]} UTC"
     return Markup(f'<time datetime="{exact}" title="{title}">{words}</time>')  # noqa: S704 (escaped)
 
 

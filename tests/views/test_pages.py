@@ -150,7 +150,7 @@ class TestSignUpPage:
         page = look(client, link)
         assert "Signed up 3 hours ago with Firefox on Linux from 127.0.0.1." in page.text
         (time,) = page.all("time")
-        assert time["title"] == f"{str(time['datetime'])[:16].replace('T', ' ')} UTC"
+        assert time["title"] == f"{str(time['datetime'])[:19].replace('T', ' ')} UTC"
 
     @pytest.mark.parametrize(
         ("user_agent", "device"),
