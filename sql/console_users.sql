@@ -1,6 +1,9 @@
--- name: bound_search(seconds double precision)
--- For the rest of the transaction. A generic plan would read a million users for a rare filter.
+-- name: bound_search(seconds double precision, in_order boolean)
+-- For the rest of the transaction. A generic plan would read a million users for a rare filter. With
+-- `in_order`, Postgres does not collect all users with a word, whose number it often guesses too low.
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('enable_bitmapscan', (NOT :in_order)::text, true),
+       set_config('enable_seqscan', (NOT :in_order)::text, true),
        set_config('statement_timeout', (1000 * :seconds)::integer::text, true);
 
 -- name: few_users(filters jsonb, few integer)

@@ -19,8 +19,9 @@ SELECT 'credential \x' || encode(credential_id, 'hex'), user_id
   FROM factors
  WHERE credential_id = ANY (:credential_ids::bytea[]);
 
--- name: import_users(users jsonb, origin jsonb)
--- Returns no row for a user whose id or address has been taken meanwhile.
+-- name: import_users(users jsonb, import_id uuid, origin jsonb)
+-- Returns no row for a user whose id or address has been taken meanwhile. All batches of an import share one
+-- entry of the audit log.
 WITH wanted AS (
   SELECT u.*, given.record -> 'identities' AS identities
     FROM jsonb_array_elements(:users -> 'users') AS given (record)
@@ -34,19 +35,24 @@ WITH wanted AS (
          last_sign_in_at, banned_until, admin_since, 'administrator', created_at
     FROM wanted
   ON CONFLICT DO NOTHING
-  RETURNING id, email, role
+  RETURNING id, role
 ), identity AS (
   INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, created_at)
   SELECT created.id, i.provider, i.subject, i.identity_data, i.last_sign_in_at, i.created_at
     FROM created
     JOIN wanted USING (id)
    CROSS JOIN jsonb_populate_recordset(NULL::identities, wanted.identities) AS i
+), recorded AS (
+  INSERT INTO audit_log AS entry (id, action, actor, details)
+  SELECT :import_id, 'users_imported', :origin ->> 'actor',
+         jsonb_build_object('count', count(*), 'administrators', count(*) FILTER (WHERE role = 'admin'))
+    FROM created
+  HAVING count(*) > 0
+  ON CONFLICT (id) DO UPDATE
+     SET details = (SELECT jsonb_object_agg(key, value::integer + (excluded.details ->> key)::integer)
+                      FROM jsonb_each_text(entry.details))
 )
-SELECT id::text,
-       record_acts(:origin, id, email, '{user_created}', '{}',
-                   '{"by": "administrator", "is_imported": true}'::jsonb || jsonb_build_object('role', role))
-         AS recorded
-  FROM created;
+SELECT id::text FROM created;
 
 -- name: import_factors(factors jsonb)
 INSERT INTO factors SELECT * FROM jsonb_populate_recordset(NULL::factors, :factors -> 'factors');

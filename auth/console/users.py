@@ -1,4 +1,4 @@
-"""Finding users among a million: by the start of an address or ID, and by filters."""
+"""Finding users among a million: by words, by the start of an address or ID, and by filters."""
 
 import re
 from datetime import UTC, datetime
@@ -49,7 +49,13 @@ _SIGNED_IN: dict[str, tuple[str, Filters]] = {
     "never": ("Never", {"not_within": "1000 years"}),
 }
 _SORTS = {"newest": "Newest first", "last_sign_in": "Last sign-in first"}
-_READINGS = {"email": "emails", "phone": "phone numbers", "id": "IDs", "domain": "domains"}
+_READINGS = {
+    "words": "names and emails",
+    "email": "emails",
+    "phone": "phone numbers",
+    "id": "IDs",
+    "domain": "domains",
+}
 # Readings of a search that the list is sorted by.
 _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
@@ -109,7 +115,8 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
         wanted = filters | meant
         among, least = _few(wanted)
         with latchkey.db.transaction() as tx:
-            tx.run("bound_search", seconds=_LISTING)
+            in_order = "words" in wanted and among is None
+            tx.run("bound_search", seconds=_LISTING, in_order=in_order)
             sort = reading if reading in _SORTED else query["sort"]
             rows, is_first, is_last = _page(tx, sort, wanted, among, query)
             users = tx.all("describe_users", ids=[row.id for row in rows])
@@ -142,16 +149,15 @@ def _readings(text: str) -> dict[str, Filters]:
     if not text:
         return {"all": {}}
     lower = text.lower()
+    if text[0] == "@":
+        return {"domain": {"domain": lower.removeprefix("@")}}
     number, digits = _PHONE_SEPARATORS.sub("", text), lower.replace("-", "")
-    readings: dict[str, Filters] = {}
-    if text[0] != "@":
-        readings["email"] = {"email": lower}
+    readings: dict[str, Filters] = {"email": {"email": lower}} if "@" in text else {}
+    readings["words"] = {"words": text}
     if re.fullmatch(r"\+?[0-9]{1,15}", number):
         readings["phone"] = {"phone": "+" + number.removeprefix("+").removeprefix("00")}
     if re.fullmatch(r"[0-9a-f]{1,32}", digits):
         readings["id"] = {"id": digits}
-    if "@" not in text[1:] or text[0] == "@":
-        readings["domain"] = {"domain": lower.removeprefix("@")}
     return readings
 
 
@@ -159,7 +165,7 @@ def _few(wanted: Filters) -> tuple[list[str] | None, int]:
     """Return the ids of the users that match the filters, or None and a lower bound of their number."""
     try:
         with latchkey.db.transaction() as tx:
-            tx.run("bound_search", seconds=_COUNTING)
+            tx.run("bound_search", seconds=_COUNTING, in_order=False)
             return tx.one("few_users", filters=wanted, few=FEW).ids, FEW
     except QueryCanceled:
         return None, PAGE_SIZE

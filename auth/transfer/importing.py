@@ -1,4 +1,5 @@
 import json
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -49,6 +50,8 @@ class Import:
     product: str | None
     hash_config: Mapping[str, str]
     is_dry_run: bool
+    # The id of its entry in the audit log.
+    _id: str = field(default_factory=lambda: str(uuid.uuid4()), init=False)
     # Where a key was first seen.
     _seen: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -133,7 +136,7 @@ class Import:
         try:
             with self.database.transaction() as tx:
                 tx.one("avoid_sequential_scans")
-                inserted = tx.all("import_users", users={"users": rows})
+                inserted = tx.all("import_users", users={"users": rows}, import_id=self._id)
                 created = {row.id for row in inserted}
                 factors = [factor for row in rows if row["id"] in created for factor in row["factors"]]
                 tx.run("import_factors", factors={"factors": factors})

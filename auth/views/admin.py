@@ -49,7 +49,7 @@ def create_user() -> Response:
 @guard.admin
 @dialect.translated(writes=dialect.list_of_users)
 def list_users() -> Response:
-    """List users: filtered, searched by prefix, sorted, paginated."""
+    """List users: filtered, searched, sorted, paginated."""
     query = read_query(schemas.UsersQuery())
     prefix = query.get("q", query.get("filter", "") if g.in_dialect else "").strip().lower().removeprefix("@")
     filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}

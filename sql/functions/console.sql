@@ -6,6 +6,7 @@ AS $$
   SELECT u.*
     FROM users AS u
    WHERE (among IS NULL OR u.id = ANY (among))
+     AND (filters ->> 'words' IS NULL OR words_of(u) @@ query_of(filters ->> 'words'))
      AND (filters ->> 'email' IS NULL
           OR u.email >= filters ->> 'email' AND u.email < (filters ->> 'email') || chr(1114111))
      AND (filters ->> 'domain' IS NULL

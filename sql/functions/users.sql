@@ -93,6 +93,26 @@ BEGIN
 END
 $$;
 
+-- The words of a name, and of an email with its domain, which the parser would take for one word. Inlined, to
+-- be read from the index users_words.
+CREATE OR REPLACE FUNCTION words_of(u users) RETURNS tsvector
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT to_tsvector('simple',
+                     translate(coalesce(u.email, '') || ' ' || coalesce(u.user_metadata ->> 'name', ''),
+                               '@._+-/’', '       '))
+$$;
+
+-- All words of a search. The last one, or one before a space, may be incomplete. Longer ones are cut, because
+-- tsquery refuses them.
+CREATE OR REPLACE FUNCTION query_of(search text) RETURNS tsquery
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT to_tsquery('simple', coalesce(
+           string_agg(quote_literal(word[1]) || CASE word[2] WHEN '' THEN ':*' ELSE '' END, ' & '), ''))
+    FROM regexp_matches(search, '([^\s@._+/’''\\-]{1,100})([@._+/’''\\-]?)', 'g') AS word
+$$;
+
 -- In collation C a prefix is a range of an index, and a % in it has no special meaning.
 CREATE OR REPLACE FUNCTION is_listed(u users, wanted_email text, wanted_role text, prefix text)
   RETURNS boolean
@@ -101,10 +121,8 @@ AS $$
   SELECT (wanted_email IS NULL OR u.email = wanted_email)
      AND (wanted_role IS NULL OR u.role = wanted_role)
      AND (prefix IS NULL
-          OR u.email >= prefix AND u.email < prefix || chr(1114111)
           OR u.phone >= prefix AND u.phone < prefix || chr(1114111)
-          OR split_part(u.email, '@', 2) COLLATE "C" >= prefix
-             AND split_part(u.email, '@', 2) COLLATE "C" < prefix || chr(1114111))
+          OR words_of(u) @@ query_of(prefix))
 $$;
 
 -- plpgsql plans with the parameters' values: each CASE becomes a column, which an index may sort, or nothing.

@@ -52,15 +52,18 @@ class TestCreation:
         expected = times | {"email": "dave@example.com", "user_metadata": {"name": "Dave"}}
         assert {name: user[name] for name in expected} == expected
         assert [each["provider"] for each in user["identities"]] == ["email"]
-        details = {"by": "administrator", "is_imported": True, "role": "authenticated"}
-        act = database.one("SELECT action, actor, details FROM audit_log")
-        assert act == ("user_created", "command", details | {"system_user": SYSTEM_USER})
+        act = database.one("SELECT action, actor, user_id, details FROM audit_log")
+        assert act == ("users_imported", "command", None, {"count": 1, "administrators": 0})
         assert database.count("outbox") == 0
 
     def test_many_batches_are_imported(self, import_users, database):
         rows = [{"email": f"user{number}@example.com"} for number in range(1201)]
         assert import_users(*rows).output == SUMMARY.format("created", "1,201", 0, 0)
         assert database.count("users") == database.count("identities") == 1201
+        assert import_users(*rows).output == SUMMARY.format("created", 0, "1,201", 0)
+        # One entry, which is no day with 1,201 new users.
+        (entry,) = database.all("SELECT action, details FROM audit_log")
+        assert entry == ("users_imported", {"count": 1201, "administrators": 0})
 
     def test_administrator_is_imported_when_allowed(self, import_users, client):
         row = {"email": "dave@example.com", "email_verified": True, "password_hash": WEAK, "role": "admin"}

@@ -138,23 +138,24 @@ class TestSearch:
             ("x.ada@sample.org", "+15551234567"),
         ):
             body = {"email": email, "email_confirm": True} | ({"phone": phone} if phone else {})
+            if "test" in email:
+                body["user_metadata"] = {"name": "Augusta Lovelace"}
             assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
 
     @cases(
         ("q", "found"),
         [
-            ("ada", {"ada@example.com", "adam@test.example.org"}),
-            ("ADA", {"ada@example.com", "adam@test.example.org"}),
-            (" ada ", {"ada@example.com", "adam@test.example.org"}),
-            ("ada@", {"ada@example.com"}),
+            ("ada", {"ada@example.com", "adam@test.example.org", "x.ada@sample.org"}),
+            (" ADA ", {"ada@example.com", "adam@test.example.org", "x.ada@sample.org"}),
+            ("ada@", {"ada@example.com", "x.ada@sample.org"}),
             ("ada@example.com", {"ada@example.com"}),
-            ("ada@example.com.", set()),
             ("da", set()),
-            ("example", {"ada@example.com"}),
-            ("@example", {"ada@example.com"}),
+            ("lovel", {"adam@test.example.org"}),
+            ("lovelace adam", {"adam@test.example.org"}),
+            ("lovelace x", set()),
+            ("@test", {"adam@test.example.org"}),
             ("test.example.org", {"adam@test.example.org"}),
-            ("sample.org", {"x.ada@sample.org"}),
-            ("org", set()),
+            ("org", {"adam@test.example.org", "x.ada@sample.org"}),
             ("+49", {"ada@example.com"}),
             ("+491701234567", {"ada@example.com"}),
             ("49", set()),
@@ -163,20 +164,19 @@ class TestSearch:
             (" ", {"ada@example.com", "adam@test.example.org", "x.ada@sample.org"}),
         ],
     )
-    def test_q_finds_the_beginning_of_an_email_its_domain_or_a_phone(self, find, q, found):
+    def test_q_finds_words_of_a_name_and_email_or_the_beginning_of_a_phone(self, find, q, found):
         assert set(emails(find(f"?q={quote(q)}"))) == found
 
-    def test_special_characters_in_q_match_literally(self, find, client, service_role):
+    def test_special_characters_in_q_separate_words(self, find, client, service_role):
         for q in (
-            *("%", "_da", "a%", "a__", "%ada", "*", "a*", ".*", "\\", "ada\\", "'", '"', "ada' OR true --"),
+            *("%", "_da", "%da", "*", ".*", "\\", "'", '"', "&|!", "<->", "ada' OR true --", "(ada", "da:*"),
             *("ada'; DROP TABLE users; --", "%(q)s", ":q", "$1", "\U0010ffff", "ADA\u0130"),
-            *(b"\xff", b"ada\xc3(", b"\xed\xa0\x80", "a" * 2048),
+            *(b"\xff", b"ada\xc3(", b"\xed\xa0\x80", "a" * 2048, "a " * 1024),
         ):
-            assert emails(find(f"?q={quote(q)}")) == []
+            assert len(emails(find(f"?q={quote(q)}"))) == (3 if q in ("(ada", "a " * 1024) else 0), q
         for email in ("a_b@example.com", "a%b@example.com", "axb@example.com"):
             assert client.post("/admin/users", json={"email": email}, headers=service_role).status_code == 200
-        assert emails(find("?q=a_b")) == ["a_b@example.com"]
-        assert emails(find("?q=a%25b")) == ["a%b@example.com"]
+        assert set(emails(find("?q=a_b"))) == {"a_b@example.com", "a%b@example.com"}
 
 
 class TestSorting:
