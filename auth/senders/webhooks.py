@@ -39,8 +39,10 @@ def check_url(url: str, private_networks: bool) -> None:
     except (OSError, UnicodeError):
         raise InvalidUrl("must have a host that can be resolved") from None
     reaches = {reach(str(address[0])) for *_, address in found}
-    if "forbidden" in reaches or ("private" in reaches and not private_networks):
+    if "forbidden" in reaches:
         raise InvalidUrl("must not be in a private network")
+    if "private" in reaches and not private_networks:
+        raise InvalidUrl("must not be in a private network unless AUTH_WEBHOOK_PRIVATE_NETWORKS is true")
     if parts.scheme == "http" and "public" in reaches:
         raise InvalidUrl("must be https, except in a private network")
 

@@ -79,7 +79,8 @@ def refused(hooks, url, details):
 NOT_HTTP = "must be an http or https URL"
 FORM = "must not have a user, zone or fragment"
 UNRESOLVED = "must have a host that can be resolved"
-INTO_PRIVATE = "must not be in a private network"
+FORBIDDEN_ADDRESS = "must not be in a private network"
+INTO_PRIVATE = f"{FORBIDDEN_ADDRESS} unless AUTH_WEBHOOK_PRIVATE_NETWORKS is true"
 NOT_HTTPS = "must be https, except in a private network"
 
 
@@ -111,10 +112,11 @@ class TestUrl:
     def test_private_address_is_refused(self, strict, hooks, names, address, database):
         names["hooks.example"] = [address.partition("%")[0]]
         for scheme in ("http", "https"):
-            refused(strict, f"{scheme}://hooks.example/", INTO_PRIVATE)
+            details = FORBIDDEN_ADDRESS if address in FORBIDDEN else INTO_PRIVATE
+            refused(strict, f"{scheme}://hooks.example/", details)
         if address in FORBIDDEN:
             # Even with private networks.
-            refused(hooks, "http://hooks.example/", INTO_PRIVATE)
+            refused(hooks, "http://hooks.example/", FORBIDDEN_ADDRESS)
         assert database.count("webhooks") == 0
 
     def test_every_address_of_a_name_is_checked(self, strict, hooks, names):
@@ -144,7 +146,7 @@ class TestUrl:
 
     @cases("host", ["169.254.169.254", "0xa9fea9fe", "2852039166", "[::ffff:169.254.169.254]", "[fe80::1]"])
     def test_metadata_service_is_refused_in_any_spelling(self, hooks, host):
-        refused(hooks, f"http://{host}/latest/meta-data/", INTO_PRIVATE)
+        refused(hooks, f"http://{host}/latest/meta-data/", FORBIDDEN_ADDRESS)
 
     def test_changed_url_is_checked(self, strict, names):
         names["hooks.example"] = ["1.1.1.1"]
