@@ -12,7 +12,7 @@ from auth.history import timeline
 from auth.messages import outgoing
 from auth.passwords.policy import check_strength
 from auth.sign_in.arrivals import requested_target
-from auth.web import audit, counted, counts, dialect, g, guard, schemas, takes_metadata
+from auth.web import audit, counted, counts, dialect, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_body, read_query
@@ -51,7 +51,7 @@ def create_user() -> Response:
 def list_users() -> Response:
     """List users: filtered, searched, sorted, paginated."""
     query = read_query(schemas.UsersQuery())
-    prefix = query.get("q", query.get("filter", "") if g.in_dialect else "").strip().lower().removeprefix("@")
+    prefix = query.get("q", query.get("filter", "")).strip().lower().removeprefix("@")
     filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}
     filters["is_anonymous"] = query["is_anonymous"] == "true" if "is_anonymous" in query else None
     order = {"sort": query["sort"], "descending": query["order"] == "desc"}
@@ -211,7 +211,7 @@ def list_audit() -> Response:
 @guard.admin
 def get_timeline(user_id: str) -> Response:
     """List the events of a user, even a deleted one, newest first, with the counts of limits."""
-    query = read_query(schemas.PageQuery())
+    query = read_query(schemas.AdminPageQuery())
     user_id = known_id(user_id, "user_not_found")
     known = latchkey.db.one("count_timeline", user_id=user_id, most=MOST_EVENTS)
     if known.addresses is None and not known.total:

@@ -29,7 +29,7 @@ def create_client() -> Response:
 @dialect.translated(writes=dialect.list_of_clients)
 def list_clients() -> Response:
     """List the OAuth clients, newest first."""
-    query = read_query(schemas.PageQuery())
+    query = read_query(schemas.AdminPageQuery())
     shown, total = clients.page(query)
     return paginated(json.dumps(shown), total, query, name="clients")
 

@@ -22,7 +22,7 @@ def create_webhook() -> Response:
 @guard.service_role
 def list_webhooks() -> Response:
     """List the webhooks, oldest first."""
-    query = read_query(schemas.PageQuery())
+    query = read_query(schemas.AdminPageQuery())
     row = latchkey.db.one("list_webhooks", **bounds(query))
     return paginated(row.webhooks, row.total, query)
 
@@ -56,7 +56,7 @@ def delete_webhook(webhook_id: str) -> Response:
 @guard.service_role
 def list_deliveries(webhook_id: str) -> Response:
     """List the deliveries of a webhook, newest first."""
-    query = read_query(schemas.PageQuery())
+    query = read_query(schemas.AdminPageQuery())
     row = latchkey.db.one("list_deliveries", id=webhook_id_of(webhook_id), **bounds(query))
     return paginated(found_webhook(row).deliveries, row.total, query)
 

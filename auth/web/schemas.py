@@ -245,7 +245,16 @@ class PageQuery(Input):
     per_page = fields.PageNumber(20, most=100, most_in_dialect=1000)
 
 
-class UsersQuery(PageQuery):
+class AdminPageQuery(PageQuery):
+    """The query of an administrative list. Unknown parameters are refused, except in the dialect."""
+
+    class Meta:
+        unknown = RAISE
+
+    error_messages = {"unknown": "is not a parameter of this list"}  # noqa: RUF012 (so does the base class)
+
+
+class UsersQuery(AdminPageQuery):
     email = fields.Email()
     role = fields.Text()
     is_anonymous = fields.Choice("true", "false")
@@ -254,8 +263,13 @@ class UsersQuery(PageQuery):
     sort = fields.Choice("created_at", "updated_at", "last_sign_in_at", "email", load_default="created_at")
     order = fields.Choice("asc", "desc", load_default="desc")
 
+    @validates_schema
+    def has_filter_in_the_dialect(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        if "filter" in data and not g.in_dialect:
+            raise ValidationError("is not a parameter of this list; use q", "filter")
 
-class AuditQuery(PageQuery):
+
+class AuditQuery(AdminPageQuery):
     user = fields.Uuid()
     action = fields.Text()
     since = fields.Timestamp()
