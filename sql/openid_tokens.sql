@@ -114,6 +114,7 @@ SELECT client_refusal(c, :auth_method, :secret_hash) AS refusal,
             WHEN NOT :scopes <@ s.scopes THEN 'invalid_scope'
             WHEN refreshes_used_up(s, :refresh_limit) THEN 'over_request_rate_limit'
             ELSE 'invalid_grant' END AS state,
+       s.user_id,
        extract(epoch FROM s.counted_until - now())::float AS seconds_left
   FROM oauth_clients AS c
   LEFT JOIN (sessions AS s JOIN oauth_grants AS g ON g.id = s.grant_id)

@@ -164,6 +164,7 @@ def _refuse_refresh(credentials: Credentials, row: Any) -> NoReturn:
     check(credentials, row)
     _require(row, "refresh_token")
     if row.state == "over_request_rate_limit":
+        audit.about(user_id=row.user_id, client_id=credentials.client_id)
         limits.note(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
         raise limits.refusal(row.state, row.seconds_left)
     if row.state == "invalid_scope":

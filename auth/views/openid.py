@@ -10,7 +10,18 @@ from auth.openid import claims, errors, exchange
 from auth.openid.authentication import ClientInput, Credentials, check, read_credentials
 from auth.openid.errors import OAuthError
 from auth.openid.switch import provider
-from auth.web import Level, accepts_forms, answered_by, any_origin, counted, fields, g, guard, takes_tokens
+from auth.web import (
+    Level,
+    accepts_forms,
+    answered_by,
+    any_origin,
+    audited,
+    counted,
+    fields,
+    g,
+    guard,
+    takes_tokens,
+)
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
 from auth.web.input import read_body
@@ -112,6 +123,7 @@ def _redeem(body: dict[str, Any]) -> Response:
 
 @any_origin
 @counted("refresh")
+@audited("refresh_refused")
 def _refresh(body: dict[str, Any]) -> Response:
     return _answer(exchange.refresh, body)
 

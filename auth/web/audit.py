@@ -27,6 +27,9 @@ _REASONS = {
     "webauthn_challenge_not_found", "webauthn_challenge_expired", "webauthn_verification_failed",
     "mfa_verification_failed", "mfa_challenge_expired",
 }  # fmt: skip
+# Access tokens expire all the time; only those sent to administrative routes deserve a row. Limits of others
+# than sessions belong to no user.
+_REASONS_OF = {"admin_refused": "bad_jwt", "refresh_refused": "over_request_rate_limit"}
 
 
 def origin() -> dict[str, str | None]:
@@ -86,10 +89,10 @@ def refused(reason: str) -> None:
 
 def _record_refusal(response: Response) -> Response:
     action, reason = current_route().refusal, g.refused_because
-    # Access tokens expire all the time; only those sent to administrative routes deserve a row.
-    is_known = reason in _REASONS or (reason == "bad_jwt" and action == "admin_refused")
+    if action is None or (reason not in _REASONS and reason != _REASONS_OF.get(action)):
+        return response
     # A forged refresh token belongs to no user.
-    if action is None or not is_known or (action == "refresh_refused" and g.subject is None):
+    if action == "refresh_refused" and g.subject is None:
         return response
     try:
         latchkey.db.one(

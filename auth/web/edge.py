@@ -85,7 +85,7 @@ class Edge:
             status=status,
             milliseconds=round(seconds * 1000, 1),
             ip=g.client["ip"],
-            user_id=g.user_id,
+            user_id=g.user_id or (g.subject and g.subject["user_id"]),
         )
 
 

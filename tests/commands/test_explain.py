@@ -165,6 +165,13 @@ class TestObstacles:
             f"{wrong} from 127.0.0.1; further codes are refused",
         ]
 
+    def test_refresh_beyond_its_limit_is_shown(self, explain, make_app, alice):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_REFRESH="1 per minute")
+        alice.sign_in().on(app.test_client()).refreshed().refresh()
+        lines = explain(alice.email)
+        told = lines[lines.index("Last refusals:") + 1]
+        assert told == "  TIME  refresh refused: too many attempts, from 127.0.0.1"
+
     @pytest.mark.parametrize(
         ("path", "body", "counted"),
         [

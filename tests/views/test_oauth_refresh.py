@@ -84,6 +84,10 @@ class TestRotation:
             answer = app_client.refresh(client, tokens["refresh_token"])
             assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (200, remaining)
         assert_error(app_client.refresh(client, tokens["refresh_token"]), 429, "over_request_rate_limit")
+        refused = database.one(
+            "SELECT user_id, reason, details FROM audit_log WHERE action = 'refresh_refused'"
+        )
+        assert refused == (alice.id, "over_request_rate_limit", {"client_id": app_client.id})
         # Others are not told.
         stranger = make_client(database)
         assert_refused(stranger.refresh(client, tokens["refresh_token"]), "invalid_grant")

@@ -77,6 +77,13 @@ class TestRequestEvent:
         client.get("/user", headers=session.authorization)
         assert [(event["user_id"], event["status"]) for event in logged()] == [(alice.id, 200)]
 
+    def test_event_names_the_user_of_a_session_that_refreshes_too_often(self, events, alice):
+        client, logged = events(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_REFRESH="1 per minute")
+        session = alice.sign_in().on(client)
+        logged()
+        session.refreshed().refresh()
+        assert [(event["user_id"], event["status"]) for event in logged()] == [(None, 200), (alice.id, 429)]
+
     @cases(
         ("method", "path", "status", "route"),
         [
