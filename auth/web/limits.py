@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg2
-import structlog
 from flask import Flask, has_request_context
 from flask_limiter import Limiter, RateLimitExceeded
 from limits import RateLimitItem
@@ -16,13 +15,13 @@ from limits.errors import StorageError
 from limits.storage import Storage
 
 from auth.context import latchkey
+from auth.logs import ThrottledLog
 from auth.settings import Settings
 from auth.web import counted, g
 from auth.web.errors import ApiError, as_api_error
 from sql import Database
 
-log = structlog.get_logger()
-
+_storage_failed = ThrottledLog("rate_limit_storage_failed")
 _REDIS_TIMEOUT = 0.5  # seconds
 
 
@@ -99,9 +98,11 @@ def _network() -> str:
 
 
 class _StorageErrors(logging.Handler):
+    """Logs what Flask-Limiter would log for each request."""
+
     def emit(self, record: logging.LogRecord) -> None:
-        error = str(record.exc_info[1]) if record.exc_info else None
-        log.warning("rate_limit_storage_failed", reason=record.getMessage(), error=error)
+        error = str(record.exc_info[1]) if record.exc_info else record.getMessage()
+        _storage_failed.count(reason="Redis does not respond: requests are not limited", error=error)
 
 
 _storage_errors = _StorageErrors(logging.ERROR)
@@ -192,5 +193,5 @@ def _counted(status: int) -> list[Window]:
             seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())
             windows.append(Window(limit.limit.amount, max(0, limit.remaining), seconds))
     except (StorageError, psycopg2.Error) as error:
-        log.warning("rate_limit_storage_failed", reason=str(error))
+        _storage_failed.count(reason="a count could not be read: no rate-limit headers", error=str(error))
     return windows
