@@ -45,12 +45,15 @@ WITH wanted AS (
 ), recorded AS (
   INSERT INTO audit_log AS entry (id, action, actor, details)
   SELECT :import_id, 'users_imported', :origin ->> 'actor',
-         jsonb_build_object('count', count(*), 'administrators', count(*) FILTER (WHERE role = 'admin'))
+         jsonb_strip_nulls(jsonb_build_object('system_user', :origin ->> 'system_user'))
+         || jsonb_build_object('count', count(*), 'administrators', count(*) FILTER (WHERE role = 'admin'))
     FROM created
   HAVING count(*) > 0
   ON CONFLICT (id) DO UPDATE
-     SET details = (SELECT jsonb_object_agg(key, value::integer + (excluded.details ->> key)::integer)
-                      FROM jsonb_each_text(entry.details))
+     SET details = entry.details || jsonb_build_object(
+           'count', (entry.details ->> 'count')::integer + (excluded.details ->> 'count')::integer,
+           'administrators', (entry.details ->> 'administrators')::integer
+                             + (excluded.details ->> 'administrators')::integer)
 )
 SELECT id::text FROM created;
 

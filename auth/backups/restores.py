@@ -4,27 +4,23 @@ Until the last step the old database serves with its old secrets, so an interrup
 """
 
 import dataclasses
-import json
-import os
 import re
 import secrets
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import psycopg2
 from psycopg2 import sql as composed
 from psycopg2.extensions import make_dsn, parse_dsn
 
-from auth import files
 from auth.backups import archive, writing
 from auth.backups.archive import BackupError, Manifest
+from auth.backups.restored_secrets import NOTHING_TO_UNDO, RestoredSecrets, former_secrets
 from auth.backups.writing import connect, statement
-from auth.keys.rotation import text_of, values_of
 from auth.operations import postgres_programs
-from auth.settings import Settings, kept_secrets, name_of, state
+from auth.settings import Settings
 from auth.tokens import keys
 from sql import schema
 
@@ -40,9 +36,6 @@ _LONGEST_NAME = 63
 _DROP = "DROP DATABASE IF EXISTS {} WITH (FORCE)"
 # While the table has another name, the service refuses the database, and links in the backup do not work.
 _LOCK_SCHEMA = b"\nRESET search_path; ALTER TABLE schema_version RENAME TO schema_version_of_restore;\n"
-_NOTHING_TO_UNDO = (
-    "There is no restore to undo: the next restore and the next backup delete the database from before."
-)
 _UNLOCK_SCHEMA = "ALTER TABLE schema_version_of_restore RENAME TO schema_version"
 
 
@@ -50,82 +43,6 @@ _UNLOCK_SCHEMA = "ALTER TABLE schema_version_of_restore RENAME TO schema_version
 class Options:
     keep_sessions: bool = False
     resend: bool = False
-
-
-class RestoredSecrets:
-    """The secrets of a backup, which become files of the state directory along with its database."""
-
-    def __init__(
-        self, settings: Settings, restored: Mapping[str, list[Any]], environment: Mapping[str, str]
-    ) -> None:
-        """Raises `BackupError` if the environment lacks a key of the backup."""
-        self._settings = settings
-        self._environment = environment
-        self.environment_file = settings.state_dir / "restored.env" if environment else None
-        kept = [field for field in restored if os.environ.get(name_of(field))]
-        self.kept_variables = [name_of(field) for field in kept]
-        self._restored = {field: found for field, found in restored.items() if found and field not in kept}
-        for field in kept:
-            known = {_id(value) for value in values_of(field, getattr(settings, field))}
-            lacking = {_id(value) for value in restored[field]} - known
-            # All keys of stored rows are needed; of the others, the service accepts any that it knows.
-            if lacking and (field == "secret_key" or len(lacking) == len(restored[field])):
-                raise BackupError(
-                    f"{name_of(field)} is set, but lacks a key from the backup. Unset it: the restore puts"
-                    f" the keys into {settings.state_dir}."
-                )
-
-    @classmethod
-    def of_backup(cls, settings: Settings, manifest: Manifest) -> Self:
-        restored = {field: getattr(manifest, field) for field in kept_secrets.FILES}
-        return cls(settings, restored, manifest.environment)
-
-    @classmethod
-    def of_before(cls, settings: Settings) -> Self:
-        """Return the secrets from before the last restore. Raises `BackupError` if there are none."""
-        try:
-            former = json.loads(_former_secrets(settings).read_text())
-        except FileNotFoundError:
-            raise BackupError(_NOTHING_TO_UNDO) from None
-        return cls(settings, {field: former.get(field, []) for field in kept_secrets.FILES}, {})
-
-    @contextmanager
-    def admitted(self, connection: Any) -> Iterator[None]:
-        """Accept the keys of both databases inside of the context, and then those of the backup alone.
-
-        After an exception, accept those of before; or still both if the connection broke, because which
-        database has the name is unknown.
-        """
-        state.make_directory(self._settings.state_dir)
-        former = {field: self._current(field) for field in self._restored}
-        files.write(_former_secrets(self._settings), json.dumps(former))
-        for field, values in self._restored.items():
-            self._write(field, [*former[field], *values])
-        try:
-            yield
-        except BaseException:
-            if not connection.closed:
-                for field in former:
-                    self._write(field, former[field])
-                _former_secrets(self._settings).unlink()
-            raise
-        for field, values in self._restored.items():
-            self._write(field, values)
-        if self.environment_file:
-            lines = [f"{name}={_quoted(value)}\n" for name, value in self._environment.items()]
-            files.write(self.environment_file, "".join(lines))
-
-    def _current(self, field: str) -> list[Any]:
-        path = self._settings.state_dir / kept_secrets.FILES[field]
-        return values_of(field, path.read_text().strip()) if path.exists() else []
-
-    def _write(self, field: str, values: list[Any]) -> None:
-        path = self._settings.state_dir / kept_secrets.FILES[field]
-        if values:
-            different = {_id(value): value for value in reversed(values)}
-            files.write(path, text_of(field, list(reversed(different.values()))) + "\n")
-        else:
-            path.unlink()
 
 
 def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> str | None:
@@ -252,27 +169,27 @@ def _replace(url: str, target: Any, draft: str, restored: RestoredSecrets) -> st
         return None
 
 
-def undo(url: str, former_secrets: RestoredSecrets) -> None:
+def undo(url: str, restored: RestoredSecrets) -> None:
     """Put the database from before the last restore in place of the restored one, which is deleted."""
     with _locked_target(url) as (target, cursor):
         former, undone = _former(target.name), _draft(target.name)
         cursor.execute(statement("select_database"), {"name": former})
         if not cursor.fetchone().exists:
-            raise BackupError(_NOTHING_TO_UNDO)
+            raise BackupError(NOTHING_TO_UNDO)
     with _beside(url, target.name) as cursor:
-        _swap(cursor, target.name, undone, former, former_secrets)
+        _swap(cursor, target.name, undone, former, restored)
         _run(cursor, _DROP, undone)
 
 
 def forget_former(url: str, settings: Settings) -> None:
     """Delete the database and secrets from before the last restore, if there was one here."""
-    if not _former_secrets(settings).exists():
+    if not former_secrets(settings).exists():
         return
     with closing(connect(url)) as connection:
         name = connection.info.dbname
     with suppress(psycopg2.Error), _beside(url, name) as cursor:
         _run(cursor, "DROP DATABASE IF EXISTS {}", _former(name))
-    _former_secrets(settings).unlink()
+    former_secrets(settings).unlink()
 
 
 def _swap(cursor: Any, name: str, away: str, draft: str, restored: RestoredSecrets) -> None:
@@ -301,22 +218,9 @@ def _draft(name: str) -> str:
     return f"{name[: _LONGEST_NAME - 10]}_restoring"
 
 
-def _former_secrets(settings: Settings) -> Path:
-    return settings.state_dir / "before_restore.json"
-
-
 def _run(cursor: Any, text: str, *databases: str) -> None:
     cursor.execute(composed.SQL(text).format(*map(composed.Identifier, databases)))
 
 
 def _of(url: str, database: str) -> str:
     return make_dsn(**{**parse_dsn(url), "dbname": database})
-
-
-def _id(value: Any) -> str:
-    # A JWK Set may have each kid once.
-    return str(value.get("kid") or value) if isinstance(value, dict) else keys.split_time(value)[0]
-
-
-def _quoted(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

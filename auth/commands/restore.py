@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from auth.backups import age, archive, restores
+from auth.backups.restored_secrets import RestoredSecrets
 from auth.commands import load_settings
 from auth.commands.common import (
     existing_file,
@@ -21,7 +22,7 @@ def _undo(context: click.Context, _option: click.Parameter, is_wanted: bool) -> 
         return
     settings = load_settings(missing_secrets="ignore")
     with failures(settings.state_dir):
-        former = restores.RestoredSecrets.of_before(settings)
+        former = RestoredSecrets.of_before(settings)
         with stopped_database(settings) as url:
             restores.undo(url, former)
     click.echo("The database and the secrets are those from before the last restore.")
@@ -60,7 +61,7 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_js
         key, size = age.read_key(identity), file.stat().st_size
         with progress_of(f"Verifying {file}", size) as progress:
             manifest = archive.verify(file, key, progress)
-        secrets = restores.RestoredSecrets.of_backup(settings, manifest)
+        secrets = RestoredSecrets.of_backup(settings, manifest)
         with stopped_database(settings) as url, progress_of("Restoring", size) as progress:
             former = restores.restore(url, archive.read(file, key, progress), secrets, options)
     outcome = {

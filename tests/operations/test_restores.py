@@ -13,6 +13,7 @@ import pytest
 from auth import files
 from auth.backups import age, archive, restores, writing
 from auth.backups.archive import BackupError
+from auth.backups.restored_secrets import RestoredSecrets
 from auth.commands.common import progress_of
 from auth.keys.openid_keys import OpenIdKeys
 from auth.operations.postgres_programs import NoProgramError
@@ -62,7 +63,7 @@ def restore(backup, parts, tmp_path):
     def restore(url):
         manifest = archive.verify(backup, IDENTITY, lambda _: None)
         settings = dataclasses.replace(parts.settings, state_dir=tmp_path / "var")
-        secrets = restores.RestoredSecrets.of_backup(settings, manifest)
+        secrets = RestoredSecrets.of_backup(settings, manifest)
         plaintext = archive.read(backup, IDENTITY, lambda _: None)
         return restores.restore(url, plaintext, secrets, restores.Options())
 
