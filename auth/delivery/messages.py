@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from auth.senders.sender import Message
 from auth.settings import Settings, SettingsError, brand
+from auth.settings.logo_size import is_wide
 from auth.text import catalogues, languages, masking, moments, names
 from auth.text.user_agents import browser_and_system
 
@@ -70,6 +71,7 @@ class Templates:
             "company": settings.brand_company or settings.brand_name,
             "palette": brand.palette(settings.brand_color),
             "logo": brand.logo_in_mails(settings.brand_logo, settings.base_url),
+            "logo_is_wide": is_wide(settings.brand_logo or ""),
             "site": site.netloc,
             "site_host": site.hostname,
             "site_url": settings.site_url,

@@ -421,6 +421,12 @@ class TestBrand:
         assert "Your Acme & Sons account".lower() in mail.text.lower()
         assert mail.text.endswith("-- \nAcme & Sons\napp.example.com\n")
 
+    def test_mark_has_the_name_beside_it(self, tmp_path):
+        mark = tmp_path / "mark.png"
+        mark.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes((0, 0, 0, 64)) * 2)
+        mail = render(templates=templates_of(brand_name="Acme & Sons", brand_logo=str(mark)))
+        assert re.search(rf'<img src="{BASE}/brand/logo" alt="" [^>]+>Acme &amp; Sons</p>', mail.html)
+
     def test_company_is_at_the_end_of_each_mail(self):
         templates = templates_of(brand_company="Acme <GmbH>, 10115 Berlin")
         mail = render(templates=templates)

@@ -1,8 +1,11 @@
 """AUTH_BRAND_*: colours that can be read, and logos that are images."""
 
+import struct
+
 import pytest
 
 from auth.settings import brand
+from auth.settings.logo_size import is_wide
 from tests.support.answers import assert_error
 
 
@@ -53,6 +56,33 @@ def test_value_that_would_add_to_its_surroundings_is_refused(check, values, prob
     for value in values:
         with pytest.raises(ValueError, match=problem):
             check(value)
+
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 300, 100)
+WEBP = b"RIFF\0\0\0\0WEBP"
+SIZES = {
+    "wide.png": (PNG, True),
+    "twice.png": (PNG[:16] + struct.pack(">II", 200, 100), False),
+    "cut.png": (PNG[:20], True),
+    "square.jpg": (b"\xff\xd8\xff\xe0\0\x04??\xff\xc4\0\x03?\xff\xc2\0\x11\x08\0\x40\0\x40", False),
+    "wide.jpg": (b"\xff\xd8\xff\xe0\0\x04??\xff\xc0\0\x11\x08\0\x10\0\x40", True),
+    "endless.jpg": (b"\xff\xd8\xff\xe0\0\x04??", True),
+    "lossy.webp": (WEBP + b"VP8 " + bytes(10) + struct.pack("<HH", 64 | 0x4000, 64), False),
+    "lossless.webp": (WEBP + b"VP8L" + bytes(5) + struct.pack("<I", 63 | 63 << 14), False),
+    "extended.webp": (WEBP + b"VP8X" + bytes(8) + b"\xff\0\0\x3f\0\0", True),
+    "logo.svg": (b"<svg/>", True),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_logo_is_wide_beyond_twice_its_height_or_if_its_size_is_unknown(tmp_path, name):
+    content, wide = SIZES[name]
+    (tmp_path / name).write_bytes(content)
+    assert is_wide(str(tmp_path / name)) is wide
+
+
+def test_logo_of_another_host_is_taken_for_wide():
+    assert is_wide("https://example.com/logo.png")
 
 
 def test_logo_file_is_served_without_scripts(make_app, tmp_path):
