@@ -1,6 +1,7 @@
 """The operator's command line, `latchkey COMMAND`: one file per command."""
 
 import importlib
+import os
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from auth import logs, settings
 from auth.addresses import InvalidAddress
 from auth.context import Latchkey, make_database, make_parts
 from auth.keys import fingerprints
-from auth.settings import SettingsError
+from auth.settings import SettingsError, running
 from auth.settings.kept_secrets import Missing
 from auth.settings.state import NotRunningError
 from auth.web import audit
@@ -64,9 +65,25 @@ def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
     if parts := click.get_current_context().find_object(Latchkey):
         return parts.settings
     loaded = settings.load(missing_secrets=missing_secrets)
+    port = None if "PORT" in loaded.origins else running.port(loaded.state_dir)
+    if port:
+        # Else the URLs that commands print would not be the service's.
+        os.environ["PORT"] = port
+        try:
+            loaded = settings.load(missing_secrets=missing_secrets)
+        finally:
+            del os.environ["PORT"]
     logs.configure(loaded)
     for warning in loaded.warnings:
         click.echo(warning, err=True)
+    return loaded
+
+
+def load_service_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
+    """Refuse to act with other settings than the service that runs with this state directory."""
+    loaded = load_settings(missing_secrets=missing_secrets)
+    if problem := running.difference(loaded):
+        raise click.ClickException(problem)
     return loaded
 
 
@@ -75,7 +92,7 @@ def open_parts() -> Latchkey:
     context = click.get_current_context()
     parts = context.find_object(Latchkey)
     if parts is None:
-        parts = make_parts(load_settings(), audit.of_command)
+        parts = make_parts(load_service_settings(), audit.of_command)
         context.call_on_close(parts.db.close)
         fingerprints.check(parts.db, parts.settings)
     return parts

@@ -1,18 +1,21 @@
 import dataclasses
 import json
+import os
 import sys
+from pathlib import Path
 
 import click
 
 from auth.commands import load_settings
 from auth.commands.common import json_option
-from auth.operations.doctor.examination import CHECKS, Result, examine
+from auth.operations.doctor.examination import CHECKS, Result, examine, examine_files
 from auth.operations.start_checks import check_files
-from auth.settings import SettingsError
-from auth.settings.state import NotRunningError
+from auth.settings import Settings, SettingsError, running
+from auth.settings.kept_secrets import Missing
 
 _NAMES = [check.name for check in CHECKS]
 _MARKS = {"ok": "✓", "failed": "✗", "skipped": "-"}
+_MISSING: tuple[Missing, ...] = ("refuse", "ignore")
 _FAILED = 3
 
 
@@ -48,17 +51,23 @@ def command(skip: tuple[str, ...], as_json: bool) -> None:
 
 
 def _results(skip: tuple[str, ...]) -> list[Result]:
-    try:
-        settings = load_settings()
-        check_files(settings)
-    except SettingsError as error:
-        return [_of_setting(line) for line in str(error).splitlines()]
-    named = [_of_setting(line) for line in settings.warnings]
+    named: list[Result] = []
+    settings: Settings | None = None
+    # Without the keys, so that what needs none is checked even if they are lost.
+    for missing in _MISSING:
+        try:
+            settings = load_settings(missing_secrets=missing)
+            check_files(settings)
+            break
+        except SettingsError as error:
+            named = named or [_of_setting(line) for line in str(error).splitlines()]
+    if settings is None:
+        return named + examine_files(Path(os.environ.get("AUTH_STATE_DIR") or "var").resolve(), skip)
+    named = named or [_of_setting(line) for line in settings.warnings]
+    if problem := running.difference(settings):
+        named.append(Result("settings", "failed", problem))
     named = named or [Result("settings", "ok", "All settings are valid")]
-    try:
-        return named + examine(settings, skip)
-    except NotRunningError as error:
-        return [*named, Result("database", "failed", str(error), "systemctl start latchkey")]
+    return named + examine(settings, skip)
 
 
 def _of_setting(line: str) -> Result:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import click
 
 from auth import addresses
-from auth.commands import load_settings
-from auth.commands.common import json_option
+from auth.commands import load_service_settings
+from auth.commands.common import Unusable, json_option
 from auth.delivery.messages import load_templates
 from auth.senders import channels
 from auth.senders.sender import Message, Refused, TryLater
@@ -26,7 +26,7 @@ def command(address: str, sends_all: bool, unit: str | None, language: str, as_j
     Example: latchkey mail-test ops@example.com
     """
     address = addresses.canonical_email(address)
-    settings = load_settings(missing_secrets="ignore")
+    settings = load_service_settings(missing_secrets="ignore")
     sender = channels.senders(settings).get("email")
     if sender is None:
         raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server.")
@@ -47,5 +47,7 @@ def command(address: str, sends_all: bool, unit: str | None, language: str, as_j
         raise click.ClickException(f"Not sent to {address}: {error}") from None
     finally:
         sender.close()
+    if settings.smtp_url is None:
+        raise Unusable("The email was printed, not sent: AUTH_SMTP_URL is not set.")
     outcome = json.dumps({"to": address, "response": response})
     click.echo(outcome if as_json else f"Sent to {address}: {response}")

@@ -33,7 +33,7 @@ from auth.operations import start_checks
 from auth.operations.delivery_process import DeliveryProcess
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from auth.senders import channels
-from auth.settings import Settings, SettingsError, load, relying_party, served, state
+from auth.settings import Settings, SettingsError, load, relying_party, running, served, state
 from sql import Database, schema
 from sql.pool import SIZE, reason
 
@@ -69,6 +69,18 @@ def on_starting(server: Any) -> None:
     server.embedded_postgres = None
     server.delivery = DeliveryProcess(partial(_say, level="warning"), delivers=chosen.deliver)
     try:
+        _start_or_exit(server, chosen)
+    except SystemExit as error:
+        if isinstance(error.code, str):
+            running.keep_error(chosen.state_dir, error.code)
+        raise
+    if redis_problem := start_checks.redis_problem(chosen):
+        _say(redis_problem, "warning")
+    _import_application()
+
+
+def _start_or_exit(server: Any, chosen: Settings) -> None:
+    try:
         _start(server, chosen)
     except state.InUseError as error:
         print(error, file=sys.stderr)
@@ -80,9 +92,6 @@ def on_starting(server: Any) -> None:
     except psycopg2.Error as error:
         act = "use the database" if isinstance(error, psycopg2.OperationalError) else "apply the schema"
         sys.exit(f"DATABASE_URL: can't {act}: {reason(error)}")
-    if redis_problem := start_checks.redis_problem(chosen):
-        _say(redis_problem, "warning")
-    _import_application()
 
 
 def _start(server: Any, chosen: Settings) -> None:
@@ -114,6 +123,7 @@ def when_ready(server: Any) -> None:
     server.handle_hup = partial(_reload, server)
     server.manage_workers = partial(_watch, server)
     chosen = settings()
+    running.announce(chosen)
     if _wants_delivery_process(chosen):
         server.delivery.start()
     kept = "secrets and signing keys" + (", database" if server.embedded_postgres else "")

@@ -29,6 +29,11 @@ def add(values: dict[str, Any], missing: Missing) -> list[str]:
     except OSError as error:
         return [state.unusable(directory, error)]
     if absent and missing == "refuse":
+        if len(absent) < len(files) or (directory / "postgres").exists():
+            return [
+                f"{files[name]}: Is missing. Restore it from a backup, or copy it from another node."
+                for name in absent
+            ]
         files_of = ", ".join(files[name].name for name in absent)
         return [
             f"AUTH_STATE_DIR: {directory} has no {files_of}. Set it to the state directory of the service,"

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 import resource
+import shutil
 import threading
 from contextlib import ExitStack
 from types import SimpleNamespace
@@ -90,9 +91,14 @@ class TestHealthyService:
         assert [result.check for result in results] == [check.name for check in CHECKS]
         assert database.everything() == before
 
-    def test_command_prints_ticks_and_skipped_checks(self, healthy, environment, base_url):
-        urls = {"AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
-        done = run_with_settings({**environment, **urls}, "doctor")
+    def test_command_prints_ticks_and_skipped_checks(
+        self, healthy, environment, base_url, state_dir, tmp_path
+    ):
+        # Not the directory of the running service, whose URL is another.
+        for file in state_dir.glob("*_key*"):
+            shutil.copy(file, tmp_path)
+        others = {"AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url, "AUTH_STATE_DIR": str(tmp_path)}
+        done = run_with_settings({**environment, **others}, "doctor")
         assert (done.exit_code, done.stderr) == (0, "")
         marks = ["-" if check.name in INAPPLICABLE else "✓" for check in CHECKS]
         assert [line[0] for line in done.stdout.splitlines()] == ["✓", *marks]

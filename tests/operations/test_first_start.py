@@ -1,5 +1,6 @@
 """`latchkey serve` from a wheel, with hardly a setting: it creates a database and secrets, and prints messages."""
 
+import json
 import re
 import subprocess
 import sys
@@ -102,3 +103,27 @@ def test_command_finds_the_embedded_database_of_a_running_service(service, clien
     assert result.stdout.startswith("carol@example.com is an administrator (new user): ")
     body = {"email": "carol@example.com", "password": PASSWORD}
     assert client.post("/login-admin", json=body).status_code == 200
+
+
+def test_command_with_other_settings_than_the_service_names_them(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_BRAND_NAME": "Acme"}
+    problem = (
+        "The running service has other settings than this command: AUTH_BCRYPT_COST, AUTH_BRAND_NAME. It has its"
+        " own from the environment. Run this with them, under systemd by deploy/latchkey."
+    )
+    for command in (["explain", "carol@example.com"], ["mail-test", "carol@example.com"]):
+        result = run_with_settings(environment, *command)
+        assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {problem}\n")
+    assert f"✗ {problem}\n" in run_with_settings(environment, "doctor").stdout
+
+
+def test_command_speaks_of_the_port_of_the_service(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_BCRYPT_COST": "4"}
+    result = run_with_settings(environment, "create-admin", "erin@example.com", "--password", PASSWORD)
+    assert f"Sign in to the console: http://localhost:{service.port}/console\n" in result.stdout
+
+
+def test_record_of_the_settings_has_no_secrets_and_is_private(service):
+    path = service.state_dir / "service.json"
+    assert path.stat().st_mode & 0o077 == 0
+    assert set(json.loads(path.read_text())["settings"]) == {"AUTH_BCRYPT_COST", "PORT"}

@@ -23,6 +23,7 @@ _SERVICE_LOG = "check the service's log, then: systemctl restart latchkey"
 
 
 def _public_url(context: Context) -> Failure | None:
+    """Raises `NotRunningError`, because a proxy would answer for a service that does not run."""
     base_url = context.settings.base_url
     remedy = f"AUTH_BASE_URL={base_url}, if that is the public URL; then fix DNS, the proxy or the service"
     if urlsplit(base_url).scheme != "https" and not context.settings.is_local:
@@ -30,6 +31,7 @@ def _public_url(context: Context) -> Failure | None:
             f"{base_url} is not https: passwords and tokens can be read in transit.",
             f"AUTH_BASE_URL=https://{urlsplit(base_url).netloc}",
         )
+    context.settings.find_database()
     try:
         response = _get(f"{base_url}/health")
         body = response.json()

@@ -7,6 +7,7 @@ from psycopg2.errors import UndefinedTable
 
 from auth.operations import start_checks
 from auth.operations.doctor.check import Check, Context, Failure, NotChecked
+from auth.settings.state import NotRunningError
 from sql import schema
 from sql.pool import SIZE, reason
 
@@ -20,6 +21,8 @@ _POOLED = "AUTH_DB_PREPARE is false, as for a pooler"
 def _answers(context: Context) -> Failure | None:
     try:
         context.db.one("ping")
+    except NotRunningError as error:
+        return Failure(str(error), "systemctl start latchkey, once nothing else fails here")
     except psycopg2.Error as error:
         return Failure(
             f"The database cannot be used: {reason(error)}",

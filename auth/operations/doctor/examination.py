@@ -3,9 +3,12 @@
 import queue
 import threading
 import time
-from collections.abc import Collection
-from contextlib import closing, suppress
+from collections.abc import Collection, Sequence
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import dns.resolver
 import psycopg2
@@ -13,6 +16,7 @@ import psycopg2
 from auth.operations.doctor import addresses, database, delivery, mail, secrets
 from auth.operations.doctor.check import Check, Context, Failure, NotChecked
 from auth.settings import Settings
+from auth.settings.state import NotRunningError
 from sql import Database
 
 CHECKS = (*database.CHECKS, *secrets.CHECKS, *addresses.CHECKS, *mail.CHECKS, *delivery.CHECKS)
@@ -36,11 +40,35 @@ class Result:
 def examine(
     settings: Settings, skip: Collection[str] = (), resolver: dns.resolver.Resolver | None = None
 ) -> list[Result]:
-    """Return the results in the order of `CHECKS`. Raises `NotRunningError`."""
-    with closing(Database(settings.find_database(), size=_CONNECTIONS, prepare=False)) as db:
-        context = Context(settings, db, resolver or _resolver())
-        checks = [check for check in CHECKS if check.name not in skip]
-        outcomes = _run(checks, context)
+    """Return the results in the order of `CHECKS`."""
+    try:
+        db: Any = closing(Database(settings.find_database(), size=_CONNECTIONS, prepare=False))
+    except NotRunningError as error:
+        db = nullcontext(_NoDatabase(error))
+    with db as opened:
+        return _results(CHECKS, skip, Context(settings, opened, resolver or _resolver()))
+
+
+def examine_files(state_dir: Path, skip: Collection[str] = ()) -> list[Result]:
+    """Return the results of what can be checked without valid settings."""
+    settings = cast("Settings", SimpleNamespace(state_dir=state_dir, key_files={}))
+    nothing = cast("Any", None)
+    return _results(secrets.OF_FILES, skip, Context(settings, nothing, nothing))
+
+
+class _NoDatabase:
+    """In place of the embedded Postgres of a service that does not run."""
+
+    def __init__(self, error: NotRunningError) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._error
+
+
+def _results(checks: Sequence[Check], skip: Collection[str], context: Context) -> list[Result]:
+    checks = [check for check in checks if check.name not in skip]
+    outcomes = _run(checks, context)
     has_failed = {name for name in _FIRST if isinstance(outcomes.get(name), Failure)}
     return [_result(check, outcomes.get(check.name, TimeoutError()), has_failed) for check in checks]
 
@@ -74,6 +102,8 @@ def _result(check: Check, outcome: Failure | Exception | None, has_failed: Colle
         return Result(check.name, "failed", outcome.sentence, outcome.setting)
     if isinstance(outcome, NotChecked):
         return Result(check.name, "skipped", f"{check.title}: not checked, {outcome}")
+    if isinstance(outcome, NotRunningError):
+        return Result(check.name, "skipped", f"{check.title}: not checked, the service does not run")
     if isinstance(outcome, psycopg2.Error) and has_failed:
         return Result(check.name, "skipped", f"{check.title}: not checked, see {min(has_failed)}")
     if isinstance(outcome, TimeoutError):

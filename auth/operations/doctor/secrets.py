@@ -9,6 +9,7 @@ from auth.files import exposure
 from auth.keys import fingerprints, rotation
 from auth.keys.fingerprints import OtherKeys
 from auth.operations.doctor.check import Check, Context, Failure, NotChecked
+from auth.settings import running
 from auth.tokens.keys import format_time
 
 OLDEST_KEY = 400  # days
@@ -82,15 +83,31 @@ def _disk(context: Context) -> Failure | None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            remedy = f"AUTH_STATE_DIR={directory}, owned by the user who runs this"
+        if error.errno == errno.EROFS:
+            remedy = f"mount the file system of {directory} for writing, once it is checked (dmesg)"
+        elif error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            remedy = f"run this as the user of the service, who must own {directory}"
         return Failure(f"{directory} cannot be written: {error.strerror}.", remedy)
     return None
 
 
+def _start(context: Context) -> Failure | None:
+    problem = running.last_error(context.settings.state_dir)
+    if problem is None:
+        return None
+    return Failure(
+        f"The last start failed: {problem.rstrip('.')}.",
+        "mend that first; journalctl -u latchkey has the whole log",
+    )
+
+
+OF_FILES = (
+    Check("state-directory", "Only the service can read its secrets", _modes),
+    Check("disk", "The disk has free space", _disk),
+    Check("last-start", "The last start succeeded", _start),
+)
 CHECKS = (
     Check("keys", "The keys match the database", _fit),
     Check("key-age", "No key is old", _ages),
-    Check("state-directory", "Only the service can read its secrets", _modes),
-    Check("disk", "The disk has free space", _disk),
+    *OF_FILES,
 )

@@ -1,0 +1,73 @@
+"""`latchkey doctor` where the service does not start."""
+
+import json
+
+import pytest
+
+from tests.conftest import make_keys
+from tests.support.commands import run_with_settings
+from tests.support.processes import Service, short_directory
+
+
+@pytest.fixture
+def state_dir():
+    with short_directory() as directory:
+        (directory / "var").mkdir(mode=0o700)
+        make_keys(directory / "var")
+        yield directory / "var"
+
+
+@pytest.fixture
+def doctor(state_dir):
+    """Return a function that runs the doctor, and returns its results by check."""
+
+    def doctor(**environment):
+        done = run_with_settings({"AUTH_STATE_DIR": str(state_dir)} | environment, "doctor", "--json")
+        assert done.exit_code == 3
+        results = [json.loads(line) for line in done.stdout.splitlines()]
+        # Of several, the first.
+        return {result["check"]: result for result in reversed(results)}
+
+    return doctor
+
+
+def test_files_and_settings_are_checked_without_a_database(doctor, state_dir):
+    (state_dir / "secret_key").chmod(0o600)
+    results = doctor()
+    failed = [name for name, result in results.items() if result["status"] == "failed"]
+    assert failed == ["database"]
+    assert results["database"]["setting"].startswith("systemctl start latchkey")
+    assert {results[name]["status"] for name in ("settings", "disk", "state-directory", "redirects")} == {
+        "ok"
+    }
+    # A proxy would answer for the service.
+    assert results["public-url"]["text"].endswith("not checked, the service does not run")
+
+
+def test_error_of_the_last_start_is_shown_until_a_start_succeeds(doctor, state_dir):
+    (state_dir / "postgres").mkdir()
+    (state_dir / "postgres" / "PG_VERSION").write_text("9.6\n")
+    service = Service(state_dir)
+    status, said = service.refuses_to_start()
+    assert (status, "Postgres did not start" in said) == (1, True)
+    shown = doctor()["last-start"]
+    assert (shown["status"], "Postgres did not start" in shown["text"]) == ("failed", True)
+    (state_dir / "postgres" / "PG_VERSION").unlink()
+    (state_dir / "postgres").rmdir()
+    with service:
+        assert not (state_dir / "start_error").exists()
+
+
+def test_lost_key_is_named_and_the_rest_is_checked(doctor, state_dir):
+    (state_dir / "secret_key").unlink()
+    results = doctor()
+    lost = f"{state_dir}/secret_key: Is missing. Restore it from a backup, or copy it from another node."
+    assert (results["settings"]["text"], results["settings"]["setting"]) == (lost, None)
+    assert results["disk"]["status"] == "ok"
+
+
+def test_invalid_setting_does_not_hide_the_files(doctor, state_dir):
+    (state_dir / "jwt_keys.json").chmod(0o644)
+    results = doctor(AUTH_WORKERS="many")
+    assert results["settings"]["text"].startswith("AUTH_WORKERS: ")
+    assert (results["disk"]["status"], results["last-start"]["status"]) == ("ok", "ok")
