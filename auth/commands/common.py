@@ -107,6 +107,7 @@ def ask(question: str, *, is_sure: bool) -> None:
     try:
         agreed = is_sure or click.confirm(question, err=True)
     except click.Abort:
+        click.echo(err=True)
         raise click.ClickException("Nothing was changed. Without a terminal, add --yes.") from None
     if not agreed:
         raise click.ClickException("Nothing was changed.")

@@ -14,6 +14,7 @@ from auth.admin import locks, users
 from auth.commands.common import Unusable, acting, ask, json_option, known_user, yes_option
 from auth.commands.explain import lines_of_facts
 from auth.context import latchkey
+from auth.text.moments import until
 from auth.web import fields
 
 _subject = click.argument("subject", metavar="EMAIL|PHONE|USER_ID")
@@ -81,8 +82,8 @@ def ban(subject: str, seconds: float, as_json: bool) -> None:
     Example: latchkey users ban mallory@example.com --for 24h
     """
     with _acting_on(subject) as user:
-        until = json.loads(users.update_user(user.id, {"ban_duration": seconds}, None))["banned_until"]
-        _report(user, f"{_name(user)} is banned until {until}.", as_json, banned_until=until)
+        end = json.loads(users.update_user(user.id, {"ban_duration": seconds}, None))["banned_until"]
+        _report(user, f"{_name(user)} is banned {until(end)}.", as_json, banned_until=end)
 
 
 @click.command("unban", short_help="Lift a user's ban.")

@@ -18,6 +18,8 @@ from tests.support.contract import OPENAPI
 
 PAGE = (OPENAPI.parent / "docs" / "commands.md").read_text()
 
+NIGHT = (OPENAPI.parent / "docs" / "night.md").read_text()
+
 
 def commands(group: click.Group = main, name: str = "latchkey") -> Iterator[tuple[str, click.Command]]:
     context = click.Context(group)
@@ -41,6 +43,12 @@ def documented(name: str) -> dict[str, str]:
 
 def test_page_has_a_section_for_each_command():
     assert sorted(re.findall(r"^### (.+)$", PAGE, re.M)) == sorted(COMMANDS)
+
+
+def test_page_about_the_night_names_commands_that_exist():
+    named = re.findall(r"`(latchkey [a-z]+(?:-[a-z]+)*)( [a-z]+(?:-[a-z]+)*)?", NIGHT)
+    assert len(named) > 10
+    assert [first + more for first, more in named if not {first, first + more} & set(COMMANDS)] == []
 
 
 @cases("name", COMMANDS)

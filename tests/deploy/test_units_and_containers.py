@@ -66,6 +66,30 @@ def test_unit_runs_a_command_that_exists(name):
         assert shlex.split(command)[0] in latchkey.list_commands(Context(latchkey))
 
 
+def test_wrapper_runs_commands_as_the_unit_does(tmp_path):
+    programs = {
+        "id": '[ "$1" = -u ] && echo ${IS_ROOT:-1000} || echo root',
+        "sudo": 'IS_ROOT=0 SUDO_USER=ann exec "$@"',
+        "systemd-run": "printf '%s\\n' \"$@\"",
+    }
+    for name, script in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    command = [str(DEPLOY / "latchkey"), "create-admin", "a@example.com", "--password", "1$HOME %n 2"]
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    )
+    options, program, arguments = done.stdout.partition("/opt/latchkey/.venv/bin/latchkey\n")
+    assert program
+    assert arguments == "create-admin\na@example.com\n--password\n1$$HOME %n 2\n"
+    assert {"--pipe", "--setenv=SUDO_USER=ann"} <= set(options.split())
+    unit = (DEPLOY / "latchkey.service").read_text()
+    names = "User|Group|WorkingDirectory|EnvironmentFile|Environment"
+    expected = re.findall(rf"^(?:{names})=.+$", unit, re.M)
+    assert re.findall(r"^--property=(.+)$", options, re.M) == expected
+
+
 def test_compose_file_follows_the_specification():
     if not SCHEMA.exists():
         pytest.skip(
