@@ -42,8 +42,8 @@ SELECT method FROM sessions WHERE id = :session_id;
 
 -- name: select_second_steps(user_id uuid, added_before timestamptz, mfa_required text)
 SELECT (SELECT must_have_step(users, :mfa_required) FROM users WHERE id = :user_id) AS is_required,
-       coalesce(jsonb_agg(step.object || jsonb_build_object('added_at', iso_8601(f.verified_at))
-                          ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'totp'), '[]') AS apps,
+       coalesce(jsonb_agg(step.object ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'totp'),
+                '[]') AS apps,
        coalesce(jsonb_agg(step.object ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'webauthn'),
                 '[]') AS keys,
        coalesce(bool_or(f.factor_type = 'passkey'), false) AS has_passkey,
@@ -53,5 +53,7 @@ SELECT (SELECT must_have_step(users, :mfa_required) FROM users WHERE id = :user_
            AND c.created_at < coalesce(:added_before, 'infinity'))
          AS recovery_codes
   FROM factors AS f
- CROSS JOIN LATERAL (SELECT jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name)) AS step (object)
+ CROSS JOIN LATERAL (SELECT jsonb_build_object('id', f.id, 'friendly_name', f.friendly_name,
+                                               'created_at', iso_8601(f.verified_at),
+                                               'last_used_at', iso_8601(f.last_used_at))) AS step (object)
  WHERE f.user_id = :user_id AND f.verified_at < coalesce(:added_before, 'infinity');

@@ -67,7 +67,7 @@ SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, s
                         WHERE c.factor_id = f.id AND c.session_id = :session_id));
 
 -- name: list_totp_factors(user_id uuid, verified_before timestamptz)
-SELECT id, factor_type, friendly_name, secret, last_step,
+SELECT id, factor_type, friendly_name, true AS is_verified, secret, last_step,
        extract(epoch FROM clock_timestamp())::float AS moment
   FROM factors
  WHERE user_id = :user_id AND factor_type = 'totp' AND verified_at < coalesce(:verified_before, 'infinity')
@@ -113,6 +113,14 @@ UPDATE factors
        sign_count = :sign_count, transports = :transports, aaguid = :aaguid,
        backup_eligible = :backup_eligible, backed_up = :backed_up
  WHERE id = :id;
+
+-- name: rename_factor(id uuid, user_id uuid, friendly_name text)
+UPDATE factors AS f
+   SET friendly_name = :friendly_name, updated_at = now()
+  FROM factors AS old
+ WHERE f.id = :id AND f.user_id = :user_id AND f.factor_type <> 'passkey' AND f.verified_at IS NOT NULL
+   AND old.id = f.id
+RETURNING f.factor_type, f.friendly_name, old.friendly_name AS old_name;
 
 -- name: list_factors_by_id(user_id uuid, ids text[])
 SELECT id, user_id, factor_type, friendly_name

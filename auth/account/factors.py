@@ -120,6 +120,22 @@ def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
     return session
 
 
+def verify_code(code: str) -> Any:
+    """Raise the caller's session to `aal2` by a code of any of their authenticator apps, and return its row.
+    Raises `ApiError`.
+    """
+    session = None
+    with latchkey.db.transaction() as tx:
+        apps = tx.all("list_totp_factors", user_id=guard.caller_id(), verified_before=None)
+        tried = factor_codes.count(tx, "totp", guard.caller_id(), len(apps))
+        caller = lock_caller(tx)
+        if app := factor_codes.spend_totp(tx, tried, apps, code):
+            session = _complete(tx, caller, app, "totp")
+    if session is None:
+        raise ApiError("mfa_verification_failed")
+    return session
+
+
 def verify_webauthn(
     factor_id: str, challenge_id: str, sent: dict[str, Any], *, added_before: Any = None
 ) -> Any:
@@ -192,6 +208,15 @@ def check_room(tx: Transaction, user_id: str) -> None:
         raise ApiError("too_many_enrolled_mfa_factors")
 
 
+def rename(factor_id: str, name: str) -> None:
+    """Give one of the caller's factors another name."""
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx)
+        row = tx.one("rename_factor", id=factor_id, user_id=caller.id, friendly_name=name)
+        old = found(row, "mfa_factor_not_found").old_name
+        _record(tx, caller, "factor_renamed", row, "user.updated", old_factor=old)
+
+
 def remove(factor_id: str, body: dict[str, Any]) -> None:
     """Remove one of the caller's factors."""
     act = removing("factor", factor_id)
@@ -237,6 +262,6 @@ def _find(db: Database | Transaction, user_id: str, factor_id: str, verified_in:
     return found(row, "mfa_factor_not_found")
 
 
-def _record(tx: Transaction, user: Any, act: str, factor: Any, event: str | None) -> None:
-    details = {"factor": factor.friendly_name or None, "factor_type": factor.factor_type}
+def _record(tx: Transaction, user: Any, act: str, factor: Any, event: str | None, **others: Any) -> None:
+    details = {"factor": factor.friendly_name or None, "factor_type": factor.factor_type, **others}
     audit.record(tx, user.id, user.email, [act], [event], **details)

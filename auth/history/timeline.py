@@ -11,7 +11,7 @@ _GUESSES = {
     "mfa_verification_failed",
 }
 # What an act changed.
-_CHANGED = ("address", "email", "phone", "role", "passkey")
+_CHANGED = ("address", "email", "phone", "role", "passkey", "factor")
 
 
 def item(row: Any) -> dict[str, Any]:

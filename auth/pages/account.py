@@ -5,13 +5,12 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
-from auth.account import identities, removal
-from auth.account.changes import change_user, delete_caller
+from auth.account import identities, recovery_codes, removal
+from auth.account.changes import delete_caller
 from auth.context import latchkey
 from auth.messages.outgoing import own_url
-from auth.net.redirects import with_query
-from auth.openid import grants
 from auth.pages.confirm import require_proof
+from auth.pages.factors import own_steps
 from auth.pages.page import address, ago, application, device, has_text, page, provider, text, to_own
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, form, told
@@ -19,6 +18,7 @@ from auth.pages.profile import own_user
 from auth.pages.sign_in import destination
 from auth.sign_in import browser_sessions, oauth
 from auth.sign_in.browser_sessions import signed_in
+from auth.text import user_agents
 from auth.web import Level, form_schemas, g, guard
 from auth.web.application import JsonResponse
 from auth.web.input import known_id, read_form
@@ -52,7 +52,7 @@ def show_account() -> Response:
         has_password=known.password_hash is not None,
         sessions=[_device(session) for session in _sessions()],
         providers=[_provider(name, user) for name in latchkey.providers],
-        grants=[_grant(grant) for grant in _grants()],
+        grants=[_grant(grant) for grant in own_grants()],
         notice=_notice(),
         problem=told(),
         offers_phone=latchkey.settings.offers_phone,
@@ -71,7 +71,7 @@ def download_data() -> Response:
         "user": own_user(),
         "sessions": _sessions(),
         "passkeys": own_passkeys(),
-        "applications": _grants(),
+        "applications": own_grants(),
         "activity": json.loads(activity),
     }
     response = JsonResponse(json.dumps(data, ensure_ascii=False, indent=2))
@@ -129,22 +129,6 @@ def connect_provider() -> Response:
     return to_own(own_url("link-identity", {"flow": state}).rpartition("/")[2])
 
 
-@blueprint.post("/account/disconnect")
-@form("user_changes", level=Level.SESSION, refusal="change_refused")
-def disconnect_provider() -> Response:
-    identities.require_manual_linking()
-    identities.unlink(known_id(read_form(_ID)["id"], "identity_not_found"))
-    return to_own("account?done=disconnected#connected")
-
-
-@blueprint.post("/account/applications/remove")
-@form("user_changes", level=Level.SESSION, refusal="change_refused")
-def remove_application() -> Response:
-    # A grant that was removed meanwhile is no error.
-    grants.withdraw(known_id(read_form(_ID)["id"], "oauth_consent_not_found"))
-    return to_own("account?done=application_removed")
-
-
 def _changes_form(problem: Problem | None = None) -> Response:
     guard.live_caller()
     to = destination()
@@ -154,7 +138,7 @@ def _changes_form(problem: Problem | None = None) -> Response:
         here=f"/{to.path('account/changes')}",
         to=to,
         problem=problem,
-        changes=[_change(change) for change in removal.list_recent(latchkey.db, guard.caller_id())],
+        changes=[shown_change(change) for change in removal.list_recent(latchkey.db, guard.caller_id())],
         may_take_back=removal.may_take_back(),
     )
 
@@ -166,16 +150,6 @@ def show_changes() -> Response:
     return _changes_form()
 
 
-@blueprint.post("/account/changes")
-@form("user_changes", _changes_form, level=Level.SESSION, refusal="change_refused")
-def remove_change() -> Response:
-    id = known_id(read_form(_ID)["id"], "not_found")
-    recent = {change["id"]: change["type"] for change in removal.list_recent(latchkey.db, guard.caller_id())}
-    change_user({"remove": [id]})
-    done = "application" if recent.get(id) == "grant" else "removed"
-    return to_own(with_query(destination().path("account/changes"), {"done": done}))
-
-
 @blueprint.post("/account/changes/undo")
 @form("user_changes", _changes_form, level=Level.SESSION, refusal="change_refused")
 def undo_changes() -> Response:
@@ -184,7 +158,12 @@ def undo_changes() -> Response:
     return to_own("account/changes?done=removed")
 
 
-def _change(change: dict[str, Any]) -> dict[str, Any]:
+def name_of(kind: str, name: str = "") -> str:
+    """Return the name that a user gave a factor or passkey, else its kind."""
+    return application(name) if name else text(*_KINDS[kind])
+
+
+def shown_change(change: dict[str, Any]) -> dict[str, Any]:
     kind, label = change["type"], change["label"] or ""
     if kind == "identity":
         name, _, label = label.partition(" ")
@@ -200,18 +179,25 @@ def _change(change: dict[str, Any]) -> dict[str, Any]:
 
 
 def _second_steps() -> dict[str, Any]:
-    settings = latchkey.settings
-    passkeys = [each | {"added": ago(each["created_at"])} for each in own_passkeys()]
-    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id(), added_before=None)
+    settings, steps = latchkey.settings, own_steps()
     return {
-        "apps": [each | {"added": ago(each["added_at"])} for each in ways.apps],
-        "passkeys": passkeys,
-        "has_factor": bool(ways.apps or passkeys),
-        "recovery_codes": ways.recovery_codes,
+        "steps": [_step(each) for each in steps],
+        "recovery_codes": recovery_codes.status()["remaining"],
         "may_enrol": settings.mfa_enabled,
         "may_add_passkeys": settings.passkeys_enabled,
         "may_take_back": removal.may_take_back(),
         "changes": len(removal.list_recent(latchkey.db, guard.caller_id())),
+    }
+
+
+def _step(step: dict[str, Any]) -> dict[str, Any]:
+    name, kind = name_of(step["type"], step["friendly_name"]), text(*_KINDS[step["type"]])
+    used = step["last_used_at"]
+    return step | {
+        "name": name,
+        "kind": kind if step["friendly_name"] not in ("", kind) else None,
+        "added": ago(step["created_at"]),
+        "used": ago(used) if used else None,
     }
 
 
@@ -223,10 +209,12 @@ def _sessions() -> list[dict[str, Any]]:
 
 def _device(session: dict[str, Any]) -> dict[str, Any]:
     name = device(session["user_agent"]) or text("account", "unknown_device")
-    return session | {"name": name, "used": ago(session["refreshed_at"])}
+    is_phone = user_agents.browser_and_system(session["user_agent"])[1] in ("iOS", "Android")
+    mark = f"marks/{'phone' if is_phone else 'computer'}.svg"
+    return session | {"name": name, "used": ago(session["refreshed_at"]), "mark": mark}
 
 
-def _grants() -> list[dict[str, Any]]:
+def own_grants() -> list[dict[str, Any]]:
     if not latchkey.settings.oauth_server:
         return []
     return json.loads(guard.admit(latchkey.db.one("select_grants", **guard.caller())).grants)

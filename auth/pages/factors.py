@@ -7,10 +7,11 @@ from flask import Blueprint, Response, request
 from markupsafe import Markup
 
 from auth.account import factors, recovery_codes, removal
+from auth.account.passkeys import rename as rename_passkey
 from auth.context import latchkey
 from auth.openid import consent
 from auth.pages.page import page, to_own
-from auth.pages.passkeys import challenge, may_challenge, sent_credential
+from auth.pages.passkeys import challenge, may_challenge, own_passkeys, sent_credential
 from auth.pages.problems import Problem, form
 from auth.pages.sign_in import destination, form_page
 from auth.sign_in import browser_sessions, passkeys
@@ -18,7 +19,7 @@ from auth.sign_in.arrivals import go_on
 from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.reauthentication import add, has_proof, require
 from auth.web import Level, form_schemas, g, guard
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_form
 
 blueprint = Blueprint("second_step", __name__)
@@ -59,13 +60,6 @@ def _key_challenge(factor_id: str) -> dict[str, Any]:
     return {"challenge": {"challenge_id": made["id"], "options": options}}
 
 
-def _verify_code() -> Any:
-    """Raise the session by the code of the sent form, and return its row. Raises `ApiError`."""
-    sent = read_form(form_schemas.FactorForm())
-    factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
-    return factors.verify_totp(factor_id, factors.challenge(factor_id)["id"], sent["code"])
-
-
 def verify_key(*, added_before: Any = None) -> Any:
     """Raise the session by the security key of the sent form, and return its row. Raises `ApiError`."""
     sent = sent_credential()
@@ -94,7 +88,7 @@ def _is_asked() -> bool:
 @blueprint.post("/second-step")
 @form("verify", _form, level=Level.SESSION, refusal="factor_refused", sign_in="factor")
 def submit_second_step() -> Response:
-    return _raised(_verify_code())
+    return _raised(factors.verify_code(read_form(form_schemas.AppCodeForm())["code"]))
 
 
 @blueprint.post("/second-step/recovery")
@@ -150,18 +144,25 @@ def _first_code_form(problem: Problem | None = None) -> Response:
     return _page("two_step_code.html", here=None, problem=problem, factor_id=factor_id, totp=None)
 
 
+def _two_step_form(problem: Problem | None = None) -> Response:
+    is_required, number = _is_required(), sum(step["type"] == "totp" for step in own_steps()) + 1
+    here = "/account/two-step"
+    return _page("two_step.html", here=here, problem=problem, is_required=is_required, number=number)
+
+
 @blueprint.get("/account/two-step")
 @signed_in(Level.SESSION)
 def show_two_step() -> Response:
-    return _page("two_step.html", here="/account/two-step", is_required=_is_required())
+    return _two_step_form()
 
 
 @blueprint.post("/account/two-step")
-@form("user_changes", level=Level.ENROL)
+@form("user_changes", _two_step_form, level=Level.ENROL)
 def begin_two_step() -> Response:
     """Show the secret of a new authenticator app, as a QR code and as text."""
+    name = read_form(form_schemas.AppNameForm())["name"]
     require(add("factor"))
-    enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": ""})
+    enrolled = factors.enrol(guard.live_caller(), {"factor_type": "totp", "friendly_name": name})
     secret = enrolled["totp"]["secret"]
     totp = {
         # The SVG is ours, not a user's.
@@ -175,18 +176,22 @@ def begin_two_step() -> Response:
 @blueprint.post("/account/two-step/verify")
 @form("verify", _first_code_form, level=Level.SESSION, refusal="factor_refused")
 def finish_two_step() -> Response:
-    """Turn on two-step verification with the first code, and show recovery codes."""
-    g.caller = replace(g.caller, aal=_verify_code().aal)
-    response = _new_codes()
+    """Add an app by its first code, and show recovery codes to a user who has none."""
+    sent = read_form(form_schemas.FirstCodeForm())
+    factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
+    session = factors.verify_totp(factor_id, factors.challenge(factor_id)["id"], sent["code"])
+    g.caller = replace(g.caller, aal=session.aal)
+    has_codes = recovery_codes.status()["remaining"]
+    response = go_on(destination(), done="factor_added") if has_codes else _new_codes()
     browser_sessions.renew(response)
     return response
 
 
-@blueprint.post("/account/two-step/remove")
-@form("user_changes", level=Level.SESSION, refusal="change_refused")
-def remove_two_step() -> Response:
-    factors.remove(known_id(read_form(form_schemas.IdForm())["id"], "mfa_factor_not_found"), {})
-    return to_own("account?done=factor_removed#security")
+@blueprint.get("/account/recovery-codes")
+@signed_in(Level.SECOND_FACTOR)
+def show_recovery_codes() -> Response:
+    require(add("recovery_codes"))
+    return page("account_codes.html", script=True, here="/account/recovery-codes", problem=None)
 
 
 @blueprint.post("/account/recovery-codes")
@@ -200,3 +205,36 @@ def new_recovery_codes() -> Response:
 def _new_codes() -> Response:
     codes, _moment = recovery_codes.create({})
     return _page("recovery_codes.html", here=None, codes=codes)
+
+
+def own_steps() -> list[dict[str, Any]]:
+    """Return the caller's factors and passkeys, each with its type."""
+    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id(), added_before=None)
+    rows = {"totp": ways.apps, "webauthn": ways.keys, "passkey": own_passkeys()}
+    return [{"last_used_at": None, **step, "type": type} for type, steps in rows.items() for step in steps]
+
+
+def _renamed_step() -> dict[str, Any]:
+    guard.live_caller()
+    return found(
+        next((step for step in own_steps() if step["id"] == request.values.get("id")), None), "not_found"
+    )
+
+
+def _rename_form(problem: Problem | None = None) -> Response:
+    return page("account_rename.html", script=True, here=None, problem=problem, step=_renamed_step())
+
+
+@blueprint.get("/account/rename")
+@signed_in(Level.AAL2)
+def show_rename() -> Response:
+    return _rename_form()
+
+
+@blueprint.post("/account/rename")
+@form("user_changes", _rename_form, level=Level.AAL2, refusal="change_refused")
+def submit_rename() -> Response:
+    step, name = _renamed_step(), read_form(form_schemas.NameForm())["name"]
+    rename = rename_passkey if step["type"] == "passkey" else factors.rename
+    rename(step["id"], name)
+    return to_own("account?done=renamed#security")

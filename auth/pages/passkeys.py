@@ -6,7 +6,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 from flask_limiter import RateLimitExceeded
 
-from auth.account.passkeys import begin_registration, finish_registration, remove, require_enabled
+from auth.account.passkeys import begin_registration, finish_registration, require_enabled
 from auth.context import latchkey
 from auth.pages.page import page, to_own
 from auth.pages.problems import form
@@ -15,7 +15,7 @@ from auth.sign_in import passkeys
 from auth.sign_in.arrivals import arrive, go_on
 from auth.sign_in.reauthentication import add, require
 from auth.web import Level, factor_schemas, form_schemas, guard
-from auth.web.input import check, known_id, read_form
+from auth.web.input import check, read_form
 from auth.web.limits import limited
 
 blueprint = Blueprint("passkeys", __name__)
@@ -84,14 +84,6 @@ def submit_new_passkey() -> Response:
     finish_registration(guard.live_caller(), credential)
     to = destination()
     return go_on(to) if to.next else to_own("account?done=passkey_added#security")
-
-
-@blueprint.post("/account/passkeys/remove")
-@form("user_changes", level=Level.SESSION, refusal="change_refused")
-def remove_passkey() -> Response:
-    passkey_id = known_id(read_form(form_schemas.IdForm())["id"], "webauthn_credential_not_found")
-    remove(guard.live_caller(), passkey_id, {})
-    return to_own("account?done=passkey_removed#security")
 
 
 def own_passkeys() -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from werkzeug.exceptions import HTTPException
 
 from auth.addresses import looks_like_phone
 from auth.context import latchkey
+from auth.net.redirects import with_query
 from auth.pages.page import chosen_language, has_text, page, text, to_own
 from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
@@ -201,7 +202,12 @@ def _error(exception: Exception) -> Response:
     if error.error_code in _STEPS:
         # The page checks both again.
         application = {name: request.values[name] for name in _APPLICATION if name in request.values}
-        return to_step(error.key, {"next": request.path.rpartition("/")[2]} | application)
+        next_page = request.path.rpartition("/")[2]
+        if next_page in ("remove", "rename"):
+            # These pages are about one of the user's things.
+            named = {name: request.values[name] for name in ("kind", "id") if request.values.get(name)}
+            next_page = with_query(f"account/{next_page}", named)
+        return to_step(error.key, {"next": next_page} | application)
     # The page shows why a link failed.
     return to_step(
         error.key, {"error_code": request.args["error_code"]} if "error_code" in request.args else {}

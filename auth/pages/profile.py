@@ -102,14 +102,6 @@ def submit_address_code(kind: str) -> Response:
     return to_own(f"account?done={kind}")
 
 
-@blueprint.post("/account/email/remove", defaults=_EMAIL)
-@blueprint.post("/account/phone/remove", defaults=_PHONE)
-@form("user_changes", _address_form, level=Level.SESSION, refusal="change_refused")
-def remove_address(kind: str) -> Response:
-    change_user({kind: None})
-    return to_own(f"account?done={kind}_removed")
-
-
 @blueprint.post("/account/email/waiting/state")
 @signed_in(Level.AAL2)
 @form("waiting")

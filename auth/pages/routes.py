@@ -11,13 +11,16 @@ from auth.pages import (
     passwords,
     problems,
     profile,
+    removing,
     sign_in,
 )
 from auth.settings import Settings
 from auth.settings.brand import logo_file
 
 blueprint = Blueprint("pages", __name__)
-for _pages in (sign_in, passwords, account, profile, confirm, passkeys, factors, consent, logout):
+for _pages in (
+    *(sign_in, passwords, account, removing, profile, confirm, passkeys, factors, consent, logout),
+):
     blueprint.register_blueprint(_pages.blueprint)
 problems.register_in(blueprint)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from flask import Response
 
@@ -28,6 +28,7 @@ _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", 
 TO_PASSWORD = {"recovery", "invite", *one_time.UNDO}
 _OWN_PATHS = re.compile(
     r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?|oauth/consent\?authorization_id=[A-Za-z0-9_-]{43}"
+    r"|account/(remove\?kind=[a-z]+(&id=[0-9a-f-]{36})?|rename\?id=[0-9a-f-]{36})"
 )
 
 
@@ -109,7 +110,7 @@ class Destination:
 
     def path(self, page: str) -> str:
         """Return the path of a page of ours, with this destination in its query."""
-        return f"{page}?{urlencode(self.parameters)}" if self.parameters else page
+        return with_query(page, self.parameters) if self.parameters else page
 
     def own_url(self, page: str) -> str:
         return f"{latchkey.settings.base_url}/{self.path(page)}"

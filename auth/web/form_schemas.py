@@ -35,9 +35,17 @@ NameForm = Input.of(name=fields.Name(required=True))
 PhoneForm = Input.of(phone=fields.Phone(required=True))
 PhoneCodeForm = Input.of(phone=fields.Phone(required=True), code=fields.TypedCode(required=True))
 IdForm = Input.of(id=fields.Text(required=True))
+RemovalForm = Input.of(
+    kind=fields.Choice(
+        *("factor", "passkey", "identity", "application", "email", "phone", "change"), required=True
+    ),
+    id=fields.Text(),
+)
 ProofForm = Input.of(current_password=fields.Password(), nonce=fields.TypedCode())
 DeletionForm = Input.of(confirmed=fields.Choice("yes", required=True))
-FactorForm = Input.of(factor_id=fields.Text(required=True), code=fields.TypedCode(required=True))
+FirstCodeForm = Input.of(factor_id=fields.Text(required=True), code=fields.TypedCode(required=True))
+AppNameForm = Input.of(name=fields.Name(load_default=""))
+AppCodeForm = Input.of(code=fields.TypedCode(required=True))
 RecoveryForm = Input.of(recovery_code=fields.Text(required=True))
 CredentialForm = Input.of(challenge_id=fields.Text(required=True), credential=fields.JsonText(required=True))
 SignOutForm = Input.of(

@@ -121,6 +121,11 @@ ACTS = [
         "passkey renamed: Laptop (was Passkey)",
     ),
     (
+        "factor_renamed",
+        {"factor": "Tablet", "old_factor": "Phone", "factor_type": "totp"},
+        "second factor renamed: Tablet (was Phone)",
+    ),
+    (
         "passkey_counter_fell",
         {"passkey": "Laptop"},
         "passkey refused as a possible copy, because its counter went down: Laptop",

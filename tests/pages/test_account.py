@@ -63,12 +63,17 @@ class TestItems:
     def test_address_is_removed_after_a_proof(self, with_phone, alice, outbox, database, path, left):
         laptop = alice.open_session()
         with_phone.visit(f"/account/{path}")
-        form = with_phone.page
         database.run(LATER)
-        assert with_phone.press(f"account/{path}/remove").url == f"{SITE}/account/confirm?next=remove"
+        asked = f"{SITE}/account/remove?kind={path}"
+        confirm = f"{SITE}/account/confirm?next=account%2Fremove%3Fkind%3D{path}"
+        assert with_phone.visit(with_phone.link_to(f"account/remove?kind={path}")).url == confirm
+        assert with_phone.submit(current_password=PASSWORD).url == asked
+        # Nothing is removed before the button, also if the page was open for too long.
+        assert database.one("SELECT email, phone FROM users") == ("alice@example.com", PHONE)
+        database.run(LATER + ", reauthenticated_at = NULL")
+        assert with_phone.press("account/remove").url == confirm
         with_phone.submit(current_password=PASSWORD)
-        with_phone.page = form
-        assert with_phone.press(f"account/{path}/remove").url == f"{SITE}/account?done={path}_removed"
+        assert with_phone.press("account/remove").url == f"{SITE}/account?done={path}_removed"
         assert database.one("SELECT email, phone FROM users") == left
         assert laptop.get("/user").status_code == 401
         assert path == "phone" or outbox.last(alice.email, "email_changed").token
@@ -137,7 +142,7 @@ class TestApplications:
             json.loads(visitor.visit("/account/data").text)["applications"][0]["client"]["name"] == "Grafana"
         )
         visitor.visit("/account")
-        page = visitor.press("account/applications/remove")
+        page = visitor.remove("application")
         assert page.url == f"{SITE}/account?done=application_removed"
         assert "The application has been removed." in page.text
         assert database.count("oauth_grants") == database.count("sessions", "id = %(id)s", id=opened) == 0
@@ -159,9 +164,9 @@ class TestApplications:
     def test_only_grants_of_the_user_are_removed(self, visitor, bob, database):
         client_id = insert_public_client(database)
         allow(database, bob.id, client_id)
-        visitor.visit("/account")
         for id in (client_id, "x"):
-            visitor.send("/account/applications/remove", id=id)
+            visitor.visit("/account")
+            assert visitor.send("/account/remove", kind="application", id=id).status == 404
         assert database.count("oauth_grants") == 1
 
 
@@ -190,10 +195,11 @@ class TestChanges:
         assert "One thing added" in with_phone.visit("/account").text
         assert PHONE in with_phone.visit("/account/changes").text
         database.run(LATER)
-        assert with_phone.press("account/changes").url == f"{SITE}/account/confirm?next=changes"
+        removal = with_phone.link_to("account/remove?kind=change")
+        assert with_phone.visit(removal).url.startswith(f"{SITE}/account/confirm?next=account%2Fremove")
+        assert with_phone.submit(current_password=PASSWORD).url == removal
         assert database.value("SELECT phone FROM users") == PHONE
-        assert with_phone.submit(current_password=PASSWORD).url == f"{SITE}/account/changes"
-        page = with_phone.press("account/changes")
+        page = with_phone.press("account/remove")
         assert page.url == f"{SITE}/account/changes?done=removed"
         assert "All other devices have been signed out" in page.text
         assert database.value("SELECT phone FROM users") is None
@@ -203,8 +209,9 @@ class TestChanges:
         assert "Nothing added in the last seven days" in visitor.visit("/account").text
         assert "Nothing was added" in visitor.visit("/account/changes").text
         for identity in database.all("SELECT id FROM identities"):
-            assert visitor.send("/account/changes", id=str(identity.id)).status == 400
-        assert visitor.send("/account/changes", id="x").status == 404
+            assert visitor.send("/account/remove", kind="change", id=str(identity.id)).status == 404
+            visitor.visit("/account/changes")
+        assert visitor.send("/account/remove", kind="change", id="x").status == 404
         assert database.count("identities") == 2
 
     def test_owner_removes_the_new_factor_of_a_thief_by_a_recovery_alone(self, app, alice, outbox, database):
@@ -212,7 +219,8 @@ class TestChanges:
         owner = Visitor(app).signed_in_as(alice)
         assert owner.link("Forgot your password?") == f"{SITE}/forgot-password"
         owner.visit("/account/changes")
-        assert owner.press("account/changes").url.startswith(f"{SITE}/second-step")
+        removal = owner.link_to("account/remove?kind=change")
+        assert owner.visit(removal).url.startswith(f"{SITE}/second-step")
         assert database.count("factors") == 1
         owner = Visitor(app)
         owner.visit("/forgot-password")
@@ -225,7 +233,7 @@ class TestChanges:
             database.run(aged, days=days)
             assert ("Didn’t set this up?" in owner.visit("/second-step").text) is (days < 0)
         assert "Mallory&#39;s" in owner.visit("/account/changes").text
-        owner.press("account/changes")
+        owner.remove("change")
         assert database.count("factors") == 0
         assert owner.visit("/new-password").url == f"{SITE}/new-password"
 

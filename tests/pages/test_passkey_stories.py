@@ -48,13 +48,15 @@ def test_field_offers_the_passkey_which_is_refused_once_removed(page, here, pass
     # Chromium's authenticator chooses at once what a person would choose below the field.
     page.wait_for("Your account")
     # The device does not create another one.
-    page.click("Add Passkey")
-    page.wait_for("Add a passkey")
+    page.click("Add a passkey")
+    page.wait_for("Create a passkey")
     page.click("Create a passkey")
     page.wait_for("No passkey was created. Try again, or use another device.")
     page.click("Back to your account")
     page.wait_for("Your account")
     page.click("Remove Passkey")
+    page.wait_for("Remove Passkey?")
+    page.click("Remove")
     page.wait_for("The passkey has been removed.")
     page.forget()
     page.open(f"{here}/sign-in")
@@ -112,9 +114,9 @@ def test_passkey_works_after_the_database_was_away_and_the_challenge_expired(
     page, here, failures, database, authenticator, alice
 ):
     signed_in(page, here, alice)
-    failures.without_database(lambda: page.click("Add Passkey"), "Continue", "Your account")
-    page.click("Add Passkey")
-    page.wait_for("Add a passkey")
+    failures.without_database(lambda: page.click("Add a passkey"), "Continue", "Your account")
+    page.click("Add a passkey")
+    page.wait_for("Create a passkey")
     database.run("UPDATE factor_challenges SET expires_at = now()")
     page.click("Create a passkey")
     page.wait_for(TOO_LATE)

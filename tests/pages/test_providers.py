@@ -35,8 +35,7 @@ def test_provider_signs_the_browser_in_without_tokens_in_urls(visitor, acme):
     assert "access_token" not in str(page.trail)
     assert visitor.session_cookie
     # The last way to sign in stays.
-    form = next(form for form in page.forms if form.action.endswith("account/disconnect"))
-    assert "This is your last way to sign in." in visitor.post(f"{SITE}/account/disconnect", form.fields).text
+    assert "This is your last way to sign in." in visitor.remove("identity").text
 
 
 def test_other_site_does_not_sign_the_browser_in_by_a_provider(visitor, acme, alice, database):
@@ -74,6 +73,5 @@ def test_account_is_connected_and_disconnected(visitor, acme, alice):
     visitor.send("/account/connect", provider="acme")
     page = visitor.submit()
     assert page.url == f"{SITE}/account?done=identity_linked"
-    linked = next(form for form in page.forms if form.action.endswith("account/disconnect"))
-    visitor.post(f"{SITE}/account/disconnect", linked.fields)
+    visitor.remove("identity")
     assert visitor.page.url.startswith(f"{SITE}/account?done=disconnected")

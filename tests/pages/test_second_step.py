@@ -149,8 +149,51 @@ class TestAuthenticatorApp:
         database.run("UPDATE factors SET verified_at = now() - interval '3 days'")
         assert "10 left" in visitor.visit("/account").text
         assert "Authenticator app Added 3 days ago" in words(visitor.page)
-        assert visitor.press("two-step/remove").url == f"{SITE}/account?done=factor_removed#security"
+        assert visitor.remove("factor").url == f"{SITE}/account?done=factor_removed#security"
         assert database.count("factors") == 0
+
+    def test_second_app_keeps_the_recovery_codes_and_any_code_works_in_the_one_field(
+        self, visitor, alice, database
+    ):
+        visitor.signed_in_as(alice).visit("/account/two-step")
+        phone = shown_app(visitor.press("account/two-step"))
+        visitor.press("verify", code=phone.code())
+        before = database.all("SELECT code_mac FROM recovery_codes")
+        visitor.visit("/account/two-step")
+        assert 'value="Authenticator app 2"' in visitor.page.text
+        tablet = shown_app(visitor.press("account/two-step", name="Tablet"))
+        page = visitor.press("verify", code=tablet.code())
+        assert page.url == f"{SITE}/account?done=factor_added"
+        assert "10 left" in page.text
+        assert database.all("SELECT code_mac FROM recovery_codes") == before
+        visitor.visit("/account/two-step")
+        assert "already have an app or key with this name" in visitor.press("two-step", name="Tablet").text
+        for app in (phone, tablet):
+            database.run("UPDATE factors SET last_step = NULL")
+            visitor.press("sign-out")
+            sign_in(visitor)
+            assert "That code is wrong." in visitor.press("second-step", code=app.wrong_code()).text
+            assert visitor.press("second-step", code=app.code()).url == f"{SITE}/account"
+        # A wrong code counts once for each app.
+        assert database.value("SELECT max(count) FROM failure_counts WHERE starts_with(key, 'totp')") == 4
+
+    def test_factors_and_passkeys_are_renamed_and_say_when_they_were_used(
+        self, visitor, alice, bob, database
+    ):
+        codes, session = set_up(alice.open_session())
+        passkeys.register(session)
+        app, _session = set_up(bob.open_session())
+        sign_in(visitor)
+        visitor.press("second-step", code=codes.code(1))
+        database.run("UPDATE factors SET last_used_at = now() - interval '1 day'")
+        for factor in database.all("SELECT id, factor_type FROM factors WHERE user_id = %(id)s", id=alice.id):
+            visitor.visit(f"/account/rename?id={factor.id}")
+            page = visitor.submit(name=f"Anna’s <{factor.factor_type}>")
+            assert page.url == f"{SITE}/account?done=renamed#security"
+        assert "Anna’s <totp> Authenticator app · Added just now · used yesterday · Rename" in words(page)
+        assert "Anna’s <passkey> Passkey · Added just now · used yesterday" in words(page)
+        assert database.count("audit_log", "action IN ('factor_renamed', 'passkey_renamed')") == 2
+        assert visitor.visit(f"/account/rename?id={app.id}").status == 404
 
     def test_required_factor_is_set_up_first_and_leads_back_to_the_application(self, make_app, alice):
         visitor = Visitor(make_app(AUTH_MFA_REQUIRED="all", AUTH_REDIRECT_ALLOW_LIST=TARGET))
@@ -195,7 +238,7 @@ class TestPasskeys:
         credential = json.dumps(authenticator.get(visitor.passkey_options))
         assert visitor.press("second-step/passkey", credential=credential).url == f"{SITE}/account"
         assert "Passkey Added just now" in words(visitor.page)
-        assert visitor.press("passkeys/remove").url.startswith(f"{SITE}/account?done=passkey_removed")
+        assert visitor.remove("passkey").url.startswith(f"{SITE}/account?done=passkey_removed")
         assert database.count("factors") == 0
 
     def test_passkey_alone_may_be_skipped_on_the_way_to_the_application(self, app, authenticator, client):

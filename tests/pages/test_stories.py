@@ -73,8 +73,8 @@ def signed_in_with_new_passkey(page: Browser, here: str, person, prepare=lambda:
     """Let a person add a passkey of the browser's authenticator on their account, and sign in with it."""
     signed_in(page, here, person)
     prepare()
-    page.click("Add Passkey")
-    page.wait_for("Add a passkey")
+    page.click("Add a passkey")
+    page.wait_for("Create a passkey")
     page.click("Create a passkey")
     page.wait_for("One more step")
     page.click("Sign in with a passkey")

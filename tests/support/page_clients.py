@@ -50,6 +50,16 @@ class PageClient:
         self.visit("/sign-in")
         self.press("sign-in", email=email, password=PASSWORD)
 
+    def remove(self, kind: str, sentence: str) -> None:
+        """Remove the first thing of a kind, by the link and the page that says what follows."""
+        self.visit(self.link_to(f"account/remove?kind={kind}"))
+        self.shows(f"remove, {kind}", sentence)
+        self.press("account/remove")
+
+    def link_to(self, path: str) -> str:
+        """Return path and query of the first link of the page whose URL contains this."""
+        raise NotImplementedError
+
     @property
     def text(self) -> str:
         raise NotImplementedError
@@ -86,6 +96,9 @@ class HttpPageClient(PageClient):
         self.visit("/sign-in")
         self.press("preferences", language=language)
 
+    def link_to(self, path: str) -> str:
+        return self.visitor.link_to(path).removeprefix(self.here)
+
     def visit(self, path: str) -> None:
         self.visitor.visit(path)
 
@@ -106,6 +119,9 @@ class ChromiumPageClient(PageClient):
 
     def forget(self) -> None:
         self.page.forget()
+
+    def link_to(self, path: str) -> str:
+        return self.page.run(f"document.querySelector('a[href*=\"{path}\"]').href").removeprefix(self.here)
 
     def visit(self, path: str) -> None:
         # A path that differs only in its fragment is not loaded again.

@@ -80,6 +80,17 @@ class Visitor(UserAgent):
             number = next((n for n, form in enumerate(forms) if fields.keys() <= form.fields.keys()), 0)
         return super().submit(number=number, **fields)
 
+    def link_to(self, path: str) -> str:
+        """Return the URL of the first link of the current page that begins with a path and a query."""
+        found = re.search(rf'href="([./]*{re.escape(html.escape(path))}[^"]*)"', self.page.text)
+        assert found, f"no link leads to {path}"
+        return urljoin(self.page.url, html.unescape(found[1]))
+
+    def remove(self, kind: str) -> Page:
+        """Follow the first link that removes something of a kind, and confirm it."""
+        self.visit(self.link_to(f"account/remove?kind={kind}"))
+        return self.press("account/remove")
+
     @property
     def passkey_options(self) -> dict[str, Any]:
         """What the page's script passes to the authenticator."""

@@ -225,11 +225,12 @@ def by_consent(subject: Subject) -> str:
     return "allowed"
 
 
-def by_page(path: str, name: str | None = None) -> Any:
+def by_page(path: str, name: str | None = None, **others: str) -> Any:
     def ask(subject: Subject) -> str:
         visitor, url = subject.visitor, SITE + path
         visitor.be_at(url)
-        fields = {FIELD: token_of(visitor.cookies[0].value)} | ({"id": subject.ids[name]} if name else {})
+        fields = {FIELD: token_of(visitor.cookies[0].value), **others}
+        fields |= {"id": subject.ids[name]} if name else {}
         page = visitor.post(url, fields, stop=lambda target: target != url)
         # Where the form leads, before the page there leads on.
         first = [*page.trail, ""][1]
@@ -245,6 +246,7 @@ def by_page(path: str, name: str | None = None) -> Any:
 # The paths by which an act is asked for, and the credential that must exist.
 RECENT_ONE, OLD_ONE = "remove recent credential", "remove old credential"
 RECENT_GRANT, OLD_GRANT = "remove recent grant", "remove old grant"
+REMOVE = "/account/remove"
 PATHS = [
     ("change metadata", None, by_body("put", "/user", {"data": {"a": 1}})),
     ("change password", None, by_body("put", "/user", {"password": "Another-Horse-1"})),
@@ -264,19 +266,19 @@ PATHS = [
     (RECENT_ONE, None, by_body("put", "/user", {"phone": None})),
     (OLD_ONE, None, by_body("delete", "/user/identities/<google>", {})),
     (OLD_ONE, "old app", by_body("delete", "/factors/<old app>", {})),
-    *((RECENT_ONE, name, by_page("/account/changes", name)) for name in ("app", "passkey", "github")),
-    (RECENT_ONE, "app", by_page("/account/two-step/remove", "app")),
-    (RECENT_ONE, "passkey", by_page("/account/passkeys/remove", "passkey")),
-    (RECENT_ONE, "github", by_page("/account/disconnect", "github")),
-    (RECENT_ONE, None, by_page("/account/phone/remove")),
-    (OLD_ONE, "old app", by_page("/account/two-step/remove", "old app")),
+    *((RECENT_ONE, name, by_page(REMOVE, name, kind="change")) for name in ("app", "passkey", "github")),
+    (RECENT_ONE, "app", by_page(REMOVE, "app", kind="factor")),
+    (RECENT_ONE, "passkey", by_page(REMOVE, "passkey", kind="passkey")),
+    (RECENT_ONE, "github", by_page(REMOVE, "github", kind="identity")),
+    (RECENT_ONE, None, by_page(REMOVE, kind="phone")),
+    (OLD_ONE, "old app", by_page(REMOVE, "old app", kind="factor")),
     ("add grant", None, by_consent),
     (RECENT_GRANT, None, by_body("put", "/user", {"remove": ["<grant>"]})),
     (RECENT_GRANT, None, by_body("delete", "/user/oauth/grants?client_id=<grafana>", {})),
-    (RECENT_GRANT, None, by_page("/account/changes", "grant")),
-    (RECENT_GRANT, None, by_page("/account/applications/remove", "grafana")),
+    (RECENT_GRANT, None, by_page(REMOVE, "grant", kind="change")),
+    (RECENT_GRANT, None, by_page(REMOVE, "grafana", kind="application")),
     (OLD_GRANT, None, by_body("delete", "/user/oauth/grants?client_id=<gitea>", {})),
-    (OLD_GRANT, None, by_page("/account/applications/remove", "gitea")),
+    (OLD_GRANT, None, by_page(REMOVE, "gitea", kind="application")),
     ("add factor", None, by_page("/account/two-step")),
     ("add passkey", None, by_page("/account/passkeys/new")),
     ("add recovery codes", None, by_page("/account/recovery-codes")),

@@ -1,0 +1,130 @@
+"""Removing something from the account: a page says what follows, and its button does it."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from flask import Blueprint, Response, request
+from markupsafe import Markup
+
+from auth.account import factors, identities, passkeys, removal
+from auth.account.changes import change_user
+from auth.context import latchkey
+from auth.net.redirects import with_query
+from auth.openid import grants
+from auth.pages.account import name_of, own_grants, shown_change
+from auth.pages.page import address, application, page, provider, text, to_own
+from auth.pages.problems import Problem, form
+from auth.pages.sign_in import destination
+from auth.sign_in.browser_sessions import signed_in
+from auth.sign_in.reauthentication import Act, remove, require
+from auth.web import Level, form_schemas, guard
+from auth.web.errors import found
+from auth.web.input import check, known_id
+
+blueprint = Blueprint("removing", __name__)
+
+
+class _Removal(NamedTuple):
+    """`name` and `follows` are what the page says, `act` what it needs, `done` where it leads."""
+
+    name: str
+    follows: Markup
+    act: Act
+    run: Callable[[], Any]
+    done: str
+
+
+def _factor(id: str) -> _Removal:
+    row = latchkey.db.one("select_factor", id=id, user_id=guard.caller_id(), session_id=None)
+    name = name_of(found(row, "not_found").factor_type, row.friendly_name)
+    done = "key_removed" if row.factor_type == "webauthn" else "factor_removed"
+    follows = text("removal", "last_factor" if _is_last() else "factor")
+    run = partial(factors.remove, id, {})
+    return _Removal(name, follows, remove("factor", id), run, f"account?done={done}#security")
+
+
+def _passkey(id: str) -> _Removal:
+    row = latchkey.db.one("select_passkey", user_id=guard.caller_id(), passkey_id=id)
+    name = name_of("passkey", found(row, "not_found").friendly_name)
+    keys = ("passkey", "last_factor") if _is_last() else ("passkey",)
+    follows = Markup(" ").join(text("removal", key) for key in keys)
+    run, done = partial(passkeys.remove, guard.live_caller(), id, {}), "account?done=passkey_removed#security"
+    return _Removal(name, follows, remove("passkey", id), run, done)
+
+
+def _is_last() -> bool:
+    return bool(latchkey.db.one("count_verified_factors", user_id=guard.caller_id()).total == 1)
+
+
+def _identity(id: str) -> _Removal:
+    identities.require_manual_linking()
+    row = latchkey.db.one("list_ways_to_sign_in", user_id=guard.caller_id(), ids=[id])
+    name = provider(found(row, "not_found").provider)["title"]
+    run, done = partial(identities.unlink, id), "account?done=disconnected#connected"
+    return _Removal(name, text("removal", "identity", provider=name), remove("identity", id), run, done)
+
+
+def _application(id: str) -> _Removal:
+    grant = latchkey.db.one("select_grant", user_id=guard.caller_id(), client_id=id)
+    act = remove("grant", found(grant, "not_found").id)
+    name = next(application(each["client"]["name"]) for each in own_grants() if each["client"]["id"] == id)
+    follows = text("removal", "application", application=name)
+    return _Removal(name, follows, act, partial(grants.withdraw, id), "account?done=application_removed")
+
+
+def _address(kind: str) -> _Removal:
+    shown = address(found(getattr(guard.live_caller(), kind), "not_found"))
+    follows, run = text("account", "remove_hint", address=shown), partial(change_user, {kind: None})
+    return _Removal(shown, follows, remove(kind), run, f"account?done={kind}_removed")
+
+
+def _change(id: str) -> _Removal:
+    recent = {change["id"]: change for change in removal.list_recent(latchkey.db, guard.caller_id())}
+    change = found(recent.get(id), "not_found")
+    shown, is_grant = shown_change(change), change["type"] == "grant"
+    name = shown["label"] if is_grant else Markup(" ").join(filter(None, (shown["title"], shown["label"])))
+    follows = text("removal", "application" if is_grant else "change", application=name)
+    done = with_query(
+        destination().path("account/changes"), {"done": "application" if is_grant else "removed"}
+    )
+    return _Removal(name, follows, remove(None, id), partial(change_user, {"remove": [id]}), done)
+
+
+_FINDERS = {
+    "factor": _factor,
+    "passkey": _passkey,
+    "identity": _identity,
+    "application": _application,
+    "change": _change,
+}
+
+
+def _wanted() -> _Removal:
+    """Return the removal that the request names. Raises `ApiError`, also if a proof must come first."""
+    sent = check(form_schemas.RemovalForm(), request.values.to_dict())
+    kind, id = sent["kind"], sent.get("id", "")
+    wanted = _address(kind) if kind in removal.ADDRESSES else _FINDERS[kind](known_id(id, "not_found"))
+    require(wanted.act)
+    return wanted
+
+
+def _form(problem: Problem | None = None) -> Response:
+    wanted, to = _wanted(), destination()
+    back = to.path("account/changes") if request.values["kind"] == "change" else "account"
+    template = "account_remove.html"
+    return page(template, script=True, here=None, problem=problem, removal=wanted, back=back, to=to)
+
+
+@blueprint.get("/account/remove")
+@signed_in(Level.SESSION)
+def show_removal() -> Response:
+    return _form()
+
+
+@blueprint.post("/account/remove")
+@form("user_changes", _form, level=Level.SESSION, refusal="change_refused")
+def submit_removal() -> Response:
+    wanted = _wanted()
+    wanted.run()
+    return to_own(wanted.done)
