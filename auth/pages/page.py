@@ -4,6 +4,7 @@ The texts are in auth/text/pages.
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -103,7 +104,9 @@ def page(
         "base_url": settings.base_url,
         "script": script,
         "client_logo": client_logo,
-        "rules": _password_rules(language),
+        "least": settings.password_min_length,
+        "kinds": settings.password_requirements,
+        "checks_common": settings.password_common_check,
         "hint": waiting and waiting.login_hint,
     }
     response = Response(render_template(template, **common | values), status)
@@ -162,11 +165,10 @@ def _sayer(language: str) -> Any:
     return say
 
 
-def _password_rules(language: str) -> dict[str, Any]:
-    settings = latchkey.settings
-    kinds = [string("pages", language, f"forms.{name}").render() for name in settings.password_requirements]
-    listed = string("pages", language, "forms.listed").render(kinds=kinds) if kinds else ""
-    return {"least": settings.password_min_length, "kinds": listed}
+def kinds_listed(names: Iterable[str]) -> Markup:
+    """Return kinds of characters that a password needs: `a number and a symbol`."""
+    kinds = [text("forms", name) for name in names]
+    return text("forms", "listed", kinds=kinds) if kinds else Markup("")
 
 
 def _logo(logo: str | None) -> str | None:

@@ -1,12 +1,13 @@
-from flask import Blueprint, Response
+from flask import Blueprint, Response, jsonify
 
 from auth.account import removal
 from auth.account.changes import change_user
 from auth.context import latchkey
 from auth.pages.confirm import require_proof
-from auth.pages.page import to_own
+from auth.pages.page import text, to_own
 from auth.pages.problems import Problem, form
 from auth.pages.sign_in import code_form, destination, form_page, send_code, submit_code
+from auth.passwords.policy import WeakPassword, check_strength
 from auth.sign_in import browser_sessions
 from auth.sign_in.arrivals import go_on
 from auth.sign_in.browser_sessions import signed_in
@@ -53,6 +54,18 @@ def submit_recovery_code() -> Response:
 def change_password() -> Response:
     """Lead password managers to the form (W3C, A Well-Known URL for Changing Passwords)."""
     return to_own("sign-in?next=new-password")
+
+
+@blueprint.post("/new-password/common")
+@form("waiting")
+def check_common() -> Response:
+    """Say whether a password that is being chosen is easy to guess. It is neither stored nor logged."""
+    sent = read_form(form_schemas.CommonForm())
+    try:
+        check_strength(latchkey.settings, sent["password"], [sent.get("email", "").lower()])
+    except WeakPassword as weak:
+        return jsonify(problem=weak.guessed and text("errors", f"weak_{weak.guessed}"))
+    return jsonify(problem=None)
 
 
 @blueprint.get("/new-password")

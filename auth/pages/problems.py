@@ -14,7 +14,7 @@ from werkzeug.exceptions import HTTPException
 from auth.addresses import looks_like_phone
 from auth.context import latchkey
 from auth.net.redirects import with_query
-from auth.pages.page import chosen_language, has_text, page, text, to_own
+from auth.pages.page import chosen_language, has_text, kinds_listed, page, text, to_own
 from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
 from auth.sign_in.browser_sessions import signed_in
@@ -159,6 +159,7 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
     values = {
         "wait": wait(int(error.headers.get("Retry-After", "0")), chosen_language()),
         "least": latchkey.settings.password_min_length,
+        "missing": kinds_listed(getattr(exception, "missing", ())),
         "request_id": g.request_id,
     }
     said = text("errors", _name(exception, error, field, limit_text), **values)

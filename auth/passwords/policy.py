@@ -22,12 +22,13 @@ _IS_OF_KIND: dict[str, Callable[[str], bool]] = {
 class WeakPassword(Exception):
     """`problems` maps the reasons `length`, `characters` and `common` to the requirements.
 
-    `reason` is the first one; for `common` the key of `_REQUIREMENTS`.
+    `reason` is the first one; for `common` it is `guessed`, the key of `_REQUIREMENTS`. `missing` are kinds
+    of characters.
     """
 
-    def __init__(self, problems: Mapping[str, str], guessed: str | None) -> None:
+    def __init__(self, problems: Mapping[str, str], guessed: str | None, missing: Collection[str]) -> None:
         super().__init__(f"must {' and '.join(problems.values())}")
-        self.problems = problems
+        self.problems, self.guessed, self.missing = problems, guessed, missing
         first = next(iter(problems))
         self.reason = guessed if guessed and first == "common" else first
 
@@ -46,4 +47,4 @@ def check_strength(settings: Settings, password: str, own_addresses: Collection[
     if guessed:
         problems["common"] = _REQUIREMENTS[guessed]
     if problems:
-        raise WeakPassword(problems, guessed)
+        raise WeakPassword(problems, guessed, missing)

@@ -141,3 +141,32 @@ for (const form of document.querySelectorAll("[data-passkey]")) {
   });
   if (form.dataset.challenge) offer(form);
 }
+
+// Tick off the rules of a new password, and ask the service whether it is a common one.
+const rules = { lowercase: /\p{Lowercase}/u, uppercase: /\p{Uppercase}/u, numbers: /\p{Nd}/u, symbols: /[^\p{L}\p{N}]/u };
+for (const list of document.querySelectorAll(".rules")) {
+  const field = list.parentElement.querySelector("input");
+  const { elements } = field.form;
+  field.addEventListener("input", () => {
+    for (const { classList, dataset } of list.children) {
+      const isMet = rules[dataset.rule]?.test(field.value) ?? [...field.value].length >= dataset.least;
+      classList.toggle("met", isMet);
+    }
+  });
+  const lead = document.querySelector(".lead");
+  const before = [...lead.childNodes];
+  if (list.dataset.common) field.addEventListener("change", async () => {
+    const password = field.value;
+    const email = (elements.email ?? elements.username)?.value ?? "";
+    const body = new URLSearchParams({ form_token: elements.form_token.value, password, email });
+    const response = password && await fetch(list.dataset.common, { method: "POST", body }).catch(() => null);
+    const problem = response?.ok ? (await response.json()).problem : null;
+    if (field.value !== password) return;
+    lead.classList.toggle("alert", problem);
+    lead.replaceChildren(...problem ? [problem] : before);
+    if (problem) lead.setAttribute("role", "alert");
+    else lead.removeAttribute("role");
+    field.toggleAttribute("aria-invalid", false);
+    if (problem) field.setAttribute("aria-invalid", "true");
+  });
+}

@@ -31,6 +31,7 @@ WaitingForm = Input.of(
 EmailForm = Input.of(email=fields.Email(required=True))
 EmailCodeForm = Input.of(email=fields.Email(required=True), code=fields.TypedCode(required=True))
 PasswordForm = Input.of(password=fields.Password(required=True))
+CommonForm = Input.of(password=fields.Password(required=True), email=fields.Text())
 NameForm = Input.of(name=fields.Name(required=True))
 PhoneForm = Input.of(phone=fields.Phone(required=True))
 PhoneCodeForm = Input.of(phone=fields.Phone(required=True), code=fields.TypedCode(required=True))

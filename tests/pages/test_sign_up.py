@@ -1,5 +1,6 @@
 """The pages for signing up, for codes by mail or SMS and for forgotten passwords, without a browser."""
 
+import json
 from urllib.parse import urlencode
 
 import pytest
@@ -56,11 +57,29 @@ class TestSignUp:
         assert visitor.submit().url.partition("?code=")[0] == (target or f"{SITE}/account")
         assert visitor.cookie("latchkey")
 
+    def test_common_password_is_named_while_it_is_chosen_and_leaves_no_trace(self, visitor, database, capfd):
+        before = database.everything()
+        for password, said in (
+            ("Passw0rd-1", "This is a common password, even with digits and symbols. Choose another one."),
+            ("Summer-2026", "A season, month or weekday with digits and symbols is easy to guess."),
+            (DAVE.title(), "Your own email or phone number is easy to guess."),
+            (PASSWORD, None),
+            # The list of rules says what is missing.
+            ("Kx-9", None),
+        ):
+            visitor.visit("/sign-up")
+            answer = json.loads(visitor.send("/new-password/common", password=password, email=DAVE).text)
+            assert (answer["problem"] or "").startswith(said or "")
+            assert bool(answer["problem"]) is bool(said)
+            assert password not in capfd.readouterr().err
+        assert visitor.post(f"{SITE}/new-password/common", {"password": PASSWORD}).status == 403
+        assert database.everything() == before
+
     @cases(
         ("email", "password", "said"),
         [
             (DAVE, "Short-1", "at least 8 characters"),
-            (DAVE, "lowercase-only", "requirements below the field"),
+            (DAVE, "lowercase-only", "Add to your password: an uppercase letter and a number."),
             (DAVE, "P@ssw0rd1!", "a common password"),
             (DAVE, "Summer2024!!", "A season, month or weekday"),
             (DAVE, "Qwerty!23456", "Keys in a row"),

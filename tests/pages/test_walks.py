@@ -24,11 +24,11 @@ from tests.support.user_agent import Page
 from tests.support.users import PASSWORD
 
 CLIENTS = Path(__file__).parents[1] / "clients"
-# The script sends the responses of an authenticator, and asks whether a link is used; a download and a
-# redirect are not pages.
+# The script sends the responses of an authenticator, and asks whether a link is used or a password common; a
+# download and a redirect are not pages.
 APART = {
     *(("post", "/waiting/state"), ("post", "/account/email/waiting/state")),
-    *(("post", "/account/passkeys"), ("post", "/second-step/key")),
+    *(("post", "/account/passkeys"), ("post", "/second-step/key"), ("post", "/new-password/common")),
     *(("get", "/account/data"), ("get", "/.well-known/change-password")),
 }
 
