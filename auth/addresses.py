@@ -15,6 +15,8 @@ _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 _LIKE_PHONE = re.compile(r"[\s+\-./()\[\]]*[0-9][\s0-9+\-./()\[\]]*")
+# Country codes (ITU-T E.164) have three digits but for these.
+_COUNTRY = re.compile(r"\+(?:[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|[0-9]{3})")
 _PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
 
 
@@ -60,6 +62,14 @@ def canonical_phone(number: str) -> str:
     if not _PHONE.fullmatch(digits):
         raise InvalidAddress("must be a phone number in E.164 form, such as +491701234567", "phone")
     return digits
+
+
+def spaced_phone(number: str) -> str:
+    """Return a canonical phone number in groups, `+49 170 123 4567`, and any other text as it is."""
+    country = _COUNTRY.match(number) if _PHONE.fullmatch(number) else None
+    if country is None:
+        return number
+    return " ".join([country[0], *re.findall(r"[0-9]{3}(?=[0-9]{2})|[0-9]+", number[country.end() :])])
 
 
 def looks_like_phone(typed: str) -> bool:

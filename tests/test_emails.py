@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from auth.addresses import InvalidAddress, canonical_email, canonical_phone
+from auth.addresses import InvalidAddress, canonical_email, canonical_phone, spaced_phone
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.users import PASSWORD, sign_in
@@ -109,3 +109,19 @@ def test_other_spellings_are_the_same_user(client, service_role, monkeypatch):
 def test_mail_goes_to_the_stored_spelling(client, mailbox):
     client.post("/signup", json={"email": "Dave@BÜCHER.example", "password": PASSWORD})
     assert [letter.to for letter in mailbox.messages()] == ["dave@xn--bcher-kva.example"]
+
+
+@cases(
+    ("number", "spaced"),
+    [
+        ("+15555550100", "+1 555 555 0100"),
+        ("+491701234567", "+49 170 123 4567"),
+        ("+33612345678", "+33 612 345 678"),
+        ("+35312345678", "+353 123 456 78"),
+        ("+8613800138000", "+86 138 001 380 00"),
+        ("+1abc", "+1abc"),
+        ("a@example.com", "a@example.com"),
+    ],
+)
+def test_phone_is_shown_in_groups(number, spaced):
+    assert spaced_phone(number) == spaced

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, render_template, request
 from markupsafe import Markup
 
+from auth.addresses import spaced_phone
 from auth.context import latchkey
 from auth.net.redirects import origin
 from auth.openid import consent
@@ -205,7 +206,8 @@ def provider(name: str) -> dict[str, str]:
 
 
 def address(text: str) -> Markup:
-    """Keep an address in one piece in right-to-left text and out of machine translation."""
+    """Keep an address in one piece in right-to-left text and out of machine translation; space a phone."""
+    text = spaced_phone(text)
     is_long = len(text) > _PHONE_WIDTH
     return Markup('<bdi translate="no"{}>{}</bdi>').format(Markup(' class="long"') if is_long else "", text)
 

@@ -170,3 +170,14 @@ for (const list of document.querySelectorAll(".rules")) {
     if (problem) field.setAttribute("aria-invalid", "true");
   });
 }
+
+// Buttons that need the script: copy a text, and print the page.
+for (const button of document.querySelectorAll("[data-copy], [data-print]")) {
+  const { copy, done } = button.dataset;
+  button.hidden = copy !== undefined && !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    if (copy === undefined) return print();
+    // The user may have forbidden it.
+    await navigator.clipboard.writeText(copy).then(() => { button.textContent = done; }, () => {});
+  });
+}

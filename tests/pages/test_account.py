@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from auth.addresses import spaced_phone
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.factors import set_up
@@ -193,7 +194,7 @@ class TestChanges:
     ):
         thief = alice.open_session()
         assert "One thing added" in with_phone.visit("/account").text
-        assert PHONE in with_phone.visit("/account/changes").text
+        assert spaced_phone(PHONE) in with_phone.visit("/account/changes").text
         database.run(LATER)
         removal = with_phone.link_to("account/remove?kind=change")
         assert with_phone.visit(removal).url.startswith(f"{SITE}/account/confirm?next=account%2Fremove")

@@ -208,6 +208,14 @@ def test_first_app_comes_with_recovery_codes_as_a_file(page, here, alice, tmp_pa
     page.type(app.code())
     page.wait_for("Save your recovery codes")
     codes = page.run("[...document.querySelectorAll('.codes li')].map((each) => each.innerText)")
+    assert page.run("document.querySelector('[data-copy]').dataset.copy").split() == codes
+    page.run(
+        "navigator.clipboard.writeText = async (text) => { window.copied = text; }; window.print = () => { window.printed = true; }"
+    )
+    page.click("Copy")
+    page.wait_for("Copied")
+    page.click("Print")
+    assert page.run("[copied.split('\\n'), printed]") == [codes, True]
     page.download_to(tmp_path)
     page.click("Download")
     file = tmp_path / "recovery-codes.txt"
