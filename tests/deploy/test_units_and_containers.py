@@ -80,7 +80,7 @@ def test_wrapper_runs_commands_as_the_unit_does(tmp_path):
     done = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
     )
-    options, program, arguments = done.stdout.partition("/opt/latchkey/.venv/bin/latchkey\n")
+    options, program, arguments = done.stdout.partition("/opt/latchkey/current/bin/latchkey\n")
     assert program
     assert arguments == "create-admin\na@example.com\n--password\n1$$HOME %n 2\n"
     assert {"--pipe", "--setenv=SUDO_USER=ann"} <= set(options.split())
