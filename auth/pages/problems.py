@@ -2,12 +2,13 @@
 
 import functools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 import psycopg2
-from flask import Blueprint, Flask, Response, request
+from flask import Blueprint, Flask, Response, current_app, request
 from flask_limiter import RateLimitExceeded
 from werkzeug.exceptions import HTTPException
 
@@ -20,11 +21,11 @@ from auth.passwords.policy import WeakPassword
 from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.passwords import queued
 from auth.text.moments import wait
-from auth.web import Level, View, audit, current_route, g, guard
+from auth.web import Level, View, audit, cookies, current_route, g, guard
 from auth.web.application import FORM
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import ApiError, as_api_error, envelope
-from auth.web.forms import own_form
+from auth.web.forms import SESSION, own_form
 from auth.web.limits import limited
 from auth.web.routes import Refusal, SignIn, says
 
@@ -55,6 +56,7 @@ _STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account
 ELSEWHERE = {*_STEPS, "session_not_found", "session_expired"}
 _APPLICATION = ("redirect_to", "code_challenge", "then")
 _FORM_TYPES = {FORM, "multipart/form-data"}
+_OPENING = ("GET", "HEAD")
 
 # Constraints raise some of these. Without the database, the form is shown again with what was typed.
 _REFUSALS = (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, psycopg2.Error)
@@ -221,8 +223,10 @@ def to_step(key: str, query: dict[str, str]) -> Response:
     if error_code in _STEPS:
         return to_own(f"{_STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")
     # The cookie stays: browsers do not send it with forms of other sites, and one that a form is sent with
-    # twice is renewed meanwhile.
-    return to_own(f"sign-in?{urlencode({'error_code': 'session_expired'} | query)}")
+    # twice is renewed meanwhile. A browser that opens a page without it had no session that could end.
+    had_session = request.method not in _OPENING or cookies.sent(SESSION)
+    query = {"error_code": "session_expired"} | query if had_session else query
+    return to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")
 
 
 def _answer(error: ApiError) -> Response:
@@ -240,10 +244,31 @@ def _shown(exception: Exception) -> Response:
     return _answer(error) if current_route().refuses_by_page else envelope(error)
 
 
+def _start_of_form() -> str | None:
+    """Return the path of the page that leads to the requested target of a form, or None if it is none."""
+    if not _is_ours(request.path, "POST"):
+        return None
+    path = request.path
+    while path := path.rpartition("/")[0]:
+        if _is_ours(path, "GET"):
+            return path[1:]
+    return "sign-in"
+
+
+def _is_ours(path: str, method: str) -> bool:
+    """Whether a page, or the target of a form, has this path."""
+    adapter = current_app.create_url_adapter(request)
+    with suppress(HTTPException):
+        return adapter is not None and adapter.match(path, method)[0].startswith(("pages.", "brand."))
+    return False
+
+
 def _no_page(error: HTTPException) -> Response:
     """Answer a browser that opens or posts to an unknown path, or opens the target of a form."""
     known = as_api_error(error)
-    if request.method not in ("GET", "HEAD") and request.mimetype not in _FORM_TYPES:
+    if request.method in _OPENING and asks_for_page() and (start := _start_of_form()):
+        return to_own(start)
+    if request.method not in _OPENING and request.mimetype not in _FORM_TYPES:
         return envelope(known)
     missing = ApiError("not_found", headers=known.headers)
     missing.status = known.status

@@ -46,7 +46,11 @@ class TestItems:
 
     def test_account_is_for_signed_in_browsers_only(self, app, client, alice):
         for path in ("/account", "/account/data", "/account/email", "/account/delete", "/new-password"):
-            assert Visitor(app).visit(path).url == f"{SITE}/sign-in?error_code=session_expired"
+            stranger = Visitor(app)
+            # Only a browser with a cookie had a session that could end.
+            assert stranger.visit(path).url == f"{SITE}/sign-in"
+            stranger.plant("latchkey", "a" * 43)
+            assert stranger.visit(path).url == f"{SITE}/sign-in?error_code=session_expired"
         response = client.get("/account", headers=alice.open_session().authorization)
         assert_error(response, 401, "session_not_found", "Your session has ended. Please sign in again.")
 

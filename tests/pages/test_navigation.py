@@ -3,7 +3,7 @@
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.links import SITE
-from tests.support.pages import words
+from tests.support.pages import Visitor, words
 from tests.support.users import PASSWORD
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -28,6 +28,23 @@ def test_unknown_path_of_a_form_is_a_page_and_of_a_json_body_the_envelope(client
         assert_error(client.post("/nowhere", data={"a": "b"}, content_type=kind), 404, "not_found")
     assert_error(client.post("/nowhere", json={}, headers=BROWSER), 404, "not_found")
     assert_error(client.post("/account", json={}, headers=BROWSER), 405, "method_not_allowed")
+
+
+@cases(
+    ("path", "leads_to"),
+    [
+        ("/sign-in/verify", "/sign-in"),
+        ("/sign-up/code", "/sign-up"),
+        ("/forgot-password/verify", "/forgot-password"),
+        ("/waiting", "/sign-in"),
+        ("/preferences", "/sign-in"),
+        ("/account/email/verify", "/account/email"),
+        ("/account/passkeys/remove", "/account"),
+    ],
+)
+def test_target_of_a_form_leads_to_its_page_if_it_is_opened(app, alice, path, leads_to):
+    visitor = Visitor(app).with_session_of(alice) if leads_to.startswith("/account") else Visitor(app)
+    assert visitor.visit(path).url == f"{SITE}{leads_to}"
 
 
 def test_error_of_a_link_or_form_is_a_page_for_a_browser(client, visitor):
