@@ -2,6 +2,11 @@
 SELECT seconds_left, amount, remaining, resets_in
   FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds);
 
+-- name: select_wait(quota_keys text[], quota_amounts integer[])
+SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seconds
+  FROM unnest(:quota_keys, :quota_amounts) AS quota (key, amount)
+  JOIN failure_counts AS f ON f.key = quota.key AND f.count >= quota.amount AND f.expires_at > now();
+
 -- name: write_token(token_id uuid, user_id uuid, purpose text, target text, token_hash bytea,
 --                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --                   code_challenge text, session_id uuid, password_hash text,

@@ -185,20 +185,39 @@ def count(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
     return row
 
 
+def seconds_to_wait(address: str) -> float:
+    """Return when this network may request the next message to an address.
+
+    Other limits would tell who else requests them, and whether a user has this phone.
+    """
+    windows = _windows_here(address) if latchkey.settings.rate_limits_enabled else []
+    keys = [counts.key(key, limit) for key, limit in windows]
+    amounts = [limit.amount for _, limit in windows]
+    return latchkey.db.one("select_wait", quota_keys=keys, quota_amounts=amounts).seconds
+
+
+def too_early(address: str, seconds: float) -> ApiError:
+    is_mail = addresses.is_email(address)
+    return refusal("over_email_send_rate_limit" if is_mail else "over_sms_send_rate_limit", seconds)
+
+
 def take_quota(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
     """Count a message like `count`. Raises `ApiError` if none is left."""
     row = count(tx, address, windows)
     if row.seconds_left:
         note(Window(row.amount, 0, row.seconds_left))
-        is_sms = not addresses.is_email(address)
-        key = "over_sms_send_rate_limit" if is_sms else "over_email_send_rate_limit"
-        raise refusal(key, row.seconds_left)
+        raise too_early(address, row.seconds_left)
     return row
+
+
+def _windows_here(address: str) -> Windows:
+    network = g.client["network"]
+    return [(f"message {address} {network}", limit) for limit in latchkey.settings.rate_limit_messages]
 
 
 def _windows(tx: Transaction, address: str) -> Windows:
     settings, network = latchkey.settings, g.client["network"]
-    windows = [(f"message {address} {network}", limit) for limit in settings.rate_limit_messages]
+    windows = [*_windows_here(address)]
     windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
     if addresses.is_email(address):
         return windows

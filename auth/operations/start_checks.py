@@ -11,10 +11,11 @@ _REDIS_TIMEOUT = 2.0  # seconds
 
 
 def check_files(settings: Settings) -> None:
-    """Raises `SettingsError` if the mail templates or the logo cannot be used."""
+    """Raises `SettingsError` if the mail templates or a logo cannot be used."""
     load_templates(settings)
     try:
-        read_logo(settings.brand_logo)
+        for setting, logo in settings.logos.items():
+            read_logo(setting, logo)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, request
 
 from auth.links.requests import send_reauthentication_code
+from auth.messages import outgoing
 from auth.pages.page import address, page, to_own
 from auth.pages.passkeys import challenge, may_challenge, own_passkeys, sent_credential
 from auth.pages.problems import Problem, form
@@ -32,7 +33,7 @@ def require_proof() -> None:
         raise ApiError("reauthentication_needed")
 
 
-def _form(problem: Problem | None = None, *, is_sent: bool = False) -> Response:
+def _form(problem: Problem | None = None, *, is_sent: bool = False, wait: float | None = None) -> Response:
     known, next_page = guard.live_caller(), request.values.get("next", "")
     is_own, by = own_page(next_page) is not None, request.values.get("by", "")
     query = ({"by": by} if by in _BY else {}) | ({"next": next_page} if is_own else {})
@@ -42,6 +43,7 @@ def _form(problem: Problem | None = None, *, is_sent: bool = False) -> Response:
         script=True,
         here=f"/account/confirm?{urlencode(query)}" if query else "/account/confirm",
         problem=problem,
+        wait=wait,
         next=next_page if is_own else "account",
         by=by,
         has_password=known.password_hash is not None,
@@ -92,5 +94,6 @@ def submit_passkey_proof() -> Response:
 @signed_in(Level.SESSION)
 @form("recover", _form)
 def request_proof_code() -> Response:
-    send_reauthentication_code(guard.live_caller(), waiting.bound())
-    return _form(is_sent=True)
+    known = guard.live_caller()
+    send_reauthentication_code(known, waiting.bound())
+    return _form(is_sent=True, wait=outgoing.seconds_to_wait(code_address(known) or ""))

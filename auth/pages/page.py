@@ -3,8 +3,9 @@
 The texts are in auth/text/pages.
 """
 
+import math
 import re
-from collections.abc import Iterable
+import time
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from auth.net.redirects import origin
 from auth.openid import consent
 from auth.settings.brand import LOGO_TYPES, is_svg, logo_file, palette
 from auth.settings.presets import PRESETS
+from auth.settings.providers import PROVIDER_PREFIX
 from auth.sign_in.token_response import see_other
 from auth.text import languages, masking, moments, names, user_agents
 from auth.text.catalogues import DEFAULT, built_in, string
@@ -52,6 +54,7 @@ _LOGO_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _YEAR = 365 * 86_400
 # A path of ours, relative to the root.
 _OWN_PATH = re.compile(r"/([a-z-]+(/[a-z0-9-]+)*)?(\?[!-~]*)?")
+_TIME = re.compile(r"[0-9]{1,10}(\.[0-9]{1,9})?")
 _Preferences = schemas.Input.of(
     language=fields.Choice(*LANGUAGES),
     theme=fields.Choice("system", *_THEMES),
@@ -67,6 +70,7 @@ def page(
     script: bool = False,
     client_logo: str | None = None,
     next_page: str | None = None,
+    wait: float | None = None,
     **values: Any,
 ) -> Response:
     """Render a page, perhaps with the logo of an application. Its forms may redirect to the origin
@@ -75,10 +79,13 @@ def page(
     They may lead to `next_page`, else the `next` of the request: if that is the consent page, also to the
     application that waits for it.
 
+    Another code may be sent after `wait` seconds, which the forms remember.
+
     Templates call `say(table, name, …)` for texts, `address(…)` or `address(masked(…))` for addresses and
     `application(…)` for names of applications in them, and prefix paths of this service with `root`.
     """
     language, settings = chosen_language(), latchkey.settings
+    again_in, again_at = _again(wait, values.get("problem"))
     secret, theme = forms.secret(), cookies.sent(_THEME)
     waiting = consent.behind(next_page or request.values.get("next"))
     targets = [form_target, waiting and origin(waiting.redirect_uri)]
@@ -89,7 +96,7 @@ def page(
         # A query may contain a token, which belongs in one field only.
         "here": None if request.args else request.path,
         "brand": settings.brand_name,
-        "logo": _logo(settings.brand_logo),
+        "logo": _logo("AUTH_BRAND_LOGO", "brand/logo"),
         "logo_is_svg": bool(settings.brand_logo and is_svg(settings.brand_logo)),
         "has_pages": settings.pages,
         "has_site": settings.has_site,
@@ -109,16 +116,29 @@ def page(
         "kinds": settings.password_requirements,
         "checks_common": settings.password_common_check,
         "hint": waiting and waiting.login_hint,
+        "again_at": again_at,
+        "again_in": again_in,
+        "again_wait": moments.wait(again_in, language),
     }
     response = Response(render_template(template, **common | values), status)
     forms.remember(response, secret)
     response.headers["Content-Security-Policy"] = _CSP.format(
         script=_SCRIPT if script else "",
-        images=logo_source(settings.brand_logo, client_logo),
+        images=logo_source(client_logo, *settings.logos.values()),
         form_target="".join(f" {target}" for target in targets if target),
     )
     response.vary.add("Accept-Language")
     return for_no_other_origin(response)
+
+
+def _again(wait: float | None, problem: Any) -> tuple[int, float]:
+    """Return the seconds until another code may be sent, and when that is: in `wait` seconds, when a refusal
+    says, or what the form remembers."""
+    now, sent = time.time(), request.form.get("again_at", "")
+    if wait is None and "again" in request.form:
+        wait = getattr(problem, "headers", {}).get("Retry-After")
+    again_at = now + float(wait) if wait is not None else float(sent) if _TIME.fullmatch(sent) else 0
+    return max(0, math.ceil(again_at - now)), again_at
 
 
 def chosen_language() -> str:
@@ -172,16 +192,18 @@ def kinds_listed(names: Iterable[str]) -> Markup:
     return text("forms", "listed", kinds=kinds) if kinds else Markup("")
 
 
-def _logo(logo: str | None) -> str | None:
-    if logo and logo.startswith("https://"):
+def _logo(setting: str, path: str) -> str | None:
+    """Return the URL of a setting's logo, whose file has this path here, or None."""
+    logo = latchkey.settings.logos.get(setting)
+    if logo is None or logo.startswith("https://"):
         return logo
-    return f"{root()}brand/logo" if logo_file(logo) else None
+    return f"{root()}{path}" if logo_file(setting, logo) else None
 
 
 def logo_source(*logos: str | None) -> str:
     """Return the directive of a Content-Security-Policy that allows the logos."""
     sources = [origin(logo) if logo.startswith("https://") else "'self'" for logo in logos if logo]
-    return f"img-src {' '.join(sources)}; " if sources else ""
+    return f"img-src {' '.join(dict.fromkeys(sources))}; " if sources else ""
 
 
 def message_frame(html: str) -> Response:
@@ -199,10 +221,12 @@ def ago(timestamp: str) -> Markup:
     return moments.ago(timestamp, chosen_language())
 
 
-def provider(name: str) -> dict[str, str]:
-    """Return a provider's title, and the template of its mark if it has one."""
+def provider(name: str) -> dict[str, str | None]:
+    """Return a provider's title, and the URL of its logo or the template of its mark, if it has one."""
     title = names.provider(name, latchkey.settings.provider_titles) or name
-    return {"name": name, "title": title, "mark": f"marks/{name}.svg" if name in PRESETS else ""}
+    logo = _logo(f"{PROVIDER_PREFIX}{name.upper()}_LOGO", f"brand/logo/{name}")
+    mark = f"marks/{name}.svg" if name in PRESETS else None
+    return {"name": name, "title": title, "logo": logo, "mark": None if logo else mark}
 
 
 def address(text: str) -> Markup:
@@ -231,11 +255,13 @@ def brand_css() -> Response:
     return Response(css, mimetype="text/css", headers=_CACHED)
 
 
-@blueprint.get("/brand/logo")
-def brand_logo() -> Response:
-    """Return the file `AUTH_BRAND_LOGO`."""
-    logo = latchkey.settings.brand_logo
-    content = logo_file(logo)
+@blueprint.get("/brand/logo", defaults={"name": None})
+@blueprint.get("/brand/logo/<name>")
+def brand_logo(name: str | None) -> Response:
+    """Return the file `AUTH_BRAND_LOGO`, or that of a provider."""
+    setting = f"{PROVIDER_PREFIX}{name.upper()}_LOGO" if name else "AUTH_BRAND_LOGO"
+    logo = latchkey.settings.logos.get(setting)
+    content = logo_file(setting, logo) if logo else None
     if logo is None or content is None:
         raise ApiError("not_found")
     headers = _CACHED | {"Content-Security-Policy": _LOGO_CSP}

@@ -64,7 +64,7 @@ def begin_passkey_page() -> Response:
 @form("login", sign_in_form, refusal="sign_in_refused", sign_in="passkey")
 def submit_passkey() -> Response:
     require_enabled()
-    return arrive(passkeys.sign_in(sent_credential()), destination())
+    return arrive(passkeys.sign_in(sent_credential()), destination(), way="passkey")
 
 
 @blueprint.post("/account/passkeys/new")

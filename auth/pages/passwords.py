@@ -6,8 +6,7 @@ from auth.context import latchkey
 from auth.pages.confirm import require_proof
 from auth.pages.page import text, to_own
 from auth.pages.problems import Problem, form
-from auth.pages.sign_in import code_form, destination, form_page, send_code, submit_code
-from auth.passwords.policy import WeakPassword, check_strength
+from auth.pages.sign_in import code_form, destination, forgot_form, form_page, send_code, submit_code
 from auth.sign_in import browser_sessions
 from auth.sign_in.arrivals import go_on
 from auth.sign_in.browser_sessions import signed_in
@@ -17,12 +16,8 @@ from auth.web.input import read_form
 blueprint = Blueprint("passwords", __name__)
 
 
-def _forgot_form(problem: Problem | None = None) -> Response:
-    return form_page("forgot_password.html", "forgot-password", problem=problem)
-
-
-_code_form = code_form("forgot-password", _forgot_form)
-_request_form = code_form("forgot-password", _forgot_form, is_asked_again=True)
+_code_form = code_form("forgot-password", forgot_form)
+_request_form = code_form("forgot-password", forgot_form, is_asked_again=True)
 
 
 def _new_form(problem: Problem | None = None) -> Response:
@@ -34,7 +29,7 @@ def _new_form(problem: Problem | None = None) -> Response:
 
 @blueprint.get("/forgot-password")
 def show_forgot_password() -> Response:
-    return _forgot_form()
+    return forgot_form()
 
 
 @blueprint.post("/forgot-password")

@@ -8,13 +8,13 @@ from flask import Blueprint, Response, jsonify, request
 from auth.account.changes import change_user
 from auth.context import latchkey
 from auth.links.spending import by_code, spend
-from auth.pages.page import address, page, to_own
+from auth.messages import outgoing
+from auth.pages.page import page, to_own
 from auth.pages.problems import Problem, form
 from auth.pages.sign_in import not_yet
 from auth.sign_in import waiting
 from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.reauthentication import add, require
-from auth.text.masking import masked
 from auth.web import Level, form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.input import read_form
@@ -45,12 +45,14 @@ def _address_form(kind: str, problem: Problem | None = None) -> Response:
     return page("account_address.html", script=True, here=here, problem=problem, kind=kind, known=known)
 
 
-def _code_form(kind: str, problem: Problem | None = None, typed: str | None = None) -> Response:
+def _code_form(
+    kind: str, problem: Problem | None = None, typed: str | None = None, wait: float | None = None
+) -> Response:
     typed, here = typed or request.form.get(kind, ""), f"/account/{kind}"
     if not typed:
         return _address_form(kind, problem)
-    names = {"kind": kind, "typed": typed, "shown": address(masked(typed))}
-    return page("account_code.html", script=True, here=here, problem=problem, names=names)
+    names = {"kind": kind, "typed": typed}
+    return page("account_code.html", script=True, here=here, problem=problem, wait=wait, names=names)
 
 
 @blueprint.get("/account/name")
@@ -83,7 +85,7 @@ def submit_address(kind: str) -> Response:
     sent = read_form(_SCHEMAS[kind]())
     back = {"redirect_to": f"{latchkey.settings.base_url}/account", "code_challenge": None}
     change_user(sent, {**back, **waiting.bound()})
-    return _code_form(kind, typed=sent[kind])
+    return _code_form(kind, typed=sent[kind], wait=outgoing.seconds_to_wait(sent[kind]))
 
 
 @blueprint.post("/account/email/verify", defaults=_EMAIL)

@@ -13,20 +13,20 @@ from auth.pages import (
     profile,
     removing,
     sign_in,
+    waiting,
 )
 from auth.settings import Settings
 from auth.settings.brand import logo_file
 
 blueprint = Blueprint("pages", __name__)
-for _pages in (
-    *(sign_in, passwords, account, removing, profile, confirm, passkeys, factors, consent, logout),
-):
+for _pages in (sign_in, waiting, passwords, account, profile, confirm, passkeys, factors, consent, logout):
     blueprint.register_blueprint(_pages.blueprint)
 problems.register_in(blueprint)
 
 
 def register(app: Flask, settings: Settings) -> None:
-    logo_file(settings.brand_logo)
+    for setting, logo in settings.logos.items():
+        logo_file(setting, logo)
     app.register_blueprint(page.blueprint)
     if settings.pages:
         app.register_blueprint(blueprint)

@@ -1,26 +1,27 @@
-"""Signing in and up, the codes of both, and pages that wait until the emailed link is opened."""
+"""Signing in and up, and the codes of both."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, jsonify, request
+from flask import Blueprint, Response, request
 
 from auth.account.sign_up import sign_up
 from auth.addresses import is_email
 from auth.context import latchkey
 from auth.links.requests import request_message
 from auth.links.spending import by_code, spend
+from auth.messages import outgoing
 from auth.net.redirects import origin, with_query
-from auth.pages.page import address, identifier, page, provider, text, to_own
+from auth.pages.page import identifier, page, provider, text, to_own
 from auth.pages.problems import Form, Problem, form, told
 from auth.sign_in import browser_sessions, waiting
-from auth.sign_in.arrivals import Destination, arrive, go_on
+from auth.sign_in.arrivals import LAST_USED, Destination, arrive, go_on
 from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.passwords import sign_in_with_password
 from auth.sign_in.token_response import see_other
-from auth.text.masking import masked
-from auth.web import Level, form_schemas
+from auth.web import Level, cookies, form_schemas
 from auth.web.errors import ApiError
 from auth.web.input import read_form, read_query
 
@@ -52,30 +53,37 @@ def code_page(
 ) -> Response:
     """Ask for the code in an email or SMS, which `path`/verify takes.
 
-    The page waits for the emailed link if it, or the page before, requested it: `has_asked`.
+    The page waits for the emailed link if it, or the page before, requested it: `has_asked`. Only those who
+    typed the address see the page, so it is shown in full.
     """
+    wait = outgoing.seconds_to_wait(typed_address) if has_asked else None
+    if problem and _is_too_early(problem):
+        has_asked, wait = True, float(problem.headers["Retry-After"])
     has_asked = has_asked or "has_asked" in request.form
     if problem and problem.error_code == "user_banned":
         # The code is used, here: the page would take the link for one that another browser has used.
         has_asked = False
-    shown = {"typed_address": typed_address, "shown_address": address(masked(typed_address))}
     channel = "" if is_email(typed_address) else "_phone"
-    names = {"purpose": path.replace("-", "_") + channel, "channel": channel}
+    names = {"purpose": path.replace("-", "_") + channel, "channel": channel, "typed_address": typed_address}
     again = path if path == "forgot-password" else f"{path}/code"
     return form_page(
-        "code.html", path, path=path, again=again, problem=problem, has_asked=has_asked, **names, **shown
+        "code.html", path, path=path, again=again, problem=problem, has_asked=has_asked, wait=wait, **names
     )
+
+
+def _is_too_early(problem: Problem | None) -> bool:
+    return problem is not None and problem.error_code.endswith("_send_rate_limit")
 
 
 def code_form(path: str, first: Form, *, is_asked_again: bool = False) -> Form:
     """Return the form for the code that was sent, or the first one if none was.
 
-    With `is_asked_again`, one was sent if the form asks for another: it still works.
+    With `is_asked_again`, one was sent if the form asks for another, or too early for one: it still works.
     """
 
     def shown(problem: Problem | None = None) -> Response:
         typed = request.form.get("email", "")
-        has_code = typed and (not is_asked_again or "again" in request.form)
+        has_code = typed and (not is_asked_again or "again" in request.form or _is_too_early(problem))
         return code_page(path, typed, problem=problem) if has_code else first(problem)
 
     return shown
@@ -85,22 +93,33 @@ def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members
     """Send a message of these kinds to the address of the form, if it has a user, and ask for its code."""
     sent = read_form(form_schemas.AddressForm())
     body = {**sent, **members, "redirect_to": back, **waiting.bound()}
-    request_message(by_mail if "email" in sent else by_sms, body)
+    with _waited_for(_address_of(sent)):
+        request_message(by_mail if "email" in sent else by_sms, body)
     return code_page(path, _address_of(sent), has_asked=True)
+
+
+@contextmanager
+def _waited_for(address: str) -> Iterator[None]:
+    """Raises `ApiError` after a request for a message to this address that came too early to send one."""
+    wait = outgoing.seconds_to_wait(address)
+    yield
+    if wait:
+        raise outgoing.too_early(address, wait)
 
 
 def submit_code(path: str, link_type: str) -> Response:
     """Sign the browser in with the code of a form. Raises `ApiError`."""
     sent = read_form(form_schemas.CodeForm())
     # First, because the code of a used link would count as a wrong one.
-    if "email" in sent and (response := _go_on_if_used(path, sent["email"])):
+    if "email" in sent and (response := go_on_if_used(path, sent["email"])):
         return response
     proof = by_code(_address_of(sent), sent["code"], **waiting.browser())
     outcome = spend(link_type if "email" in sent else "sms", proof, redirects=False)
-    return arrive(outcome.session, *_onward("forgot-password" if outcome.lacks_password else path))
+    way = "code" if path == "sign-in" else "password"
+    return arrive(outcome.session, *_onward("forgot-password" if outcome.lacks_password else path), way=way)
 
 
-def _go_on_if_used(path: str, email: str) -> Response | None:
+def go_on_if_used(path: str, email: str) -> Response | None:
     """Continue if the link was used and this browser gains nothing by it; otherwise return None.
 
     Raises `ApiError` if the link was used in another browser, which alone is signed in.
@@ -136,13 +155,21 @@ def sign_in_form(problem: Problem | None = None) -> Response:
     if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
         # Another window has signed in since. Signing in again would end the session of its application.
         return form_page("continue.html", "sign-in", problem=problem, known=known)
-    links = provider_links(destination().own_url("sign-in"), among=latchkey.providers)
-    has_passkeys = latchkey.settings.passkeys_enabled
-    shown = problem or told()
-    return form_page("sign_in.html", "sign-in", problem=shown, providers=links, has_passkeys=has_passkeys)
+    return _form_with_providers("sign_in.html", "sign-in", problem or told())
 
 
-def provider_links(back: str, among: Collection[str], **query: str) -> list[dict[str, str]]:
+def _form_with_providers(template: str, path: str, problem: Problem | Mapping[str, Any] | None) -> Response:
+    return form_page(
+        template,
+        path,
+        problem=problem,
+        providers=provider_links(destination().own_url("sign-in"), among=latchkey.providers),
+        has_passkeys=latchkey.settings.passkeys_enabled,
+        last_used=cookies.sent(LAST_USED),
+    )
+
+
+def provider_links(back: str, among: Collection[str], **query: str) -> list[dict[str, str | None]]:
     """Return the links of the providers among these, which return to `back` after the sign-in."""
     return [
         provider(name) | {"query": urlencode({"provider": name, "redirect_to": back, **query})}
@@ -152,15 +179,11 @@ def provider_links(back: str, among: Collection[str], **query: str) -> list[dict
 
 
 def _sign_up_form(problem: Problem | None = None) -> Response:
-    return form_page("sign_up.html", "sign-up", problem=problem)
+    return _form_with_providers("sign_up.html", "sign-up", problem)
 
 
-def _waiting_form(problem: Problem) -> Response:
-    path, typed = request.form.get("page", ""), request.form.get("email", "")
-    if path not in LINKS or not typed or problem.error_code == "insufficient_permissions":
-        # It continues with the account that another window has signed in.
-        return sign_in_form(problem)
-    return code_page(path, typed, problem=problem)
+def forgot_form(problem: Problem | None = None) -> Response:
+    return form_page("forgot_password.html", "forgot-password", problem=problem)
 
 
 def not_yet() -> Problem:
@@ -170,7 +193,9 @@ def not_yet() -> Problem:
 
 _code_form = code_form("sign-in", sign_in_form)
 _request_form = code_form("sign-in", sign_in_form, is_asked_again=True)
+_sign_up_request_form = code_form("sign-up", _sign_up_form, is_asked_again=True)
 _sign_up_code_form = code_form("sign-up", _sign_up_form)
+_FORMS = {"sign-in": sign_in_form, "sign-up": _sign_up_form, "forgot-password": forgot_form}
 
 
 @blueprint.get("/sign-in")
@@ -192,7 +217,8 @@ def show_sign_in() -> Response:
     sign_in="password",
 )
 def submit_sign_in() -> Response:
-    return arrive(sign_in_with_password(read_form(form_schemas.SignInForm())), destination())
+    session = sign_in_with_password(read_form(form_schemas.SignInForm()))
+    return arrive(session, destination(), way="password")
 
 
 @blueprint.post("/sign-in/code")
@@ -224,13 +250,15 @@ def show_sign_up() -> Response:
 
 
 @blueprint.post("/sign-up")
-@form("signup", _sign_up_form, is_queued=True, refusal="sign_up_refused")
+@form("signup", _sign_up_request_form, is_queued=True, refusal="sign_up_refused")
 def submit_sign_up() -> Response:
     """Register a user and ask for the code that is sent; a taken address gets the same page."""
     sent, to = read_form(form_schemas.SignInForm()), destination()
-    row = sign_up({**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **waiting.bound()})
+    body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **waiting.bound()}
     if latchkey.settings.autoconfirm:
-        return arrive(row, to)
+        return arrive(sign_up(body), to, way="password")
+    with _waited_for(_address_of(sent)):
+        sign_up(body)
     return code_page("sign-up", _address_of(sent), has_asked=True)
 
 
@@ -247,17 +275,8 @@ def submit_sign_up_code() -> Response:
     return submit_code("sign-up", "signup")
 
 
-@blueprint.post("/waiting/state")
-@form("waiting")
-def show_waiting() -> Response:
-    """Tell the browser that requested a link whether it was used."""
-    sent = read_form(form_schemas.WaitingForm())
-    return jsonify(is_used=waiting.used_link(sent["email"], LINKS[sent["page"]]) is not None)
-
-
-@blueprint.post("/waiting")
-@form("waiting", _waiting_form)
-def submit_waiting() -> Response:
-    """Continue if the link was used and this browser gains nothing by it; otherwise show the form again."""
-    sent = read_form(form_schemas.WaitingForm())
-    return _go_on_if_used(sent["page"], sent["email"]) or _waiting_form(not_yet())
+@blueprint.post("/sign-in/address")
+@form("links")
+def show_with_address() -> Response:
+    """Show the form of another page with the address that was typed, which no URL may contain."""
+    return _FORMS[read_form(form_schemas.PageForm())["page"]]()

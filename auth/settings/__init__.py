@@ -175,6 +175,12 @@ class Settings:
         return {name: provider.title for name, provider in self.providers.items() if provider.title}
 
     @property
+    def logos(self) -> dict[str, str]:
+        """The logos of the brand and the providers, by the names of their settings."""
+        chosen = {f"{PROVIDER_PREFIX}{name.upper()}_LOGO": each.logo for name, each in self.providers.items()}
+        return {name: logo for name, logo in {"AUTH_BRAND_LOGO": self.brand_logo, **chosen}.items() if logo}
+
+    @property
     def own_pages(self) -> list[str]:
         """The URLs of our pages that a sign-in may lead to."""
         return [f"{self.base_url}/{page}" for page in ("sign-in", "new-password", "account")] * self.pages

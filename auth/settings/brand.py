@@ -59,24 +59,24 @@ def check_logo(value: str) -> None:
         raise ValueError("must be an https URL, or an SVG, PNG, JPEG or WebP file")
 
 
-def read_logo(logo: str | None) -> bytes | None:
-    """Return the logo's file, or None if it has none. Raises `ValueError`."""
-    if logo is None or logo.startswith("https://"):
+def read_logo(setting: str, logo: str) -> bytes | None:
+    """Return the file of a setting's logo, or None if it has none. Raises `ValueError`."""
+    if logo.startswith("https://"):
         return None
     try:
         content = Path(logo).read_bytes()
     except OSError as error:
-        raise ValueError(f"AUTH_BRAND_LOGO: Can't read {logo}: {error.strerror}.") from None
+        raise ValueError(f"{setting}: Can't read {logo}: {error.strerror}.") from None
     if len(content) > _LARGEST_LOGO:
-        raise ValueError(f"AUTH_BRAND_LOGO: {logo} is larger than 256 KiB.")
+        raise ValueError(f"{setting}: {logo} is larger than 256 KiB.")
     return content
 
 
 @functools.cache
-def logo_file(logo: str | None) -> bytes | None:
+def logo_file(setting: str, logo: str) -> bytes | None:
     """Return the logo's file as first read, so that workers can serve and start without it."""
     try:
-        return read_logo(logo)
+        return read_logo(setting, logo)
     except ValueError as error:
         structlog.get_logger().warning("logo_unreadable", reason=str(error))
         return None

@@ -10,6 +10,7 @@ from joserfc.jwk import ECKey
 from marshmallow.validate import Length
 
 from auth.net.networks import is_loopback
+from auth.settings.brand import check_logo
 from auth.settings.presets import PRESETS
 from auth.settings.values import kinds, targets
 from auth.settings.values.checks import Check, flag, validator
@@ -17,7 +18,7 @@ from auth.settings.values.checks import Check, flag, validator
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
 SUFFIXES = (
     "CLIENT_ID", "CLIENT_SECRET", "ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL",
-    "SCOPES", "TITLE",
+    "SCOPES", "TITLE", "LOGO",
     "LINK_BY_EMAIL", "TEAM_ID", "KEY_ID", "PRIVATE_KEY",
 )  # fmt: skip
 _NAME = re.compile(rf"{PROVIDER_PREFIX}([A-Z0-9]+(?:_[A-Z0-9]+)*?)_({'|'.join(SUFFIXES)})")
@@ -36,6 +37,7 @@ class ProviderSettings:
     emails_url: str
     scopes: str
     title: str
+    logo: str
     link_by_email: bool | None
     team_id: str
     key_id: str
@@ -43,17 +45,17 @@ class ProviderSettings:
 
 
 def read_providers(env: Env, environment: Mapping[str, str | None]) -> dict[str, ProviderSettings]:
-    """Read every provider that the environment names; `env` collects the errors."""
-    names = set()
-    for variable in sorted(environment):
+    """Read every provider that the environment names, in its order; `env` collects the errors."""
+    names: dict[str, None] = {}
+    for variable in environment:
         if not variable.startswith(PROVIDER_PREFIX):
             continue
         match = _NAME.fullmatch(variable)
         if match:
-            names.add(match[1])
+            names[match[1]] = None
         else:
             env.str(variable, validate=_refusal(f"must end in one of {', '.join(SUFFIXES)}"))
-    return {name.lower(): _read_provider(env, name) for name in sorted(names)}
+    return {name.lower(): _read_provider(env, name) for name in names}
 
 
 def _read_provider(env: Env, name: str) -> ProviderSettings:
@@ -116,5 +118,5 @@ def _url(value: str) -> None:
 _TEXTS: Mapping[str, tuple[Check, ...]] = {
     **dict.fromkeys(("ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"), (_url,)),
     **dict.fromkeys(("CLIENT_SECRET", "SCOPES", "TEAM_ID", "KEY_ID"), ()),
-    **{"TITLE": (_title,), "PRIVATE_KEY": (_ec_key,)},
+    **{"TITLE": (_title,), "LOGO": (check_logo,), "PRIVATE_KEY": (_ec_key,)},
 }

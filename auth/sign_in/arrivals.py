@@ -15,10 +15,13 @@ from auth.sign_in import browser_sessions
 from auth.sign_in.reauthentication import lock_caller
 from auth.sign_in.token_response import Outcome, open_application_session, see_other, tokens, write_code
 from auth.tokens import one_time
-from auth.web import Level, audit, form_schemas, g, guard
+from auth.web import Level, audit, cookies, form_schemas, g, guard
 from auth.web.errors import ApiError
 from auth.web.input import allowed_redirect, check, checked_redirect, sent_redirect
 
+# A cookie: how this browser signed in last, as `password`, `code`, `passkey` or the name of a provider.
+LAST_USED = "latchkey_last_used"
+_YEAR = 365 * 86_400
 # The pages that a sign-in, a second step or a proof may return to, by their names in `next`.
 _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "delete")} | {
     "new-password": "new-password",
@@ -121,14 +124,19 @@ class Destination:
         return replace(self, next=None).own_url(page) if page else None
 
 
-def redirect_signed_in(target: str, outcome: Outcome, link_type: str | None = None) -> Response:
-    """Redirect with a code in the query or tokens in the fragment. For our page, sign the browser in."""
+def redirect_signed_in(
+    target: str, outcome: Outcome, link_type: str | None = None, *, way: str | None = None
+) -> Response:
+    """Redirect with a code in the query or tokens in the fragment. For our page, sign the browser in.
+
+    `way` is what /sign-in calls the one that was used last.
+    """
     if outcome.authorization_code:
         return see_other(with_query(target, {"code": outcome.authorization_code}))
     if latchkey.redirects.is_own_page(target):
         if outcome.lacks_password:
             target = _destination(target).before_password().own_url("new-password")
-        return _sign_in_browser(target, outcome.session)
+        return _sign_in_browser(target, outcome.session, way)
     members = tokens(outcome.session) | ({"type": link_type} if link_type else {})
     return see_other(with_fragment(target, members))
 
@@ -166,9 +174,11 @@ def _redirect(target: str, query: dict[str, str], fragment: dict[str, str]) -> R
     return see_other(with_query(target, query) if is_own else with_fragment(target, fragment))
 
 
-def arrive(session: Any, destination: Destination, page: str = "sign-in") -> Response:
+def arrive(
+    session: Any, destination: Destination, page: str = "sign-in", *, way: str | None = None
+) -> Response:
     """Sign the browser in with a row of `open_session`, and redirect it to its destination, or to a page."""
-    return _sign_in_browser(destination.own_url(page), session)
+    return _sign_in_browser(destination.own_url(page), session, way)
 
 
 def go_on(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:
@@ -198,11 +208,13 @@ def _hand_over(destination: Destination, level: Level) -> Response:
     return redirect_signed_in(destination.url, Outcome(session, code))
 
 
-def _sign_in_browser(target: str, session: Any) -> Response:
+def _sign_in_browser(target: str, session: Any, way: str | None) -> Response:
     token = browser_sessions.begin(session)
     is_sign_in = urlsplit(target).path.endswith("/sign-in")
     response = _after_sign_in(_destination(target)) if is_sign_in else see_other(target)
     browser_sessions.remember(response, token)
+    if way:
+        cookies.remember(response, LAST_USED, way, max_age=_YEAR)
     return response
 
 

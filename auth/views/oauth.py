@@ -84,7 +84,8 @@ def callback(name: str | None = None) -> Response:
 
 def _sign_in(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
     outcome = oauth.sign_in(oauth.identify(flow, name, query), code_challenge=flow.code_challenge)
-    return redirect_signed_in(latchkey.redirects.checked(flow.redirect_to), outcome)
+    target = latchkey.redirects.checked(flow.redirect_to)
+    return redirect_signed_in(target, outcome, way=flow.provider)
 
 
 def _link(flow: Any, name: str | None, query: dict[str, Any]) -> Response:

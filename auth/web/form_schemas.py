@@ -24,10 +24,13 @@ class AddressForm(Addressed):
 Arrival = Challenged.of(next=fields.Text(), then=fields.Text())
 SignInForm = AddressForm.of(password=fields.Password(required=True))
 CodeForm = AddressForm.of(code=fields.TypedCode(required=True))
-WaitingForm = Input.of(
-    email=fields.Email(required=True),
-    page=fields.Choice("sign-in", "sign-up", "forgot-password", required=True),
-)
+
+
+class PageForm(Input):
+    page = fields.Choice("sign-in", "sign-up", "forgot-password", required=True)
+
+
+WaitingForm = PageForm.of(email=fields.Email(required=True))
 EmailForm = Input.of(email=fields.Email(required=True))
 EmailCodeForm = Input.of(email=fields.Email(required=True), code=fields.TypedCode(required=True))
 PasswordForm = Input.of(password=fields.Password(required=True))

@@ -100,6 +100,22 @@ def test_choices_of_language_and_theme_cover_and_move_nothing(page, here):
             assert page.run(height) == before
 
 
+def test_wide_logo_stands_alone_and_a_long_name_has_two_lines(page, here):
+    page.open(f"{here}/sign-in")
+    page.resize(375, 740)
+    page.run(
+        "document.querySelector('.brand > :last-child').innerText = 'The Company of Forty Characters, Limited'"
+    )
+    for width, is_shown in ((32, True), (64, True), (66, False)):
+        page.run(f"document.querySelector('.brand > :first-child').style.width = '{width}px'")
+        name, brand = page.run(
+            "['.brand > :last-child', '.brand'].map((each) =>"
+            " { const box = document.querySelector(each).getBoundingClientRect(); return [box.top, box.bottom]; })"
+        )
+        assert (name[1] <= brand[1]) is is_shown, width
+        assert not is_shown or name[1] - name[0] == 40
+
+
 @pytest.mark.parametrize("part", TOUR, ids=lambda part: part.__name__)
 def test_pages_work_in_a_browser_without_javascript(page_client, page, part):
     page.without_script()

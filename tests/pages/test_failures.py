@@ -7,7 +7,7 @@ import pytest
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.forwarder import Forwarder
-from tests.support.links import CHALLENGE, PHONE, SITE, path
+from tests.support.links import CHALLENGE, PHONE, SITE, later, path
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD
 
@@ -253,10 +253,40 @@ class TestStories:
         page = visitor.post(f"{SITE}/second-step", form | {"code": app.code()})
         assert (page.status, "Try again in an hour." in page.text) == (429, True)
 
-    def test_code_of_a_message_that_came_a_moment_ago_is_not_sent_again(self, make_app, alice, outbox):
+    @cases("address", ["alice@example.com", "nobody@example.com", PHONE])
+    def test_next_code_has_to_be_waited_for_and_pages_say_how_long(
+        self, make_app, alice, database, outbox, address
+    ):
+        """Whether or not the address has a user."""
         visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true"))
         visitor.visit("/sign-in")
-        visitor.press("sign-in/code", email=alice.email)
+        told = []
+        for action in ("sign-in/code", "sign-in/verify", "sign-in/code", "sign-in/verify"):
+            page = visitor.press(action, email=address, **({"code": "000000"} if "verify" in action else {}))
+            assert "You can request another code in a minute." in page.text
+            assert int(page.text.partition('data-again-in="')[2].partition('"')[0]) in range(50, 61)
+            told.append((page.status, "send a new code yet. Try again in a minute." in page.text))
+        assert told == [(200, False), (403, False), (429, True), (403, False)]
+        later(database, mins=1)
         assert visitor.press("sign-in/code").status == 200
-        assert len(outbox.sent(alice.email)) == 1
-        assert visitor.press("sign-in/verify", code=outbox.last(alice.email).code).url == f"{SITE}/account"
+        assert len(outbox.sent(address)) == (2 if address == alice.email else 0)
+
+    def test_code_that_was_sent_a_moment_ago_can_be_entered_from_every_page(self, make_app, alice, outbox):
+        for action in ("sign-in/code", "forgot-password", "sign-up"):
+            visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true"))
+            visitor.visit(f"/{action.partition('/')[0]}")
+            page = visitor.press(action, email=alice.email, password=PASSWORD)
+            assert (page.status, "Six-digit code" in page.text) == (
+                200 if action == "sign-in/code" else 429,
+                True,
+            )
+
+    def test_wait_for_a_code_does_not_tell_of_limits_that_others_use_up(self, make_app, alice):
+        """Those of a phone without a user are others than those of a user's."""
+        limits = {"AUTH_RATE_LIMIT_SMS_NEW_NUMBERS": "1 per hour", "AUTH_RATE_LIMIT_SMS_TOTAL": "2 per hour"}
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", **limits)
+        for number in ("+491701234567", "+491701234568"):
+            visitor = Visitor(app)
+            visitor.visit("/sign-in")
+            page = visitor.press("sign-in/code", email=number)
+            assert (page.status, "another code in a minute." in page.text) == (200, True)

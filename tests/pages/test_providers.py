@@ -7,6 +7,7 @@ import pytest
 from tests.support.links import CHALLENGE, SITE
 from tests.support.oauth import APPLICATION
 from tests.support.pages import Visitor
+from tests.support.users import PASSWORD
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
@@ -75,3 +76,66 @@ def test_account_is_connected_and_disconnected(visitor, acme, alice):
     assert page.url == f"{SITE}/account?done=identity_linked"
     visitor.remove("identity")
     assert visitor.page.url.startswith(f"{SITE}/account?done=disconnected")
+
+
+def settings_of(*names: str, **more: str) -> dict[str, str]:
+    """Return the settings of providers that nobody uses, of which only OKTA is not built in."""
+    values = {"CLIENT_ID": "id", "CLIENT_SECRET": "secret"}
+    settings = {f"AUTH_PROVIDER_{name}_{key}": value for name in names for key, value in values.items()}
+    return (
+        settings
+        | ({"AUTH_PROVIDER_OKTA_ISSUER": "https://okta.example.com"} if "OKTA" in names else {})
+        | more
+    )
+
+
+@pytest.mark.parametrize("path", ["/sign-in", "/sign-up"])
+def test_providers_are_on_both_pages_and_from_three_on_in_a_row(make_app, path):
+    two = Visitor(make_app(**settings_of("GOOGLE", "OKTA"))).visit(path).text
+    assert ("Continue with Google</a>" in two, "Continue with okta</a>" in two) == (True, True)
+    three = Visitor(make_app(**settings_of("GOOGLE", "OKTA", "GITHUB"))).visit(path).text
+    assert three.count('title="GitHub" aria-label="Continue with GitHub"><svg class="mark"') == 1
+    assert 'aria-label="Continue with okta"><span class="mark initial" aria-hidden="true">O</span>' in three
+    assert "Continue with GitHub</a>" not in three
+
+
+def test_way_that_a_browser_used_last_is_marked_there_alone(service, acme, alice, outbox):
+    visitor = Visitor(service.app)
+
+    def marked() -> str:
+        """Return the text before the mark on the next visit."""
+        visitor.send("/sign-out")
+        before, mark, _ = visitor.visit("/sign-in").text.partition(' <span class="badge">Last used</span>')
+        assert mark
+        return before.rpartition(">")[2]
+
+    visitor.visit("/sign-in")
+    visitor.click(link_of(visitor, "acme"))
+    assert marked() == "Continue with acme"
+    visitor.press("sign-in", email=alice.email, password=PASSWORD)
+    assert marked() == "Password"
+    visitor.press("sign-in/code", email=alice.email)
+    visitor.press("sign-in/verify", code=outbox.last(alice.email).code)
+    assert marked() == "Send me a code instead"
+    stranger = Visitor(service.app)
+    assert "Last used" not in stranger.visit("/sign-in").text
+    stranger.plant("latchkey_last_used", '"><script>')
+    assert "Last used" not in stranger.visit("/sign-in").text
+
+
+def test_logo_of_a_provider_is_shown_and_served_without_scripts(make_app, tmp_path):
+    (tmp_path / "okta.svg").write_text("<svg/>")
+    logos = {
+        "AUTH_PROVIDER_OKTA_LOGO": str(tmp_path / "okta.svg"),
+        "AUTH_PROVIDER_GITHUB_LOGO": "https://cdn.example.com/github.png",
+    }
+    app = make_app(**settings_of("OKTA", "GITHUB", **logos))
+    page = Visitor(app).visit("/sign-in")
+    assert '<img class="mark" src="brand/logo/okta" alt="">Continue with okta' in page.text
+    assert '<img class="mark" src="https://cdn.example.com/github.png" alt="">Continue' in page.text
+    assert "img-src 'self' https://cdn.example.com;" in page.headers["Content-Security-Policy"]
+    served = app.test_client().get("/brand/logo/okta")
+    assert (served.mimetype, served.data) == ("image/svg+xml", b"<svg/>")
+    assert "sandbox" in served.headers["Content-Security-Policy"]
+    for name in ("github", "nobody"):
+        assert app.test_client().get(f"/brand/logo/{name}").status_code == 404

@@ -117,10 +117,28 @@ class TestSignUp:
 def test_code_signs_in(visitor, dave, outbox, typed, address, said):
     visitor.visit("/sign-in")
     assert said in visitor.press("sign-in/code", email=typed).text
-    assert ("d…@example.com" if address == DAVE else "…567") in visitor.page.text
+    assert f">{address}</bdi>" in visitor.page.text
     sent = outbox.last(address)
     assert "This code is wrong" in visitor.submit(code=sent.wrong_code).text
     assert visitor.submit(code=sent.code).url == f"{SITE}/account"
+
+
+class TestTypedAddress:
+    def test_code_page_leads_back_to_correct_it(self, visitor):
+        for page, action in (("sign-in", "sign-in/code"), ("forgot-password", "forgot-password")):
+            visitor.visit(f"/{page}")
+            visitor.press(action, email="dvae@example.com")
+            assert ">dvae@example.com</bdi>" in visitor.page.text
+            form = visitor.press("sign-in/address", page=page).text
+            assert ('value="dvae@example.com"' in form, f'action="../{page}"' in form) == (True, True)
+
+    def test_forgot_password_keeps_it_and_no_url_has_it(self, visitor):
+        visitor.visit(f"/sign-in?redirect_to={SITE}/start")
+        page = visitor.press("sign-in/address", page="forgot-password", email=DAVE, password=PASSWORD)
+        assert ("Forgot your password?" in page.text, f'value="{DAVE}"' in page.text) == (True, True)
+        assert (PASSWORD in page.text, page.forms[0].fields["redirect_to"]) == (False, f"{SITE}/start")
+        assert "Check your inbox" in visitor.press("forgot-password").text
+        assert DAVE not in str(visitor.requests)
 
 
 class TestForgottenPassword:

@@ -33,8 +33,8 @@ def test_logo_must_be_a_small_image_or_an_https_url(tmp_path):
     for value, reason in ((large, "larger than 256 KiB"), (tmp_path / "none.png", "No such file")):
         brand.check_logo(str(value))
         with pytest.raises(ValueError, match=f"AUTH_BRAND_LOGO: .*{reason}"):
-            brand.read_logo(str(value))
-    assert brand.read_logo(str(small)) == b"<svg/>"
+            brand.read_logo("AUTH_BRAND_LOGO", str(value))
+    assert brand.read_logo("AUTH_BRAND_LOGO", str(small)) == b"<svg/>"
     brand.check_logo("https://example.com:8443/logo.png")
 
 

@@ -116,6 +116,12 @@ class TestParsing:
         loaded = load(AUTH_AUTOCONFIRM="false")
         assert (loaded.jwt_audience, loaded.autoconfirm) == ("from-the-file", False)
 
+    def test_providers_have_the_order_of_the_settings(self, load, tmp_path):
+        names = ["slack", "google", "azure"]
+        lines = [f"AUTH_PROVIDER_{name.upper()}_CLIENT_ID=x\n" for name in [*names, *sorted(names)]]
+        (tmp_path / ".env").write_text("".join(lines))
+        assert list(load().providers) == names
+
     def test_malformed_lines_of_the_dotenv_file_are_errors_without_their_values(self, load, tmp_path):
         path = tmp_path / ".env"
         path.write_text("# a\n\nPORT=1\nAUTH_SECRET_KEY topsecret\nexport AUTH_BIND='::'\nPORT\nX='a\n")

@@ -1,0 +1,35 @@
+"""Pages that wait until the emailed link is opened."""
+
+from flask import Blueprint, Response, jsonify, request
+
+from auth.pages.problems import Problem, form
+from auth.pages.sign_in import LINKS, code_page, go_on_if_used, not_yet, sign_in_form
+from auth.sign_in import waiting
+from auth.web import form_schemas
+from auth.web.input import read_form
+
+blueprint = Blueprint("waiting", __name__)
+
+
+def _waiting_form(problem: Problem) -> Response:
+    path, typed = request.form.get("page", ""), request.form.get("email", "")
+    if path not in LINKS or not typed or problem.error_code == "insufficient_permissions":
+        # It continues with the account that another window has signed in.
+        return sign_in_form(problem)
+    return code_page(path, typed, problem=problem)
+
+
+@blueprint.post("/waiting/state")
+@form("waiting")
+def show_waiting() -> Response:
+    """Tell the browser that requested a link whether it was used."""
+    sent = read_form(form_schemas.WaitingForm())
+    return jsonify(is_used=waiting.used_link(sent["email"], LINKS[sent["page"]]) is not None)
+
+
+@blueprint.post("/waiting")
+@form("waiting", _waiting_form)
+def submit_waiting() -> Response:
+    """Continue if the link was used and this browser gains nothing by it; otherwise show the form again."""
+    sent = read_form(form_schemas.WaitingForm())
+    return go_on_if_used(sent["page"], sent["email"]) or _waiting_form(not_yet())
