@@ -276,7 +276,7 @@ def submit_sign_up_code() -> Response:
 
 
 @blueprint.post("/sign-in/address")
-@form("links")
+@form("waiting")
 def show_with_address() -> Response:
     """Show the form of another page with the address that was typed, which no URL may contain."""
     return _FORMS[read_form(form_schemas.PageForm())["page"]]()

@@ -136,7 +136,7 @@ def redirect_signed_in(
     if latchkey.redirects.is_own_page(target):
         if outcome.lacks_password:
             target = _destination(target).before_password().own_url("new-password")
-        return _sign_in_browser(target, outcome.session, way)
+        return _sign_in_browser(target, outcome.session, "code" if link_type == "magiclink" else way)
     members = tokens(outcome.session) | ({"type": link_type} if link_type else {})
     return see_other(with_fragment(target, members))
 

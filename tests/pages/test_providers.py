@@ -4,7 +4,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.links import CHALLENGE, SITE
+from auth.context import EXTENSION
+from auth.operations.start_checks import check_files
+from auth.settings import SettingsError
+from tests.support.links import CHALLENGE, SITE, path
 from tests.support.oauth import APPLICATION
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD
@@ -89,11 +92,11 @@ def settings_of(*names: str, **more: str) -> dict[str, str]:
     )
 
 
-@pytest.mark.parametrize("path", ["/sign-in", "/sign-up"])
-def test_providers_are_on_both_pages_and_from_three_on_in_a_row(make_app, path):
-    two = Visitor(make_app(**settings_of("GOOGLE", "OKTA"))).visit(path).text
+@pytest.mark.parametrize("page", ["/sign-in", "/sign-up"])
+def test_providers_are_on_both_pages_and_from_three_on_in_a_row(make_app, page):
+    two = Visitor(make_app(**settings_of("GOOGLE", "OKTA"))).visit(page).text
     assert ("Continue with Google</a>" in two, "Continue with okta</a>" in two) == (True, True)
-    three = Visitor(make_app(**settings_of("GOOGLE", "OKTA", "GITHUB"))).visit(path).text
+    three = Visitor(make_app(**settings_of("GOOGLE", "OKTA", "GITHUB"))).visit(page).text
     assert three.count('title="GitHub" aria-label="Continue with GitHub"><svg class="mark"') == 1
     assert 'aria-label="Continue with okta"><span class="mark initial" aria-hidden="true">O</span>' in three
     assert "Continue with GitHub</a>" not in three
@@ -117,6 +120,12 @@ def test_way_that_a_browser_used_last_is_marked_there_alone(service, acme, alice
     visitor.press("sign-in/code", email=alice.email)
     visitor.press("sign-in/verify", code=outbox.last(alice.email).code)
     assert marked() == "Send me a code instead"
+    visitor.press("sign-in", email=alice.email, password=PASSWORD)
+    marked()
+    visitor.press("sign-in/code", email=alice.email)
+    visitor.visit(path("magiclink", outbox.last().token, redirect_to=f"{SITE}/sign-in"))
+    visitor.press("verify")
+    assert marked() == "Send me a code instead"
     stranger = Visitor(service.app)
     assert "Last used" not in stranger.visit("/sign-in").text
     stranger.plant("latchkey_last_used", '"><script>')
@@ -139,3 +148,6 @@ def test_logo_of_a_provider_is_shown_and_served_without_scripts(make_app, tmp_pa
     assert "sandbox" in served.headers["Content-Security-Policy"]
     for name in ("github", "nobody"):
         assert app.test_client().get(f"/brand/logo/{name}").status_code == 404
+    (tmp_path / "okta.svg").unlink()
+    with pytest.raises(SettingsError, match="AUTH_PROVIDER_OKTA_LOGO: Can't read"):
+        check_files(app.extensions[EXTENSION].settings)
