@@ -11,6 +11,7 @@ from auth.views import (
     clients,
     dev_inbox,
     discovery,
+    docs,
     factors,
     grants,
     identities,
@@ -34,7 +35,7 @@ from auth.web.routes import LARGEST_BODY
 
 BLUEPRINTS = (
     *(service, discovery, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions),
-    *(introspect, factors, grants, admin, webhooks, clients, authorization, openid, logout, dev_inbox),
+    *(introspect, factors, grants, admin, webhooks, clients, authorization, openid, logout, dev_inbox, docs),
 )
 
 

@@ -1,9 +1,8 @@
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 
 import psycopg2
-from flask import Blueprint, Response, jsonify, render_template, request
+from flask import Blueprint, Response, jsonify, request
 
 from auth import __version__
 from auth.context import latchkey
@@ -17,14 +16,7 @@ from auth.web.health import HealthCheck
 from auth.web.health import trouble as health_of_requests
 from auth.web.limits import requests_and_window
 
-_OPENAPI = (Path(__file__).parents[2] / "openapi.yaml").read_bytes()
-# Redoc creates styles while it runs, shows inline images, and searches in a worker.
-_DOCS_CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; "
-    "connect-src 'self'; worker-src blob:; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
-)
 _LONGEST_FORWARDED = 1000
-_CACHED = {"Cache-Control": "public, max-age=300"}
 
 blueprint = Blueprint("service", __name__)
 _health = HealthCheck()
@@ -96,18 +88,6 @@ def get_settings() -> Response:
             for name in ("signup", "login", "recover")
         },
     )
-
-
-@blueprint.get("/openapi.yaml")
-def openapi() -> Response:
-    """Return the contract of this API."""
-    return Response(_OPENAPI, mimetype="application/yaml", headers=_CACHED)
-
-
-@blueprint.get("/docs")
-def docs() -> Response:
-    """Show the contract as a page."""
-    return Response(render_template("docs.html"), headers={"Content-Security-Policy": _DOCS_CSP})
 
 
 @blueprint.get("/")

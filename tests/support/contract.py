@@ -25,8 +25,8 @@ CONSOLE = "console"
 # What frame-ancestors says where X-Frame-Options says this.
 FRAMED = {"DENY": "'none'", "SAMEORIGIN": "'self'"}
 _PAGES = re.compile(
-    r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password.*|\.well-known/change-password"
-    r"|second-step.*|waiting.*|account.*|console.*|oauth/consent|oauth/logout.*)"
+    r"/(static/.*|brand.*|preferences|sign-.*|forgot-password.*|new-password|\.well-known/change-password"
+    r"|second-step.*|waiting.*|account.*|console.*|docs/.*|oauth/consent|oauth/logout.*)"
 )
 _seen: set[tuple[Any, ...]] = set()
 
@@ -105,7 +105,7 @@ def check(request: Request, response: Response) -> None:
     # openapi.yaml describes the form without the dialect of the Supabase clients.
     path = _without_prefix(request.path)
     in_dialect = path != request.path or "X-Supabase-Api-Version" in request.headers
-    if request.method in ("HEAD", "OPTIONS") or in_dialect:
+    if request.method in ("HEAD", "OPTIONS") or in_dialect or response.content_encoding:
         return
     template = _template(path)
     if response.status_code >= 400 and response.mimetype == "text/html" and template in _refusing_by_page():

@@ -3,6 +3,7 @@
 Needs Chromium (Debian and Ubuntu: `apt-get install chromium`); skipped without it.
 """
 
+import json
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,7 +12,6 @@ from tests.support.cases import cases
 from tests.support.links import path
 from tests.support.processes import wait_until
 from tests.support.users import PASSWORD
-from tests.test_contract import OPERATIONS
 
 pytestmark = pytest.mark.browser
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -151,8 +151,30 @@ def test_pages_fit_the_screen_and_have_large_buttons(page, site, here, outbox, l
         assert (colour == "rgb(22, 24, 29)") == dark
 
 
-def test_docs_show_every_operation(page, here):
+def test_docs_try_a_request_with_the_token_of_the_one_before(page, here, alice):
+    def send(operation: str, **fields: str) -> str:
+        article = f"document.getElementById('{operation}')"
+        page.run(f"{article}.querySelector('.other').click()")
+        for name, value in fields.items():
+            page.run(f"{article}.querySelector('[name={name}]').value = {json.dumps(value)}")
+        page.run(f"{article}.querySelector('.try button').click()")
+        answer = f"{article}.querySelector('[role=status]').textContent"
+        return page.wait(lambda: (said := page.run(answer)).startswith("Status") and said)
+
     page.open(f"{here}/docs")
-    page.wait_for("Get the current user")
-    shown = "document.querySelectorAll('[data-section-id*=operation]').length"
-    page.wait(lambda: page.run(shown) >= len(OPERATIONS) - 1)
+    body = json.dumps({"email": alice.email, "password": PASSWORD})
+    assert send("token", body=body).startswith("Status 200")
+    assert alice.email in send("get_user")
+    assert send("guide", target="/nowhere").startswith("Status 404")
+
+
+def test_docs_work_without_javascript_and_search_by_a_key(page, here):
+    page.open(f"{here}/docs/quick-start")
+    page.press("/")
+    page.type("otp_expired")
+    page.press("Enter")
+    page.wait_for("found for “otp_expired”")
+    page.without_script()
+    page.open(f"{here}/docs/settings")
+    page.click("Webhooks")
+    page.wait_for("Register an endpoint")

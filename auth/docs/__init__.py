@@ -1,0 +1,1 @@
+"""The documentation as HTML: the guides in docs/, and the HTTP API from openapi.yaml."""
