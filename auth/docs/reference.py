@@ -79,12 +79,17 @@ class Reference:
         self._spec: _Node = yaml.load(OPENAPI, yaml.CSafeLoader)
         self._markdown: MarkdownIt = markdown()
         self.version: str = self._spec["info"]["version"]
-        self.introduction = self._text(self._spec["info"]["description"])
+        summary, _, conventions = self._spec["info"]["description"].partition("\n\n")
+        self.summary, self.conventions = self._text(summary), self._text(conventions)
         schemes = self._spec["components"]["securitySchemes"]
         self.credentials = {name: self._text(each["description"]) for name, each in schemes.items()}
 
-    def tags(self) -> dict[str, str]:
-        return {tag["name"]: tag["description"] for tag in self._spec["tags"]}
+    def tags(self) -> list[tuple[str, str, str]]:
+        """Return the name, title and description of each tag."""
+        return [
+            (tag["name"], tag["name"].capitalize().replace("Openid", "OpenID"), tag["description"])
+            for tag in self._spec["tags"]
+        ]
 
     def titles(self) -> Iterator[tuple[str, str, _Node]]:
         """Yield the method, path and description of each operation, in the order of the file."""

@@ -15,6 +15,9 @@ for (const pre of navigator.clipboard ? document.querySelectorAll("pre") : []) {
   pre.append(copy);
 }
 
+const nav = document.querySelector("#contents");
+nav.scrollTop = (nav.querySelector("[aria-current]")?.offsetTop ?? 0) - nav.clientHeight / 2;
+
 addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest("input, textarea")) return;
@@ -43,7 +46,7 @@ function formOf(article) {
   };
   const fields = [field("target", "Path and query", make("input", { value: target, required: true, pattern: "/.*" }))];
   fields.push(field("token", "Token (access token or service role key)", make("input", { type: "password", value: token })));
-  if (type) fields.push(field("body", `Body (${type})`, make("textarea", { value: body ?? "", rows: 6 })));
+  if (type) fields.push(field("body", `Body (${type})`, make("textarea", { value: body ?? "", rows: 12 })));
   const result = make("div", { role: "status" });
   const form = make("form", { className: "try" }, ...fields, make("button", { textContent: `Send ${method}` }), result);
   form.addEventListener("submit", async (event) => {

@@ -173,7 +173,7 @@ def test_docs_work_without_javascript_and_search_by_a_key(page, here):
     page.press("/")
     page.type("otp_expired")
     page.press("Enter")
-    page.wait_for("found for “otp_expired”")
+    page.wait_for("for “otp_expired”")
     page.without_script()
     page.open(f"{here}/docs/settings")
     page.click("Webhooks")
