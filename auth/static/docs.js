@@ -46,7 +46,7 @@ function formOf(article) {
   };
   const fields = [field("target", "Path and query", make("input", { value: target, required: true, pattern: "/.*" }))];
   fields.push(field("token", "Token (access token or service role key)", make("input", { type: "password", value: token })));
-  if (type) fields.push(field("body", `Body (${type})`, make("textarea", { value: body ?? "", rows: 12 })));
+  if (type) fields.push(field("body", `Body (${type})`, make("textarea", { value: body, rows: Math.min(16, body.split("\n").length + 1) })));
   const result = make("div", { role: "status" });
   const form = make("form", { className: "try" }, ...fields, make("button", { textContent: `Send ${method}` }), result);
   form.addEventListener("submit", async (event) => {

@@ -109,14 +109,8 @@ def _render(template: str, name: str, title: str, **values: Any) -> str:
         "language": "en",
         "root": "../" * name.count("/"),
         "groups": guides.groups(),
-        "tags": _tags(),
     }
     return render_template(f"docs/{template}", **common | values)
-
-
-@functools.cache
-def _tags() -> list[tuple[str, str, str]]:
-    return Reference().tags()
 
 
 @functools.cache

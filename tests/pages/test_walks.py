@@ -99,8 +99,9 @@ def test_html_is_valid(page_client, database, language):
     page_client.check = lambda name: pages.update({name: page_client.visitor.page.text})
     page_client.speak(language)
     tour_all(page_client, database)
-    page_client.visit("/docs")
-    page_client.check("docs")
+    for path in ("/docs", "/docs/settings", "/docs?q=passkey"):
+        page_client.visit(path)
+        page_client.check(path)
     node = shutil.which("node")
     assert node
     found = subprocess.run(
