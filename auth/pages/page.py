@@ -85,14 +85,13 @@ def page(
     `application(…)` for names of applications in them, and prefix paths of this service with `root`.
     """
     language, settings = chosen_language(), latchkey.settings
-    again_in, again_at = _again(wait, values.get("problem"))
-    secret, theme = forms.secret(), cookies.sent(_THEME)
+    secret = forms.secret()
     waiting = consent.behind(next_page or request.values.get("next"))
     targets = [form_target, waiting and origin(waiting.redirect_uri)]
     common = {
         "language": language,
         "languages": {code: string("pages", code, "common.language").render() for code in LANGUAGES},
-        "theme": theme if theme in _THEMES else None,
+        "theme": chosen_theme(),
         # A query may contain a token, which belongs in one field only.
         "here": None if request.args else request.path,
         "brand": settings.brand_name,
@@ -146,6 +145,12 @@ def chosen_language() -> str:
     return g.language or languages.choose(
         LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language")
     )
+
+
+def chosen_theme() -> str | None:
+    """Return the theme chosen in the footer, or None to follow the system."""
+    theme = cookies.sent(_THEME)
+    return theme if theme in _THEMES else None
 
 
 def root() -> str:

@@ -12,6 +12,7 @@ from flask import Blueprint, Response, render_template, request
 from auth.context import latchkey
 from auth.docs import guides
 from auth.docs.reference import OPENAPI, PAGE, Reference
+from auth.pages.page import chosen_theme
 from auth.settings.brand import LOGO_TYPES
 from auth.web import refuses_by_page
 from auth.web.errors import ApiError
@@ -33,8 +34,12 @@ def docs() -> Response:
     """Show the contract as a page, or what a search in the documentation finds."""
     if words := request.args.get("q", "")[:_LONGEST_QUERY].lower().split():
         found = [(section, _snippet(section, words[0])) for section in _find(words)[:_MOST_FOUND]]
-        return _page(_render("search.html", PAGE, "Search", found=found, most=_MOST_FOUND))
-    return _zipped(_reference(latchkey.settings.base_url, latchkey.settings.is_local))
+        return _page(
+            _render("search.html", PAGE, "Search", theme=chosen_theme(), found=found, most=_MOST_FOUND)
+        )
+    return _zipped(
+        _page(), _reference(latchkey.settings.base_url, latchkey.settings.is_local, chosen_theme())
+    )
 
 
 @blueprint.get("/docs/<path:name>")
@@ -45,7 +50,7 @@ def guide(name: str) -> Response:
     if path is None:
         raise ApiError("not_found")
     if path.suffix == ".md":
-        return _zipped(_guide(f"docs/{name}"))
+        return _zipped(_page(), _guide(f"docs/{name}", chosen_theme()))
     return Response(
         (guides.ROOT / path).read_bytes(),
         # Examples are text: a browser runs none of them.
@@ -57,22 +62,20 @@ def guide(name: str) -> Response:
 @blueprint.get("/openapi.yaml")
 def openapi() -> Response:
     """Return the contract of this API."""
-    response = _zipped(_contract())
-    response.mimetype = "application/yaml"
-    del response.headers["Content-Security-Policy"]
-    return response
+    return _zipped(Response(mimetype="application/yaml"), _contract())
 
 
-def _page(html: str) -> Response:
+def _page(html: str = "") -> Response:
     response = Response(html)
+    response.vary.add("Cookie")
     # Requests can be tried on the machine of a developer only.
     connects = "'self'" if latchkey.settings.is_local else "'none'"
     response.headers["Content-Security-Policy"] = _CSP.format(connects)
     return response
 
 
-def _zipped(content: bytes) -> Response:
-    response = _page("")
+def _zipped(response: Response, content: bytes) -> Response:
+    """Complete a response with its gzipped body."""
     response.headers.update(_CACHED)
     response.vary.add("Accept-Encoding")
     if request.accept_encodings["gzip"] > 0:
@@ -89,16 +92,16 @@ def _contract() -> bytes:
 
 
 @functools.cache
-def _reference(base_url: str, is_local: bool) -> bytes:
-    values = {"reference": Reference(), "base_url": base_url, "is_local": is_local}
+def _reference(base_url: str, is_local: bool, theme: str | None) -> bytes:
+    values = {"theme": theme, "reference": Reference(), "base_url": base_url, "is_local": is_local}
     return gzip.compress(_render("api.html", PAGE, "HTTP API", **values).encode())
 
 
 @functools.cache
-def _guide(name: str) -> bytes:
+def _guide(name: str, theme: str | None) -> bytes:
     first, *others = guides.sections(name)
     contents = [section for section in others if section.level == 2]
-    values = {"guide": guides.html(name), "contents": contents, "anchor": first.anchor}
+    values = {"theme": theme, "guide": guides.html(name), "contents": contents, "anchor": first.anchor}
     return gzip.compress(_render("guide.html", name, first.heading, **values).encode())
 
 

@@ -86,7 +86,7 @@ def test_links_of_all_pages_lead_to_a_page_and_a_heading(client):
         guides.address(str(path.relative_to(guides.ROOT))) for path in (guides.ROOT / "docs").rglob("*.md")
     }
     assert {f"/{name}" for name in documents} - pages.keys() == set()
-    assert {"/docs/console/overview.png", "/docs/files/deploy/nginx.conf", "/openapi.yaml"} <= files
+    assert {"/docs/files/deploy/nginx.conf", "/openapi.yaml"} <= files
     for url, page in pages.items():
         for target in page.targets:
             path, _, anchor = urljoin(url, target).partition("#")
@@ -96,12 +96,22 @@ def test_links_of_all_pages_lead_to_a_page_and_a_heading(client):
 def test_guide_shows_tables_code_and_pictures_below_any_prefix(client):
     page = client.get("/auth/v1/docs/console").text
     picture = urlsplit(urljoin("/auth/v1/docs/console", Links(page).loaded[-1])).path
-    assert client.get(picture).mimetype == "image/png"
+    assert client.get(picture).mimetype in ("image/png", "image/webp")
     assert '<pre tabindex="0"><code>' in client.get("/docs/quick-start").text
     assert '<h2 id="where-it-runs">' in client.get("/docs/settings").text
     assert "<td><code>AUTH_BIND</code></td>" in client.get("/docs/settings").text
     example = client.get("/docs/files/examples/README")
     assert example.mimetype == "text/html"
+
+
+def test_pages_have_the_theme_that_their_reader_chose(client):
+    client.set_cookie("latchkey_theme", "dark")
+    for path in ("/docs", "/docs/quick-start", "/docs?q=passkey"):
+        assert '<html lang="en" data-theme="dark">' in client.get(path).text
+    client.set_cookie("latchkey_theme", '"><script>')
+    answer = client.get("/docs")
+    assert '<html lang="en">' in answer.text
+    assert "Cookie" in answer.vary
 
 
 def test_only_what_guides_link_to_is_served_and_no_source_code(client):
