@@ -93,3 +93,38 @@ SELECT u.id,
   FROM unnest(:ids::uuid[]) WITH ORDINALITY AS page (id, place)
   JOIN users AS u ON u.id = page.id
  ORDER BY page.place;
+
+-- name: list_user_ids(filters jsonb, after uuid, most integer)
+SELECT u.id::text
+  FROM filtered_users(:filters, NULL) AS u
+ WHERE :after IS NULL OR u.id > :after
+ ORDER BY u.id
+ LIMIT :most;
+
+-- name: record_export(filters jsonb, origin jsonb)
+SELECT record_acts(:origin, NULL, NULL, '{users_exported}', '{}', jsonb_build_object('count', total))
+  FROM (SELECT count(*) AS total FROM filtered_users(:filters, NULL)) AS found;
+
+-- name: select_chosen(ids text[], refresh_token_lifetime integer, session_timebox integer)
+-- What an act on many users will reach, in numbers.
+SELECT coalesce(array_agg(u.id::text ORDER BY u.id), '{}') AS ids,
+       count(*) FILTER (WHERE u.role <> 'admin') AS changeable,
+       coalesce(sum(live.sessions) FILTER (WHERE u.role <> 'admin'), 0)::bigint AS sessions
+  FROM users AS u
+ CROSS JOIN LATERAL (SELECT count(*) AS sessions
+                       FROM live_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS live
+ WHERE u.id = ANY (:ids::uuid[]);
+
+-- name: create_bulk_act(user_id uuid, act text, targets text[], options jsonb)
+INSERT INTO bulk_acts (user_id, act, targets, options) VALUES (:user_id, :act, :targets, :options)
+RETURNING id::text;
+
+-- name: select_bulk_act(id uuid, user_id uuid)
+SELECT id::text, act, targets, options, position, refused
+  FROM bulk_acts
+ WHERE id = :id AND user_id = :user_id AND created_at > now() - interval '1 day';
+
+-- name: advance_bulk_act(id uuid, position integer, refusal jsonb)
+UPDATE bulk_acts AS b
+   SET position = b.position + 1, refused = b.refused || coalesce(:refusal, '[]')
+ WHERE b.id = :id AND b.position = :position;

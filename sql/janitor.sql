@@ -90,6 +90,11 @@ DELETE FROM outbox
                         WHERE outcome IS NOT NULL AND finished_at <= now() - interval '30 days'
                         LIMIT :batch FOR UPDATE SKIP LOCKED));
 
+-- name: delete_old_bulk_acts(batch integer)
+DELETE FROM bulk_acts
+ WHERE id = ANY (ARRAY(SELECT id FROM bulk_acts
+                        WHERE created_at <= now() - interval '1 day' LIMIT :batch FOR UPDATE SKIP LOCKED));
+
 -- name: delete_old_networks(batch integer)
 WITH old AS (
   SELECT user_id, network

@@ -4,7 +4,9 @@ import math
 from typing import Any
 
 from auth.account import removal
+from auth.context import latchkey
 from auth.openid import grants
+from auth.passwords.policy import check_strength
 from auth.web import audit, targets
 from auth.web.errors import ApiError
 from sql import Transaction
@@ -13,8 +15,11 @@ _CONFIRM = {"email": "confirm_email", "phone": "confirm_phone"}
 
 
 def create_user(body: dict[str, Any]) -> str:
-    """Create a user from a `NewUser` body, and return the user object as JSON."""
+    """Create a user from a `NewUser` body, and return the user object as JSON. Raises `WeakPassword`."""
     email, phone, role = body.get("email"), body.get("phone"), body.get("role", "authenticated")
+    if "password" in body:
+        check_strength(latchkey.settings, body["password"], [email, phone])
+        body["password_hash"] = latchkey.passwords.hash(body["password"])
     with targets.act() as tx:
         user_id = tx.one(
             "create_user",

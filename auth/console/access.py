@@ -25,6 +25,7 @@ _FIELDS = {
     "url": "URL",
     "factor_code": "The code",
     "q": "The search",
+    "ids": "The selection",
     "client_name": "The name",
     "client_uri": "The website",
     "logo_uri": "The logo",

@@ -5,7 +5,7 @@ count, unless it was added in the hour after the very first one: see docs/decisi
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -33,11 +33,12 @@ _TOTP_LENGTH = 6
 
 @dataclass(frozen=True)
 class Subject:
-    """What an act is about: its name for people, and the path of its page."""
+    """What an act is about: its name for people, the path of its page, and fields of the act's form."""
 
     name: str
     path: str
     row: Any = None
+    hidden: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Act:
     needs_factor: bool = False
     is_destructive: bool = False
     takes_metadata: bool = False
+    is_download: bool = False
     form: type[Schema] = Input
     # Before the factor, so that a wrong field does not cost a code.
     check: Callable[[Subject, dict[str, Any]], dict[str, Any]] = lambda _subject, form: form

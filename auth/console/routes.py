@@ -4,7 +4,8 @@ from auth.console import (
     access,
     applications,
     audit,
-    message_preview,
+    bulk,
+    export,
     messages,
     overview,
     user,
@@ -14,7 +15,7 @@ from auth.console import (
 )
 from auth.settings import Settings
 
-_SECTIONS = (overview, user, user_acts, users, audit, webhooks, messages, message_preview)
+_SECTIONS = (overview, user, user_acts, users, bulk, export, audit, webhooks, messages)
 
 
 def register(app: Flask, settings: Settings) -> None:

@@ -33,6 +33,10 @@ _MetadataForm = Input.of(
     version=fields.Text(required=True),
 )
 _InvitationForm = Input.of(email=fields.Email(required=True))
+_NewUserForm = Input.of(
+    **{name: fields.Text(load_default="") for name in ("name", "email", "phone", "password")},
+    is_confirmed=fields.Text(load_default=""),
+)
 _AddressForm = Input.of(email=fields.Text(load_default=""), phone=fields.Text(load_default=""))
 
 
@@ -120,6 +124,21 @@ def _change_addresses(user: Subject, changed: dict[str, Any]) -> None:
 def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
     remove = passkeys.remove_any if factor.row.factor_type == "passkey" else factors.remove_any
     remove(factor.row.user_id, factor.row.id)
+
+
+def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
+    sent = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
+    if "phone" not in sent:
+        # One address is needed: the schema says so.
+        sent["email"] = form["email"]
+    body = check(schemas.AnyUser(only=("email", "phone", "password")), sent)
+    name = form["name"].strip()
+    body |= {f"{kind}_confirm": bool(form["is_confirmed"]) for kind in ("email", "phone")}
+    return body | {"user_metadata": {"name": name} if name else {}, "app_metadata": {}}
+
+
+def _create(_users: Subject, body: dict[str, Any]) -> Response:
+    return to_own(f"console/users/{json.loads(users.create_user(body))['id']}?done=create")
 
 
 def _invite(_users: Subject, form: dict[str, Any]) -> Response:
@@ -226,7 +245,20 @@ _FACTOR_ACTS = {
         is_destructive=True,
     )
 }
-_INVITING = {
+_WITHOUT_USER = {
+    "create": Act(
+        title="Create a user",
+        effects=lambda _users: [
+            "Creates 1 user and sends no message.",
+            "Without a password, they sign in with an emailed link or an SMS code.",
+        ],
+        undo="Deleting the user undoes it.",
+        do=_create,
+        done="User created.",
+        form=_NewUserForm,
+        check=_new_user,
+        template="act_create.html",
+    ),
     "invite": Act(
         title="Invite a user",
         effects=lambda _users: ["Creates 1 user and sends 1 email with a link that is valid for seven days."],
@@ -235,11 +267,11 @@ _INVITING = {
         done="The invitation is on its way.",
         form=_InvitationForm,
         template="act_invite.html",
-    )
+    ),
 }
-DONE = {**USER_ACTS, **_SESSION_ACTS, **_FACTOR_ACTS, **_INVITING}
+DONE = {**USER_ACTS, **_SESSION_ACTS, **_FACTOR_ACTS, **_WITHOUT_USER}
 
 acts.serve(blueprint, "/console/users/<user_id>", USER_ACTS, changeable_user)
 acts.serve(blueprint, "/console/users/<user_id>/sessions/<session_id>", _SESSION_ACTS, _session)
 acts.serve(blueprint, "/console/users/<user_id>/factors/<factor_id>", _FACTOR_ACTS, _factor)
-acts.serve(blueprint, "/console/users", _INVITING, lambda: Subject("Users", "console/users"))
+acts.serve(blueprint, "/console/users", _WITHOUT_USER, lambda: Subject("Users", "console/users"))

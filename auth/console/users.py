@@ -61,7 +61,7 @@ _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
 _PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
 
-_Query = Input.of(
+Query = Input.of(
     **{name: fields.Text() for name in ("q", "provider", "after", "before")},
     by=fields.Choice("", "all", *_READINGS),
     status=fields.Choice(*_STATUSES),
@@ -74,7 +74,7 @@ _Query = Input.of(
 @blueprint.get("/console/users")
 @administrator
 def show_users() -> Response:
-    query = {name: value for name, value in read_query(_Query()).items() if value}
+    query = {name: value for name, value in read_query(Query()).items() if value}
     providers = {name: provider(name)["title"] for name in sorted(latchkey.settings.providers)}
     choices = {
         "status": _STATUSES,
@@ -92,12 +92,12 @@ def show_users() -> Response:
 
 
 def _linker(query: dict[str, Any]) -> Any:
-    """Return a function for the URL of this list at another place or with another reading."""
+    """Return a function for the URL of this list at another place, with another reading or as CSV."""
     kept = {name: value for name, value in query.items() if name not in ("after", "before")}
 
-    def link(**changes: str) -> str:
+    def link(path: str = "console/users", **changes: str) -> str:
         query = {name: value for name, value in (kept | changes).items() if value != "all"}
-        return f"{root()}console/users?{urlencode(query)}"
+        return f"{root()}{path}?{urlencode(query)}"
 
     return link
 
@@ -109,8 +109,7 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
     this address but have not confirmed it. Raises `QueryCanceled` if it takes too long, and `ApiError`.
     """
     text, filters = query.get("q", "").strip(), _filters(query)
-    readings = _readings(text)
-    chosen = {query["by"]: readings[query["by"]]} if query.get("by") in readings else readings
+    readings, chosen = _readings(text), _chosen_readings(query)
     for reading, meant in chosen.items():
         wanted = filters | meant
         among, least = _few(wanted)
@@ -128,6 +127,7 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
     return {
         "users": users,
         "pending": latchkey.db.all("list_pending_users", address=address) if address else [],
+        "count": None if among is None else len(among),
         "total": _estimate(wanted, least) if among is None else counted(len(among), "user"),
         "reading": reading,
         "readings": list(readings),
@@ -135,6 +135,16 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
         "previous": None if is_first or not rows else _named(rows[0]),
         "next": None if is_last else _named(rows[-1]),
     }
+
+
+def matching(query: dict[str, Any]) -> Filters:
+    """Return the filters of a list that has been shown: `by` is the reading of its search."""
+    return _filters(query) | next(iter(_chosen_readings(query).values()))
+
+
+def _chosen_readings(query: dict[str, Any]) -> dict[str, Filters]:
+    readings = _readings(query.get("q", "").strip())
+    return {query["by"]: readings[query["by"]]} if query.get("by") in readings else readings
 
 
 def _filters(query: dict[str, Any]) -> Filters:

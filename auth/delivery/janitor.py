@@ -23,6 +23,7 @@ STATEMENTS = (
     "delete_expired_sessions",
     "finish_stale_events",
     "delete_old_messages",
+    "delete_old_bulk_acts",
     "delete_old_networks",
     "delete_old_audit_rows",
     "delete_unused_users",

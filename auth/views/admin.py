@@ -36,10 +36,7 @@ def create_user() -> Response:
     body = read_body(schemas.NewUser())
     if "role" in body and not guard.is_service_role():
         raise ApiError("role.insufficient_permissions", "role: must be absent")
-    if "password" in body:
-        check_strength(latchkey.settings, body["password"], [body.get("email"), body.get("phone")])
-        body["password_hash"] = latchkey.passwords.hash(body["password"])
-    elif "password_hash" in body and not latchkey.passwords.can_check(body["password_hash"]):
+    if "password_hash" in body and not latchkey.passwords.can_check(body["password_hash"]):
         cost = latchkey.passwords.highest_cost
         raise ApiError("validation_failed", f"password_hash: must be a bcrypt hash of cost 4 to {cost}")
     return JsonResponse(users.create_user(body))

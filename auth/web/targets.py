@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from auth.context import latchkey
-from auth.web import audit, guard
+from auth.web import audit, g, guard
 from auth.web.errors import ApiError, found
 from sql import Transaction
 
@@ -15,6 +15,8 @@ def act() -> Iterator[Transaction]:
     """Run a transaction of an administrator, or of the service role key. Raises `ApiError`, and changes
     nothing, if the caller has been demoted or signed out meanwhile."""
     with latchkey.db.transaction() as tx:
+        if g.claim:
+            g.claim(tx)
         yield tx
         # Last, because the statements may have waited for locks since the guard looked.
         if (

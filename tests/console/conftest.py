@@ -30,7 +30,7 @@ def armed(app, carol, codes):
 
 
 @pytest.fixture
-def ids(alice, hooks, database) -> dict[str, str]:
+def ids(alice, carol, hooks, database) -> dict[str, str]:
     """Ids for the variables of all routes."""
     session = alice.open_session()
     webhook = hooks.register("http://127.0.0.1:9/old")
@@ -42,6 +42,7 @@ def ids(alice, hooks, database) -> dict[str, str]:
         ' \'{"event_id": "1", "timestamp": "2026-01-31T12:00:00Z", "data": {}}\')'
         " RETURNING id"
     )
+    bulk = "INSERT INTO bulk_acts (user_id, act, targets, options) VALUES (%(by)s, 'end-sessions', %(of)s, '{}') RETURNING id"
     to_alice = {"user_id": alice.id, "channel": "email", "kind": "magiclink", "recipient": alice.email}
     event = {"user_id": alice.id, "channel": "webhook", "kind": "user.created", "recipient": webhook["id"]}
     return {
@@ -50,6 +51,7 @@ def ids(alice, hooks, database) -> dict[str, str]:
         "session_id": alice.sign_in().id,
         "webhook_id": webhook["id"],
         "client_id": client_id,
+        "bulk_id": database.value(bulk, by=carol.id, of=[alice.id]),
         "message_id": database.value(failed, **to_alice),
         "delivery_id": database.value(failed, **event),
     }

@@ -218,7 +218,7 @@ def test_form_of_another_page_or_site_is_refused_and_not_shown_again(
 
 
 def test_act_that_needs_a_factor_is_refused_without_one_and_with_a_wrong_one(
-    console, carol, app_of_carol, database
+    console, carol, app_of_carol, ids, database
 ):
     cookie = signed_in(console, carol, app_of_carol)
     before = database.everything(*TABLES)
@@ -227,7 +227,7 @@ def test_act_that_needs_a_factor_is_refused_without_one_and_with_a_wrong_one(
     token = {"form_token": forms.token_of(cookie)}
     for path in asking:
         assert console.post(path, cookie).status_code == 400, path
-        wrong = FIELDS | token | {"factor_code": app_of_carol.wrong_code()}
+        wrong = FIELDS | token | {"factor_code": app_of_carol.wrong_code(), "ids": ids["user_id"]}
         assert console.open("post", path, cookie, data=wrong).status_code == 422, path
         database.run("DELETE FROM failure_counts")
     assert database.everything(*TABLES) == before

@@ -137,3 +137,12 @@ def test_credential_that_is_not_at_hand_leaves_the_other_ways(page, here, owner,
     fill(page, factor_code=owner[0].code())
     page.click("Delete")
     page.wait_for("This user was deleted.")
+
+
+def test_act_on_many_users_goes_on_by_itself(console, here, alice, bob, database):
+    console.open(f"{here}/console/users?q=example")
+    console.run("for (const box of document.querySelectorAll('[name=id]')) box.checked = true")
+    console.click("Ban")
+    console.click("Ban these users")
+    console.wait_for("2 of 2 done.")
+    assert database.count("users", "banned_until > now()") == 2

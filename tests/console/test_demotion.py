@@ -7,6 +7,7 @@ from tests.support.users import PASSWORD
 # What an act needs to have an effect.
 NEEDS = {
     "unban": "UPDATE users SET banned_until = now() + interval '1 day' WHERE role <> 'admin'",
+    "unlock": "INSERT INTO failure_counts SELECT 'user ' || id, 1, now() + interval '1 hour' FROM users",
     "enable": "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone'",
 }
 READY = "UPDATE users SET banned_until = NULL; UPDATE webhooks SET disabled_at = NULL, disabled_reason = NULL; UPDATE factors SET last_step = NULL"
@@ -23,6 +24,9 @@ def test_act_of_an_administrator_who_is_demoted_meanwhile_changes_nothing(
     kept = set(TABLES) - {"factors"}
     for path in forms:
         name = path.rpartition("/")[2]
+        # These only make a row, with which an act on many users begins.
+        if "/chosen/" in path or name == "invite-list":
+            continue
         database.run(f"{READY}; {NEEDS.get(name, '')}")
         assert armed.visit(path).status == 200, path
         fields = {"factor_code": codes.code(1)} if "factor_code" in armed.page.text else {}

@@ -11,7 +11,7 @@ from tests.support.factors import set_up
 from tests.support.links import PHONE, assert_signs_in
 from tests.support.pages import Visitor, words
 from tests.support.passkeys import register as register_passkey
-from tests.support.users import register
+from tests.support.users import register, sign_in
 
 CAROL = ("user", "carol@example.com")
 PROMOTION = "UPDATE users SET role = 'admin' WHERE id = %s"
@@ -165,6 +165,27 @@ class TestActs:
         assert "user deleted, by administrator carol@example.com" in said
         assert database.count("users", "id = %(id)s", id=alice.id) == 0
         assert acts_of(database, alice) == [("user_deleted", *CAROL)]
+
+    def test_user_is_created_with_a_name_and_a_password_of_the_policy(self, operator, client, database):
+        fields = {"name": " Dave ", "email": "Dave@example.com", "phone": "", "password": "weak"}
+        for wrong, status, problem in (
+            ({}, 400, "password"),
+            ({"password": "Correct-Horse-1", "email": ""}, 400, "Enter an email address"),
+            ({"password": "Correct-Horse-1", "email": "carol@example.com"}, 409, "already been registered"),
+        ):
+            operator.visit("/console/users/create")
+            page = operator.press("create", **fields | wrong)
+            assert (page.status, problem in words(page), "Correct-Horse" in page.text) == (
+                status,
+                True,
+                False,
+            )
+        page = operator.press("create", **fields | {"password": "Correct-Horse-1", "is_confirmed": "yes"})
+        assert "User created." in words(page)
+        assert "user created by an administrator, by administrator carol@example.com" in words(page)
+        user = database.one("SELECT user_metadata, role FROM users WHERE email = 'dave@example.com'")
+        assert user == ({"name": "Dave"}, "authenticated")
+        assert sign_in(client, "dave@example.com", "Correct-Horse-1").status_code == 200
 
     def test_invited_user_gets_a_link_but_an_administrator_does_not(self, operator, client, outbox, database):
         def invite(email="dave@example.com"):

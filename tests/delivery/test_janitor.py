@@ -42,6 +42,7 @@ oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_
 oauth_clients (is_dynamic, token_endpoint_auth_method, redirect_uris, grant_types, created_at, updated_at) SELECT true, 'none', '{{}}', '{{refresh_token}}', due - interval '90 days', due - interval '90 days'
 spent_id_tokens (token_hash, expires_at) SELECT {HASH}, due - interval '1 hour'
 outbox (id, kind, outcome, finished_at) SELECT gen_random_uuid(), 'none', 'none', due - interval '30 days'
+bulk_acts (user_id, act, targets, options, created_at) SELECT {DAVE}, 'ban', '{{}}', '{{}}', due - interval '1 day'
 known_networks (user_id, network, seen_at) SELECT {DAVE}, number::text, due - interval '365 days'
 audit_log (action, actor, at) SELECT 'signed_in', 'user', due - interval '400 days'
 users (email, made_by, created_at) SELECT 'u' || number, 'signup', due - interval '30 days'

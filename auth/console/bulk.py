@@ -1,0 +1,215 @@
+"""Acts on up to 500 users at once, in chunks that the browser asks for one after the other."""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from auth import addresses
+from auth.admin import messages, users
+from auth.console.access import act as acting
+from auth.console.access import administrator, explain, require_proof
+from auth.console.acts import Act, Subject, serve
+from auth.console.page import console_page, counted
+from auth.console.users import Query, matching
+from auth.context import latchkey
+from auth.pages.page import to_own
+from auth.pages.problems import Problem
+from auth.web import fields, g, guard
+from auth.web.errors import ApiError, found
+from auth.web.fields import is_uuid
+from auth.web.input import check, known_id, read_query
+from auth.web.schemas import AnyUserChange, Input
+from sql import Transaction
+
+blueprint = Blueprint("bulk", __name__)
+
+MOST = 500
+# About a second of deletions.
+_CHUNK = 100
+# Refusals of one user or address, after which the others go on.
+_REFUSALS = {"user_not_found", "target.insufficient_permissions", "email_exists"}
+
+_ChosenForm = Input.of(ids=fields.Text())
+_BanForm = Input.of(ban_duration=fields.BanDuration(required=True))
+_ListForm = Input.of(emails=fields.LongText(required=True))
+_Email = Input.of(email=fields.Email(required=True))
+_Ban = AnyUserChange(only=("ban_duration",))
+
+_ON_ONE: dict[str, Callable[[str, dict[str, Any]], object]] = {
+    "ban": lambda id, options: users.update_user(id, check(_Ban, options), None),
+    "end-sessions": lambda id, _options: users.end_sessions(id),
+    "delete": lambda id, _options: users.delete_user(id),
+    "invite": lambda email, _options: messages.invite({"email": email, "data": {}, "options": {}}),
+}
+TITLES = {"ban": "Ban", "end-sessions": "Sign out", "delete": "Delete", "invite": "Invite"}
+
+
+def _chosen() -> Subject:
+    """Return the users whose boxes are ticked, or all that match the filters of the list."""
+    if request.method == "POST":
+        ids = request.form.get("ids", "").split(",")
+    elif "all" in request.args:
+        ids = _matching_ids()
+    else:
+        ids = request.args.getlist("id")
+    if len(ids) > MOST:
+        raise ApiError("validation_failed", f"ids: must be at most {MOST} users")
+    row = latchkey.db.one("select_chosen", ids=[id for id in ids if is_uuid(id)])
+    return Subject(counted(len(row.ids), "user"), "console/users", row, {"ids": ",".join(row.ids)})
+
+
+def _matching_ids() -> list[str]:
+    filters = matching(read_query(Query()))
+    with latchkey.db.transaction() as tx:
+        tx.run("bound_search", seconds=1.0, in_order=False)
+        return [row.id for row in tx.all("list_user_ids", filters=filters, after=None, most=MOST + 1)]
+
+
+def _effects(does: str) -> Callable[[Subject], Iterator[str]]:
+    def effects(chosen: Subject) -> Iterator[str]:
+        row = chosen.row
+        if not row.ids:
+            yield "No users are chosen. Choose them in the list first."
+            return
+        yield does.format(users=counted(row.changeable, "user"), sessions=counted(row.sessions, "session"))
+        if kept := len(row.ids) - row.changeable:
+            yield f"Leaves {counted(kept, 'administrator')} unchanged."
+
+    return effects
+
+
+def _some(chosen: Subject, form: dict[str, Any]) -> dict[str, Any]:
+    if not chosen.row.ids:
+        raise ApiError("validation_failed", "ids: must be at least one user")
+    return {
+        "targets": chosen.row.ids,
+        "options": {name: request.form[name] for name in form.keys() - {"ids"}},
+    }
+
+
+def _emails(_list: Subject, form: dict[str, Any]) -> dict[str, Any]:
+    lines = re.split(r"[\s,;]+", form["emails"].strip())
+    if len(lines) > MOST:
+        raise ApiError("validation_failed", f"emails: must be at most {MOST} addresses")
+    if wrong := [line for line in lines if _Email().validate({"email": line})]:
+        raise ApiError("validation_failed", f"emails: must be addresses, unlike {', '.join(wrong[:3])}")
+    return {"targets": [*dict.fromkeys(addresses.canonical(line) for line in lines)], "options": {}}
+
+
+def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:
+    def start(_subject: Subject, given: dict[str, Any]) -> Response:
+        made = latchkey.db.one("create_bulk_act", user_id=guard.caller_id(), act=act, **given)
+        return to_own(f"console/bulk/{made.id}")
+
+    return start
+
+
+def _act(name: str, does: str, undo: str, **others: Any) -> Act:
+    """Return the confirmation of an act on the chosen users."""
+    return Act(
+        title=f"{TITLES[name]} these users",
+        effects=_effects(does),
+        undo=undo,
+        do=_start(name),
+        done="",
+        is_destructive=True,
+        takes_metadata=True,
+        check=_some,
+        **{"form": _ChosenForm} | others,
+    )
+
+
+_ACTS = {
+    "end-sessions": _act("end-sessions", "Ends {sessions} of {users}.", "They can sign in again."),
+    "ban": _act(
+        "ban",
+        "Bans {users} and ends {sessions}.",
+        "Lifting a ban lets a user sign in again. Sessions that end now stay ended.",
+        form=_BanForm,
+        template="act_ban.html",
+    ),
+    "delete": _act(
+        "delete",
+        "Deletes {users} with all that belongs to them, and ends {sessions}.",
+        "This can’t be undone. The audit log keeps their history.",
+        needs_factor=True,
+    ),
+}
+_INVITING = {
+    "invite-list": Act(
+        title="Invite a list",
+        effects=lambda _list: [
+            "Creates a user for each address and sends a link that is valid for seven days."
+        ],
+        undo="Sent emails can’t be recalled. Deleting a user voids the link.",
+        do=_start("invite"),
+        done="",
+        takes_metadata=True,
+        form=_ListForm,
+        check=_emails,
+        template="act_invite_list.html",
+    )
+}
+
+serve(blueprint, "/console/users/chosen", _ACTS, _chosen)
+serve(blueprint, "/console/users", _INVITING, lambda: Subject("Users", "console/users"))
+
+
+@blueprint.get("/console/bulk/<bulk_id>")
+@administrator
+def show_bulk(bulk_id: str) -> Response:
+    require_proof()
+    return _page(_find(bulk_id))
+
+
+@blueprint.post("/console/bulk/<bulk_id>")
+@administrator
+@acting
+def work_on(bulk_id: str) -> Response:
+    """Work on the next targets. Each is its own transaction, which also notes that it is done, so that a
+    repeated request does nothing twice."""
+    bulk = _find(bulk_id)
+    for position in range(bulk.position, min(bulk.position + _CHUNK, len(bulk.targets))):
+        place = {"id": bulk.id, "position": position}
+        g.claim = partial(_claim, **place)
+        try:
+            _ON_ONE[bulk.act](bulk.targets[position], bulk.options)
+        except _Done:
+            break
+        except ApiError as error:
+            if error.status == 429 and not _is_of_one(error):
+                return _page(_find(bulk_id), explain(error))
+            if error.status != 429 and error.key not in _REFUSALS:
+                raise
+            refusal = {"target": bulk.targets[position], "why": error.msg}
+            latchkey.db.run("advance_bulk_act", refusal=refusal, **place)
+        finally:
+            g.claim = None
+    return to_own(f"console/bulk/{bulk.id}")
+
+
+class _Done(Exception):
+    """Another request works on the same targets."""
+
+
+def _claim(tx: Transaction, id: str, position: int) -> None:
+    if not tx.run("advance_bulk_act", id=id, position=position, refusal=None):
+        raise _Done
+
+
+def _is_of_one(error: ApiError) -> bool:
+    """Whether a limit is that of one address, rather than that of all invitations, which is over sooner."""
+    return int(error.headers["Retry-After"]) > latchkey.settings.rate_limit_invite.get_expiry()
+
+
+def _find(bulk_id: str) -> Any:
+    id = known_id(bulk_id, "not_found")
+    return found(latchkey.db.one("select_bulk_act", id=id, user_id=guard.caller_id()), "not_found")
+
+
+def _page(bulk: Any, problem: Problem | None = None) -> Response:
+    values = {"bulk": bulk, "total": len(bulk.targets), "title": TITLES[bulk.act], "problem": problem}
+    return console_page("bulk.html", status=problem.status if problem else 200, **values)

@@ -1,0 +1,159 @@
+"""Acts on many users, and their list as CSV."""
+
+import csv
+
+import pytest
+
+from auth.console import bulk, export
+from tests.support.audit import clear_history
+from tests.support.pages import Visitor, words
+
+MANY = (
+    "INSERT INTO users (email, made_by) SELECT 'user' || number || '@example.com', 'administrator'"
+    " FROM generate_series(1, %(count)s) AS number"
+)
+
+
+@pytest.fixture
+def begin(operator):
+    """Confirm an act on users, and return the page of its progress."""
+
+    def begin(act, *people, **fields):
+        query = "&".join(f"id={person.id}" for person in people)
+        page = operator.visit(f"/console/users/chosen/{act}?{query}")
+        assert page.status == 200, words(page)
+        return operator.press(act, **fields)
+
+    return begin
+
+
+def go_on(visitor):
+    return visitor.press(visitor.page.url.rpartition("/")[2])
+
+
+def banned(database):
+    return database.count("users", "banned_until > now()")
+
+
+def test_chosen_users_are_banned_and_administrators_are_not(begin, operator, alice, bob, carol, database):
+    session = alice.open_session()
+    clear_history(database)
+    begin("ban", alice, bob, carol, ban_duration="24h")
+    assert "Ban 3 users 0 of 3 done." in words(operator.page)
+    assert banned(database) == 0
+    page = go_on(operator)
+    assert "3 of 3 done, of these 1 refused." in words(page)
+    assert f"{carol.id} Only the service role key can change an administrator" in words(page)
+    assert (banned(database), session.get("/user").status_code) == (2, 403)
+    acts = "SELECT details ->> 'administrator' AS by FROM audit_log WHERE action = 'banned'"
+    assert [row.by for row in database.all(acts)] == [carol.email] * 2
+
+
+def test_confirmation_tells_the_numbers(operator, alice, bob, carol):
+    alice.open_session()
+    query = f"id={alice.id}&id={bob.id}&id={carol.id}&id=nonsense"
+    said = words(operator.visit(f"/console/users/chosen/ban?{query}"))
+    assert "3 users Bans 2 users and ends 1 session. Leaves 1 administrator unchanged." in said
+    page = operator.visit("/console/users/chosen/ban")
+    assert "No users are chosen." in words(page)
+    assert operator.press("ban").status == 400
+
+
+def test_repeated_and_concurrent_requests_do_nothing_twice(begin, operator, alice, bob, carol, database):
+    begin("end-sessions", alice, bob)
+    begun, path = operator.page, operator.page.url
+    with database.locked("users", alice.id) as lock:
+        fields = begun.forms[-1].fields
+        requests = [lock.start(lambda: operator.post(path, fields)) for _ in range(2)]
+    assert [request.result().status for request in requests] == [200, 200]
+    operator.post(path, fields)
+    assert "2 of 2 done." in words(operator.page)
+    assert database.count("audit_log", "action = 'signed_out'") == 2
+
+
+def test_all_that_match_are_deleted_in_chunks_with_a_factor(armed, codes, app, bob, database, monkeypatch):
+    monkeypatch.setattr(bulk, "_CHUNK", 25)
+    database.run(MANY, count=40)
+    assert "All 40 users that match" in armed.visit("/console/users?q=user").text
+    armed.visit("/console/users/chosen/delete?all=yes&q=user")
+    assert "Deletes 40 users with all that belongs to them" in words(armed.page)
+    assert armed.press("delete").status == 422
+    armed.press("delete", factor_code=codes.code(1))
+    assert "25 of 40 done." in words(go_on(armed))
+    # Another administrator does not see it.
+    other = Visitor(app).with_session_of(bob)
+    database.run("UPDATE users SET role = 'admin' WHERE id = %(id)s", id=bob.id)
+    assert other.visit(armed.page.url).status == 404
+    database.run("DELETE FROM users WHERE email = 'user9@example.com'")
+    page = go_on(armed)
+    assert "40 of 40 done" in words(page)
+    assert database.count("users", "email LIKE 'user%%'") == 0
+
+
+def test_more_than_500_users_are_refused(operator, database):
+    database.run(MANY, count=501)
+    operator.visit("/console/users?q=user")
+    assert "501 users with" in words(operator.page)
+    assert 'name="all"' not in operator.page.text
+    page = operator.visit("/console/users/chosen/ban?q=user&all=yes")
+    assert (page.status, "The selection must be at most 500 users" in page.text) == (400, True)
+
+
+def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alice, outbox, database):
+    limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_INVITE": "2 per hour"}
+    operator = Visitor(make_app(**limits)).with_session_of(carol)
+    operator.visit("/console/users/invite-list")
+    page = operator.press("invite-list", emails="dave@example.com\nnonsense")
+    assert (page.status, "must be addresses, unlike nonsense" in page.text) == (400, True)
+    assert "dave@example.com" in page.text
+    operator.press(
+        "invite-list",
+        emails=f"Dave@example.com, dave@example.com\r\n{alice.email};eve@example.com\nf@example.com",
+    )
+    assert "Invite 4 addresses" in words(operator.page)
+    page = go_on(operator)
+    assert (page.status, "data-continue" in page.text) == (429, False)
+    assert "3 of 4 done, of these 1 refused." in words(page)
+    assert database.count("outbox", "kind = 'invite'") == 2
+    database.run("DELETE FROM failure_counts")
+    assert "4 of 4 done" in words(go_on(operator))
+    assert outbox.last("f@example.com").kind == "invite"
+
+
+class TestExport:
+    def rows(self, operator, query=""):
+        operator.visit(f"/console/users/export{query}")
+        page = operator.press("export")
+        assert page.headers["Content-Type"].startswith("text/csv")
+        assert page.headers["Content-Disposition"] == 'attachment; filename="users.csv"'
+        return list(csv.DictReader(page.text.splitlines()))
+
+    def test_export_has_the_filtered_users_and_is_audited_once(self, operator, alice, bob, carol, database):
+        clear_history(database)
+        rows = self.rows(operator, "?q=alice")
+        assert [(row["id"], row["email"], row["is_confirmed"]) for row in rows] == [
+            (alice.id, alice.email, "True")
+        ]
+        entry = database.one("SELECT action, actor_id, details FROM audit_log")
+        assert entry == ("users_exported", carol.id, {"count": 1, "administrator": carol.email})
+        assert len(self.rows(operator)) == 3
+
+    def test_cells_are_no_formulas(self, operator, database):
+        database.run(
+            "INSERT INTO users (email, phone, user_metadata, made_by)"
+            """ VALUES ('=1+1@example.com', '+4917012345', '{"name": "@SUM(A1)\\n\\"x\\", y"}', 'signup')"""
+        )
+        (row,) = self.rows(operator, "?q=%2B4917012345&by=phone")
+        assert (row["email"], row["phone"]) == ("'=1+1@example.com", "+4917012345")
+        assert row["name"].startswith("'@SUM(A1)")
+
+    def test_export_continues_after_a_page(self, operator, database, monkeypatch):
+        monkeypatch.setattr(export, "_PAGE", 3)
+        database.run(MANY, count=10)
+        assert len({row["id"] for row in self.rows(operator, "?q=user")}) == 10
+
+
+def test_bulk_acts_are_forgotten_after_a_day(begin, operator, alice, database):
+    begin("end-sessions", alice)
+    database.run("UPDATE bulk_acts SET created_at = now() - interval '1 day'")
+    assert operator.visit(operator.page.url).status == 404
