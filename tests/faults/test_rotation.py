@@ -11,6 +11,7 @@ from standardwebhooks.webhooks import Webhook
 from auth import files
 from auth.keys import key_ring
 from auth.tokens import keys
+from tests.conftest import ENVIRONMENT
 from tests.faults.clients import ADMIN
 from tests.faults.deployment import serves_again
 from tests.support.commands import run_process
@@ -33,9 +34,9 @@ class Operator:
 
     def __init__(self, deployment, url):
         self._directory = deployment.state_dir
-        own = {"AUTH_STATE_DIR": str(deployment.state_dir), "AUTH_SERVICE_ROLE_KEY": ADMIN["apikey"]}
+        own = {"AUTH_STATE_DIR": str(deployment.state_dir), "AUTH_SMTP_URL": deployment.post.url}
         own["DATABASE_URL"] = deployment.postgres.url
-        self._environment = own | {"AUTH_BASE_URL": url, "AUTH_SITE_URL": url}
+        self._environment = ENVIRONMENT | own | {"AUTH_BASE_URL": url, "AUTH_SITE_URL": url}
 
     def run(self, *arguments, status=0):
         done = run_process(self._environment, *arguments)
