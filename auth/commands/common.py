@@ -113,6 +113,11 @@ def ask(question: str, *, is_sure: bool) -> None:
         raise click.ClickException("Nothing was changed.")
 
 
+def printable(text: str) -> str:
+    """Return text from users, files or servers without control characters for the terminal."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
 def address_of(text: str) -> dict[str, str | None] | None:
     if addresses.is_email(text):
         return {"email": addresses.canonical_email(text), "phone": None}

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from auth.commands import open_parts
-from auth.commands.common import NumberRange, Unusable, address_of, json_option, known_user
+from auth.commands.common import NumberRange, Unusable, address_of, json_option, known_user, printable
 from auth.context import Latchkey
 from auth.history import explanation, timeline
 from auth.history.explanation import Obstacle
@@ -188,7 +188,7 @@ def _remedy(obstacle: Obstacle, user: Any) -> str:
 
 def _lines_of_facts(user: dict[str, Any]) -> Iterator[str]:
     for title, text in _titled(user):
-        yield f"{title:<14}{text}"
+        yield printable(f"{title:<14}{text}")
 
 
 def _titled(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -214,6 +214,4 @@ def _titled(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _line(event: dict[str, Any]) -> str:
-    # Mail servers and clients may have sent control characters for the terminal.
-    text = f"{clock(event['at'])}  {event['text']}"
-    return "  " + "".join(character if character.isprintable() else " " for character in text)
+    return printable(f"  {clock(event['at'])}  {event['text']}")

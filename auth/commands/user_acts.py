@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 
 from auth.account import factors, passkeys
 from auth.admin import locks, users
-from auth.commands.common import Unusable, acting, ask, json_option, known_user, yes_option
+from auth.commands.common import Unusable, acting, ask, json_option, known_user, printable, yes_option
 from auth.commands.explain import lines_of_facts
 from auth.context import latchkey
 from auth.text.moments import until
@@ -144,7 +144,7 @@ def remove_factors(subject: str, is_sure: bool, as_json: bool) -> None:
     with _acting_on(subject) as user:
         found = latchkey.db.all("list_verified_factors", user_id=user.id)
         if found:
-            ask(f"Remove {', '.join(user.factors)} of {_name(user)}?", is_sure=is_sure)
+            ask(printable(f"Remove {', '.join(user.factors)} of {_name(user)}?"), is_sure=is_sure)
         for factor in found:
             remove = passkeys.remove_any if factor.factor_type == "passkey" else factors.remove_any
             remove(user.id, factor.id)

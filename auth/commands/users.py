@@ -13,7 +13,15 @@ import psycopg2
 from auth import files
 from auth.backups import age
 from auth.commands import open_database, open_parts, user_acts
-from auth.commands.common import INPUT_FILE, existing_file, failures, json_option, new_file, progress_of
+from auth.commands.common import (
+    INPUT_FILE,
+    existing_file,
+    failures,
+    json_option,
+    new_file,
+    printable,
+    progress_of,
+)
 from auth.tokens.keys import CannotOpen
 from auth.transfer import reading, records
 from auth.transfer.importing import Import, Outcome
@@ -168,8 +176,7 @@ def _report(outcomes: Iterator[Outcome], total: int, as_json: bool, reports_all:
 
 
 def _line(outcome: Outcome) -> str:
-    # A file may contain control characters for the terminal.
-    name = "".join(character if character.isprintable() else " " for character in outcome.name or "")
+    name = printable(outcome.name or "")
     return ": ".join(filter(None, [outcome.place, name, outcome.status, outcome.reason]))
 
 

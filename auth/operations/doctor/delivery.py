@@ -50,10 +50,10 @@ def _webhooks(context: Context) -> Failure | None:
     state = f"was disabled ({first.disabled_reason})" if first.disabled_reason else "is failing"
     days = f", since {first.days} days ago" if first.days and not first.disabled_reason else ""
     others = f" {len(failing) - 1} more need attention." if len(failing) > 1 else ""
-    return Failure(
-        f"The webhook {first.id} at {first.origin} {state}{days}.{others}",
-        f'PUT /admin/webhooks/{first.id} {{"url": "…"}} or {{"disabled": false}}',
-    )
+    remedy = f"latchkey webhooks test {first.id}"
+    if first.disabled_reason:
+        remedy = f"latchkey webhooks enable {first.id}, once it works"
+    return Failure(f"The webhook {first.id} at {first.origin} {state}{days}.{others}", remedy)
 
 
 def _backup(context: Context) -> Failure | None:
