@@ -107,7 +107,8 @@ SELECT record_acts(:origin, NULL, NULL, '{users_exported}', '{}', jsonb_build_ob
 
 -- name: select_chosen(ids text[], refresh_token_lifetime integer, session_timebox integer)
 -- What an act on many users will reach, in numbers.
-SELECT coalesce(array_agg(u.id::text ORDER BY u.id), '{}') AS ids,
+SELECT coalesce(array_agg(u.id::text ORDER BY u.email, u.id), '{}') AS ids,
+       coalesce(array_agg(coalesce(u.email, u.phone, u.id::text) ORDER BY u.email, u.id), '{}') AS names,
        count(*) FILTER (WHERE u.role <> 'admin') AS changeable,
        coalesce(sum(live.sessions) FILTER (WHERE u.role <> 'admin'), 0)::bigint AS sessions
   FROM users AS u

@@ -29,6 +29,8 @@ blueprint = Blueprint("bulk", __name__)
 MOST = 500
 # About a second of deletions.
 _CHUNK = 100
+# Names in a confirmation.
+_SHOWN = 10
 # Refusals of one user or address, after which the others go on.
 _REFUSALS = {"user_not_found", "target.insufficient_permissions", "email_exists"}
 
@@ -74,6 +76,8 @@ def _effects(does: str) -> Callable[[Subject], Iterator[str]]:
         if not row.ids:
             yield "No users are chosen. Choose them in the list first."
             return
+        others = len(row.names) - _SHOWN
+        yield ", ".join(row.names[:_SHOWN]) + (f" and {others} more." if others > 0 else ".")
         yield does.format(users=counted(row.changeable, "user"), sessions=counted(row.sessions, "session"))
         if kept := len(row.ids) - row.changeable:
             yield f"Leaves {counted(kept, 'administrator')} unchanged."

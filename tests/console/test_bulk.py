@@ -53,7 +53,10 @@ def test_confirmation_tells_the_numbers(operator, alice, bob, carol):
     alice.open_session()
     query = f"id={alice.id}&id={bob.id}&id={carol.id}&id=nonsense"
     said = words(operator.visit(f"/console/users/chosen/ban?{query}"))
-    assert "3 users Bans 2 users and ends 1 session. Leaves 1 administrator unchanged." in said
+    assert (
+        "3 users alice@example.com, bob@example.com, carol@example.com. Bans 2 users and ends 1 session. Leaves 1 administrator unchanged."
+        in said
+    )
     page = operator.visit("/console/users/chosen/ban")
     assert "No users are chosen." in words(page)
     assert operator.press("ban").status == 400
