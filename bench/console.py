@@ -150,6 +150,7 @@ def _paths(service: BenchService) -> dict[str, str]:
         "users signed in this week": users(signed_in="week"),
         "users not signed in for 90 days": users(signed_in="not_quarter"),
         "search by email": users(q="user77"),
+        "search by words": users(q="bench user77"),
         "search by a whole email": users(q="user777777@bench.example"),
         "search by domain": users(q="@elsewhere"),
         "search by phone": users(q="+49171"),
