@@ -310,4 +310,6 @@ class TestSecurityKeys:
         assert visitor.visit("/account").url.startswith(f"{SITE}/second-step")
         credential = json.dumps(key.get(visitor.passkey_options))
         assert visitor.press("second-step/key", credential=credential).url == f"{SITE}/account"
+        assert "Security key" in words(visitor.page)
         assert database.count("sessions", "aal = 'aal2' AND ended_at IS NULL") == 2
+        assert "The security key has been removed." in visitor.remove("factor").text
