@@ -108,7 +108,7 @@ def parse(pieces: Iterable[bytes]) -> tuple[Manifest, Iterator[bytes]]:
     while b"\n" not in head and len(head) < _LONGEST_MANIFEST and (piece := next(rest, b"")):
         head += piece
     line, _, begun = head.partition(b"\n")
-    return Manifest.parse(line), _decompressed(chain([begun], rest))
+    return Manifest.parse(line), decompressed(chain([begun], rest))
 
 
 def verify(path: Path, key: str, progress: Progress) -> Manifest:
@@ -126,7 +126,8 @@ def read(path: Path, key: str, progress: Progress) -> Iterator[bytes]:
             yield piece
 
 
-def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the content of a gzip file. Raises `UnusableFileError`."""
     decompressor = zlib.decompressobj(wbits=_GZIP)
     try:
         for piece in pieces:

@@ -1,3 +1,4 @@
+import gzip
 import json
 import re
 import tempfile
@@ -5,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 import click
 import psycopg2
 
 from auth import files
-from auth.backups import age
+from auth.backups import age, archive
 from auth.commands import open_database, open_parts, user_acts
 from auth.commands.common import (
     INPUT_FILE,
@@ -29,6 +31,7 @@ from auth.transfer.products import PRODUCTS
 from auth.transfer.records import Choices
 from sql.pool import reason
 
+_GZIP = b"\x1f\x8b"
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 
 
@@ -117,8 +120,8 @@ def import_(
 def export(file: Path, plaintext: bool, as_json: bool) -> None:
     """Write all users with their password hashes, identities and factors to FILE, as JSON lines.
 
-    FILE is encrypted to AUTH_BACKUP_RECIPIENTS, like a backup. Only its owner can read it. Replaces an
-    existing FILE.
+    FILE is compressed and encrypted to AUTH_BACKUP_RECIPIENTS, like a backup. Only its owner can read it.
+    Replaces an existing FILE.
 
     \b
     Example: latchkey users export users.age
@@ -134,8 +137,9 @@ def export(file: Path, plaintext: bool, as_json: bool) -> None:
                     if plaintext:
                         draft.writelines(lines)
                     else:
-                        with age.encrypting(draft, open_parts().settings.backup_recipients) as sink:
-                            sink.writelines(lines)
+                        recipients = open_parts().settings.backup_recipients
+                        with age.encrypting(draft, recipients) as sink, gzip.open(sink, "wb", 1) as packed:
+                            packed.writelines(lines)
             except CannotOpen as error:
                 raise click.ClickException(f"Nothing was exported: {error}.") from None
     click.echo(
@@ -156,9 +160,16 @@ def _decrypted(path: Path, identity: Path | None) -> Iterator[Path]:
             raise age.UnusableKey(f"{path} is encrypted: pass its key file with --identity.")
         file.seek(0)
         with tempfile.NamedTemporaryFile() as plaintext:
-            plaintext.writelines(age.decrypt(file, age.read_key(identity)))
+            plaintext.writelines(_unpacked(age.decrypt(file, age.read_key(identity))))
             plaintext.flush()
             yield Path(plaintext.name)
+
+
+def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the plaintext of an export. Release 0.2.0 did not compress it."""
+    first = next(pieces, b"")
+    whole = chain([first], pieces)
+    return archive.decompressed(whole) if first.startswith(_GZIP) else whole
 
 
 def _report(outcomes: Iterator[Outcome], total: int, as_json: bool, reports_all: bool) -> Counter[str]:

@@ -1,5 +1,7 @@
 """`latchkey users export`, and its import into an empty service."""
 
+import gzip
+import io
 import json
 import os
 import signal
@@ -15,6 +17,13 @@ from auth.transfer import records
 from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.users import PASSWORD, sign_in
+
+
+def encrypted(plaintext: bytes, recipient: str) -> bytes:
+    file = io.BytesIO()
+    with age.encrypting(file, [recipient]) as sink:
+        sink.write(plaintext)
+    return file.getvalue()
 
 
 @pytest.fixture
@@ -124,6 +133,8 @@ def test_export_is_encrypted_and_imported_with_its_key(make_app, database, tmp_p
     assert run_command(app, "users", "export", str(path)).exit_code == 0
     whole = path.read_bytes()
     assert b"alice@example.com" not in whole
+    plaintext = gzip.decompress(b"".join(age.decrypt(io.BytesIO(whole), identity)))
+    assert json.loads(plaintext)["email"] == "alice@example.com"
     database.empty()
 
     for content, text, status, reason in (
@@ -138,9 +149,15 @@ def test_export_is_encrypted_and_imported_with_its_key(make_app, database, tmp_p
         assert (result.exit_code, reason in result.output) == (status, True), result.output
         assert database.count("users") == 0
 
-    path.write_bytes(whole)
-    assert run_command(app, "users", "import", str(path), "--identity", str(key)).exit_code == 0
-    assert database.count("users") == 1
+    # Release 0.2.0 did not compress it.
+    for content in (whole, encrypted(plaintext, recipient)):
+        path.write_bytes(content)
+        assert run_command(app, "users", "import", str(path), "--identity", str(key)).exit_code == 0
+        assert database.count("users") == 1
+        database.empty()
+    path.write_bytes(encrypted(gzip.compress(plaintext)[:-9], recipient))
+    result = run_command(app, "users", "import", str(path), "--identity", str(key))
+    assert (result.exit_code, "cannot be decompressed" in result.output) == (3, True)
 
 
 def test_export_needs_recipients_or_plaintext(app, tmp_path):
