@@ -6,7 +6,8 @@ SELECT current_setting('server_version_num')::integer AS version,
        least(current_setting('max_connections')::integer
                - current_setting('superuser_reserved_connections')::integer,
              nullif(r.rolconnlimit, -1), nullif(d.datconnlimit, -1)) AS connections,
-       extract(epoch FROM clock_timestamp())::double precision AS clock
+       extract(epoch FROM clock_timestamp())::double precision AS clock,
+       host(inet_server_addr()) AS address
   FROM pg_roles AS r, pg_database AS d
  WHERE r.rolname = current_user AND d.datname = current_database();
 

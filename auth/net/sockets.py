@@ -18,6 +18,16 @@ class AddressRefused(OSError):
     """The host resolves only to addresses that must not be connected to."""
 
 
+def is_here(host: str) -> bool:
+    """Whether a host is this machine: sockets can be bound to its address."""
+    with contextlib.suppress(OSError, UnicodeError):
+        for family, kind, _, _, address in socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM):
+            with contextlib.suppress(OSError), socket.socket(family, kind) as bound:
+                bound.bind(address)
+                return True
+    return False
+
+
 class Deadline:
     """Ends connections when the time is up, unlike a socket's timeout, which restarts with each byte."""
 

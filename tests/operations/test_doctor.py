@@ -14,6 +14,7 @@ import pytest
 
 from auth.keys import fingerprints, rotation
 from auth.keys.openid_keys import OpenIdKeys
+from auth.net.sockets import is_here
 from auth.operations.doctor import addresses, examination, mail, secrets
 from auth.operations.doctor import database as database_checks
 from auth.operations.doctor.examination import CHECKS, examine
@@ -21,6 +22,7 @@ from auth.tokens import one_time, signing_keys
 from sql import pool, schema
 from tests.conftest import secret
 from tests.faults.dependencies import PgBouncer
+from tests.support.cases import cases
 from tests.support.commands import run_command, run_with_settings
 from tests.support.contract import OPENAPI
 from tests.support.dns_server import DnsServer
@@ -38,7 +40,7 @@ DOMAIN = {
     "_dmarc.example.com": "v=DMARC1; p=reject",
 }
 # What does not concern a service on this machine that sends no mail.
-INAPPLICABLE = {"backup", "certificate", "discovery", "mail-server", "sender", "test-settings"}
+INAPPLICABLE = {"backup", "certificate", "clock", "discovery", "mail-server", "sender", "test-settings"}
 MAIL = PUBLIC | {"smtp_url": "smtp://mail.example.com", "mail_from": "Example <no-reply@example.com>"}
 
 
@@ -148,7 +150,6 @@ class TestCommand:
 # A check, the constant or settings that make it fail, and how the setting to write begins.
 CONSTANTS = [
     ("database-version", database_checks, "LEAST_VERSION", 99, "DATABASE_URL of a Postgres 99 or later"),
-    ("clock", database_checks, "GREATEST_CLOCK_DIFFERENCE", -1.0, "timedatectl"),
 ]
 OTHERS = {"secret_key": (secret("other"),), "jwt_keys": signing_keys.new_jwk_set()}
 UNLIMITED = PUBLIC | {"rate_limits_enabled": False}
@@ -204,6 +205,37 @@ def test_fault_of_the_settings_or_rows_has_a_remedy(look, database, check, state
     database.run(statement)
     found = look(check, **changes)
     assert found is remedy or found.startswith(remedy)
+
+
+class TestClock:
+    def test_clock_is_not_compared_with_itself(self, look):
+        assert look("clock") == "no other machine tells the time: not Postgres, nor AUTH_SITE_URL"
+
+    @cases(
+        ("headers", "difference", "remedy"),
+        [
+            ({}, 5.0, None),
+            ({"Age": "60"}, 5.0, "timedatectl set-ntp true, on both machines"),
+            ({"Age": "60"}, 90.0, None),
+            ({"Age": "soon"}, 5.0, None),
+            ({}, -1.0, "timedatectl set-ntp true, on both machines"),
+        ],
+    )
+    def test_clock_is_compared_with_those_of_other_machines(
+        self, look, monkeypatch, headers, difference, remedy
+    ):
+        monkeypatch.setattr(database_checks, "is_here", lambda _host: False)
+        monkeypatch.setattr(database_checks, "GREATEST_CLOCK_DIFFERENCE", difference)
+        with HttpTarget() as site:
+            site.headers = headers
+            assert look("clock", site_url=site.url) == remedy
+
+    @cases(
+        ("host", "expected"),
+        [("127.0.0.1", True), ("localhost", True), ("192.0.2.1", False), ("nowhere.invalid", False)],
+    )
+    def test_this_machine_is_known_by_its_addresses(self, host, expected):
+        assert is_here(host) is expected
 
 
 class TestDatabase:

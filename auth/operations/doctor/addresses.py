@@ -33,7 +33,7 @@ def _public_url(context: Context) -> Failure | None:
         )
     context.settings.find_database()
     try:
-        response = _get(f"{base_url}/health")
+        response = fetch(f"{base_url}/health")
         body = response.json()
     except requests.JSONDecodeError:
         body = None
@@ -82,7 +82,7 @@ def _proxies(context: Context) -> Failure | None:
     token_hash = one_time.hash_token(nonce)
     context.db.run("create_probe", token_hash=token_hash, lifetime=_PROBE_LIFETIME)
     try:
-        _get(f"{settings.base_url}/health", {probes.HEADER: nonce, "X-Forwarded-For": probes.FORGED_ADDRESS})
+        fetch(f"{settings.base_url}/health", {probes.HEADER: nonce, "X-Forwarded-For": probes.FORGED_ADDRESS})
     except requests.RequestException:
         raise NotChecked("the public URL cannot be reached") from None
     finally:
@@ -131,7 +131,7 @@ def _discovery(context: Context) -> Failure | None:
     url = f"{settings.jwt_issuer.rstrip('/')}/.well-known/openid-configuration"
     remedy = f"a proxy that leads {url} to this service, or AUTH_JWT_ISSUER={settings.base_url}"
     try:
-        response = _get(url)
+        response = fetch(url)
         body = response.json()
     except requests.JSONDecodeError:
         body = None
@@ -186,7 +186,8 @@ def _test_settings(context: Context) -> Failure | None:
     return None
 
 
-def _get(url: str, headers: dict[str, str] | None = None) -> requests.Response:
+def fetch(url: str, headers: dict[str, str] | None = None) -> requests.Response:
+    """Raises `requests.RequestException`."""
     sent = {"User-Agent": "latchkey doctor", "X-Request-Id": secrets.token_hex(16)} | (headers or {})
     with Deadline(_DEADLINE), BoundedSession() as session:
         return session.request("GET", url, headers=sent)

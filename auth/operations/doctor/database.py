@@ -1,11 +1,17 @@
 """Checks of the database: its version, schema, limits and clock."""
 
 import time
+from email.utils import parsedate_to_datetime
+from functools import partial
+from urllib.parse import urlsplit
 
 import psycopg2
+import requests
 from psycopg2.errors import UndefinedTable
 
+from auth.net.sockets import is_here
 from auth.operations import start_checks
+from auth.operations.doctor.addresses import fetch
 from auth.operations.doctor.check import Check, Context, Failure, NotChecked
 from auth.settings.state import NotRunningError
 from sql import schema
@@ -96,16 +102,41 @@ def _connections(context: Context) -> Failure | None:
 
 
 def _clock(context: Context) -> Failure | None:
-    before = time.time()
-    clock = context.db.one("select_server").clock
-    difference = (before + time.time()) / 2 - clock
-    if abs(difference) <= GREATEST_CLOCK_DIFFERENCE:
+    """Compare with the clocks of Postgres and of a site, as far as they are on other machines."""
+    clocks = {"the database's": partial(_time_of_postgres, context)}
+    sites = map(urlsplit, (context.settings.site_url, context.settings.base_url))
+    if site := next((site for site in sites if not is_here(site.hostname or "")), None):
+        clocks[f"that of {site.netloc}"] = partial(_time_of_site, site.geturl())
+    is_checked = False
+    for name, read in clocks.items():
+        before, clock = time.time(), read()
+        if clock is None:
+            continue
+        is_checked, difference = True, (before + time.time()) / 2 - clock
+        if abs(difference) > GREATEST_CLOCK_DIFFERENCE:
+            direction = "ahead of" if difference > 0 else "behind"
+            return Failure(
+                f"This machine's clock is {abs(difference):.0f} s {direction} {name}.",
+                "timedatectl set-ntp true, on both machines",
+            )
+    if not is_checked:
+        raise NotChecked("no other machine tells the time: not Postgres, nor AUTH_SITE_URL")
+    return None
+
+
+def _time_of_postgres(context: Context) -> float | None:
+    server = context.db.one("select_server")
+    return None if is_here(server.address or "localhost") else server.clock
+
+
+def _time_of_site(url: str) -> float | None:
+    try:
+        headers = fetch(url, {"Cache-Control": "no-cache"}).headers
+        # A cache may have stored the answer, and then says for how long. The date has no fractions.
+        date = parsedate_to_datetime(headers["Date"]).timestamp()
+        return date + int(headers.get("Age", "0")) + 0.5
+    except (requests.RequestException, KeyError, ValueError):
         return None
-    direction = "ahead of" if difference > 0 else "behind"
-    return Failure(
-        f"This machine's clock is {abs(difference):.0f} s {direction} the database's.",
-        "timedatectl set-ntp true, on both machines",
-    )
 
 
 def _redis(context: Context) -> Failure | None:
