@@ -45,10 +45,20 @@ class _Logger:
 
 def say(settings: Settings, line: str, level: str = "info") -> None:
     """Inform the operator, at any log level, by a plain line, or an event if the log is JSON."""
-    if _is_json(settings):
-        timestamp = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-        line = json.dumps({"event": line, "level": level, "timestamp": timestamp}, ensure_ascii=False)
-    print(line, file=sys.stderr, flush=True)
+    print(_event(line, level) if _is_json(settings) else line, file=sys.stderr, flush=True)
+
+
+def refusal(text: str) -> str:
+    """Return why the service does not start, as an event if `AUTH_LOG_FORMAT` is `json`.
+
+    It comes from the environment, to which `.env` was added: the settings may be what is wrong.
+    """
+    return _event(text, "error") if os.environ.get("AUTH_LOG_FORMAT") == "json" else text
+
+
+def _event(text: str, level: str) -> str:
+    timestamp = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    return json.dumps({"event": text, "level": level, "timestamp": timestamp}, ensure_ascii=False)
 
 
 def _is_json(settings: Settings) -> bool:

@@ -47,7 +47,7 @@ def main() -> None:
         _wait_for_the_database(config, db)
         deliverer = Deliverer(config, db, key_ring.sealer, count=count)
     except (settings.SettingsError, fingerprints.OtherKeys, OSError) as error:
-        sys.exit(str(error))
+        sys.exit(logs.refusal(str(error)))
     _call_at_the_end(deliverer.end)
     log = structlog.get_logger()
     log.info("delivery_started")

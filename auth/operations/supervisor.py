@@ -48,7 +48,7 @@ def settings() -> Settings:
         try:
             served.current = _load()
         except (SettingsError, OSError) as error:
-            sys.exit(str(error))
+            sys.exit(logs.refusal(str(error)))
     return served.current
 
 
@@ -73,6 +73,7 @@ def on_starting(server: Any) -> None:
     except SystemExit as error:
         if isinstance(error.code, str):
             running.keep_error(chosen.state_dir, error.code)
+            sys.exit(logs.refusal(error.code))
         raise
     if redis_problem := start_checks.redis_problem(chosen):
         _say(redis_problem, "warning")
@@ -83,7 +84,7 @@ def _start_or_exit(server: Any, chosen: Settings) -> None:
     try:
         _start(server, chosen)
     except state.InUseError as error:
-        print(error, file=sys.stderr)
+        print(logs.refusal(str(error)), file=sys.stderr)
         sys.exit(2)
     except (EmbeddedPostgresError, fingerprints.OtherKeys, SettingsError) as error:
         sys.exit(str(error))

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from auth.settings import kept_secrets
+from tests.support.cases import cases
 from tests.support.processes import (
     Service,
     UnfinishedRequest,
@@ -145,6 +146,24 @@ def test_start_fails_with_a_line_for_each_invalid_setting(state_dir):
     lines += "DATABASE_URL: Must be a URL such as postgresql://user:password@host/database.\n"
     service = Service(state_dir, AUTH_WORKERS="many", DATABASE_URL="mysql://localhost/auth")
     assert service.refuses_to_start() == (1, lines)
+
+
+@cases(
+    ("changes", "status", "reason"),
+    [
+        ({"AUTH_WORKERS": "many"}, 1, "AUTH_WORKERS: Must be a whole number from 1 to 256."),
+        ({"AUTH_STATE_DIR": "/dev/null"}, 1, "AUTH_STATE_DIR: /dev/null cannot be used"),
+        ({"AUTH_STATE_DIR": "{running}"}, 2, "{running} is in use by a running service"),
+        ({"AUTH_BIND": "192.0.2.1"}, 1, "Can't listen on 192.0.2.1"),
+    ],
+)
+def test_failed_start_is_an_event_where_the_log_is_json(running, state_dir, changes, status, reason):
+    changes = {name: value.format(running=running.state_dir) for name, value in changes.items()}
+    service = Service(state_dir, AUTH_LOG_FORMAT="json", **changes)
+    assert service.refuses_to_start()[0] == status
+    event = json.loads(service.log().splitlines()[-1])
+    assert (event.keys(), event["level"]) == ({"event", "level", "timestamp"}, "error")
+    assert event["event"].startswith(reason.format(running=running.state_dir))
 
 
 @pytest.mark.parametrize(
