@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import structlog
+from dotenv import dotenv_values
 
 from auth.settings import Settings
 
@@ -51,9 +52,12 @@ def say(settings: Settings, line: str, level: str = "info") -> None:
 def refusal(text: str) -> str:
     """Return why the service does not start, as an event if `AUTH_LOG_FORMAT` is `json`.
 
-    It comes from the environment, to which `.env` was added: the settings may be what is wrong.
+    The settings may be what is wrong, so they are not asked.
     """
-    return _event(text, "error") if os.environ.get("AUTH_LOG_FORMAT") == "json" else text
+    environment: dict[str, str | None] = dict(os.environ)
+    with contextlib.suppress(OSError, ValueError):
+        environment = dotenv_values(".env") | environment
+    return _event(text, "error") if environment.get("AUTH_LOG_FORMAT") == "json" else text
 
 
 def _event(text: str, level: str) -> str:

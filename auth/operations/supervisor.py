@@ -140,6 +140,7 @@ def when_ready(server: Any) -> None:
 
 
 def on_reload(server: Any) -> None:
+    running.announce(settings())
     server.delivery.reload(is_wanted=_wants_delivery_process(settings()))
     _announce_inbox(settings())
 
@@ -257,9 +258,12 @@ def _end(server: Any) -> NoReturn:
 
 def _reload(server: Any) -> None:
     """Replace the workers, unless they could not start or would have other keys than the database."""
-    environment = dict(os.environ)
     try:
         loaded = _load()
+        if server.embedded_postgres:
+            # `_start_embedded_postgres` has set it.
+            others = {name: origin for name, origin in loaded.origins.items() if name != "DATABASE_URL"}
+            loaded = replace(loaded, origins=others)
         served.current = _with_database(loaded.database_url, partial(fingerprints.keep, settings=loaded))
     except (SettingsError, fingerprints.OtherKeys, OSError) as error:
         problem = str(error)
@@ -268,9 +272,6 @@ def _reload(server: Any) -> None:
     else:
         type(server).handle_hup(server)
         return
-    # `load` has added the variables of .env.
-    for name in os.environ.keys() - environment:
-        del os.environ[name]
     _say(f"Not reloaded; the workers keep running: {problem}", "error")
 
 

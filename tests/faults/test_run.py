@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import stat
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ import pytest
 from auth.settings import kept_secrets
 from tests.support.cases import cases
 from tests.support.processes import (
+    CHECKOUT,
+    GUNICORN,
     Service,
     UnfinishedRequest,
     free_port,
@@ -106,6 +109,33 @@ def test_start_warns_of_an_unknown_setting_once_in_the_format_of_the_log(state_d
         assert [event["event"] for event in events if event["level"] == "warning"] == [warning]
     else:
         assert lines[-1] == "Stopped."
+
+
+def test_reload_rereads_the_dotenv_file_whole(state_dir, tmp_path):
+    def offered() -> tuple[bool, bool]:
+        told = json.loads(service.get("/settings")[1])
+        return told["disable_signup"], told["external_anonymous_users_enabled"]
+
+    (tmp_path / ".env").write_text("AUTH_DISABLE_SIGNUP=true\nAUTH_LOG_FORMAT=json\n")
+    command = [sys.executable, *GUNICORN, "--config", str(CHECKOUT / "gunicorn.conf.py")]
+    with Service(state_dir, command=command, directory=tmp_path) as service:
+        assert offered() == (True, False)
+        workers = both_workers_of(service)
+        (tmp_path / ".env").write_text("AUTH_ANONYMOUS_ENABLED=true\n")
+        service.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: workers.isdisjoint(both_workers_of(service)))
+        assert offered() == (False, True)
+        # A command has the same settings as the service.
+        environment = service._environment | {"PYTHONPATH": str(CHECKOUT)}
+        latchkey = [sys.executable, "-m", "auth.commands", "clients", "list"]
+        subprocess.run(latchkey, cwd=tmp_path, env=environment, check=True)
+        (tmp_path / ".env").write_text("AUTH_PAGES=maybe\n")
+        service.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: any(line.startswith("Not reloaded") for line in service.said()))
+        assert offered() == (False, True)
+    (tmp_path / ".env").write_text("AUTH_DISABLE_SIGNUP=maybe\nAUTH_LOG_FORMAT=json\n")
+    assert service.refuses_to_start()[0] == 1
+    assert service.said() == ["AUTH_DISABLE_SIGNUP: Must be true or false."]
 
 
 def test_reload_keeps_the_workers_while_the_logo_is_unusable(state_dir, tmp_path):
