@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from auth import files
-from auth.settings import Settings, listing, name_of
+from auth.settings import Settings, kept_secrets, listing, name_of
 
 _RECORD, _ERROR = "service.json", "start_error"
-# A command may have others than the processes of the service.
-_OF_PROCESSES = {
-    name_of(field)
-    for field in ("state_dir", "bind", "workers", "deliver", "metrics_bind", "log_format", "log_level")
-}
+# A command may have others than the processes of the service. Keys have their fingerprints in the database.
+_OF_PROCESSES = ("state_dir", "bind", "workers", "deliver", "metrics_bind", "log_format", "log_level")
+_NOT_COMPARED = {name_of(field) for field in (*_OF_PROCESSES, *kept_secrets.FILES)}
 # Locked by the service until it ends.
 _locked: list[BinaryIO] = []
 
@@ -71,7 +69,7 @@ def difference(settings: Settings) -> str | None:
 def _chosen(settings: Settings) -> dict[str, str]:
     """Return the values of the settings that are not defaults, without secrets."""
     chosen = (each for each in listing.listed(settings) if each.name in settings.origins)
-    return {each.name: each.value for each in chosen if each.name not in _OF_PROCESSES}
+    return {each.name: each.value for each in chosen if each.name not in _NOT_COMPARED}
 
 
 def _record(state_dir: Path) -> Mapping[str, Any] | None:
