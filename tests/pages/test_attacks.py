@@ -41,7 +41,7 @@ class TestEnumeration:
             statements, before = parts.db.statements_run, hashes.count
             page = visitor.send(f"/{action}", email=address, **fields)
             work = (parts.db.statements_run - statements, hashes.count - before)
-            shown = page.text.replace(address, "").replace(f"…{address[-3:]}", "").replace("a…@", "")
+            shown = re.sub("<bdi.*?</bdi>", "", page.text).replace(address, "")
             text = re.sub(r'(form_token" value=)"\w+"', "", shown)
             told.append((page.status, work, text))
         assert told[0] == told[1]
