@@ -1,4 +1,4 @@
--- Takes 15 seconds for a million users. ANALYZE, because the statistics of an index's words decide its plans.
+-- Takes about 30 seconds for a million users. ANALYZE, because the statistics of words decide plans.
 CREATE INDEX users_words ON users USING gin (
   to_tsvector('simple', translate(coalesce(email, '') || ' ' || coalesce(user_metadata ->> 'name', ''),
                                   '@._+-/’', '       '))
