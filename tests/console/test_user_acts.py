@@ -182,7 +182,7 @@ class TestActs:
             )
         page = operator.press("create", **fields | {"password": "Correct-Horse-1", "is_confirmed": "yes"})
         assert "User created." in words(page)
-        assert "user created by an administrator, by administrator carol@example.com" in words(page)
+        assert "user created by an administrator, carol@example.com" in words(page)
         user = database.one("SELECT user_metadata, role FROM users WHERE email = 'dave@example.com'")
         assert user == ({"name": "Dave"}, "authenticated")
         assert sign_in(client, "dave@example.com", "Correct-Horse-1").status_code == 200
