@@ -1,4 +1,5 @@
 import json
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -180,9 +181,12 @@ def _facts(settings: Settings, db: Database, user: Any) -> dict[str, Any]:
 
 
 def _remedy(obstacle: Obstacle, user: Any) -> str:
-    """Return the command that removes an obstacle, or what to do in the console or elsewhere."""
+    """Return the command that removes an obstacle, or what to do in the console or elsewhere.
+
+    Quoted for the shell that the operator copies it to: anybody may register `` `reboot`@example.com ``.
+    """
     if obstacle.act in _COMMANDS:
-        return f"latchkey users {obstacle.act} {user.email or user.phone or user.id}"
+        return f"latchkey users {obstacle.act} {shlex.quote(user.email or user.phone or user.id)}"
     return obstacle.advice
 
 

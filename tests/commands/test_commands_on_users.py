@@ -109,3 +109,6 @@ def test_explain_names_the_command_that_lifts_a_ban(run, app, alice, database):
     explained = run_command(app, "explain", alice.email).output
     assert "\nWhat to do:\n  latchkey users unban alice@example.com\n" in explained
     assert "by a command of ann\n" in explained
+    database.run("UPDATE users SET email = '`reboot`&@example.com'")
+    explained = run_command(app, "explain", alice.id).output
+    assert "\n  latchkey users unban '`reboot`&@example.com'\n" in explained
