@@ -24,14 +24,15 @@ _COLUMNS = (
     *("id", "email", "phone", "name", "role", "is_anonymous", "is_confirmed", "is_banned", "has_factor"),
     *("providers", "created_at", "last_sign_in_at"),
 )
-# Spreadsheets run text that begins so. A phone number only looks like it.
-_FORMULA = re.compile(r"[=+\-@\t\r]")
+# Spreadsheets run cells that begin so. Where the comma is the decimal sign, a semicolon begins a cell, even
+# between quotes. A phone number only looks like a formula.
+_FORMULA = re.compile(r'(^|[;\r\n])(?="?[=+\-@\t\r])')
 _PHONE = re.compile(r"\+[0-9]+")
 
 
 def _list() -> Subject:
     query = read_form(Query()) if request.method == "POST" else read_query(Query())
-    query = {name: value for name, value in query.items() if value}
+    query = {name: value for name, value in query.items() if value and name != "sort"}
     return Subject("Users", "console/users", matching(query), query)
 
 
@@ -65,7 +66,7 @@ def _lines(rows: list[Any]) -> str:
 
 def _cell(value: Any) -> str:
     text = " ".join(value) if isinstance(value, list) else "" if value is None else str(value)
-    return f"'{text}" if _FORMULA.match(text) and not _PHONE.fullmatch(text) else text
+    return text if _PHONE.fullmatch(text) else _FORMULA.sub(r"\1'", text)
 
 
 _ACTS = {
