@@ -117,20 +117,18 @@ def _render(template: str, name: str, title: str, **values: Any) -> str:
 
 
 @functools.cache
-def _sections() -> list[guides.Section]:
+def _sections() -> list[tuple[str, guides.Section]]:
+    """Return the sections, each with the text that is searched."""
     listed = [name for row in guides.groups().values() for name in row]
     others = sorted(name for name, path in guides.library().items() if path.suffix == ".md")
     names = dict.fromkeys([*listed, *others])
-    return [*Reference().sections(), *(section for name in names for section in guides.sections(name))]
+    found = [*Reference().sections(), *(section for name in names for section in guides.sections(name))]
+    return [(f"{each.title} {each.heading} {each.text}".lower(), each) for each in found]
 
 
 def _find(words: list[str]) -> list[guides.Section]:
     """Return the sections that contain all words, first those with the most in the heading."""
-    found = [
-        section
-        for section in _sections()
-        if all(word in f"{section.title} {section.heading} {section.text}".lower() for word in words)
-    ]
+    found = [section for text, section in _sections() if all(word in text for word in words)]
     return sorted(found, key=lambda section: -sum(word in section.heading.lower() for word in words))
 
 
