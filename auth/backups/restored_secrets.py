@@ -22,10 +22,17 @@ class RestoredSecrets:
     """The secrets of a backup, which become files of the state directory along with its database."""
 
     def __init__(
-        self, settings: Settings, restored: Mapping[str, list[Any]], environment: Mapping[str, str]
+        self,
+        settings: Settings,
+        restored: Mapping[str, list[Any]],
+        environment: Mapping[str, str],
+        *,
+        is_undo: bool = False,
     ) -> None:
         """Raises `BackupError` if the environment lacks a key of the backup."""
         self._settings = settings
+        # The file of the former secrets then stays until the end, so that an undo that fails can be repeated.
+        self._is_undo = is_undo
         self._environment = environment
         self.environment_file = settings.state_dir / "restored.env" if environment else None
         kept = [field for field in restored if os.environ.get(name_of(field))]
@@ -53,7 +60,8 @@ class RestoredSecrets:
             former = json.loads(former_secrets(settings).read_text())
         except FileNotFoundError:
             raise BackupError(NOTHING_TO_UNDO) from None
-        return cls(settings, {field: former.get(field, []) for field in kept_secrets.FILES}, {})
+        restored = {field: former.get(field, []) for field in kept_secrets.FILES}
+        return cls(settings, restored, {}, is_undo=True)
 
     @contextmanager
     def admitted(self, connection: Any) -> Iterator[None]:
@@ -64,7 +72,8 @@ class RestoredSecrets:
         """
         state.make_directory(self._settings.state_dir)
         former = {field: self._current(field) for field in self._restored}
-        files.write(former_secrets(self._settings), json.dumps(former))
+        if not self._is_undo:
+            files.write(former_secrets(self._settings), json.dumps(former))
         for field, values in self._restored.items():
             self._write(field, [*former[field], *values])
         try:
@@ -73,10 +82,13 @@ class RestoredSecrets:
             if not connection.closed:
                 for field in former:
                     self._write(field, former[field])
-                former_secrets(self._settings).unlink()
+                if not self._is_undo:
+                    former_secrets(self._settings).unlink()
             raise
         for field, values in self._restored.items():
             self._write(field, values)
+        if self._is_undo:
+            former_secrets(self._settings).unlink()
         if self.environment_file:
             lines = [f"{name}={_quoted(value)}\n" for name, value in self._environment.items()]
             files.write(self.environment_file, "".join(lines))

@@ -155,6 +155,21 @@ def test_keys_of_before_and_of_the_backup_are_accepted_until_the_databases_are_e
     assert files_of(directory)["secret_key"].strip() == ",".join(parts.settings.secret_key)
 
 
+def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
+    restore(url)  # an empty database is not kept
+    for name, secret in SECRETS.items():
+        files.write(directory / name, secret + "\n")
+    restore(url)
+    restored = files_of(directory)
+    settings = dataclasses.replace(parts.settings, state_dir=directory)
+    kept = urlsplit(url)._replace(path=f"{urlsplit(url).path}_before_restore").geturl()
+    with closing(psycopg2.connect(kept)), pytest.raises(psycopg2.errors.ObjectInUse):
+        restores.undo(url, RestoredSecrets.of_before(settings))
+    assert files_of(directory) == restored
+    restores.undo(url, RestoredSecrets.of_before(settings))
+    assert files_of(directory)["secret_key"].strip() == SECRETS["secret_key"]
+
+
 @cases(
     ("beginning", "reason"),
     [
