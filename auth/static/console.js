@@ -30,5 +30,7 @@ for (const form of act ? document.querySelectorAll("[data-passkey]") : []) {
   }, { capture: true });
 }
 
-// An act on many users goes on by itself.
-document.querySelector("[data-continue]")?.requestSubmit();
+// An act on many users goes on by itself, but not when its page is opened again from the history.
+if (performance.getEntriesByType("navigation")[0].type === "navigate") {
+  document.querySelector("[data-continue]")?.requestSubmit();
+}

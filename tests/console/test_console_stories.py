@@ -147,3 +147,9 @@ def test_act_on_many_users_goes_on_by_itself(console, here, alice, bob, database
     console.click("Ban these users")
     console.wait_for("2 of 2 done.")
     assert database.count("users", "banned_until > now()") == 2
+    # Not after its page was left: the rest was to stay as it is.
+    console.open(f"{here}/console/users")
+    database.run("UPDATE bulk_acts SET position = 1")
+    console.run("history.back()")
+    console.wait_for("1 of 2 done.")
+    assert console.run("document.querySelector('form button.danger').innerText") == "Continue"
