@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from auth import addresses
-from auth.commands import load_service_settings
+from auth.commands import load_service_settings, load_settings
 from auth.commands.common import Unusable, json_option
 from auth.delivery.messages import load_templates
 from auth.senders import channels
@@ -26,7 +26,9 @@ def command(address: str, sends_all: bool, unit: str | None, language: str, as_j
     Example: latchkey mail-test ops@example.com
     """
     address = addresses.canonical_email(address)
-    settings = load_service_settings(missing_secrets="ignore")
+    # A failure is told with any settings: those of the service may have changed since its start.
+    load = load_settings if unit else load_service_settings
+    settings = load(missing_secrets="ignore")
     sender = channels.senders(settings).get("email")
     if sender is None:
         raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server.")

@@ -26,7 +26,7 @@ def announce(settings: Settings) -> None:
         (settings.state_dir / _ERROR).unlink(missing_ok=True)
         files.write(path, json.dumps(record))
         file = path.open("rb")
-        fcntl.flock(file, fcntl.LOCK_SH)
+        fcntl.flock(file, fcntl.LOCK_EX)
         _locked[:] = [file]
 
 
@@ -76,7 +76,8 @@ def _record(state_dir: Path) -> Mapping[str, Any] | None:
     """Return the record of the running service, if there is one."""
     with suppress(OSError, ValueError), (state_dir / _RECORD).open("rb") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Shared, because commands that run at the same time must not take each other for the service.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return dict(json.load(file))
     return None

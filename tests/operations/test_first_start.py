@@ -1,5 +1,6 @@
 """`latchkey serve` from a wheel, with hardly a setting: it creates a database and secrets, and prints messages."""
 
+import fcntl
 import json
 import re
 import subprocess
@@ -11,6 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from auth.settings import running
 from tests.support import log_watch
 from tests.support.commands import run_with_settings
 from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
@@ -115,6 +117,20 @@ def test_command_with_other_settings_than_the_service_names_them(service):
         result = run_with_settings(environment, *command)
         assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {problem}\n")
     assert f"✗ {problem}\n" in run_with_settings(environment, "doctor").stdout
+
+
+def test_email_about_a_failed_unit_is_sent_with_other_settings_too(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_BRAND_NAME": "Acme"}
+    result = run_with_settings(environment, "mail-test", "--unit", "latchkey-backup", "ops@example.com")
+    assert "latchkey-backup has failed on" in result.stdout, result.stderr
+
+
+def test_record_of_a_service_that_has_ended_does_not_hinder_commands_that_run_at_once(tmp_path):
+    path = tmp_path / "service.json"
+    path.write_text('{"settings": {"PORT": "1"}, "sources": []}')
+    with path.open("rb") as other_command:
+        fcntl.flock(other_command, fcntl.LOCK_SH)
+        assert running.port(tmp_path) is None
 
 
 def test_command_speaks_of_the_port_of_the_service(service):
