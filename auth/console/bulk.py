@@ -95,7 +95,7 @@ def _some(chosen: Subject, form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _emails(_list: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    lines = re.split(r"[\s,;]+", form["emails"].strip())
+    lines = re.findall(r"[^\s,;]+", form["emails"]) or [""]
     if len(lines) > MOST:
         raise ApiError("validation_failed", f"emails: must be at most {MOST} addresses")
     if wrong := [line for line in lines if _Email().validate({"email": line})]:

@@ -66,9 +66,11 @@ def _identity(id: str) -> _Removal:
 
 
 def _application(id: str) -> _Removal:
+    # Without AUTH_OAUTH_SERVER there is none, whatever the database has.
+    clients = (each["client"] for each in own_grants() if each["client"]["id"] == id)
+    name = application(found(next(clients, None), "not_found")["name"])
     grant = latchkey.db.one("select_grant", user_id=guard.caller_id(), client_id=id)
     act = remove("grant", found(grant, "not_found").id)
-    name = next(application(each["client"]["name"]) for each in own_grants() if each["client"]["id"] == id)
     follows = text("removal", "application", application=name)
     return _Removal(name, follows, act, partial(grants.withdraw, id), "account?done=application_removed")
 

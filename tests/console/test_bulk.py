@@ -112,7 +112,7 @@ def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alic
     assert "dave@example.com" in page.text
     operator.press(
         "invite-list",
-        emails=f"Dave@example.com, dave@example.com\r\n{alice.email};eve@example.com\nf@example.com",
+        emails=f"Dave@example.com, dave@example.com\r\n{alice.email};eve@example.com\nf@example.com;\n",
     )
     assert "Invite 4 addresses" in words(operator.page)
     page = go_on(operator)

@@ -174,6 +174,11 @@ class TestApplications:
             assert visitor.send("/account/remove", kind="application", id=id).status == 404
         assert database.count("oauth_grants") == 1
 
+    def test_without_the_openid_provider_there_is_nothing_to_remove(self, make_app, alice, database):
+        allow(database, alice.id, client_id := insert_public_client(database))
+        visitor = Visitor(make_app(AUTH_OAUTH_SERVER="false")).with_session_of(alice)
+        assert visitor.visit(f"/account/remove?kind=application&id={client_id}").status == 404
+
 
 def test_download_has_no_secrets_and_no_places_of_administrators(app, alice, client, service_role):
     headers = service_role | {"User-Agent": "Console of the operator"}
