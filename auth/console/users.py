@@ -112,7 +112,7 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
     readings, chosen = _readings(text), _chosen_readings(query)
     for reading, meant in chosen.items():
         wanted = filters | meant
-        among, least = _few(wanted)
+        among, least = few(wanted)
         with latchkey.db.transaction() as tx:
             in_order = "words" in wanted and among is None
             tx.run("bound_search", seconds=_LISTING, in_order=in_order)
@@ -171,7 +171,7 @@ def _readings(text: str) -> dict[str, Filters]:
     return readings
 
 
-def _few(wanted: Filters) -> tuple[list[str] | None, int]:
+def few(wanted: Filters) -> tuple[list[str] | None, int]:
     """Return the ids of the users that match the filters, or None and a lower bound of their number."""
     try:
         with latchkey.db.transaction() as tx:
