@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, request, stream_with_context
 
 from auth.console.acts import Act, Subject, serve
 from auth.console.users import Filters, Query, matching
-from auth.context import latchkey
 from auth.web import targets
 from auth.web.input import read_form, read_query
-from sql import Database
 
 blueprint = Blueprint("export", __name__)
 
@@ -41,14 +39,15 @@ def _export(users: Subject, _form: dict[str, Any]) -> Response:
         tx.run("bound_search", seconds=_LONGEST, in_order=False)
         tx.run("record_export", filters=users.row)
     headers = {"Content-Disposition": 'attachment; filename="users.csv"'}
-    return Response(_pages(latchkey.db, users.row), mimetype="text/csv", headers=headers)
+    return Response(stream_with_context(_pages(users.row)), mimetype="text/csv", headers=headers)
 
 
-def _pages(db: Database, filters: Filters) -> Iterator[str]:
+def _pages(filters: Filters) -> Iterator[str]:
+    """Yield the lines. The download fails if the caller has been demoted or signed out meanwhile."""
     yield _lines([_COLUMNS])
     after = None
     while True:
-        with db.transaction() as tx:
+        with targets.act() as tx:
             tx.run("bound_search", seconds=_LONGEST, in_order=False)
             ids = [row.id for row in tx.all("list_user_ids", filters=filters, after=after, most=_PAGE)]
             rows = tx.all("describe_users", ids=ids)

@@ -4,8 +4,10 @@ import csv
 from io import StringIO
 
 import pytest
+from flask.testing import FlaskClient
 
 from auth.console import bulk, export
+from auth.web.errors import ApiError
 from tests.support.audit import clear_history
 from tests.support.pages import Visitor, words
 
@@ -157,6 +159,19 @@ class TestExport:
         monkeypatch.setattr(export, "_PAGE", 3)
         database.run(MANY, count=10)
         assert len({row["id"] for row in self.rows(operator, "?q=user")}) == 10
+
+    def test_export_ends_with_the_rights_of_the_administrator(self, app, operator, database, monkeypatch):
+        monkeypatch.setattr(export, "_PAGE", 1)
+        operator.visit("/console/users/export")
+        cookie = operator.session_cookie
+        headers = {"Cookie": f"{cookie.name}={cookie.value}", "Accept": "text/html"}
+        client = FlaskClient(app, use_cookies=False)
+        rows = client.post("/console/users/export", data=operator.page.forms[-1].fields, headers=headers)
+        lines = iter(rows.response)
+        assert "carol@example.com" in str([next(lines), next(lines)])
+        database.run("UPDATE users SET role = 'authenticated'")
+        with pytest.raises(ApiError, match="Only administrators"):
+            list(lines)
 
 
 def test_bulk_acts_are_forgotten_after_a_day(begin, operator, alice, database):
