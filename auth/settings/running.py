@@ -37,7 +37,9 @@ def keep_error(state_dir: Path, text: str) -> None:
 
 
 def last_error(state_dir: Path) -> str | None:
-    """Return why the last start failed. Raises `OSError`."""
+    """Return why the last start failed, unless it was one beside a running service. Raises `OSError`."""
+    if _record(state_dir) is not None:
+        return None
     try:
         return " ".join((state_dir / _ERROR).read_text().split())
     except FileNotFoundError:

@@ -125,6 +125,11 @@ def test_email_about_a_failed_unit_is_sent_with_other_settings_too(service):
     assert "latchkey-backup has failed on" in result.stdout, result.stderr
 
 
+def test_failed_start_beside_a_running_service_is_no_problem(service):
+    running.keep_error(service.state_dir, "PORT: 8000 is in use")
+    assert running.last_error(service.state_dir) is None
+
+
 def test_record_of_a_service_that_has_ended_does_not_hinder_commands_that_run_at_once(tmp_path):
     path = tmp_path / "service.json"
     path.write_text('{"settings": {"PORT": "1"}, "sources": []}')
