@@ -177,7 +177,8 @@ def work_on(bulk_id: str) -> Response:
         try:
             _ON_ONE[bulk.act](bulk.targets[position], bulk.options)
         except _Done:
-            break
+            # That request goes on; the page of this one would ask for the same again, up to the limit.
+            return _page(_find(bulk_id), goes_on=False)
         except ApiError as error:
             if error.status == 429 and not _is_of_one(error):
                 return _page(_find(bulk_id), explain(error))
@@ -209,6 +210,7 @@ def _find(bulk_id: str) -> Any:
     return found(latchkey.db.one("select_bulk_act", id=id, user_id=guard.caller_id()), "not_found")
 
 
-def _page(bulk: Any, problem: Problem | None = None) -> Response:
+def _page(bulk: Any, problem: Problem | None = None, *, goes_on: bool = True) -> Response:
     values = {"bulk": bulk, "total": len(bulk.targets), "title": TITLES[bulk.act], "problem": problem}
+    values["goes_on"] = goes_on and not problem
     return console_page("bulk.html", status=problem.status if problem else 200, **values)
