@@ -1,4 +1,4 @@
-"""`latchkey users show`, `ban` and others: one user, as in the console."""
+"""`latchkey users find`, `show`, `ban` and others: users, as in the console."""
 
 import json
 import math
@@ -17,6 +17,7 @@ from auth.context import latchkey
 from auth.text.moments import until
 from auth.web import fields
 
+_MOST_FOUND = 500
 _subject = click.argument("subject", metavar="EMAIL|PHONE|USER_ID")
 
 
@@ -61,6 +62,31 @@ def show(subject: str, as_json: bool) -> None:
             return
         for line in lines_of_facts(latchkey.settings, latchkey.db, user):
             click.echo(line)
+
+
+@click.command("find", short_help="Find users by name, email or domain.")
+@click.argument("text", metavar="TEXT")
+@json_option
+def find(text: str, as_json: bool) -> None:
+    """Find up to 500 users by words of the name or email, or by the start of an email or @domain.
+
+    \b
+    Example: latchkey users find "ada lov"
+             latchkey users find @spam.example --json
+    """
+    lower = text.strip().lower()
+    reading = "domain" if lower.startswith("@") else "email" if "@" in lower else "words"
+    with acting():
+        filters = {reading: lower.removeprefix("@")}
+        ids = latchkey.db.one("few_users", filters=filters, few=_MOST_FOUND).ids if filters[reading] else []
+        if not ids:
+            problem = f"More than {_MOST_FOUND} users match" if ids is None else "No users match"
+            raise Unusable(f"{problem} {text}.")
+        for user in sorted(latchkey.db.all("describe_users", ids=ids), key=_name):
+            known = {"id": user.id, "email": user.email, "phone": user.phone, "name": user.name}
+            parts = (user.id, _name(user), user.name, "banned" if user.is_banned else None)
+            line = "  ".join(part for part in parts if part)
+            click.echo(json.dumps(known | {"banned": user.is_banned}) if as_json else printable(line))
 
 
 @click.command("ban", short_help="Ban a user, and end their sessions.")
@@ -167,4 +193,4 @@ def delete(subject: str, is_sure: bool, as_json: bool) -> None:
         _report(user, f"{_name(user)} is deleted.", as_json)
 
 
-COMMANDS = (show, ban, unban, sign_out, unlock, remove_factors, delete)
+COMMANDS = (find, show, ban, unban, sign_out, unlock, remove_factors, delete)

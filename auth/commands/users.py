@@ -35,7 +35,7 @@ _GZIP = b"\x1f\x8b"
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 
 
-@click.group("users", short_help="Show, ban, unlock, delete, import and export users.")
+@click.group("users", short_help="Find, show, ban, unlock, delete, import and export users.")
 def command() -> None:
     """Act on a user as in the console; import and export users."""
 

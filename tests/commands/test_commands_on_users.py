@@ -40,6 +40,22 @@ def test_user_is_shown_by_address_and_id(run, alice, client, service_role):
     assert shown == client.get(f"/admin/users/{alice.id}", headers=service_role).json
 
 
+@pytest.mark.parametrize("text", ["ALIC", "alice@ex", "@example.com"])
+def test_users_are_found_by_a_part_of_the_address(run, alice, text):
+    assert run("find", text) == f"{alice.id}  alice@example.com\n"
+    assert json.loads(run("find", text, "--json"))["id"] == alice.id
+
+
+def test_users_are_found_by_a_part_of_the_name(run, alice, bob, database):
+    database.run(
+        """UPDATE users SET user_metadata = '{"name": "Anna Neumann"}' WHERE id = %(id)s""", id=bob.id
+    )
+    run("ban", bob.id)
+    assert run("find", "neum") == f"{bob.id}  bob@example.com  Anna Neumann  banned\n"
+    for text in ("nobody", "@", " "):
+        assert run("find", text, status=3) == f"Error: No users match {text}.\n"
+
+
 @pytest.mark.parametrize(("option", "seconds"), [([], None), (["--for", "24h"], 86_400)])
 def test_ban_ends_the_sessions_until_it_is_lifted(run, alice, database, option, seconds):
     session = alice.sign_in()
