@@ -23,6 +23,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import psycopg2
@@ -48,7 +49,9 @@ def settings() -> Settings:
         try:
             served.current = _load()
         except (SettingsError, OSError) as error:
-            sys.exit(logs.refusal(str(error)))
+            # The state directory as the doctor finds it without valid settings.
+            running.keep_error(Path(os.environ.get("AUTH_STATE_DIR") or "var").resolve(), str(error))
+            sys.exit(str(error))
     return served.current
 
 

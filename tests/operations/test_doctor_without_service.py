@@ -58,6 +58,11 @@ def test_error_of_the_last_start_is_shown_until_a_start_succeeds(doctor, state_d
         assert not (state_dir / "start_error").exists()
 
 
+def test_invalid_setting_that_prevented_a_start_is_shown(doctor, state_dir):
+    assert Service(state_dir, AUTH_WORKERS="many").refuses_to_start()[0] == 1
+    assert "AUTH_WORKERS: " in doctor()["last-start"]["text"]
+
+
 def test_lost_key_is_named_and_the_rest_is_checked(doctor, state_dir):
     (state_dir / "secret_key").unlink()
     results = doctor()

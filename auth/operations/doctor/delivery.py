@@ -79,6 +79,6 @@ CHECKS = (
     Check("delivery", "A delivery process is running", _running),
     Check("waiting-messages", "No messages are stuck", _waiting),
     Check("failed-messages", "Messages are delivered", _failed),
-    Check("webhooks", "Webhooks respond", _webhooks),
+    Check("webhooks", "No webhook has failed for a day", _webhooks),
     Check("backup", "There is a recent backup", _backup),
 )
