@@ -109,6 +109,12 @@ def test_all_that_match_are_deleted_in_chunks_with_a_factor(armed, codes, app, b
     assert database.count("users", "email LIKE 'user%%'") == 0
 
 
+def test_all_matches_can_be_chosen_on_one_page(operator, database):
+    database.run(MANY, count=2)
+    operator.visit("/console/users?q=user")
+    assert "All 2 users that match" in words(operator.page)
+
+
 def test_more_than_500_users_are_refused(operator, database):
     database.run(MANY, count=501)
     operator.visit("/console/users?q=user")

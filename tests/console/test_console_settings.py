@@ -28,6 +28,8 @@ def test_page_says_where_to_change_each_setting(operator, state_dir):
     assert f"on a line NAME=value of {Path('.env').resolve()}" in said
     assert "AUTH_BCRYPT_COST 4 environment" in said
     assert f"AUTH_JWT_KEYS hidden {state_dir}/jwt_keys.json, with latchkey keys rotate signing" in said
+    # Paths are shown as they are typed.
+    assert f'<td class="long">{state_dir}/jwt_keys.json' in operator.page.text
 
 
 def test_page_shows_no_secret_of_the_settings_and_of_the_state_directory(operator, parts, state_dir):
