@@ -31,6 +31,7 @@ _Query = schemas.Input.of(
 def preview_message() -> Response:
     query, templates, message = _preview()
     kinds = {f"{channel}.{kind}": timeline.message(channel, kind) for channel, kind in templates.kinds}
+    kinds = {value: title[:1].upper() + title[1:] for value, title in kinds.items()}
     response = console_page(
         "message_preview.html",
         chosen=query,

@@ -132,6 +132,7 @@ class TestPreview:
         assert 'href="messages/preview">Preview</a>' in operator.visit("/console/messages").text
         page = operator.visit(f"/console/messages/preview?message={message}&language={language}")
         assert (said in page.text, carries in page.text) == (True, True)
+        assert page.text.index("Email (sign-up)") < page.text.index("SMS (sign-up)")
         frames = re.findall(r'<iframe sandbox src="(preview/html\?[^"]+)"', page.text)
         assert [html.unescape(frame) for frame in frames] == (
             [f"preview/html?message={message}&language={language}"] * message.startswith("email")

@@ -98,7 +98,7 @@ def test_users_active_in_the_last_30_days_are_counted(operator, parts, database,
         "UPDATE sessions SET refreshed_at = now() - interval '31 days' WHERE user_id = %(id)s", id=bob.id
     )
     janitor.keep_house(parts.db, parts.sealer)
-    assert "Users 3 Active users 2 in the last 30 days" in words(operator.visit("/console"))
+    assert "Users 3 Active users 2 in the last 30 days, counted hourly" in words(operator.visit("/console"))
     assert "active_users" not in operator.page.text
 
 
