@@ -37,8 +37,15 @@ _ACTION = re.compile(r'action="([^"]*)"')
 _INPUT = re.compile(r'name="(\w+)" value="([^"]*)"')
 # Operations that use no database, or ask it once a second at most; and callbacks of built-in providers, which
 # share the view of the own callbacks.
-WITHOUT = {"callback", "callback_by_form", "health", "welcome", "get_settings", "docs", "openapi", "jwks"}
-WITHOUT |= {"openid_configuration", "oauth_metadata", "metadata_of_path", "oauth_metadata_of_path"}
+WITHOUT = {"callback", "callback_by_form", "health", "welcome", "get_settings", "docs", "guide"}
+WITHOUT |= {
+    "openapi",
+    "jwks",
+    "openid_configuration",
+    "oauth_metadata",
+    "metadata_of_path",
+    "oauth_metadata_of_path",
+}
 WITHOUT |= {"begin_authorization_by_form", "logout_by_form", "sso", "static"}
 
 

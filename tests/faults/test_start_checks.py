@@ -1,5 +1,6 @@
 """Servers that the start finds unusable or away."""
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,10 +28,11 @@ def without_state_dir(environment, **changes):
 
 def test_start_refuses_prepared_statements_behind_pgbouncer(bouncer, environment, state_dir):
     settings = without_state_dir(environment, DATABASE_URL=bouncer.url)
-    assert Service(state_dir, **settings).refuses_to_start() == (
-        1,
-        "DATABASE_URL: Leads to a pooler in transaction mode, such as PgBouncer. Set AUTH_DB_PREPARE=false.\n",
+    status, said = Service(state_dir, **settings).refuses_to_start()
+    line = (
+        "DATABASE_URL: Leads to a pooler in transaction mode, such as PgBouncer. Set AUTH_DB_PREPARE=false."
     )
+    assert (status, json.loads(said)["event"]) == (1, line)
     with Service(state_dir, **settings, AUTH_DB_PREPARE="false") as service:
         assert service.get("/health")[0] == 200
 
