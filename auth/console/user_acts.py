@@ -251,6 +251,7 @@ _WITHOUT_USER = {
         effects=lambda _users: [
             "Creates 1 user and sends no message.",
             "Without a password, they sign in with an emailed link or an SMS code.",
+            "A password only works with a confirmed address.",
         ],
         undo="Deleting the user undoes it.",
         do=_create,
