@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from auth.pages.page import LANGUAGES
 from tests.support.browser import Browser
 from tests.support.deliverers import deliver_due
 from tests.support.page_clients import ChromiumPageClient
@@ -25,6 +26,12 @@ pytest_plugins = ["tests.support.browser_fixtures"]
 AXE = Path(__file__).parents[1] / "clients" / "node_modules" / "axe-core" / "axe.min.js"
 # A phone at night and a desktop by day; a fault in one shows in the others too.
 SCREENS = ((320, 640, True), (1280, 900, False))
+# Controls that the keyboard does not reach, or that show no ring when it does.
+_WITHOUT_RING = """[...document.querySelectorAll("a, button, input, select, summary")].filter((each) => {
+  if (each.disabled || each.type === "hidden" || !each.checkVisibility()) return false;
+  each.focus();
+  return document.activeElement !== each || each.tabIndex || getComputedStyle(each).outlineStyle === "none";
+}).map((each) => each.outerHTML)"""
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +81,10 @@ def test_pages_are_accessible_and_fit_the_screen(page_client, page, part, axe):
             page.resize(width, height, dark=dark)
             assert problems(page) == [], (name, width)
             assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
+        page.run("window.focused = document.activeElement")
+        page.press("Tab")
+        assert page.run(_WITHOUT_RING) == [], name
+        page.run("document.activeElement.blur(); focused.focus()")
 
     page_client.check = check
     part(page_client)
@@ -116,9 +127,19 @@ def test_wide_logo_stands_alone_and_a_long_name_has_two_lines(page, here):
         assert not is_shown or name[1] - name[0] == 40
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("part", TOUR, ids=lambda part: part.__name__)
-def test_pages_work_in_a_browser_without_javascript(page_client, page, part):
+def test_pages_work_without_javascript_and_fit_a_phone_in_every_language(page_client, page, part, language):
+    def check(name: str) -> None:
+        # Developers read English.
+        is_for_users = not name.startswith("inbox")
+        assert page.run("document.documentElement.lang") == (language if is_for_users else "en"), name
+        assert page.run("document.documentElement.scrollWidth <= innerWidth"), name
+
+    page.speak(language)
+    page.resize(375, 740)
     page.without_script()
+    page_client.language, page_client.check = language, check
     part(page_client)
 
 

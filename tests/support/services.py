@@ -1,5 +1,6 @@
 """Clients' addresses, a Redis, and services started by tests."""
 
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import redis
 
+from auth.settings import kept_secrets
 from tests.support import log_watch
 from tests.support.processes import PATIENT_GUNICORN, Service, free_port, short_directory, wait_until
 from tests.support.programs import find_program
@@ -85,8 +87,8 @@ def serve(environment, state_dir: Path) -> Any:
     shared = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
 
     class Serving:
-        def __init__(self, command: list[str] | None = None, **changes: str) -> None:
-            self.service = Service(state_dir, command=command, **shared | changes)
+        def __init__(self, command: list[str] | None = None, state: Path = state_dir, **changes: str) -> None:
+            self.service = Service(state, command=command, **shared | changes)
 
         def __enter__(self) -> tuple[Service, ServerClient]:
             self.service.__enter__()
@@ -102,10 +104,14 @@ def serve(environment, state_dir: Path) -> Any:
 
 
 @pytest.fixture(scope="session")
-def limited_service(serve) -> Iterator[ServerClient]:
+def limited_service(serve, state_dir: Path) -> Iterator[ServerClient]:
     limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "20 per 5 minutes"}
-    with serve(PATIENT_GUNICORN, **limits) as (_, client):
-        yield client
+    with short_directory() as directory:
+        # In a state directory of its own, because commands of other tests would miss its settings.
+        state = directory / "var"
+        shutil.copytree(state_dir, state, ignore=lambda _, names: {*names} - {*kept_secrets.FILES.values()})
+        with serve(PATIENT_GUNICORN, state, **limits) as (_, client):
+            yield client
 
 
 @pytest.fixture
