@@ -77,12 +77,15 @@ def test_repeated_and_concurrent_requests_do_nothing_twice(begin, operator, alic
     assert database.count("audit_log", "action = 'signed_out'") == 2
 
 
-def test_second_request_leaves_the_rest_to_the_first_one(begin, operator, alice, bob, database, monkeypatch):
+def test_second_request_leaves_the_rest_to_the_first_one(
+    begin, operator, alice, bob, carol, database, monkeypatch
+):
     """Asking again and again meanwhile would use up the limit of all acts."""
     monkeypatch.setattr(bulk, "_CHUNK", 1)
     begin("end-sessions", alice, bob)
     path, fields = operator.page.url, operator.page.forms[-1].fields
-    with database.locked("users", min(alice.id, bob.id)) as lock:
+    statement = "SELECT FROM users WHERE id <> %s FOR UPDATE"
+    with database.locked("users", carol.id, statement) as lock:
         requests = [lock.start(lambda: operator.post(path, fields)) for _ in range(2)]
     pages = [request.result() for request in requests]
     assert ["1 of 2 done." in words(page) for page in pages] == [True, True]
