@@ -32,6 +32,15 @@ _WITHOUT_RING = """[...document.querySelectorAll("a, button, input, select, summ
   each.focus();
   return document.activeElement !== each || each.tabIndex || getComputedStyle(each).outlineStyle === "none";
 }).map((each) => each.outerHTML)"""
+# Buttons with a word that is broken because it does not fit on a line.
+_BROKEN = """[...document.querySelectorAll("button, .button")].filter((each) => {
+  const words = document.createTreeWalker(each, NodeFilter.SHOW_TEXT), range = document.createRange();
+  while (words.nextNode()) for (const { index, 0: word } of words.currentNode.data.matchAll(/[\\w\u00c0-\u024f]+/g)) {
+    range.setStart(words.currentNode, index);
+    range.setEnd(words.currentNode, index + word.length);
+    if (range.getClientRects().length > 1) return true;
+  }
+}).map((each) => each.innerText)"""
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +144,8 @@ def test_pages_work_without_javascript_and_fit_a_phone_in_every_language(page_cl
         is_for_users = not name.startswith("inbox")
         assert page.run("document.documentElement.lang") == (language if is_for_users else "en"), name
         assert page.run("document.documentElement.scrollWidth <= innerWidth"), name
+        page.run("document.querySelectorAll('button[hidden]').forEach((each) => { each.hidden = false; })")
+        assert page.run(_BROKEN) == [], name
 
     page.speak(language)
     page.resize(375, 740)
