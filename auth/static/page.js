@@ -142,6 +142,47 @@ for (const form of document.querySelectorAll("[data-passkey]")) {
   if (form.dataset.challenge) offer(form);
 }
 
+// Tick off the rules of a new password, and ask the service whether it is a common one.
+const rules = { lowercase: /\p{Lowercase}/u, uppercase: /\p{Uppercase}/u, numbers: /\p{Nd}/u, symbols: /[^\p{L}\p{N}]/u };
+for (const list of document.querySelectorAll(".rules")) {
+  const field = list.parentElement.querySelector("input");
+  const { elements } = field.form;
+  field.addEventListener("input", () => {
+    for (const { classList, dataset } of list.children) {
+      const isMet = rules[dataset.rule]?.test(field.value) ?? [...field.value].length >= dataset.least;
+      classList.toggle("met", isMet);
+    }
+  });
+  const lead = document.querySelector(".lead");
+  const before = [...lead.childNodes];
+  if (list.dataset.common) field.addEventListener("change", async () => {
+    const password = field.value;
+    const email = (elements.email ?? elements.username)?.value ?? "";
+    const body = new URLSearchParams({ form_token: elements.form_token.value, password, email });
+    const response = password && await fetch(list.dataset.common, { method: "POST", body }).catch(() => null);
+    const problem = response?.ok ? (await response.json()).problem : null;
+    if (field.value !== password) return;
+    lead.classList.toggle("alert", problem);
+    // A space keeps the place of a sentence that is gone: the button must not move under a click.
+    lead.replaceChildren(...problem ? [problem] : before.length ? before : ["\u00a0"]);
+    if (problem) lead.setAttribute("role", "alert");
+    else lead.removeAttribute("role");
+    field.toggleAttribute("aria-invalid", false);
+    if (problem) field.setAttribute("aria-invalid", "true");
+  });
+}
+
+// Buttons that need the script: copy a text, and print the page.
+for (const button of document.querySelectorAll("[data-copy], [data-print]")) {
+  const { copy, done } = button.dataset;
+  button.hidden = copy !== undefined && !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    if (copy === undefined) return print();
+    // The user may have forbidden it.
+    await navigator.clipboard.writeText(copy).then(() => { button.textContent = done; }, () => {});
+  });
+}
+
 // Count down to the next code. Without JavaScript, the sentence below the button says when.
 for (const button of document.querySelectorAll("[data-again-in]")) {
   const text = button.textContent, end = Date.now() + button.dataset.againIn * 1000;
