@@ -6,6 +6,7 @@ from auth.console import (
     audit,
     bulk,
     export,
+    message_preview,
     messages,
     overview,
     user,
@@ -15,7 +16,7 @@ from auth.console import (
 )
 from auth.settings import Settings
 
-_SECTIONS = (overview, user, user_acts, users, bulk, export, audit, webhooks, messages)
+_SECTIONS = (overview, user, user_acts, users, bulk, export, audit, webhooks, messages, message_preview)
 
 
 def register(app: Flask, settings: Settings) -> None:

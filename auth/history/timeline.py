@@ -105,7 +105,10 @@ def _actor(row: Any) -> str:
         return f", {by and 'by administrator '}{row.details['administrator']}"
     if row.actor == "user" and row.actor_id != row.user_id:
         return f", {by}user {row.actor_id}"
-    return f", {by}{label('actors', row.actor)}" if row.actor not in (None, "user", "anonymous") else ""
+    if row.actor in (None, "user", "anonymous"):
+        return ""
+    ran = row.details.get("system_user")
+    return f", {by}{label('actors', row.actor)}" + (f" of {quoted(ran)}" if ran else "")
 
 
 def _origin(row: Any) -> str:

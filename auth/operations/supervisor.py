@@ -51,7 +51,7 @@ def settings() -> Settings:
         except (SettingsError, OSError) as error:
             # The state directory as the doctor finds it without valid settings.
             running.keep_error(Path(os.environ.get("AUTH_STATE_DIR") or "var").resolve(), str(error))
-            sys.exit(str(error))
+            sys.exit(logs.refusal(str(error)))
     return served.current
 
 

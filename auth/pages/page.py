@@ -6,6 +6,7 @@ The texts are in auth/text/pages.
 import math
 import re
 import time
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -85,6 +86,7 @@ def page(
     `application(…)` for names of applications in them, and prefix paths of this service with `root`.
     """
     language, settings = chosen_language(), latchkey.settings
+    again_in, again_at = _again(wait, values.get("problem"))
     secret = forms.secret()
     waiting = consent.behind(next_page or request.values.get("next"))
     targets = [form_target, waiting and origin(waiting.redirect_uri)]
@@ -226,7 +228,7 @@ def ago(timestamp: str) -> Markup:
     return moments.ago(timestamp, chosen_language())
 
 
-def provider(name: str) -> dict[str, str | None]:
+def provider(name: str) -> dict[str, Any]:
     """Return a provider's title, and the URL of its logo or the template of its mark, if it has one."""
     title = names.provider(name, latchkey.settings.provider_titles) or name
     logo = _logo(f"{PROVIDER_PREFIX}{name.upper()}_LOGO", f"brand/logo/{name}")

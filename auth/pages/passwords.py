@@ -7,6 +7,7 @@ from auth.pages.confirm import require_proof
 from auth.pages.page import text, to_own
 from auth.pages.problems import Problem, form
 from auth.pages.sign_in import code_form, destination, forgot_form, form_page, send_code, submit_code
+from auth.passwords.policy import WeakPassword, check_strength
 from auth.sign_in import browser_sessions
 from auth.sign_in.arrivals import go_on
 from auth.sign_in.browser_sessions import signed_in

@@ -19,7 +19,9 @@ from auth.settings import Settings
 from auth.settings.brand import logo_file
 
 blueprint = Blueprint("pages", __name__)
-for _pages in (sign_in, waiting, passwords, account, profile, confirm, passkeys, factors, consent, logout):
+for _pages in (
+    *(sign_in, waiting, passwords, account, removing, profile, confirm, passkeys, factors, consent, logout),
+):
     blueprint.register_blueprint(_pages.blueprint)
 problems.register_in(blueprint)
 

@@ -53,7 +53,8 @@ class TestCreation:
         assert {name: user[name] for name in expected} == expected
         assert [each["provider"] for each in user["identities"]] == ["email"]
         act = database.one("SELECT action, actor, user_id, details FROM audit_log")
-        assert act == ("users_imported", "command", None, {"count": 1, "administrators": 0})
+        details = {"count": 1, "administrators": 0, "system_user": SYSTEM_USER}
+        assert act == ("users_imported", "command", None, details)
         assert database.count("outbox") == 0
 
     def test_many_batches_are_imported(self, import_users, database):
@@ -63,7 +64,8 @@ class TestCreation:
         assert import_users(*rows).output == SUMMARY.format("created", 0, "1,201", 0)
         # One entry, which is no day with 1,201 new users.
         (entry,) = database.all("SELECT action, details FROM audit_log")
-        assert entry == ("users_imported", {"count": 1201, "administrators": 0})
+        details = {"count": 1201, "administrators": 0, "system_user": SYSTEM_USER}
+        assert entry == ("users_imported", details)
 
     def test_administrator_is_imported_when_allowed(self, import_users, client):
         row = {"email": "dave@example.com", "email_verified": True, "password_hash": WEAK, "role": "admin"}

@@ -143,7 +143,7 @@ def test_act_on_many_users_goes_on_by_itself(console, here, alice, bob, database
     console.open(f"{here}/console/users?q=example")
     console.run("for (const box of document.querySelectorAll('[name=id]')) box.checked = true")
     console.click("Ban")
-    console.wait_for("Ban these users")
+    console.wait_for("Bans 2 users")
     console.click("Ban these users")
     console.wait_for("2 of 2 done.")
     assert database.count("users", "banned_until > now()") == 2

@@ -1,4 +1,4 @@
-"""deploy/install with real wheels and a real database; instead of systemd, two scripts run what it would run."""
+"""deploy/install with real wheels and a real database; instead of systemd and root, scripts do what they would do."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ echo "restart $(readlink "$LATCHKEY_ROOT/current")" >> "$LATCHKEY_ROOT/log"
 exec "$LATCHKEY_ROOT/current/bin/latchkey" --version > /dev/null
 """
 SYSTEMD_RUN = """#!/bin/sh
-while [ "${1#-}" != "$1" ]; do if [ "$1" = -p ]; then shift; fi; shift; done
+while [ "${1#-}" != "$1" ]; do shift; done
 exec "$@"
 """
 
@@ -51,7 +51,8 @@ class Machine:
         self.root = root
         programs = root / "programs"
         programs.mkdir()
-        for name, text in (("systemctl", SYSTEMCTL), ("systemd-run", SYSTEMD_RUN)):
+        scripts = {"systemctl": SYSTEMCTL, "systemd-run": SYSTEMD_RUN, "id": "#!/bin/sh\necho 0\n"}
+        for name, text in scripts.items():
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         (programs / "python3").symlink_to(sys.executable)
