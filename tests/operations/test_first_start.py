@@ -71,7 +71,11 @@ def test_wheel_has_one_top_level_package_which_holds_everything(installed):
         "openapi.yaml",
     ]
     listed = subprocess.run(
-        ["git", "ls-files", *tracked], cwd=CHECKOUT, capture_output=True, text=True, check=True
+        ["git", "-c", f"safe.directory={CHECKOUT}", "ls-files", *tracked],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert [name for name in listed.stdout.split() if not (installed / "latchkey" / name).exists()] == []
 
