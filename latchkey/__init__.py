@@ -1,1 +1,1 @@
-"""The installed package. The service is not imported from it: its command starts a process of its own."""
+"""The installed package. Do not import the service from it: the command starts a separate process."""

@@ -162,7 +162,7 @@ def unlock(subject: str, as_json: bool) -> None:
 def remove_factors(subject: str, is_sure: bool, as_json: bool) -> None:
     """Remove all second factors, passkeys and recovery codes of a user who has lost them.
 
-    The user gets a notice. Check first who asks: whoever has the password or mailbox can sign in afterwards.
+    The user gets a notice. Check first who asks: anyone with the password or mailbox can sign in afterwards.
 
     \b
     Example: latchkey users remove-factors alice@example.com

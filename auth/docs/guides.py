@@ -59,7 +59,7 @@ def address(path: str) -> str:
 def library() -> dict[str, Path]:
     """Return the files that are served, by their addresses: the README, the guides, and what they link to.
 
-    A request cannot name any other file, whatever its path.
+    No path of a request leads to another file.
     """
     found: dict[str, Path] = {}
     waiting = [Path("README.md"), *(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md"))]

@@ -26,7 +26,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True)
 class Member:
-    """A parameter, or a member of an object, with the members of its own object."""
+    """A parameter, or a member of an object with its own members."""
 
     name: str
     kind: Markup

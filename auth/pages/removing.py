@@ -66,7 +66,7 @@ def _identity(id: str) -> _Removal:
 
 
 def _application(id: str) -> _Removal:
-    # Without AUTH_OAUTH_SERVER there is none, whatever the database has.
+    # AUTH_OAUTH_SERVER=false hides the grants that are still in the database.
     clients = (each["client"] for each in own_grants() if each["client"]["id"] == id)
     name = application(found(next(clients, None), "not_found")["name"])
     grant = latchkey.db.one("select_grant", user_id=guard.caller_id(), client_id=id)
