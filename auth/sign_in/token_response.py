@@ -63,9 +63,10 @@ def tokens(row: Any) -> dict[str, Any]:
     """Return the tokens of a session, a row of `open_session`."""
     user, access_tokens = json.loads(row.user_object), latchkey.access_tokens
     lacks_step = row.lacks_step and latchkey.settings.mfa_tokens == SECOND_STEP
-    level = {"aal": row.aal, "amr": row.amr, "lacks_step": lacks_step}
+    own = {"session_id": row.session_id, "aal": row.aal, "amr": row.amr}
+    claims = access_tokens.compose(user, row.issued_at, own)
     return {
-        "access_token": access_tokens.issue(user, row.session_id, row.issued_at, **level),
+        "access_token": access_tokens.sign(claims, lacks_step=lacks_step),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,
         "expires_at": row.issued_at + access_tokens.lifetime,

@@ -101,22 +101,12 @@ class AccessTokens:
         """Those of the JWK Set, and the shared secret."""
         return self._all_keys
 
-    def issue(
-        self,
-        user: Mapping[str, Any],
-        session_id: str,
-        issued_at: int,
-        aal: str,
-        amr: Sequence[Any],
-        *,
-        lacks_step: bool = False,
-    ) -> str:
-        """Return a token. `user` is a user object; the times are Unix seconds by the database's clock.
+    def compose(self, user: Mapping[str, Any], issued_at: int, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the claims of a token. `user` is a user object; `issued_at` is in Unix seconds.
 
-        `amr` lists the session's methods with their times. With `lacks_step` the token is for the audience
-        `second_step`.
+        `own` are the claims about the sign-in, such as `session_id`, `aal` and `amr`.
         """
-        claims = {
+        return {
             "iss": self._issuer,
             "sub": user["id"],
             "aud": self._audience,
@@ -128,15 +118,15 @@ class AccessTokens:
             "app_metadata": user["app_metadata"],
             "user_metadata": user["user_metadata"],
             "role": user["role"],
-            "session_id": session_id,
-            "aal": aal,
-            "amr": amr,
             "is_anonymous": user["is_anonymous"],
+            **own,
         }
-        key = self._signing_key
+
+    def sign(self, claims: Mapping[str, Any], *, lacks_step: bool = False) -> str:
+        """Return a token. With `lacks_step` it is for the audience `second_step`."""
         if lacks_step:
-            key, claims = self._step_key, claims | {"aud": SECOND_STEP, "next_aal": "aal2"}
-        return jws.sign(claims, key, TYPE)
+            return jws.sign({**claims, "aud": SECOND_STEP, "next_aal": "aal2"}, self._step_key, TYPE)
+        return jws.sign(claims, self._signing_key, TYPE)
 
     def _verify(self, token: str) -> Caller:
         claims = self.claims(token)

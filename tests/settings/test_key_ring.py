@@ -84,7 +84,8 @@ def signed(service, **options):
     """Return a token that the service signs, and its key id."""
     names = ("email", "phone", "app_metadata", "user_metadata", "role", "is_anonymous")
     user = dict.fromkeys(names) | {"id": SESSION_ID}
-    token = service.extensions["latchkey"].access_tokens.issue(user, SESSION_ID, 0, "aal1", [], **options)
+    access_tokens = service.extensions["latchkey"].access_tokens
+    token = access_tokens.sign(access_tokens.compose(user, 0, {"session_id": SESSION_ID}), **options)
     return token, jwt.get_unverified_header(token).get("kid")
 
 
