@@ -29,7 +29,7 @@ from auth.views import (
     verify,
     webhooks,
 )
-from auth.web import audit, dialect, edge, errors, limits
+from auth.web import audit, dialect, edge, error_handlers, limits
 from auth.web.application import Application
 from auth.web.routes import LARGEST_BODY
 
@@ -47,7 +47,7 @@ def create_app(config: Settings | None = None) -> Flask:
     app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1
     app.extensions[EXTENSION] = make_parts(config, audit.origin)
-    errors.register(app)
+    error_handlers.register(app)
     edge.register(app, config)
     dialect.register(app)
     limits.register(app, config)

@@ -49,6 +49,7 @@ WITHOUT_WRITTEN_DEFAULT = {
         "AUTH_SMS_WEBHOOK_SECRET",
     ),
     *("AUTH_TWILIO_ACCOUNT_SID", "AUTH_TWILIO_AUTH_TOKEN", "AUTH_TWILIO_FROM"),
+    *(name for name in settings.names() if name.startswith("AUTH_HOOK_")),
     *("AUTH_WEBHOOK_PRIVATE_NETWORKS", "AUTH_LOG_FORMAT", "AUTH_BACKUP_RECIPIENTS"),
 }
 

@@ -16,7 +16,8 @@ from auth.text import labels
 from auth.text.catalogues import DEFAULT
 from auth.web import Level, View, audit, cookies, g, guard
 from auth.web.edge import for_no_other_origin
-from auth.web.errors import ApiError, as_api_error
+from auth.web.error_handlers import as_api_error
+from auth.web.errors import ApiError
 from auth.web.forms import SESSION, own_form
 from auth.web.limits import limited
 

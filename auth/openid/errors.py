@@ -7,7 +7,8 @@ from flask import Blueprint, Response, json
 
 from auth.web import audit
 from auth.web.application import JsonResponse
-from auth.web.errors import ApiError, as_api_error, envelope
+from auth.web.error_handlers import as_api_error
+from auth.web.errors import ApiError, envelope
 
 _BY_STATUS = {400: "invalid_request", 401: "invalid_token", 403: "insufficient_scope"}
 

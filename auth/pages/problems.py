@@ -24,7 +24,8 @@ from auth.text.moments import wait
 from auth.web import Level, View, audit, cookies, current_route, g, guard
 from auth.web.application import FORM
 from auth.web.edge import for_no_other_origin
-from auth.web.errors import ApiError, as_api_error, envelope
+from auth.web.error_handlers import as_api_error
+from auth.web.errors import ApiError, envelope
 from auth.web.forms import SESSION, own_form
 from auth.web.limits import limited
 from auth.web.routes import Refusal, SignIn, says

@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
-from dotenv.parser import parse_stream
 from environs import Env, EnvValidationError
 from limits import RateLimitItem
 from marshmallow.validate import Length, NoneOf, OneOf
@@ -23,7 +22,7 @@ from auth.net.networks import is_loopback
 from auth.settings import brand, kept_secrets, relying_party, state
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
-from auth.settings.values import checks, kinds, targets
+from auth.settings.values import checks, dotenv_file, hooks, kinds, targets
 from auth.tokens.access_tokens import SECOND_STEP
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
@@ -153,6 +152,14 @@ class Settings:
     dev_inbox: bool = kinds.flag(False)
     webhook_private_networks: bool = kinds.flag(None)
     deliver: bool = kinds.flag(True)
+    hook_before_user_created: str = kinds.secret_url(kinds.text("", hooks.url))
+    hook_before_user_created_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_custom_access_token: str = kinds.secret_url(kinds.text("", hooks.url))
+    hook_custom_access_token_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_send_email: str = kinds.secret_url(kinds.text("", hooks.url))
+    hook_send_email_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_send_sms: str = kinds.secret_url(kinds.text("", hooks.url))
+    hook_send_sms_secrets: tuple[str, ...] = kinds.hook_secrets()
     audit_retention: int = kinds.number(400, 1, 36_500)
     unconfirmed_retention: int = kinds.number(30, 1, 36_500)
     db_prepare: bool = kinds.flag(True)
@@ -197,6 +204,11 @@ class Settings:
         has_substitute = self.sms_provider is None and self.is_local
         return self.phone_enabled and (self.sms_provider not in (None, "none") or has_substitute)
 
+    def hook(self, name: str) -> hooks.Hook | None:
+        """Return the hook of AUTH_HOOK_<NAME>, if it is set."""
+        url, secrets = getattr(self, f"hook_{name}"), getattr(self, f"hook_{name}_secrets")
+        return hooks.Hook(hooks.NAMES[name], url, secrets, self.webhook_private_networks) if url else None
+
     def find_database(self) -> str:
         """Return the URL of the database. Raises `state.NotRunningError`."""
         return self.database_url or state.running_postgres_url(self.state_dir)
@@ -219,7 +231,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
 
     Raises `SettingsError`.
     """
-    if lines := _malformed_lines(Path(dotenv)):
+    if lines := dotenv_file.malformed_lines(Path(dotenv)):
         raise SettingsError("\n".join(lines))
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
@@ -264,23 +276,6 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
 def _refuse(lines: list[str], values: Mapping[str, Any]) -> None:
     if lines:
         raise SettingsError("\n".join([*lines, *values["warnings"]]))
-
-
-def _malformed_lines(path: Path) -> list[str]:
-    """Return what is wrong with `.env`, without values: python-dotenv skips malformed lines."""
-    name = path.resolve()
-    try:
-        with path.open(encoding="utf-8") as file:
-            lines = list(parse_stream(file))
-    except FileNotFoundError:
-        return []
-    except UnicodeDecodeError:
-        return [f"{name}: Must be text in UTF-8."]
-    except OSError as error:
-        return [f"{name}: Cannot be read: {error.strerror}."]
-    # Comments have neither a name nor a value.
-    malformed = [line for line in lines if line.error or (line.key is not None and line.value is None)]
-    return [f"{name}: Line {line.original.line} must be NAME=value." for line in malformed]
 
 
 def _problems(env: Env) -> dict[str, str]:

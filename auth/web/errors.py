@@ -1,27 +1,12 @@
-"""Errors as clients see them: the table, the exception, the envelope, and the handlers."""
+"""Errors as clients see them: the table, the exception and the envelope."""
 
-import functools
-import traceback
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-import psycopg2
-import structlog
-from flask import Flask, Response, json, request
-from flask.globals import request_ctx
-from gunicorn.http.errors import ParseException
-from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolation
-from werkzeug.exceptions import HTTPException
-from werkzeug.routing import MapAdapter
+from flask import Response, json
 
-from auth.logs import ThrottledLog
-from auth.passwords.hashing import TooManyWaiting
-from auth.passwords.policy import WeakPassword
-from auth.web import audit, current_route, g, health
+from auth.web import audit
 from auth.web.application import JsonResponse
-
-log = structlog.get_logger()
-_queue_full = ThrottledLog("hashing_queue_full")
 
 # HTTP status and message by error_code. A prefix marks a context with another status or message:
 # `refresh.user_banned` has error_code `user_banned`.
@@ -166,21 +151,13 @@ ERRORS = {
     ),
     "over_email_send_rate_limit": (429, "Too many messages; try again later"),
     "over_sms_send_rate_limit": (429, "Too many messages; try again later"),
+    "hook_refused": (500, "{message}"),
+    "hook_failed": (500, "Something went wrong on our side; the request ID is {request_id}"),
     "unexpected_failure": (500, "Something went wrong on our side; the request ID is {request_id}"),
     "service_unavailable": (503, "The service isn't available right now; try again shortly"),
     "hashing.service_unavailable": (503, "Too many sign-ins at once; try again shortly"),
     "provider.service_unavailable": (503, "The provider can't be reached; try again shortly"),
 }
-_CONSTRAINTS = {
-    "users_email_key": "email_exists",
-    "users_phone_key": "phone_exists",
-    "users_pkey": "id.user_already_exists",
-    "factors_credential_id_key": "webauthn_credential_exists",
-    "factors_friendly_name_key": "mfa_factor_name_conflict",
-    "user_metadata_size": "user_metadata.validation_failed",
-    "app_metadata_size": "app_metadata.validation_failed",
-}
-_HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed"}
 
 
 class ApiError(Exception):
@@ -229,91 +206,3 @@ def envelope(error: ApiError) -> Response:
     if error.status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     return response
-
-
-def register(app: Flask) -> None:
-    app.register_error_handler(Exception, lambda error: envelope(as_api_error(error)))
-
-
-@functools.singledispatch
-def as_api_error(error: Exception) -> ApiError:
-    """Return the error that clients get for an exception."""
-    # Not str(error): Postgres quotes the values of the row in its DETAIL.
-    frames = traceback.extract_tb(error.__traceback__)
-    where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-    said = error.diag.message_primary if isinstance(error, psycopg2.Error) else None
-    log.error("unexpected_failure", error=type(error).__name__, said=said, where=where)
-    return ApiError("unexpected_failure", request_id=g.request_id)
-
-
-_unexpected = as_api_error.dispatch(Exception)
-
-
-@as_api_error.register
-def _known(error: ApiError) -> ApiError:
-    return error
-
-
-@as_api_error.register
-def _http_error(error: HTTPException) -> ApiError:
-    status = error.code or 500
-    if status >= 500:
-        return _unexpected(error)
-    if status == 404 and (path := _path_without_slash()):
-        return ApiError("slash.not_found", path=path)
-    allow = {name: value for name, value in error.get_headers() if name == "Allow"}
-    refusal = ApiError(_HTTP_ERRORS.get(status, "validation_failed"), headers=allow)
-    refusal.status = status
-    return refusal
-
-
-def _path_without_slash() -> str | None:
-    """Return the rule that matches the path of the request without its last slash."""
-    if not request.path.endswith("/"):
-        return None
-    try:
-        rule, _ = cast("MapAdapter", request_ctx.url_adapter).match(request.path[:-1], return_rule=True)
-    except HTTPException:
-        return None
-    return rule.rule
-
-
-@as_api_error.register
-def _database_error(error: psycopg2.Error) -> ApiError:
-    constraint = error.diag.constraint_name
-    if isinstance(error, UniqueViolation | CheckViolation) and constraint in _CONSTRAINTS:
-        return ApiError(_CONSTRAINTS[constraint], _size_details(constraint))
-    if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError | ReadOnlySqlTransaction):
-        log.error("database_unavailable", reason=str(error).strip())
-        health.note_trouble(error)
-        return unavailable()
-    return _unexpected(error)
-
-
-def _size_details(constraint: str) -> str | None:
-    column = constraint.removesuffix("_size")
-    if column == constraint:
-        return None
-    body = request.form if g.json_body is None else g.json_body
-    name = column if column in body else "data" if column == "user_metadata" else "options"
-    return f"{name}: must be at most 8 KiB as JSON"
-
-
-@as_api_error.register
-def _broken_body(_error: ParseException) -> ApiError:
-    # gunicorn parses chunks when the view reads the body.
-    return ApiError("bad_json", "the body's chunks are malformed")
-
-
-@as_api_error.register
-def _weak_password(error: WeakPassword) -> ApiError:
-    key = "admin.weak_password" if current_route().is_administrative else "weak_password"
-    members = {"weak_password": {"reasons": list(error.problems)}}
-    requirement = next(iter(error.problems.values()))
-    return ApiError(key, f"password: {error}", members=members, requirement=requirement)
-
-
-@as_api_error.register
-def _too_many_waiting(_error: TooManyWaiting) -> ApiError:
-    _queue_full.count()
-    return unavailable("hashing.service_unavailable")

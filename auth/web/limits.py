@@ -18,7 +18,8 @@ from auth.context import latchkey
 from auth.logs import ThrottledLog
 from auth.settings import Settings
 from auth.web import counted, g
-from auth.web.errors import ApiError, as_api_error
+from auth.web.error_handlers import as_api_error
+from auth.web.errors import ApiError
 from sql import Database
 
 _storage_failed = ThrottledLog("rate_limit_storage_failed")

@@ -56,6 +56,8 @@ def test_no_secret_is_listed(load):  # noqa: F811
         "AUTH_SMS_PROVIDER": "webhook",
         "AUTH_SMS_WEBHOOK_URL": f"https://sms.example.com/{_CANARY}?key={_CANARY}",
         "AUTH_SMS_WEBHOOK_SECRET": f"whsec_{_CANARY * 2}",
+        "AUTH_HOOK_SEND_SMS": f"https://hooks.example.com/{_CANARY}",
+        "AUTH_HOOK_SEND_SMS_SECRETS": f"v1,whsec_{_CANARY * 2}|v1,whsec_{_CANARY * 3}",
         "AUTH_TWILIO_AUTH_TOKEN": _CANARY,
         "AUTH_PROVIDER_GOOGLE_CLIENT_ID": "the-client",
         "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET": _CANARY,
@@ -70,6 +72,8 @@ def test_no_secret_is_listed(load):  # noqa: F811
     assert found["AUTH_RATE_LIMIT_STORAGE"].value == "rediss://redis.example.com"
     assert found["AUTH_SMTP_URL"].value == "smtp://mail.example.com:587"
     assert found["AUTH_SMS_WEBHOOK_URL"].value == "https://sms.example.com"
+    assert found["AUTH_HOOK_SEND_SMS"].value == "https://hooks.example.com"
+    assert found["AUTH_HOOK_SEND_SMS_SECRETS"].value == "hidden: 2 secrets"
     assert found["AUTH_PROVIDER_GOOGLE_CLIENT_ID"].value == "the-client"
     assert found["AUTH_PROVIDER_GOOGLE_CLIENT_SECRET"][1:] == ("hidden", "environment")
 

@@ -13,7 +13,7 @@ from marshmallow import ValidationError
 from psycopg2.extensions import parse_dsn
 
 from auth.net import redirects
-from auth.settings.values import targets
+from auth.settings.values import hooks, targets
 from auth.tokens import keys, signing_keys
 
 Check = Callable[[str], object]
@@ -200,6 +200,11 @@ def contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
         f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is {provider}."
         for field in _NEEDED_BY_SMS_PROVIDER.get(provider, ())
         if not values[field]
+    ]
+    found += [
+        f"AUTH_HOOK_{name.upper()}_SECRETS: Must be set when AUTH_HOOK_{name.upper()} is a URL."
+        for name in hooks.NAMES
+        if values[f"hook_{name}"].startswith("http") and not values[f"hook_{name}_secrets"]
     ]
     if values["jwt_keys"] and not values["jwt_secret"]:
         try:

@@ -11,7 +11,7 @@ from environs import Env
 from marshmallow.validate import OneOf, Range, Regexp
 from psycopg2.extensions import parse_dsn
 
-from auth.settings.values import checks
+from auth.settings.values import checks, hooks
 from auth.settings.values.checks import Check, validator
 
 
@@ -108,6 +108,11 @@ def list_of(default: tuple[str, ...], check: Check, *, may_be_empty: bool = True
     return setting(
         lambda env, name: tuple(env.list(name, list(default), **options) or ()), may_be_empty=may_be_empty
     )
+
+
+def hook_secrets() -> Any:
+    check = validator(hooks.secrets)
+    return secret(setting(lambda env, name: hooks.secrets(env.str(name, "", validate=check) or "")))
 
 
 def rate_limits(default: str) -> Any:

@@ -1,0 +1,58 @@
+"""Calls of HTTP hooks from requests. Never inside a transaction: the hook may call the admin API."""
+
+import functools
+import threading
+import time
+import uuid
+from typing import Any
+
+from auth.senders import hooks
+from auth.senders.hooks import HookFailed, HookRefused
+from auth.settings.values.hooks import Hook
+
+__all__ = ["Hook", "HookFailed", "HookRefused", "call"]
+
+_MOST_FAILURES = 5  # in a row
+_PAUSE = 30  # seconds
+
+
+class _CircuitBreaker:
+    """Keeps the requests of this process from a hook that is down. After a pause it lets one through."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._open_until = 0.0
+        self._lock = threading.Lock()
+
+    def admits(self) -> bool:
+        with self._lock:
+            now = time.monotonic()
+            if now < self._open_until:
+                return False
+            if self._failures >= _MOST_FAILURES:
+                self._open_until = now + _PAUSE
+            return True
+
+    def note(self, *, is_down: bool) -> None:
+        with self._lock:
+            self._failures = self._failures + 1 if is_down else 0
+            self._open_until = time.monotonic() + _PAUSE if self._failures >= _MOST_FAILURES else 0.0
+
+
+# Hooks are compared by value: one with another URL or secret starts anew.
+_breaker = functools.cache(lambda _hook: _CircuitBreaker())
+
+
+def call(hook: Hook, payload: dict[str, Any]) -> dict[str, Any]:
+    """Ask a hook and return its answer. Raises `HookRefused` or `HookFailed`: a hook never fails open."""
+    breaker, is_down = _breaker(hook), False
+    if not breaker.admits():
+        raise HookFailed(hook.name, f"it isn't called for {_PAUSE} s after {_MOST_FAILURES} failures")
+    try:
+        return hooks.ask(hook, f"msg_{uuid.uuid4()}", payload)
+    except HookFailed as failure:
+        # Other failures concern one request: one user whose data the hook cannot handle must not cut off all.
+        is_down = failure.is_down
+        raise
+    finally:
+        breaker.note(is_down=is_down)

@@ -1,0 +1,117 @@
+"""HTTP hooks: a signed question to the operator's server, whose answer counts (GoTrue's protocol)."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from auth.net.networks import is_loopback
+from auth.net.sockets import Deadline, why
+from auth.senders import http, webhooks
+from auth.senders.sender import one_line
+from auth.settings.values.hooks import Hook
+
+TIMEOUT = 2  # seconds in all
+MOST_BYTES = 200 * 1024  # of a request, and of an answer
+# Statuses of servers that are down or overloaded.
+_DOWN = {429, 502, 503, 504}
+
+
+class HookRefused(Exception):
+    """The hook answered with an error, whose status and message are for the client."""
+
+    def __init__(self, status: int, message: str, hook: str) -> None:
+        super().__init__(f"{hook} refused with {status}: {one_line(message)}")
+        self.status = status
+        self.message = message
+        self.hook = hook
+
+
+class HookFailed(Exception):
+    """There is no answer that can be used; with `is_down`, the next call would fail too."""
+
+    def __init__(self, hook: str, reason: str, *, is_down: bool = False) -> None:
+        super().__init__(f"{hook} failed: {reason}")
+        self.hook = hook
+        self.reason = reason
+        self.is_down = is_down
+
+
+def ask(hook: Hook, id: str, payload: dict[str, Any], timeout: float = TIMEOUT) -> dict[str, Any]:
+    """Post a payload and return the hook's answer. Raises `HookRefused` or `HookFailed`."""
+    body = json.dumps(payload)
+    if len(body) > MOST_BYTES:
+        raise HookFailed(hook.name, f"the request has {len(body)} bytes, more than {MOST_BYTES}")
+    headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity"}
+    headers |= http.signed_headers(id, body, hook.secrets)
+    return _read(hook.name, *_post(hook, body.encode(), headers, timeout))
+
+
+def allowed_addresses(hook: Hook) -> Callable[[str], bool]:
+    """Return a check of the address that a call connects to.
+
+    A URL that names this machine was written by the operator, and leads nowhere else.
+    """
+    if is_loopback(urlsplit(hook.url).hostname or ""):
+        return is_loopback
+    return webhooks.allowed_addresses(hook.url, hook.private_networks)
+
+
+def _post(hook: Hook, body: bytes, headers: dict[str, str], timeout: float) -> tuple[int, str, bytes]:
+    """Return status, content type and body of the response. Repeats a request that the network failed."""
+    # The delivery process of a service without hooks does not need its 5 MiB.
+    from urllib3.exceptions import HTTPError
+
+    from auth.net.bounded_http import BoundedSession
+
+    with Deadline(timeout, allowed_addresses(hook)) as deadline:
+        for is_last in (False, True):
+            try:
+                with (
+                    BoundedSession() as session,
+                    session.post(hook.url, data=body, headers=headers, stream=True) as response,
+                ):
+                    answer = b""
+                    while len(answer) <= MOST_BYTES and (chunk := response.raw.read(65_536)):
+                        answer += chunk
+                    # A body cut off by the deadline may look complete.
+                    if not deadline.has_passed:
+                        return response.status_code, response.headers.get("Content-Type", ""), answer
+            except (HTTPError, OSError) as error:
+                if is_last and not deadline.has_passed:
+                    raise HookFailed(hook.name, f"no answer: {why(error)}", is_down=True) from error
+            if deadline.has_passed:
+                break
+        raise HookFailed(hook.name, f"no answer within {timeout} s", is_down=True)
+
+
+def _read(name: str, status: int, content_type: str, body: bytes) -> dict[str, Any]:
+    said = one_line(body[:MOST_BYTES].decode(errors="replace"))
+    if status == 204:
+        return {}
+    if status not in (200, 202):
+        raise HookFailed(name, f"it answered {status}: {said}", is_down=status in _DOWN)
+    if len(body) > MOST_BYTES:
+        raise HookFailed(name, f"its answer has more than {MOST_BYTES} bytes")
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise HookFailed(name, f"its answer is not application/json but {one_line(content_type)!r}")
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        raise HookFailed(name, f"its answer is not JSON: {said}") from None
+    if not isinstance(answer, dict):
+        raise HookFailed(name, f"its answer is not a JSON object: {said}")
+    if answer.get("error") is not None:
+        raise refusal(name, answer["error"])
+    return answer
+
+
+def refusal(name: str, error: Any) -> HookRefused | HookFailed:
+    """Return the exception of an `error` in a hook's answer. Its status is 500 unless the hook says."""
+    said = error if isinstance(error, dict) else {}
+    status, message = said.get("http_code", 500), said.get("message")
+    # A success, or a status that isn't one, would tell the client that the hook agreed.
+    is_status = type(status) is int and 400 <= status <= 599
+    if not is_status or not isinstance(message, str) or not message.strip():
+        return HookFailed(name, f"its error is malformed: {one_line(json.dumps(error))}")
+    return HookRefused(status, message, name)
