@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg2
+from psycopg2 import sql as composed
 from psycopg2.errors import FeatureNotSupported, InternalError_, InvalidSqlStatementName
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.extras import Json
@@ -138,6 +139,15 @@ class Transaction(_Runner):
     def __init__(self, database: "Database", connection: Connection) -> None:
         self._database = database
         self._connection = connection
+
+    def call(self, function: tuple[str, str], argument: dict[str, Any]) -> str | None:
+        """Call a function of the operator, by schema and name, with JSON, and return its result as text."""
+        # The only value that becomes part of a statement: a setting, quoted as an identifier.
+        call = composed.SQL("SELECT {}(%s)::text").format(composed.Identifier(*function))
+        with self._connection.cursor() as cursor:
+            cursor.execute(call, (argument,))
+            (result,) = cursor.fetchone() or (None,)
+            return result
 
     def _cursor(self, name: str, parameters: Mapping[str, Any]) -> AbstractContextManager[Cursor]:
         return self._database._execute(self._connection, name, parameters)

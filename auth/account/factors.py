@@ -6,11 +6,12 @@ from typing import Any
 from auth.context import latchkey
 from auth.factors import totp
 from auth.factors.webauthn import WRONG_SIGNATURE
+from auth.hooks import access_token
 from auth.messages.outgoing import notify, tell
 from auth.sign_in import factor_codes, passkeys
 from auth.sign_in.reauthentication import Act, add, give_proof, lock_caller, proof_needed
 from auth.sign_in.reauthentication import remove as removing
-from auth.sign_in.token_response import raise_session
+from auth.sign_in.token_response import issued, raise_session
 from auth.web import audit, g, guard, targets
 from auth.web.errors import ApiError, found
 from sql import Database, Transaction
@@ -103,10 +104,10 @@ def _owner(factor_id: str) -> dict[str, str | None]:
     return passkeys.own_session() | {"factor_id": factor_id}
 
 
+@access_token.asked
 def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
     """Raise the caller's session to `aal2` by a code, and return its row. Raises `ApiError`."""
-    session = None
-    with latchkey.db.transaction() as tx:
+    with access_token.transaction() as tx:
         tried = factor_codes.count(tx, "totp", guard.caller_id())
         factor = _own_factor(tx, factor_id)
         caller = lock_caller(tx, *_acts(factor), given="begun")
@@ -114,10 +115,8 @@ def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
             raise ApiError("mfa_challenge_expired")
         if factor_codes.spend_totp(tx, tried, [factor], code):
             tx.run("delete_challenge", id=challenge_id)
-            session = _complete(tx, caller, factor, "totp")
-    if session is None:
-        raise ApiError("mfa_verification_failed")
-    return session
+            return issued(tx, _complete(tx, caller, factor, "totp"))
+    raise ApiError("mfa_verification_failed")
 
 
 def verify_code(code: str) -> Any:
@@ -148,6 +147,7 @@ def verify_webauthn(
         raise ApiError("validation_failed", f"webauthn.type: must be {_ceremony(factor)}")
     challenge = passkeys.spend_challenge(challenge_id, passkeys.SECURITY_KEY, **_owner(factor.id))
     response, created = sent["credential_response"], {}
+    credential = assertion = None
     if factor.is_verified:
         credential, assertion = passkeys.verify(response, challenge, passkeys.SECURITY_KEY)
         if credential.id != factor.id:
@@ -155,19 +155,22 @@ def verify_webauthn(
         passkeys.require_older(credential, added_before)
     else:
         created = passkeys.verify_creation(response, challenge, passkeys.SECURITY_KEY)
+    return _use_key(factor, created, credential, assertion)
+
+
+@access_token.asked
+def _use_key(factor: Any, created: dict[str, Any], credential: Any, assertion: Any) -> Any:
     refusal = None
-    with latchkey.db.transaction() as tx:
+    with access_token.transaction() as tx:
         caller = lock_caller(tx, *_acts(factor), given="begun")
         # Another request may have verified or removed it.
-        if _own_factor(tx, factor_id).is_verified != factor.is_verified:
+        if _own_factor(tx, factor.id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
         if factor.is_verified:
             refusal = passkeys.use(tx, credential, assertion, caller.email)
         if refusal is None:
-            session = _complete(tx, caller, factor, "webauthn", **created)
-    if refusal:
-        raise refusal
-    return session
+            return issued(tx, _complete(tx, caller, factor, "webauthn", **created))
+    raise refusal
 
 
 def _acts(factor: Any) -> list[Act]:

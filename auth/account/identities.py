@@ -4,11 +4,13 @@ from psycopg2.errors import UniqueViolation
 
 from auth.account import first_address, removal
 from auth.context import latchkey
+from auth.hooks import access_token
 from auth.messages.outgoing import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
 from auth.sign_in.oauth import invalid_id_token, new_secrets, read_id_token, write_flow
 from auth.sign_in.reauthentication import add, lock_caller, needed
 from auth.sign_in.reauthentication import remove as removing
+from auth.sign_in.token_response import issued
 from auth.tokens import one_time
 from auth.web import Level, audit, g, guard
 from auth.web.errors import ApiError, found
@@ -61,15 +63,19 @@ def link_by_id_token(body: dict[str, Any]) -> Any:
     """Link the identity of an unused id_token to the caller, and return the row of the caller's session, with
     a new refresh token. Raises `ApiError`.
     """
-    identity, id_token = read_id_token(body)
-    with latchkey.db.transaction() as tx:
+    return _link_and_renew(*read_id_token(body))
+
+
+@access_token.asked
+def _link_and_renew(identity: ExternalIdentity, id_token: dict[str, Any]) -> Any:
+    with access_token.transaction() as tx:
         # The body's nonce is that of the id_token.
         wanted = "current_password or nonce to POST /reauthenticate"
         user = lock_caller(tx, add("identity"), wanted=wanted)
         if not tx.run("spend_id_token", **id_token):
             raise invalid_id_token()
         _add(tx, user, identity, g.caller.session_id)
-        return tx.one("renew_session", session_id=g.caller.session_id)
+        return issued(tx, tx.one("renew_session", session_id=g.caller.session_id))
 
 
 def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str) -> None:

@@ -4,10 +4,11 @@ from typing import Any
 
 from auth.context import latchkey
 from auth.factors import recovery_codes
+from auth.hooks import access_token
 from auth.messages.outgoing import notify
 from auth.sign_in import factor_codes
 from auth.sign_in.reauthentication import add, give_proof, lock_caller
-from auth.sign_in.token_response import raise_session
+from auth.sign_in.token_response import issued, raise_session
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError
 from sql import Transaction
@@ -31,19 +32,17 @@ def status() -> dict[str, Any]:
     return {"remaining": row.remaining, "created_at": row.created_at}
 
 
+@access_token.asked
 def verify(code: str, *, made_before: Any = None) -> Any:
     """Raise the caller's session to `aal2` by a recovery code, and return its row. Raises `ApiError`."""
-    session = None
-    with latchkey.db.transaction() as tx:
+    with access_token.transaction() as tx:
         tried = factor_codes.count(tx, "recovery", guard.caller_id())
         caller = lock_caller(tx)
         spent = factor_codes.spend_recovery_code(tx, tried, caller.id, code, made_before)
         if spent:
             _tell(tx, caller, "recovery_code_used", remaining=spent.remaining)
-            session = raise_session(tx, g.caller.session_id, "recovery_code", None)
-    if session is None:
-        raise ApiError("recovery.mfa_verification_failed")
-    return session
+            return issued(tx, raise_session(tx, g.caller.session_id, "recovery_code", None))
+    raise ApiError("recovery.mfa_verification_failed")
 
 
 def _tell(tx: Transaction, caller: Any, kind: str, **details: Any) -> None:

@@ -2,10 +2,11 @@ from typing import Any
 
 from auth import addresses
 from auth.context import latchkey
+from auth.hooks import access_token
 from auth.messages import outgoing
 from auth.passwords.policy import check_strength
 from auth.sign_in import waiting
-from auth.sign_in.token_response import open_session
+from auth.sign_in.token_response import issued, open_session
 from auth.web import audit, g
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect
@@ -26,29 +27,31 @@ def sign_up(body: dict[str, Any]) -> Any:
     return create(body, latchkey.passwords.hash(body["password"]))
 
 
+@access_token.asked
 def sign_up_anonymously(body: dict[str, Any]) -> Any:
     """Create a user without an address, and return the session's row. Raises `ApiError`."""
     if latchkey.settings.disable_signup:
         raise ApiError("signup_disabled")
-    with latchkey.db.transaction() as tx:
+    with access_token.transaction() as tx:
         user = tx.one("insert_anonymous_user", user_metadata=body["data"])
         row = open_session(tx, user.id, "anonymous")
         acts, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
         details = {"by": "anonymous", "method": "anonymous", "session_id": row.session_id}
         audit.record(tx, user.id, None, acts, events, **details)
-    return row
+        return issued(tx, row)
 
 
+@access_token.asked
 def _sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
     """Create a user with a confirmed address, and return the session's row. Raises `ApiError`."""
-    with latchkey.db.transaction() as tx:
+    with access_token.transaction() as tx:
         user = _insert(tx, body, password_hash, is_confirmed=True)
         if user.is_created:
             row = open_session(tx, user.id, "password")
             acts = ["user_created", "signed_in"]
             details = {"by": "signup", "method": "password", "session_id": row.session_id}
             audit.record(tx, user.id, body.get("email"), acts, ["user.created", "auth.login"], **details)
-            return row
+            return issued(tx, row)
         owner = tx.one("select_address_owner", address=_address(body))
         tx.run("record_refused_sign_up", user_id=owner and owner.id)
     raise ApiError("user_already_exists")

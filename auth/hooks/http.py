@@ -4,6 +4,7 @@ import functools
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from auth.senders import hooks
@@ -45,11 +46,16 @@ _breaker = functools.cache(lambda _hook: _CircuitBreaker())
 
 def call(hook: Hook, payload: dict[str, Any]) -> dict[str, Any]:
     """Ask a hook and return its answer. Raises `HookRefused` or `HookFailed`: a hook never fails open."""
+    return spared(hook, functools.partial(hooks.ask, hook, f"msg_{uuid.uuid4()}", payload))
+
+
+def spared(hook: Hook, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the answer to a question, which is not asked while the hook is down. Raises as `call` does."""
     breaker, is_down = _breaker(hook), False
     if not breaker.admits():
         raise HookFailed(hook.name, f"it isn't called for {_PAUSE} s after {_MOST_FAILURES} failures")
     try:
-        return hooks.ask(hook, f"msg_{uuid.uuid4()}", payload)
+        return ask()
     except HookFailed as failure:
         # Other failures concern one request: one user whose data the hook cannot handle must not cut off all.
         is_down = failure.is_down

@@ -7,11 +7,12 @@ from psycopg2.errors import UniqueViolation
 from auth import addresses
 from auth.account import first_address, removal
 from auth.context import latchkey
+from auth.hooks import access_token
 from auth.links import undo
 from auth.messages.outgoing import tell
 from auth.sign_in import waiting
 from auth.sign_in.arrivals import target_of
-from auth.sign_in.token_response import Outcome, open_session, write_code
+from auth.sign_in.token_response import Outcome, issued, open_session, write_code
 from auth.tokens import one_time
 from auth.web import audit, g
 from auth.web.errors import ApiError
@@ -31,17 +32,20 @@ def by_code(address: str, code: str, browser_hash: bytes | None = None) -> Proof
     return {"token_hash": None, "target": address, "code_macs": macs, "browser_hash": browser_hash}
 
 
+@access_token.asked
 def spend(
     link_type: str,
     proof: Proof,
     *,
     redirects: bool,
+    redirect_to: str | None = None,
     factor_code: str = "",
     answer: undo.Answer | None = None,
     is_shown: bool = False,
     is_same: bool = False,
 ) -> Outcome:
-    """Spend a link or a code; `redirects` if the response is a redirect. Raises `ApiError`.
+    """Spend a link or a code; `redirects` if the response is a redirect, perhaps to the `redirect_to` of the
+    request. Raises `ApiError`.
 
     `is_shown` if the user has pressed the button of the link's page; `is_same` if that said that this browser
     asked for the link. `factor_code` or `answer` is for undoing a change that was made with a second factor.
@@ -53,7 +57,7 @@ def spend(
         # In a transaction of its own, because codes are counted before the user's row is locked.
         latchkey.db.run("record_mail_proof_of_undo", network=g.client["network"], **link)
     try:
-        with latchkey.db.transaction() as tx:
+        with access_token.transaction() as tx:
             # A refusal is raised later, so that the transaction commits the attempt or the spent link.
             refusal = undo.refusal(tx, link, factor_code, answer) if is_undo else None
             spent = None if refusal else tx.one("spend_one_time_token", **proof | link)
@@ -66,12 +70,20 @@ def spend(
                 outcome = _take_new_address(tx, spent, proof, redirects)
             else:
                 outcome = _confirm_address(tx, spent, redirects, is_shown, is_same)
+            if outcome.session and not (redirects and _stays_here(outcome, redirect_to)):
+                issued(tx, outcome.session)
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
     if outcome.refusal:
         raise outcome.refusal
     return outcome
+
+
+def _stays_here(outcome: Outcome, redirect_to: str | None) -> bool:
+    """Whether a session is for the browser, and the application gets no token."""
+    target = latchkey.redirects.checked(redirect_to or outcome.redirect_to)
+    return outcome.is_elsewhere or latchkey.redirects.is_own_page(target)
 
 
 def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_shown: bool, is_same: bool) -> Outcome:

@@ -91,10 +91,16 @@ def _read(name: str, status: int, content_type: str, body: bytes) -> dict[str, A
         return {}
     if status not in (200, 202):
         raise HookFailed(name, f"it answered {status}: {said}", is_down=status in _DOWN)
-    if len(body) > MOST_BYTES:
-        raise HookFailed(name, f"its answer has more than {MOST_BYTES} bytes")
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise HookFailed(name, f"its answer is not application/json but {one_line(content_type)!r}")
+    return parse(name, body)
+
+
+def parse(name: str, body: bytes | str) -> dict[str, Any]:
+    """Return the answer in a body. Raises `HookRefused` or `HookFailed`."""
+    said = one_line(body if isinstance(body, str) else body.decode(errors="replace"))
+    if len(body) > MOST_BYTES:
+        raise HookFailed(name, f"its answer has more than {MOST_BYTES} bytes")
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):

@@ -154,7 +154,7 @@ class Settings:
     deliver: bool = kinds.flag(True)
     hook_before_user_created: str = kinds.secret_url(kinds.text("", hooks.url))
     hook_before_user_created_secrets: tuple[str, ...] = kinds.hook_secrets()
-    hook_custom_access_token: str = kinds.secret_url(kinds.text("", hooks.url))
+    hook_custom_access_token: str = kinds.secret_url(kinds.text("", hooks.url_or_function))
     hook_custom_access_token_secrets: tuple[str, ...] = kinds.hook_secrets()
     hook_send_email: str = kinds.secret_url(kinds.text("", hooks.url))
     hook_send_email_secrets: tuple[str, ...] = kinds.hook_secrets()

@@ -9,11 +9,19 @@ from urllib.parse import parse_qsl, urlsplit
 from flask import Response
 
 from auth.context import latchkey
+from auth.hooks import access_token
 from auth.messages.outgoing import own_url
 from auth.net.redirects import origin, with_fragment, with_query
 from auth.sign_in import browser_sessions
 from auth.sign_in.reauthentication import lock_caller
-from auth.sign_in.token_response import Outcome, open_application_session, see_other, tokens, write_code
+from auth.sign_in.token_response import (
+    Outcome,
+    issuing,
+    open_application_session,
+    see_other,
+    tokens,
+    write_code,
+)
 from auth.tokens import one_time
 from auth.web import Level, audit, cookies, form_schemas, g, guard
 from auth.web.errors import ApiError
@@ -197,15 +205,20 @@ def go_on(destination: Destination, done: str | None = None, level: Level = Leve
 
 def _hand_over(destination: Destination, level: Level) -> Response:
     """Redirect to the application with a code or tokens. Raises `ApiError` if the second step is missing."""
+    return redirect_signed_in(destination.url, issuing(_open_for_application, destination, level))
+
+
+@access_token.asked
+def _open_for_application(destination: Destination, level: Level) -> Outcome:
     session = code = None
-    with latchkey.db.transaction() as tx:
+    with access_token.transaction() as tx:
         caller, opened_by = lock_caller(tx, caller=guard.caller(level)), g.caller.session_id
         method = tx.one("select_session_method", session_id=opened_by).method
         if destination.code_challenge:
             code = write_code(tx, caller.id, destination.code_challenge, method, opened_by)
         else:
             session = open_application_session(tx, caller, method, opened_by)
-    return redirect_signed_in(destination.url, Outcome(session, code))
+    return Outcome(session, code)
 
 
 def _sign_in_browser(target: str, session: Any, way: str | None) -> Response:

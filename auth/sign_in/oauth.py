@@ -12,12 +12,13 @@ from flask import Response
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
+from auth.hooks import access_token
 from auth.messages.outgoing import new_id, notify, tell_of_identity
 from auth.providers import ProviderError, ProviderUnavailable
 from auth.providers.client import ExternalIdentity, Provider, said
 from auth.providers.id_tokens import unverified_issuer
 from auth.sign_in.arrivals import redirect_with_error
-from auth.sign_in.token_response import Outcome, open_session, write_code
+from auth.sign_in.token_response import Outcome, issued, open_session, write_code
 from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
 from auth.web import audit, cookies, json_bodies
@@ -206,12 +207,13 @@ def sign_in(
     raise unavailable()
 
 
+@access_token.asked
 def _try_sign_in(
     identity: ExternalIdentity, code_challenge: str | None, id_token: dict[str, Any] | None
 ) -> Outcome:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     audit.about(provider=identity.provider)
-    with latchkey.db.transaction() as tx:
+    with access_token.transaction() as tx:
         if id_token and not tx.run("spend_id_token", **id_token):
             return Outcome(refusal=invalid_id_token())
         user = tx.one("lock_user_by_identity", provider=identity.provider, subject=identity.subject)
@@ -236,7 +238,7 @@ def _try_sign_in(
         proof = {"subject": identity.subject, "auth_time": identity.auth_time}
         tx.run("record_identity", provider=identity.provider, **proof, **ids)
         _record(tx, user, identity, ["signed_in"], "auth.login", **ids)
-        return Outcome(session)
+        return Outcome(issued(tx, session))
 
 
 def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:

@@ -16,8 +16,9 @@ from auth.factors.webauthn import (
     parse_assertion,
     user_handle,
 )
+from auth.hooks import access_token
 from auth.sign_in.reauthentication import lock_caller
-from auth.sign_in.token_response import open_session, raise_session
+from auth.sign_in.token_response import issued, open_session, raise_session
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError
 from sql import Database, Transaction
@@ -147,8 +148,12 @@ def failed(reason: str) -> ApiError:
 
 def sign_in(body: dict[str, Any]) -> Any:
     """Open a session for the user of a passkey, at `aal2`, and return its row. Raises `ApiError`."""
-    passkey, assertion = _verify_passkey(body)
-    with latchkey.db.transaction() as tx:
+    return _open(*_verify_passkey(body))
+
+
+@access_token.asked
+def _open(passkey: Any, assertion: Assertion) -> Any:
+    with access_token.transaction() as tx:
         user = tx.one("lock_user", user_id=passkey.user_id)
         if user and user.is_banned:
             raise ApiError("user_banned")
@@ -158,9 +163,8 @@ def sign_in(body: dict[str, Any]) -> Any:
             session = raise_session(tx, opened.session_id, "webauthn", passkey.id)
             details = {"session_id": session.session_id, "passkey": passkey.friendly_name}
             audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], method="webauthn", **details)
-    if refusal:
-        raise refusal
-    return session
+            return issued(tx, session)
+    raise refusal
 
 
 def prove(body: dict[str, Any], *, added_before: Any = None, **owner: str | None) -> tuple[str, Any]:
@@ -173,16 +177,20 @@ def prove(body: dict[str, Any], *, added_before: Any = None, **owner: str | None
     if passkey.user_id != guard.caller_id():
         raise failed(WRONG_SIGNATURE)
     require_older(passkey, added_before)
-    with latchkey.db.transaction() as tx:
+    return _raise(passkey, assertion)
+
+
+@access_token.asked
+def _raise(passkey: Any, assertion: Assertion) -> tuple[str, Any]:
+    with access_token.transaction() as tx:
         caller = lock_caller(tx)
         refusal = _refusal(tx, caller, passkey, assertion)
         if refusal is None:
             session = raise_session(tx, g.caller.session_id, "webauthn", passkey.id)
             details = {"method": "webauthn", "passkey": passkey.friendly_name}
             audit.record(tx, caller.id, caller.email, ["reauthenticated"], [], **details)
-    if refusal:
-        raise refusal
-    return caller.moment, session
+            return caller.moment, issued(tx, session)
+    raise refusal
 
 
 def _refusal(tx: Transaction, user: Any, passkey: Any, assertion: Assertion) -> ApiError | None:

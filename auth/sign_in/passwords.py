@@ -6,6 +6,7 @@ from typing import Any
 
 from auth.context import latchkey
 from auth.messages import outgoing
+from auth.sign_in.token_response import issued_by
 from auth.web import View, audit, g, limits
 from auth.web.errors import ApiError
 from auth.web.input import whole_body
@@ -74,7 +75,12 @@ def sign_in_with_password(body: dict[str, Any], *, admin_only: bool = False) -> 
     while True:
         checked["checked_password_hash"] = password_hash
         renewed_hash = latchkey.passwords.renewed_hash(password, password_hash)
-        row = latchkey.db.one("sign_in", new_password_hash=renewed_hash, **checked, **g.client)
+        try:
+            row = issued_by("sign_in", new_password_hash=renewed_hash, **checked, **g.client)
+        except ApiError:
+            # A hook refused or failed, but the password was right: take back the attempt.
+            latchkey.db.one("select_sign_in_refusal", network=g.client["network"], **checked)
+            raise
         if row is not None:
             return row
         refusal = latchkey.db.one("select_sign_in_refusal", network=g.client["network"], **checked)

@@ -3,18 +3,23 @@ authorization code (RFC 7636) that stands for it."""
 
 import hmac
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from flask import Response
 
 from auth.context import latchkey
+from auth.hooks import access_token
 from auth.tokens import one_time
 from auth.tokens.access_tokens import SECOND_STEP
 from auth.web import audit, g
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
 from sql import Transaction
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -59,14 +64,50 @@ def token_response(row: Any, **members: Any) -> Response:
     return JsonResponse(f'{body[:-1]}, "user": {row.user_object}}}')
 
 
+def issuing(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run an act whose session is for a client, not for a browser on our pages: the token hook is asked."""
+    g.issues_token = True
+    return act(*args, **kwargs)
+
+
+def issued(tx: Transaction, row: Any, method: str | None = None) -> Any:
+    """Ask the token hook about a session, a row of `open_session`, last in a transaction, and return the row.
+
+    The transaction is one of `access_token.transaction`. `method` is that of `amr` unless given.
+    """
+    if g.issues_token and access_token.hook():
+        g.token_claims = access_token.customize(tx, _compose(row), method or row.amr[-1]["method"])
+    return row
+
+
+@access_token.asked
+def issued_by(statement: str, *, method: str | None = None, **parameters: Any) -> Any:
+    """Run the one statement that opens or refreshes a session, and return its row."""
+    if not (g.issues_token and access_token.hook()):
+        return latchkey.db.one(statement, **parameters)
+    with access_token.transaction() as tx:
+        row = tx.one(statement, **parameters)
+        return row if row is None or getattr(row, "state", "live") != "live" else issued(tx, row, method)
+
+
+def _compose(row: Any) -> dict[str, Any]:
+    own = {"session_id": row.session_id, "aal": row.aal, "amr": row.amr}
+    claims = latchkey.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
+    return latchkey.access_tokens.restricted(claims) if _is_restricted(row) else claims
+
+
+def _is_restricted(row: Any) -> bool:
+    return row.lacks_step and latchkey.settings.mfa_tokens == SECOND_STEP
+
+
 def tokens(row: Any) -> dict[str, Any]:
     """Return the tokens of a session, a row of `open_session`."""
-    user, access_tokens = json.loads(row.user_object), latchkey.access_tokens
-    lacks_step = row.lacks_step and latchkey.settings.mfa_tokens == SECOND_STEP
-    own = {"session_id": row.session_id, "aal": row.aal, "amr": row.amr}
-    claims = access_tokens.compose(user, row.issued_at, own)
+    access_tokens = latchkey.access_tokens
+    claims = g.token_claims
+    if access_token.hook() and (claims is None or claims["session_id"] != row.session_id):
+        raise RuntimeError("a token is issued without its hook")
     return {
-        "access_token": access_tokens.sign(claims, lacks_step=lacks_step),
+        "access_token": access_tokens.sign(claims or _compose(row), lacks_step=_is_restricted(row)),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,
         "expires_at": row.issued_at + access_tokens.lifetime,
@@ -100,10 +141,11 @@ def write_code(
     return code
 
 
+@access_token.asked
 def exchange(code: str, code_challenge: str) -> Any:
     """Open a session for a code and return its row (RFC 7636). Reuse of the code ends the session."""
     code_hash = one_time.hash_token(code)
-    with latchkey.db.transaction() as tx:
+    with access_token.transaction() as tx:
         owner = tx.one("lock_owner_of_authorization_code", code_hash=code_hash)
         audit.about(user_id=owner and owner.id)
         known = tx.one("select_authorization_code", code_hash=code_hash)
@@ -130,4 +172,4 @@ def open_application_session(tx: Transaction, owner: Any, method: str, opened_by
         row = row._replace(**level._asdict())
     details = {"method": method, "session_id": row.session_id}
     audit.record(tx, owner.id, owner.email, ["signed_in"], ["auth.login"], **details)
-    return row
+    return issued(tx, row)

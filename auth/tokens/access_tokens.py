@@ -125,8 +125,13 @@ class AccessTokens:
     def sign(self, claims: Mapping[str, Any], *, lacks_step: bool = False) -> str:
         """Return a token. With `lacks_step` it is for the audience `second_step`."""
         if lacks_step:
-            return jws.sign({**claims, "aud": SECOND_STEP, "next_aal": "aal2"}, self._step_key, TYPE)
+            return jws.sign(self.restricted(claims), self._step_key, TYPE)
         return jws.sign(claims, self._signing_key, TYPE)
+
+    @staticmethod
+    def restricted(claims: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the claims of a token whose session lacks a second step."""
+        return {**claims, "aud": SECOND_STEP, "next_aal": "aal2"}
 
     def _verify(self, token: str) -> Caller:
         claims = self.claims(token)

@@ -8,7 +8,7 @@ from auth.messages import outgoing
 from auth.sign_in import oauth
 from auth.sign_in.arrivals import redirect_done, redirect_signed_in
 from auth.tokens import one_time
-from auth.web import accepts_forms, audit, audited, refuses_by_page, schemas
+from auth.web import accepts_forms, audit, audited, g, refuses_by_page, schemas
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect, read_body, read_query
 from auth.web.limits import limited
@@ -83,8 +83,9 @@ def callback(name: str | None = None) -> Response:
 
 
 def _sign_in(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
-    outcome = oauth.sign_in(oauth.identify(flow, name, query), code_challenge=flow.code_challenge)
     target = latchkey.redirects.checked(flow.redirect_to)
+    g.issues_token = not latchkey.redirects.is_own_page(target)
+    outcome = oauth.sign_in(oauth.identify(flow, name, query), code_challenge=flow.code_challenge)
     return redirect_signed_in(target, outcome, way=flow.provider)
 
 

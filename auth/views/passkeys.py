@@ -10,7 +10,7 @@ from auth.account.passkeys import (
 )
 from auth.context import latchkey
 from auth.sign_in import passkeys
-from auth.sign_in.token_response import token_response
+from auth.sign_in.token_response import issuing, token_response
 from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import found
@@ -57,7 +57,7 @@ def begin_passkey_sign_in() -> Response:
 def finish_passkey_sign_in() -> Response:
     """Sign in the user of a passkey."""
     require_enabled()
-    return token_response(passkeys.sign_in(read_body(factor_schemas.PasskeyResponse())))
+    return token_response(issuing(passkeys.sign_in, read_body(factor_schemas.PasskeyResponse())))
 
 
 @blueprint.get("/passkeys")

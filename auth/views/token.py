@@ -11,7 +11,7 @@ from auth.account import identities
 from auth.context import latchkey
 from auth.sign_in.oauth import sign_in_with_id_token
 from auth.sign_in.passwords import queued, sign_in_with_password
-from auth.sign_in.token_response import exchange, token_response
+from auth.sign_in.token_response import exchange, issued_by, issuing, token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import (
     Level,
@@ -26,7 +26,7 @@ from auth.web import (
     schemas,
     takes_tokens,
 )
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, unavailable
 from auth.web.input import read_body
 from auth.web.limits import limited
 
@@ -50,7 +50,7 @@ def token() -> ResponseReturnValue:
 @audited("sign_in_refused", sign_in="password")
 def login_admin() -> Response:
     """Sign in an administrator; refuse other users."""
-    row = sign_in_with_password(read_body(schemas.PasswordGrant()), admin_only=True)
+    row = issuing(sign_in_with_password, read_body(schemas.PasswordGrant()), admin_only=True)
     user = json.loads(row.user_object)
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
     return token_response(row, admin_details=details)
@@ -60,7 +60,7 @@ def login_admin() -> Response:
 @limited("login")
 @audited("sign_in_refused", sign_in="password")
 def _by_password() -> Response:
-    return token_response(sign_in_with_password(read_body(schemas.PasswordGrant())))
+    return token_response(issuing(sign_in_with_password, read_body(schemas.PasswordGrant())))
 
 
 @takes_tokens
@@ -70,7 +70,7 @@ def _by_id_token() -> ResponseReturnValue:
     body = read_body(schemas.IdTokenGrant())
     if body["link_identity"]:
         return answered_by(_link_by_id_token, body)
-    return token_response(sign_in_with_id_token(body))
+    return token_response(issuing(sign_in_with_id_token, body))
 
 
 @takes_tokens
@@ -78,7 +78,7 @@ def _by_id_token() -> ResponseReturnValue:
 @audited("change_refused", sign_in="id_token")
 def _link_by_id_token(body: dict[str, Any]) -> Response:
     identities.require_manual_linking()
-    return token_response(identities.link_by_id_token(body))
+    return token_response(issuing(identities.link_by_id_token, body))
 
 
 @counted("refresh")
@@ -89,7 +89,15 @@ def _refresh() -> Response:
         sent = latchkey.refresh_tokens.read(body["refresh_token"])
     except InvalidRefreshToken:
         raise ApiError("refresh.refresh_token_not_found") from None
-    row = latchkey.db.one("refresh_session", session_id=sent.session_id, counter=sent.counter)
+    try:
+        columns = {"session_id": sent.session_id, "counter": sent.counter}
+        row = issuing(issued_by, "refresh_session", method="token_refresh", **columns)
+    except ApiError as error:
+        latchkey.db.run("count_refresh", session_id=sent.session_id)
+        if error.error_code == "hook_failed":
+            # After a 500, some clients delete their tokens.
+            raise unavailable("refresh.hook_failed") from error
+        raise
     if row is None:
         raise _refresh_refusal(sent.session_id)
     if row.state == "refresh_token_already_used":
@@ -116,7 +124,7 @@ def _refresh_refusal(session_id: str) -> ApiError:
 @audited("sign_in_refused", sign_in="pkce")
 def _exchange_code() -> Response:
     body = read_body(schemas.PkceGrant())
-    row = exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
+    row = issuing(exchange, body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
     return token_response(row)
 
 

@@ -21,7 +21,7 @@ from auth.sign_in.arrivals import (
     redirect_with_error,
     target_of,
 )
-from auth.sign_in.token_response import Outcome, token_response
+from auth.sign_in.token_response import Outcome, issuing, token_response
 from auth.text.masking import masked
 from auth.tokens import one_time
 from auth.web import audit, audited, dialect, factor_schemas, form_schemas, refuses_by_page, schemas
@@ -90,7 +90,7 @@ def verify() -> Response:
         proof = by_link(body["token_hash"])
     else:
         proof = by_code(body.get("email") or body["phone"], body["token"])
-    outcome = spend(body["type"], proof, redirects=False)
+    outcome = issuing(spend, body["type"], proof, redirects=False)
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
     recent = outcome.recent_changes
@@ -149,10 +149,12 @@ def _is_program() -> bool:
 def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     link_type = query["type"]
     try:
-        outcome = spend(
+        outcome = issuing(
+            spend,
             link_type,
             by_link(query["token"]),
             redirects=True,
+            redirect_to=query.get("redirect_to"),
             factor_code=query.get("factor_code", ""),
             answer=_answer(query),
             is_shown=request.method == "POST",

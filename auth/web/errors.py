@@ -153,6 +153,7 @@ ERRORS = {
     "over_sms_send_rate_limit": (429, "Too many messages; try again later"),
     "hook_refused": (500, "{message}"),
     "hook_failed": (500, "Something went wrong on our side; the request ID is {request_id}"),
+    "refresh.hook_failed": (503, "The service isn't available right now; try again shortly"),
     "unexpected_failure": (500, "Something went wrong on our side; the request ID is {request_id}"),
     "service_unavailable": (503, "The service isn't available right now; try again shortly"),
     "hashing.service_unavailable": (503, "Too many sign-ins at once; try again shortly"),

@@ -12,6 +12,7 @@ NAMES = {
     "send_email": "send-email",
     "send_sms": "send-sms",
 }
+_FUNCTION = re.compile(r"pg-functions://postgres/([A-Za-z_]\w{0,62})/([A-Za-z_]\w{0,62})", re.ASCII)
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,9 +25,23 @@ class Hook:
     # Whether it may be in a private network.
     private_networks: bool
 
+    @property
+    def function(self) -> tuple[str, str] | None:
+        """The schema and the name of a SQL function."""
+        match = _FUNCTION.fullmatch(self.url)
+        return (match[1], match[2]) if match else None
+
 
 def url(value: str) -> None:
     targets.http_url(value)
+
+
+def url_or_function(value: str) -> None:
+    if value.startswith("pg-functions:"):
+        if not _FUNCTION.fullmatch(value):
+            raise ValueError("must be pg-functions://postgres/<schema>/<function>")
+        return
+    url(value)
 
 
 def secrets(value: str) -> tuple[str, ...]:

@@ -1,0 +1,19 @@
+-- name: bound_hook()
+-- For the function of the operator that the transaction calls next: a second, and what it writes is not lost,
+-- even in a refresh.
+SELECT set_config('statement_timeout', '1s', true) AS timeout,
+       set_config('synchronous_commit', 'on', true) AS commits;
+
+-- name: reuse_ids(user_id text, session_id text)
+-- The user and the session that the transaction makes get the ids that a hook was told. Their columns have
+-- these settings as defaults.
+SELECT set_config('latchkey.user_id', :user_id, true) AS user_id,
+       set_config('latchkey.session_id', :session_id, true) AS session_id;
+
+-- name: count_refresh(session_id uuid, refresh_limit_seconds integer)
+-- A refresh that a hook prevents counts too, or its client could call the hook without limit.
+UPDATE sessions
+   SET refreshes = CASE WHEN counted_until > now() THEN refreshes + 1 ELSE 1 END,
+       counted_until = CASE WHEN counted_until > now() THEN counted_until
+                            ELSE now() + make_interval(secs => :refresh_limit_seconds) END
+ WHERE id = :session_id AND ended_at IS NULL;
