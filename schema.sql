@@ -26,11 +26,8 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
 -- `converted_at` is when an anonymous user became permanent. `first_factor_at` is kept when the factor goes,
 -- so that a thief who replaces all factors has no first one.
--- `reuse_ids` sets the id for one transaction, here and in `sessions`.
 CREATE TABLE users (
-  id                    uuid PRIMARY KEY DEFAULT coalesce(
-    nullif(current_setting('latchkey.user_id', true), '')::uuid, gen_random_uuid()
-  ),
+  id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
   email                 text COLLATE "C" CONSTRAINT users_email_key UNIQUE,
   email_confirmed_at    timestamptz,
@@ -158,7 +155,8 @@ CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 -- opened it; `code_given_at` is when a code from the user's mailbox was last given in it, `factor_proved_at`
 -- when a factor was last used in it. The columns from grant_id on are of a session that an application has by
 -- grant_type=authorization_code: it is no session of the user's; `auth_time` is when the user authenticated.
--- `first_passkey_at` is when its user's first factor, a passkey, was registered in it (see level_of).
+-- `first_passkey_at` is when its user's first factor, a passkey, was registered in it (see level_of). `id` is
+-- what `reuse_session_id` sets for one transaction.
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT coalesce(

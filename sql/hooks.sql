@@ -4,11 +4,9 @@
 SELECT set_config('statement_timeout', '1s', true) AS timeout,
        set_config('synchronous_commit', 'on', true) AS commits;
 
--- name: reuse_ids(user_id text, session_id text)
--- The user and the session that the transaction makes get the ids that a hook was told. Their columns have
--- these settings as defaults.
-SELECT set_config('latchkey.user_id', :user_id, true) AS user_id,
-       set_config('latchkey.session_id', :session_id, true) AS session_id;
+-- name: reuse_session_id(session_id text)
+-- A session that the transaction opens gets the id that a hook was told: the default of its column.
+SELECT set_config('latchkey.session_id', :session_id, true) AS session_id;
 
 -- name: count_refresh(session_id uuid, refresh_limit_seconds integer)
 -- A refresh that a hook prevents counts too, or its client could call the hook without limit.

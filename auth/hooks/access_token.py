@@ -74,11 +74,10 @@ def asked(issue: Callable[P, T]) -> Callable[P, T]:
 
 @contextmanager
 def transaction() -> Iterator[Transaction]:
-    """Begin a transaction that may issue a token. The second run gives a new user or session the same id."""
+    """Begin a transaction that may issue a token. In the second run, a new session gets the same id."""
     with latchkey.db.transaction() as tx:
         if g.hook_answer:
-            sent, _ = g.hook_answer
-            tx.one("reuse_ids", user_id=sent["sub"], session_id=sent.get("session_id", ""))
+            tx.one("reuse_session_id", session_id=g.hook_answer[0].get("session_id", ""))
         yield tx
 
 
@@ -102,7 +101,7 @@ def customize(tx: Transaction, claims: dict[str, Any], method: str) -> dict[str,
         # Meanwhile another request has changed whom this one signs in.
         raise unavailable()
     # Times and level are those of what is committed.
-    return answer | {name: claims[name] for name in _FIXED & claims.keys()}
+    return answer | {name: claims[name] for name in (_FIXED | {"amr"} & answer.keys()) & claims.keys()}
 
 
 def event_of(claims: dict[str, Any], method: str) -> dict[str, Any]:

@@ -1,8 +1,11 @@
 """An HTTP server on loopback that records requests and responds as configured."""
 
+import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BufferedIOBase
+from typing import Any
 
 from tests.support.local_server import Handler, LocalServer, misbehave
 from tests.support.smtp_server import Certificate
@@ -18,7 +21,7 @@ class Posted:
 
 
 class HttpTarget(LocalServer):
-    """Records requests. `behaviour` replaces the response, as `misbehave` does."""
+    """Records requests. `behaviour` replaces the response, as `misbehave` does; `answer` returns its body."""
 
     def __init__(self, tls: Certificate | None = None) -> None:
         self.requests: list[Posted] = []
@@ -26,6 +29,7 @@ class HttpTarget(LocalServer):
         self.headers: dict[str, str] = {}
         self.body = b"{}"
         self.behaviour = ""
+        self.answer: Callable[[Any], Any] | None = None
         self.over = threading.Event()
         self.reached = threading.Event()
         target = self
@@ -42,7 +46,10 @@ class HttpTarget(LocalServer):
                 target.requests.append(Posted(self.path, headers, body))
                 target.reached.set()
                 self.close_connection = True
-                if target.behaviour:
+                if target.answer:
+                    answer = json.dumps(target.answer(json.loads(body))).encode()
+                    self.reply(200, {"Content-Type": "application/json"}, answer)
+                elif target.behaviour:
                     target._misbehave(self.wfile)
                 else:
                     self.reply(target.status, target.headers, target.body)

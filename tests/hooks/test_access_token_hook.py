@@ -1,0 +1,456 @@
+"""AUTH_HOOK_CUSTOM_ACCESS_TOKEN: what a SQL function and an HTTP hook do to access tokens."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support import factors, passkeys
+from tests.support.answers import assert_error
+from tests.support.cases import cases
+from tests.support.hooks import verified
+from tests.support.http_target import HttpTarget
+from tests.support.links import follow, fragment
+from tests.support.pages import Visitor
+from tests.support.users import session_of, sign_up_anonymously
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+FUNCTION = "pg-functions://postgres/of_tests/custom_access_token_hook"
+FAILED = (500, "hook_failed")
+UNAVAILABLE = (503, "hook_failed")
+# After the examples of Supabase's documentation: roles from a table.
+ROLES = """
+declare
+  claims jsonb;
+  found text;
+begin
+  select role into found from of_tests.user_roles where user_id = (event->>'user_id')::uuid;
+  claims := event->'claims';
+  if found is not null then
+    claims := jsonb_set(claims, '{user_role}', to_jsonb(found));
+  else
+    claims := jsonb_set(claims, '{user_role}', 'null');
+  end if;
+  event := jsonb_set(event, '{claims}', claims);
+  return event;
+end;
+"""
+# A small token: only what is listed.
+SMALL = """
+declare
+  new_claims jsonb := '{}';
+  claim text;
+begin
+  foreach claim in array array['iss', 'aud', 'exp', 'iat', 'sub', 'role', 'aal', 'session_id', 'email', 'phone',
+                               'is_anonymous'] loop
+    if event->'claims' ? claim then
+      new_claims := jsonb_set(new_claims, array[claim], event->'claims'->claim);
+    end if;
+  end loop;
+  return jsonb_build_object('claims', new_claims);
+end;
+"""
+ERROR = """
+begin
+  return jsonb_build_object('error', jsonb_build_object('http_code', 403, 'message', 'Not before Monday'));
+end;
+"""
+SAME = "begin return event; end;"
+SLOW = "begin perform pg_sleep(30); return event; end;"
+
+
+@pytest.fixture
+def define(database) -> Iterator:
+    """Define the SQL function with this body."""
+    database.run("CREATE SCHEMA of_tests")
+    database.run("CREATE TABLE of_tests.user_roles (user_id uuid, role text)")
+
+    def define(body: str) -> None:
+        head = "CREATE OR REPLACE FUNCTION of_tests.custom_access_token_hook(event jsonb) RETURNS jsonb"
+        database.run(f"{head} LANGUAGE plpgsql AS $hook${body}$hook$")
+
+    yield define
+    database.run("DROP SCHEMA of_tests CASCADE")
+
+
+@pytest.fixture
+def hooked(make_app, define):
+    """A client of an application whose hook is a SQL function."""
+    define(SAME)
+    return make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=FUNCTION).test_client()
+
+
+@pytest.fixture
+def http_hook() -> Iterator[HttpTarget]:
+    with HttpTarget() as target:
+        target.answer = lambda event: {"claims": event["claims"]}
+        yield target
+
+
+@pytest.fixture
+def served(make_app, http_hook):
+    """A client of an application whose hook is a server."""
+    settings = {
+        "AUTH_HOOK_CUSTOM_ACCESS_TOKEN": f"{http_hook.url}/hook",
+        "AUTH_HOOK_CUSTOM_ACCESS_TOKEN_SECRETS": SECRET,
+    }
+    return make_app(**settings).test_client()
+
+
+@pytest.fixture(params=["sql", "http"])
+def either(request, make_app) -> Iterator:
+    """A client whose hook is of either kind, and a function that makes it answer with changed claims."""
+    if request.param == "http":
+        target, client = request.getfixturevalue("http_hook"), request.getfixturevalue("served")
+
+        def answer(**changes) -> None:
+            target.answer = lambda event: {"claims": event["claims"] | changes}
+
+    else:
+        define, client = request.getfixturevalue("define"), request.getfixturevalue("hooked")
+
+        def answer(**changes) -> None:
+            added = json.dumps(changes).replace("'", "''").replace("%", "%%")
+            define(f"begin return jsonb_set(event, '{{claims}}', event->'claims' || '{added}'); end;")
+
+    return client, answer
+
+
+class TestFunctionOfSupabase:
+    def test_role_comes_from_a_table_at_sign_in_and_refresh(self, hooked, define, alice, bob, database):
+        define(ROLES)
+        database.run("INSERT INTO of_tests.user_roles VALUES (%(id)s, 'moderator')", id=alice.id)
+        session = alice.sign_in(client=hooked)
+        assert session.claims["user_role"] == "moderator"
+        assert session.get("/user").status_code == 200
+        database.run("UPDATE of_tests.user_roles SET role = 'owner'")
+        assert session.refreshed().claims["user_role"] == "owner"
+        assert bob.sign_in(client=hooked).claims["user_role"] is None
+
+    def test_claims_can_be_removed(self, hooked, define, alice):
+        define(SMALL)
+        session = alice.sign_in(client=hooked)
+        assert session.claims.keys() == {
+            *(
+                "iss",
+                "aud",
+                "exp",
+                "iat",
+                "sub",
+                "role",
+                "aal",
+                "session_id",
+                "email",
+                "phone",
+                "is_anonymous",
+            ),
+        }
+        assert session.get("/user").status_code == 200
+        assert session.refreshed().get("/user").status_code == 200
+
+    def test_error_is_returned_to_the_client(self, hooked, define, alice, database):
+        define(ERROR)
+        assert_error(alice.try_to_sign_in(client=hooked), 403, "hook_refused", "Not before Monday")
+        assert database.count("sessions") == 0
+
+    def test_event_is_gotrues(self, hooked, define, alice, database):
+        database.run("CREATE TABLE of_tests.events (event jsonb)")
+        define("begin insert into of_tests.events values (event); return event; end;")
+        session = alice.sign_in(client=hooked)
+        session.refresh()
+        signed_in, refreshed = (row.event for row in database.all("SELECT event FROM of_tests.events"))
+        assert signed_in["metadata"].keys() == {"uuid", "time", "name", "ip_address"}
+        assert signed_in["metadata"]["name"] == "customize-access-token"
+        assert (signed_in["user_id"], signed_in["claims"]) == (alice.id, session.claims)
+        assert signed_in["authentication_method"] == "password"
+        assert refreshed["authentication_method"] == "token_refresh"
+
+
+class TestClaims:
+    def test_hook_may_add_claims_and_change_what_is_not_about_the_sign_in(self, either, alice):
+        client, answer = either
+        changes = {
+            "role": "editor",
+            "email": "",
+            "phone": "+15005550006",
+            "app_metadata": {"plan": "pro"},
+            "user_metadata": {},
+            "https://example.com/claim": [1, {"é": True}],
+        }
+        answer(**changes)
+        session = alice.sign_in(client=client)
+        assert session.claims | changes == session.claims
+        # The hook decides about the claims, not about the user.
+        assert session.get("/user").json["role"] == "authenticated"
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"sub": "7c4e0a52-5c1f-4d3c-9d5e-2a1f0c9b8e77"},
+            {"session_id": "7c4e0a52-5c1f-4d3c-9d5e-2a1f0c9b8e77"},
+            {"exp": 4_102_444_800},
+            {"iat": 0},
+            {"nbf": 0},
+            {"iss": "https://mallory.example.com"},
+            {"aud": ["authenticated", "second_step"]},
+            {"jti": "1"},
+            {"aal": "aal2"},
+            {"amr": ["password"]},
+            {"next_aal": None},
+            {"is_anonymous": 0},
+            {"client_id": "mine"},
+            {"api_key_id": "mine"},
+            {"scope": "all"},
+            {"nonce": None},
+            {"role": "service_role"},
+            {"role": "supabase_admin"},
+            {"role": None},
+            {"email": None},
+            {"phone": 15005550006},
+            {"app_metadata": []},
+            {"user_metadata": "{}"},
+            {"large": "a" * 24 * 1024},
+        ],
+        ids=lambda changes: str(changes)[:24],
+    )
+    def test_other_changes_fail(self, either, alice, changes, database):
+        client, answer = either
+        answer(**changes)
+        response = alice.try_to_sign_in(client=client)
+        assert (response.status_code, response.json["error_code"]) == FAILED
+        assert next(iter(changes)) not in response.text
+        assert database.count("sessions") == 0
+
+    @cases(
+        "answer",
+        ["null", "[]", "{}", '{"claims": null}', '{"claims": {}}', '{"claims": []}', '{"error": "no"}',
+         '{"error": {"http_code": 200, "message": "Welcome"}}'],
+    )  # fmt: skip
+    def test_other_answers_fail(self, hooked, define, alice, answer):
+        define(f"begin return '{answer}'::jsonb; end;")
+        response = alice.try_to_sign_in(client=hooked)
+        assert (response.status_code, response.json["error_code"]) == FAILED
+
+
+class TestNothingIsLost:
+    """A hook that refuses or fails leaves nothing behind."""
+
+    def test_refresh_token_still_works(self, either, alice, database):
+        client, answer = either
+        session = alice.sign_in(client=client)
+        before = database.all("SELECT counter, refreshed_at, ended_at FROM sessions")
+        answer(sub="another")
+        refused = session.refresh()
+        assert (refused.status_code, refused.json["error_code"]) == UNAVAILABLE
+        assert refused.headers["Retry-After"] == "2"
+        assert database.all("SELECT counter, refreshed_at, ended_at FROM sessions") == before
+        # It counts, or a client could call the hook without limit.
+        assert database.value("SELECT refreshes FROM sessions") == 1
+        database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '1 hour'")
+        answer(plan="pro")
+        assert session.refreshed().claims["plan"] == "pro"
+
+    def test_stolen_refresh_token_still_ends_the_session(self, either, alice, database):
+        client, answer = either
+        session = alice.sign_in(client=client)
+        session.refreshed().refreshed()
+        answer(sub="another")
+        assert_error(session.refresh(), 400, "refresh_token_already_used")
+        assert database.value("SELECT end_reason FROM sessions") == "refresh_token_reused"
+
+    def test_right_password_does_not_count_as_a_guess(self, either, alice, database):
+        client, answer = either
+        answer(sub="another")
+        assert alice.try_to_sign_in(client=client).status_code == 500
+        assert database.count("failure_counts", "tries > 0") == 0
+        assert database.value("SELECT last_sign_in_at FROM users") is None
+
+    def test_link_still_works(self, either, alice, outbox, database):
+        client, answer = either
+        session = alice.open_session(alice.client)
+        client.post("/recover", json={"email": alice.email})
+        token = outbox.last().token
+        answer(sub="another")
+        assert fragment(follow(client, "recovery", token))["error_code"] == "hook_failed"
+        answer(plan="pro")
+        assert "access_token" in fragment(follow(client, "recovery", token))
+        assert session.get("/user").status_code == 200
+
+    def test_new_user_is_not_created(self, either, database):
+        client, answer = either
+        answer(sub="another")
+        assert client.post("/signup", json={}).status_code == 500
+        assert (database.count("users"), database.count("sessions"), database.count("outbox")) == (0, 0, 0)
+        answer(plan="pro")
+        session = sign_up_anonymously(client)
+        assert (session.claims["sub"], session.claims["plan"]) == (session.user["id"], "pro")
+        assert session.get("/user").status_code == 200
+
+    def test_session_whose_second_step_fails_goes_on(self, either, alice, database):
+        client, answer = either
+        app, _session = factors.set_up(alice.sign_in(client=client))
+        low = alice.sign_in(client=client)
+        answer(sub="another")
+        assert factors.verify(low, app).status_code == 500
+        assert low.get("/user").status_code == 200
+        answer(plan="pro")
+        low = low.refreshed()
+        assert (low.claims["aal"], low.claims["aud"], low.claims["plan"]) == ("aal1", "second_step", "pro")
+        assert factors.raised(low, app).claims["plan"] == "pro"
+
+    def test_oldest_session_is_not_ended_for_a_sign_in_that_fails(self, make_app, http_hook, served, alice):
+        settings = {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": f"{http_hook.url}/hook", "AUTH_SESSIONS_PER_USER": "1"}
+        client = make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN_SECRETS=SECRET, **settings).test_client()
+        session = alice.sign_in(client=client)
+        http_hook.status, http_hook.answer = 500, None
+        assert alice.try_to_sign_in(client=client).status_code == 500
+        assert session.get("/user").status_code == 200
+
+
+class TestFunctionThatFails:
+    @cases(
+        ("body", "said"),
+        [
+            ("begin raise exception 'no roles today'; end;", "P0001: no roles today"),
+            (SLOW, "57014: canceling statement due to statement timeout"),
+            ("begin perform 1 / 0; end;", "22012: division by zero"),
+            ("begin return jsonb_build_object('claims', repeat('a', 210000)); end;",
+             "its answer has more than 204800 bytes"),
+            ("begin delete from sessions; return '{}'; end;", "its answer has no claims"),
+        ],
+    )  # fmt: skip
+    def test_audit_log_says_why(self, hooked, define, alice, database, body, said):
+        other = alice.open_session()
+        define(body)
+        assert alice.try_to_sign_in(client=hooked).status_code == 500
+        row = database.one("SELECT * FROM audit_log WHERE reason = 'hook_failed' ORDER BY at DESC LIMIT 1")
+        assert (str(row.user_id), row.action) == (alice.id, "sign_in_refused")
+        assert row.details["hook"] == "customize-access-token"
+        assert row.details["said"].startswith(said)
+        assert other.get("/user").status_code == 200
+
+    def test_missing_function_fails_and_nothing_else_does(self, make_app, alice):
+        settings = {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": "pg-functions://postgres/nowhere/hook"}
+        client = make_app(**settings).test_client()
+        assert alice.try_to_sign_in(client=client).status_code == 500
+        assert alice.open_session().on(client).get("/user").status_code == 200
+
+    def test_slow_function_is_left_alone_after_five_sign_ins(self, make_app, define, alice, database):
+        define(f"begin perform nextval('of_tests.calls'); {SLOW[6:]}")
+        # A name of its own: what is known about a hook belongs to the process.
+        database.run("ALTER FUNCTION of_tests.custom_access_token_hook RENAME TO slow_hook")
+        database.run("CREATE SEQUENCE of_tests.calls")
+        client = make_app(
+            AUTH_HOOK_CUSTOM_ACCESS_TOKEN=FUNCTION.replace("custom_access_token", "slow")
+        ).test_client()
+        for _ in range(7):
+            assert alice.try_to_sign_in(client=client).status_code == 500
+        assert database.value("SELECT last_value FROM of_tests.calls") == 5
+
+    def test_name_is_quoted(self, make_app, database, define, alice):
+        database.run(
+            """CREATE FUNCTION of_tests."Select"(event json) RETURNS json LANGUAGE sql AS 'SELECT event'"""
+        )
+        url = "pg-functions://postgres/of_tests/Select"
+        client = make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=url).test_client()
+        assert alice.sign_in(client=client).get("/user").status_code == 200
+
+
+class TestServer:
+    def test_request_is_signed_and_the_session_is_the_one_of_the_token(
+        self, served, http_hook, alice, database
+    ):
+        session = alice.sign_in(client=served)
+        (posted,) = http_hook.requests
+        event = verified(posted, SECRET)
+        told = event["claims"]
+        assert {"sub": told["sub"], "session_id": told["session_id"]}.items() <= session.claims.items()
+        assert told["jti"] == session.claims["jti"]
+        assert database.value("SELECT id::text FROM sessions") == session.id
+
+    def test_nothing_is_locked_while_the_hook_answers(self, served, http_hook, alice, service_role, database):
+        admin, roles = alice.client, iter(["editor", "author"])
+        session = alice.sign_in(client=served)
+
+        def answer(event):
+            body = {"app_metadata": {"plan": next(roles)}}
+            changed = admin.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
+            assert changed.status_code == 200
+            return {"claims": event["claims"] | {"app_metadata": changed.json["app_metadata"]}}
+
+        http_hook.answer = answer
+        assert session.refreshed().claims["app_metadata"]["plan"] == "editor"
+        assert alice.sign_in(client=served).claims["app_metadata"]["plan"] == "author"
+
+    def test_user_banned_while_the_hook_answers_gets_no_token(self, served, http_hook, alice, database):
+        session = alice.sign_in(client=served)
+
+        def answer(event):
+            database.run("UPDATE users SET banned_until = now() + interval '1 hour'")
+            return {"claims": event["claims"]}
+
+        http_hook.answer = answer
+        assert_error(session.refresh(), 400, "user_banned")
+        database.run("UPDATE users SET banned_until = NULL")
+        assert_error(alice.try_to_sign_in(client=served), 403, "user_banned")
+
+    @cases(
+        "broken",
+        [
+            {"behaviour": "close"},
+            {"status": 500},
+            {"headers": {"Content-Type": "text/plain"}},
+            {"body": b"[" * 300_000},
+            {"body": b'{"claims": {"role": NaN}}'},
+            {"body": b'{"claims": {"role": "\\ud800"}}'},
+        ],
+    )
+    def test_server_that_fails_logs_nobody_out(self, served, http_hook, alice, broken):
+        http_hook.answer = lambda event: {"claims": event["claims"]}
+        session = alice.sign_in(client=served)
+        http_hook.answer, http_hook.status, http_hook.behaviour = None, 200, ""
+        http_hook.headers = {"Content-Type": "application/json"}
+        for name, value in broken.items():
+            setattr(http_hook, name, value)
+        refused = session.refresh()
+        assert (refused.status_code, refused.json["error_code"]) == UNAVAILABLE
+        http_hook.behaviour, http_hook.answer = "", lambda event: {"claims": event["claims"]}
+        assert session.refreshed().get("/user").status_code == 200
+
+
+class TestWaysToSignIn:
+    """Each token comes from the hook; a session on our pages has none."""
+
+    def test_passkeys_codes_and_keys(self, either, alice, outbox):
+        client, answer = either
+        answer(plan="pro")
+        session = alice.sign_in(client=client)
+        authenticator, _ = passkeys.register(session)
+        high = passkeys.sign_in(client, authenticator)
+        proved = high.post("/reauthenticate", json=passkeys.assertion(client, authenticator))
+        codes = high.post("/recovery_codes").json["codes"]
+        client.post("/magiclink", json={"email": alice.email})
+        code = {"type": "email", "email": alice.email, "token": outbox.last().code}
+        by_code = client.post("/verify", json=code)
+        low = alice.sign_in(client=client)
+        by_recovery_code = low.post("/recovery_codes/verify", json={"code": codes[0]})
+        for response in (proved, by_code, by_recovery_code):
+            assert session_of(client, response).claims["plan"] == "pro"
+        assert high.claims["plan"] == "pro"
+
+    def test_our_pages_do_not_ask(self, served, http_hook, alice):
+        http_hook.status, http_hook.answer = 500, None
+        visitor = Visitor(served.application)
+        visitor.signed_in_as(alice)
+        assert visitor.visit("/account").status == 200
+        assert http_hook.requests == []
+
+
+def test_without_a_hook_refresh_and_user_run_the_same_statements(client, parts, alice):
+    session = alice.sign_in()
+    counts = []
+    for act in (session.refreshed, lambda: session.get("/user")):
+        before = parts.db.statements_run
+        act()
+        counts.append(parts.db.statements_run - before)
+    assert counts == [1, 1]
