@@ -98,7 +98,7 @@ def served(make_app, http_hook):
 
 
 @pytest.fixture(params=["sql", "http"])
-def either(request, make_app) -> Iterator:
+def either(request, make_app):
     """A client whose hook is of either kind, and a function that makes it answer with changed claims."""
     if request.param == "http":
         target, client = request.getfixturevalue("http_hook"), request.getfixturevalue("served")
