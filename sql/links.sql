@@ -1,12 +1,12 @@
--- name: insert_addressed_user(is_wanted boolean, email text, phone text, password_hash text,
+-- name: insert_addressed_user(new_id uuid, email text, phone text, password_hash text,
 --                             user_metadata user_metadata, app_metadata app_metadata, made_by text,
 --                             is_invited boolean)
-INSERT INTO users (email, phone, password_hash, user_metadata, app_metadata,
+INSERT INTO users (id, email, phone, password_hash, user_metadata, app_metadata,
                    made_by, invited_at, confirmation_sent_at)
-SELECT :email, :phone, :password_hash,
+SELECT :new_id, :email, :phone, :password_hash,
        merge_metadata('{}', :user_metadata), merge_metadata('{}', :app_metadata),
        :made_by, CASE WHEN :is_invited THEN now() END, now()
- WHERE :is_wanted
+ WHERE :new_id IS NOT NULL
 ON CONFLICT DO NOTHING
 RETURNING id;
 

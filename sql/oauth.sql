@@ -63,11 +63,11 @@ INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_
 VALUES (:user_id, :provider, :subject, :identity_data, CASE WHEN :signs_in THEN now() END)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
--- name: create_user_by_identity(email text, is_trusted boolean, user_metadata user_metadata)
+-- name: create_user_by_identity(user_id uuid, email text, is_trusted boolean, user_metadata user_metadata)
 -- A taken email is left out if the provider is untrusted, and violates its constraint otherwise.
-INSERT INTO users (email, email_confirmed_at, email_proved, user_metadata, made_by, last_sign_in_at)
-SELECT free.email, CASE WHEN free.email IS NOT NULL THEN now() END, free.email IS NOT NULL AND :is_trusted,
-       :user_metadata, 'oauth', now()
+INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by, last_sign_in_at)
+SELECT :user_id, free.email, CASE WHEN free.email IS NOT NULL THEN now() END,
+       free.email IS NOT NULL AND :is_trusted, :user_metadata, 'oauth', now()
   FROM (SELECT CASE WHEN :is_trusted OR NOT EXISTS (SELECT FROM users WHERE email = :email)
                     THEN :email END AS email) AS free
 RETURNING id, email;

@@ -6,13 +6,13 @@ UPDATE users AS u
    SET password_hash = NULL, user_metadata = '{}', signup_user_agent = NULL
  WHERE (u.email = :address OR u.phone = :address) AND :is_repeated AND is_unused_sign_up(u);
 
--- name: insert_sign_up(email text, phone text, password_hash text, user_metadata user_metadata,
+-- name: insert_sign_up(user_id uuid, email text, phone text, password_hash text, user_metadata user_metadata,
 --                      is_confirmed boolean, user_agent text, audience text)
 -- The user object is built from the draft, so that it is the same for a taken address.
 WITH draft AS (
   SELECT u.*
     FROM jsonb_populate_record(NULL::users, jsonb_build_object(
-           'id', gen_random_uuid(),
+           'id', :user_id,
            'role', 'authenticated',
            'email', :email,
            'email_confirmed_at', CASE WHEN :is_confirmed AND :email IS NOT NULL THEN now() END,
@@ -57,9 +57,9 @@ SELECT created.id IS NOT NULL AS is_created,
  CROSS JOIN draft_identity
   LEFT JOIN created ON true;
 
--- name: insert_anonymous_user(user_metadata user_metadata)
-INSERT INTO users (user_metadata, made_by)
-VALUES (merge_metadata('{}', :user_metadata), 'anonymous')
+-- name: insert_anonymous_user(user_id uuid, user_metadata user_metadata)
+INSERT INTO users (id, user_metadata, made_by)
+VALUES (:user_id, merge_metadata('{}', :user_metadata), 'anonymous')
 RETURNING id;
 
 -- name: convert_user(user_id uuid)

@@ -48,7 +48,8 @@ class Operation(NamedTuple):
     description: dict[str, Any]
 
     def responses(self) -> dict[int, dict[str, Any]]:
-        return {int(status): resolved(response) for status, response in self.description["responses"].items()}
+        described = self.description["responses"].items()
+        return {int(status): resolved(response) for status, response in described if status != "default"}
 
     def schemes(self) -> set[str]:
         return {scheme for choice in self.security() for scheme in choice or {NO_CREDENTIALS}}

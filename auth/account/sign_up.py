@@ -2,7 +2,7 @@ from typing import Any
 
 from auth import addresses
 from auth.context import latchkey
-from auth.hooks import access_token
+from auth.hooks import before_user_created
 from auth.messages import outgoing
 from auth.passwords.policy import check_strength
 from auth.sign_in import waiting
@@ -23,8 +23,9 @@ def sign_up(body: dict[str, Any]) -> Any:
         raise ApiError("signup_disabled")
     outgoing.check_channel(email, phone, doing="Sign-up")
     check_strength(settings, body["password"], [email, phone])
+    user_id = before_user_created.ask(email=email, phone=phone, data=body["data"])
     create = _sign_up_confirmed if settings.autoconfirm else _sign_up_unconfirmed
-    return create(body, latchkey.passwords.hash(body["password"]))
+    return create(body | {"user_id": user_id}, latchkey.passwords.hash(body["password"]))
 
 
 @access_token.asked
@@ -32,8 +33,12 @@ def sign_up_anonymously(body: dict[str, Any]) -> Any:
     """Create a user without an address, and return the session's row. Raises `ApiError`."""
     if latchkey.settings.disable_signup:
         raise ApiError("signup_disabled")
-    with access_token.transaction() as tx:
-        user = tx.one("insert_anonymous_user", user_metadata=body["data"])
+    return _create_anonymous_user(before_user_created.ask(data=body["data"]), body["data"])
+
+
+def _create_anonymous_user(user_id: str, data: dict[str, Any]) -> Any:
+    with latchkey.db.transaction() as tx:
+        user = tx.one("insert_anonymous_user", user_id=user_id, user_metadata=data)
         row = open_session(tx, user.id, "anonymous")
         acts, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
         details = {"by": "anonymous", "method": "anonymous", "session_id": row.session_id}
@@ -98,11 +103,14 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     return user
 
 
-def create_addressed_user(tx: Transaction, body: dict[str, Any], made_by: str, **columns: Any) -> str | None:
-    """Create a user without a sign-up, and return the id, or None if the address is taken."""
-    defaults: dict[str, Any] = {"is_wanted": True, "password_hash": None, "app_metadata": {}}
+def create_addressed_user(
+    tx: Transaction, body: dict[str, Any], new_id: str | None, made_by: str, **columns: Any
+) -> str | None:
+    """Create a user without a sign-up, if there is an id. Return it, or None if the address is taken."""
+    defaults: dict[str, Any] = {"password_hash": None, "app_metadata": {}}
     created = tx.one(
         "insert_addressed_user",
+        new_id=new_id,
         email=body.get("email"),
         phone=body.get("phone"),
         user_metadata=body.get("data", {}),
@@ -132,6 +140,7 @@ def _address(body: dict[str, Any]) -> str:
 def _insert(tx: Transaction, body: dict[str, Any], password_hash: str, *, is_confirmed: bool) -> Any:
     return tx.one(
         "insert_sign_up",
+        user_id=body["user_id"],
         email=body.get("email"),
         phone=body.get("phone"),
         password_hash=password_hash,

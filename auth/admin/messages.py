@@ -4,6 +4,7 @@ from typing import Any
 
 from auth.account.sign_up import create_addressed_user
 from auth.context import latchkey
+from auth.hooks import before_user_created
 from auth.links.requests import write_requested
 from auth.messages import outgoing
 from auth.sign_in.arrivals import requested_target
@@ -24,12 +25,13 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     # The address first, so that an invitation refused by its window does not count for the service.
     windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
     windows.append(("invite", settings.rate_limit_invite))
+    known = latchkey.db.one("select_user_of_address", address=email)
+    if known and not known.is_invited:
+        raise ApiError("email_exists")
+    new_id = None if known else before_user_created.ask(email=email, data=body["data"])
     with targets.act() as tx:
-        known = tx.one("select_user_of_address", address=email)
-        if known and not known.is_invited:
-            raise ApiError("email_exists")
         quota = outgoing.take_quota(tx, email, windows)
-        user_id, is_created = _invited_user(tx, body)
+        user_id, is_created = _invited_user(tx, body, new_id)
         administrator = g.administrator
         inviter = administrator and (names.person(administrator.name) or administrator.email)
         message_id = _write_invitation(tx, user_id, email, redirect_to, inviter=inviter)
@@ -41,9 +43,10 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     return user, message_id
 
 
-def _invited_user(tx: Transaction, body: dict[str, Any]) -> tuple[str, bool]:
+def _invited_user(tx: Transaction, body: dict[str, Any], new_id: str | None) -> tuple[str, bool]:
     app_metadata = body["options"].get("data", {})
-    created_id = create_addressed_user(tx, body, "invitation", app_metadata=app_metadata, is_invited=True)
+    own = {"app_metadata": app_metadata, "is_invited": True}
+    created_id = create_addressed_user(tx, body, new_id, "invitation", **own)
     if created_id:
         return created_id, True
     user = tx.one("lock_user_by_email", email=body["email"])

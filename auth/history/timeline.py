@@ -58,6 +58,8 @@ def _refusal(row: Any) -> str:
     text = f"{label('refused', row.name)}: {label('reasons', row.reason)}"
     if row.reason in _GUESSES and details.get("tries") and details.get("of"):
         text += f", attempt {details['tries']} of {details['of']}"
+    if details.get("hook"):
+        text += f": {details['hook']}, {quoted(details['said'])}"
     return text + (f" ({row.count} times in a minute)" if row.count > 1 else "")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from auth.account.sign_up import create_addressed_user
 from auth.context import latchkey
+from auth.hooks import before_user_created
 from auth.messages import outgoing
 from auth.sign_in import waiting
 from auth.sign_in.arrivals import requested_target
@@ -22,11 +23,11 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
     outgoing.check_channel(email, phone)
     link = {"redirect_to": requested_target(purpose, body)}
     message = outgoing.Message(email or body["phone"])
-    may_create = body.get("create_user", False) and not latchkey.settings.disable_signup
+    new_id, refusal = _new_user(body)
     with targets.act() if target_id else latchkey.db.transaction() as tx:
         take = outgoing.take_quota if target_id else outgoing.count
         has_quota = take(tx, email or body["phone"]).seconds_left == 0
-        created_id = create_addressed_user(tx, body, "message", is_wanted=has_quota and may_create)
+        created_id = create_addressed_user(tx, body, new_id if has_quota else None, "message")
         if target_id:
             targets.lock(tx, target_id)
         browser = {"browser_hash": body.get("browser_hash")}
@@ -42,8 +43,26 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
         acts = ["user_created" if created_id else None, "message_requested"]
         events = ["user.created" if created_id else None]
         details = {"by": "message" if created_id else None, "purpose": purpose, "is_sent": is_due}
+        # The hook was asked about a new user. One who exists has nothing to do with the answer.
+        details |= refusal if user is None else {}
         audit.record(tx, user_id, email, acts, events, **details)
     return message.id
+
+
+def _new_user(body: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    """Return the id of a user who may be created, or what the hook said against it, for the audit log.
+
+    The client does not get that answer: it would tell that the address is free.
+    """
+    if not body.get("create_user", False) or latchkey.settings.disable_signup:
+        return None, {}
+    try:
+        new_id = before_user_created.ask(
+            email=body.get("email"), phone=body.get("phone"), data=body.get("data", {})
+        )
+    except ApiError:
+        return None, g.refusal_details or {}
+    return new_id, {}
 
 
 def write_requested(

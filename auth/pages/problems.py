@@ -165,7 +165,10 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
         "missing": kinds_listed(getattr(exception, "missing", ())),
         "request_id": g.request_id,
     }
-    said = text("errors", _name(exception, error, field, limit_text), **values)
+    said: str = text("errors", _name(exception, error, field, limit_text), **values)
+    if error.error_code == "hook_refused":
+        # Not `Markup`: the page escapes it.
+        said = error.msg
     # A 401 would have to name a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
     return Problem(said, field, status, error.headers, error.error_code, error.key)

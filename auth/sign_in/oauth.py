@@ -12,7 +12,7 @@ from flask import Response
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
-from auth.hooks import access_token
+from auth.hooks import before_user_created
 from auth.messages.outgoing import new_id, notify, tell_of_identity
 from auth.providers import ProviderError, ProviderUnavailable
 from auth.providers.client import ExternalIdentity, Provider, said
@@ -32,6 +32,7 @@ _ERRORS = {
     "bad_oauth_state": "invalid_request",
     "bad_oauth_callback": "server_error",
     "oauth_provider_not_supported": "server_error",
+    "hook_failed": "server_error",
 }
 _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
 # Browsers do not send a Lax cookie with a form that a provider posts.
@@ -168,6 +169,10 @@ class _IdentityUnlinked(Exception):
     pass
 
 
+class _NewUser(Exception):
+    """The hook has not been asked about the user who would be created."""
+
+
 def sign_in_with_id_token(body: dict[str, Any]) -> Any:
     """Open a session for an unused id_token and return its row. Raises `ApiError`."""
     identity, id_token = read_id_token(body)
@@ -197,10 +202,15 @@ def sign_in(
 
     With a code challenge, return an authorization code instead of a session. Raises `ApiError`.
     """
+    user_id = None if before_user_created.is_set() else new_id()
     for _ in range(_TRIES):
         # Try again after a concurrent request has added or removed the identity or the user.
         with suppress(UniqueViolation, _IdentityUnlinked):
-            outcome = _try_sign_in(identity, code_challenge, id_token)
+            try:
+                outcome = _try_sign_in(identity, code_challenge, id_token, user_id)
+            except _NewUser:
+                user_id = _ask_hook(identity)
+                continue
             if outcome.refusal:
                 raise outcome.refusal
             return outcome
@@ -209,7 +219,10 @@ def sign_in(
 
 @access_token.asked
 def _try_sign_in(
-    identity: ExternalIdentity, code_challenge: str | None, id_token: dict[str, Any] | None
+    identity: ExternalIdentity,
+    code_challenge: str | None,
+    id_token: dict[str, Any] | None,
+    new_user_id: str | None,
 ) -> Outcome:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     audit.about(provider=identity.provider)
@@ -225,7 +238,9 @@ def _try_sign_in(
         if user and user.is_banned:
             return Outcome(refusal=ApiError("user_banned"))
         if user is None:
-            user = _create_user(tx, identity)
+            if new_user_id is None:
+                raise _NewUser
+            user = _create_user(tx, identity, new_user_id)
         elif not by_email and not tx.run("use_identity", user_id=user.id, **identity.row):
             raise _IdentityUnlinked
         elif by_email and not _link_identity(tx, user, identity):
@@ -261,16 +276,28 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
     return True
 
 
-def _create_user(tx: Transaction, identity: ExternalIdentity) -> Any:
-    metadata = {name: identity.data[name] for name in ("name", "avatar_url") if name in identity.data}
-    email = identity.email if identity.email_verified else None
+def _create_user(tx: Transaction, identity: ExternalIdentity, user_id: str) -> Any:
+    email, metadata = _new_user(identity)
     columns = {"email": email, "is_trusted": identity.is_trusted, "user_metadata": metadata}
-    user = tx.one("create_user_by_identity", **columns)
+    user = tx.one("create_user_by_identity", user_id=user_id, **columns)
     tx.run("insert_identity", user_id=user.id, signs_in=True, **identity.row)
     if user.email:
         tx.run("add_email_of_identity", user_id=user.id, email=user.email)
     _record(tx, user, identity, ["user_created"], "user.created", by="oauth")
     return user
+
+
+def _new_user(identity: ExternalIdentity) -> tuple[str | None, dict[str, Any]]:
+    """Return email and metadata of a user who is created for an identity."""
+    metadata: dict[str, Any] = {
+        name: identity.data[name] for name in ("name", "avatar_url") if name in identity.data
+    }
+    return identity.email if identity.email_verified else None, metadata
+
+
+def _ask_hook(identity: ExternalIdentity) -> str:
+    email, metadata = _new_user(identity)
+    return before_user_created.ask(email=email, data=metadata, provider=identity.provider)
 
 
 def _record(

@@ -9,6 +9,7 @@ from auth.account.sign_up import create_addressed_user
 from auth.admin import messages, users
 from auth.context import latchkey
 from auth.history import timeline
+from auth.hooks import before_user_created
 from auth.messages import outgoing
 from auth.passwords.policy import check_strength
 from auth.sign_in.arrivals import requested_target
@@ -134,8 +135,11 @@ def generate_link() -> Response:
         password_hash = latchkey.passwords.hash(body["password"])
     redirect_to = requested_target(purpose, body) or latchkey.settings.site_url
     message = outgoing.Message(new_email or email)
+    creates = purpose in ("signup", "invite")
+    is_new = creates and latchkey.db.one("select_user_of_address", address=email) is None
+    new_id = before_user_created.ask(email=email, data=body["data"]) if is_new else None
     with latchkey.db.transaction() as tx:
-        user_id, is_created = _linked_user(tx, purpose, body, password_hash)
+        user_id, is_created = _linked_user(tx, purpose, body, password_hash, new_id)
         if new_email:
             if tx.one("select_user_of_address", address=new_email):
                 raise ApiError("email_exists")
@@ -158,16 +162,15 @@ def generate_link() -> Response:
 
 
 def _linked_user(
-    tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None
+    tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None, new_id: str | None
 ) -> tuple[str, bool]:
     """Return the id of the user that a link is for, and whether the user is new. Raises `ApiError`."""
-    creates = purpose in ("signup", "invite")
     own = {"is_invited": purpose == "invite", "password_hash": password_hash if purpose == "signup" else None}
-    created_id = create_addressed_user(tx, body, "link", is_wanted=creates, **own)
+    created_id = create_addressed_user(tx, body, new_id, "link", **own)
     if created_id:
         return created_id, True
     user = found(tx.one("lock_user_by_email", email=body["email"]), "email.user_not_found")
-    if not creates:
+    if purpose not in ("signup", "invite"):
         return user.id, False
     if user.is_confirmed:
         raise ApiError("email_exists")

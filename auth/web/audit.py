@@ -25,7 +25,7 @@ _REASONS = {
     "bad_code_verifier", "email_exists", "phone_exists", "identity_already_exists",
     "single_identity_not_deletable", "last_administrator", "refresh_token_not_found",
     "webauthn_challenge_not_found", "webauthn_challenge_expired", "webauthn_verification_failed",
-    "mfa_verification_failed", "mfa_challenge_expired",
+    "mfa_verification_failed", "mfa_challenge_expired", "hook_refused", "hook_failed",
 }  # fmt: skip
 # Access tokens expire all the time; only those sent to administrative routes deserve a row. Limits of others
 # than sessions belong to no user.
@@ -94,13 +94,14 @@ def _record_refusal(response: Response) -> Response:
     # A forged refresh token belongs to no user.
     if action == "refresh_refused" and g.subject is None:
         return response
+    details = g.refusal_details or {}
     try:
         latchkey.db.one(
             "record_refusal",
             **(g.subject or about(user_id=g.user_id)),
             action=action,
             reason=reason,
-            details=g.refusal_details,
+            details=details,
         )
     except psycopg2.Error as error:
         log.warning("refusal_not_recorded", reason=str(error).strip())

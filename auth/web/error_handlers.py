@@ -125,7 +125,7 @@ def _too_many_waiting(_error: TooManyWaiting) -> ApiError:
 
 @as_api_error.register
 def _hook_refused(error: HookRefused) -> ApiError:
-    log.warning("hook_refused", hook=error.hook, status=error.status, said=one_line(error.message))
+    _note_hook("hook_refused", error.hook, f"{error.status} {one_line(error.message)}")
     refusal = ApiError("hook_refused", message=one_line(error.message))
     refusal.status = error.status
     return refusal
@@ -133,5 +133,11 @@ def _hook_refused(error: HookRefused) -> ApiError:
 
 @as_api_error.register
 def _hook_failed(error: HookFailed) -> ApiError:
-    log.error("hook_failed", hook=error.hook, reason=error.reason)
+    _note_hook("hook_failed", error.hook, error.reason)
     return ApiError("hook_failed", request_id=g.request_id)
+
+
+def _note_hook(event: str, hook: str, said: str) -> None:
+    """Tell the operator what a hook answered, in the log and in the audit log of the refusal."""
+    log.warning(event, hook=hook, said=said)
+    g.refusal_details = {**(g.refusal_details or {}), "hook": hook, "said": said}
