@@ -56,6 +56,11 @@ def canonical_email(address: str) -> str:
     return f"{valid.local_part}@{valid.ascii_domain}".lower()
 
 
+def canonical_domain(domain: str) -> str:
+    """Return the domain of an email in lower case and ASCII. Raises `InvalidAddress`."""
+    return canonical_email(f"postmaster@{domain}").rpartition("@")[2]
+
+
 def canonical_phone(number: str) -> str:
     """Return a phone number in E.164. Raises `InvalidAddress`."""
     digits = _PHONE_SEPARATORS.sub("", number)

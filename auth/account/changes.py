@@ -37,6 +37,9 @@ def change_user(body: dict[str, Any], link: Mapping[str, str | bytes | None] | N
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     outgoing.check_channel(body.get("email"), body.get("phone"))
     wish = _read(body)
+    # The first address of an anonymous user is its sign-up.
+    if wish.columns["new_email"] or (wish.added and wish.known.is_anonymous):
+        outgoing.check_domain(wish.columns["new_email"])
     given = _prove(wish, body)
     acts, columns, known = wish.acts, wish.columns, wish.known
     first = _addresses_at_once(known, columns) if known else {}

@@ -69,6 +69,7 @@ def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity
 
 
 def finish_by_passkey(tx: Transaction, user_id: str, session_id: str) -> None:
+    outgoing.check_domain(None)
     tx.run("convert_user", user_id=user_id)
     _end_other_sessions(tx, user_id, session_id)
 

@@ -7,7 +7,7 @@ from auth.context import latchkey
 from auth.hooks import access_token
 from auth.messages.outgoing import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
-from auth.sign_in.oauth import invalid_id_token, new_secrets, read_id_token, write_flow
+from auth.sign_in.oauth import invalid_id_token, may_sign_up, new_secrets, read_id_token, write_flow
 from auth.sign_in.reauthentication import add, lock_caller, needed
 from auth.sign_in.reauthentication import remove as removing
 from auth.sign_in.token_response import issued
@@ -84,6 +84,8 @@ def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str
         if not tx.run("insert_identity", user_id=user.id, signs_in=False, **identity.row):
             raise ApiError("identity_already_exists")
         if user.is_anonymous:
+            if not may_sign_up(identity):
+                raise ApiError("email_address_not_authorized")
             gets_email = first_address.finish_by_identity(tx, user.id, identity, session_id)
     except UniqueViolation as error:
         is_email = error.diag.constraint_name == "users_email_key"

@@ -22,6 +22,7 @@ def sign_up(body: dict[str, Any]) -> Any:
     if settings.disable_signup:
         raise ApiError("signup_disabled")
     outgoing.check_channel(email, phone, doing="Sign-up")
+    outgoing.check_domain(email)
     check_strength(settings, body["password"], [email, phone])
     user_id = before_user_created.ask(email=email, phone=phone, data=body["data"])
     create = _sign_up_confirmed if settings.autoconfirm else _sign_up_unconfirmed

@@ -76,6 +76,7 @@ class _Search:
         remedies = [_remedy(obstacle, user) for obstacle in explained.obstacles]
         about = {"user": _facts(self._settings, self._db, user), "can_sign_in": not obstacles}
         about |= {"obstacles": obstacles, "remedies": list(dict.fromkeys(remedies))}
+        about |= {"claims": explained.claims, "claims_problem": explained.claims_problem}
         return {"kind": "user"} | about | {"limits": explained.limits} | self._story(user.id)
 
     def _story(self, user_id: str) -> dict[str, Any]:
@@ -112,6 +113,9 @@ def _lines_of_user(found: dict[str, Any]) -> Iterator[str]:
         yield f"  - {obstacle}"
     yield ""
     yield from _lines_of_facts(user)
+    if claims := found["claims_problem"] or found["claims"]:
+        text = claims if isinstance(claims, str) else json.dumps(claims, ensure_ascii=False)
+        yield printable(f"{'claims':<14}{text}")
     for count in found["limits"]:
         if count["text"] not in found["obstacles"]:
             yield f"{'limit':<14}{count['text']}"

@@ -1,5 +1,6 @@
 """A user's page: whether they can sign in, their details, actions, and timeline."""
 
+import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -61,6 +62,7 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
         "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
         "made": label("origins", user.made_by),
         "explained": explained,
+        "claims": json.dumps(explained.claims, ensure_ascii=False),
         "verdict": _verdict(explained),
         "is_administrator": is_administrator,
         "is_self": user.id == g.administrator.user_id,

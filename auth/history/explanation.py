@@ -1,5 +1,6 @@
 """Whether a user can sign in, how, and what prevents it."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from auth.history import timeline
 from auth.settings import Settings
 from auth.text import names
 from auth.text.moments import until
+from auth.tokens.claims import MAX_BYTES, evaluate
 from auth.web import counts
 from sql import Database
 
@@ -21,6 +23,8 @@ _ELSEWHERE = (
 _LOCKS = {"passwords": _BY_ITSELF, "codes": _BY_ITSELF, "factors": _ELSEWHERE}
 # Messages without which a user may be unable to sign in.
 _NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]
+
+_TOO_LARGE = f"left out of access tokens, as they are larger than {MAX_BYTES:,} bytes (AUTH_TOKEN_CLAIMS)"
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,16 @@ _NO_WAY = Obstacle("no address, provider or passkey that is turned on", "Add an 
 
 @dataclass(frozen=True)
 class Explanation:
-    """`ways` are the sign-in methods that work, `limits` are those of auth/web/counts.py."""
+    """`ways` are the sign-in methods that work, `limits` are those of auth/web/counts.py.
+
+    `claims` are those of `AUTH_TOKEN_CLAIMS` in the next access token, but for those of its session.
+    """
 
     ways: list[str]
     obstacles: list[Obstacle]
     limits: list[dict[str, Any]]
+    claims: dict[str, Any]
+    claims_problem: str | None
 
 
 def explain(settings: Settings, db: Database, user: Any) -> Explanation:
@@ -51,7 +60,14 @@ def explain(settings: Settings, db: Database, user: Any) -> Explanation:
     limits = counts.against(settings, db, [user.id, *known])
     obstacles = [*_obstacles(settings, user), *_locks(limits), *_unsent(db, user)]
     ways = [] if user.banned_until else list(_ways(settings, user))
-    return Explanation(ways, obstacles if ways or obstacles else [_NO_WAY], limits)
+    claims = _claims(settings, db, user.id)
+    problem = _TOO_LARGE if claims is None else None
+    return Explanation(ways, obstacles if ways or obstacles else [_NO_WAY], limits, claims or {}, problem)
+
+
+def _claims(settings: Settings, db: Database, user_id: str) -> dict[str, Any] | None:
+    row = db.one("select_any_user", id=user_id) if settings.token_claims else None
+    return evaluate(settings.token_claims, json.loads(row.user_object), {}) if row else {}
 
 
 def _ways(settings: Settings, user: Any) -> Iterator[str]:

@@ -31,6 +31,7 @@ class KeyRing:
             issuer=settings.jwt_issuer,
             audience=settings.jwt_audience,
             lifetime=settings.access_token_lifetime,
+            added=settings.token_claims,
         )
         self.refresh_tokens = RefreshTokens(settings.secret_key)
         self.client_refresh_tokens = RefreshTokens(settings.secret_key, "refresh token of a client")

@@ -23,7 +23,10 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
     outgoing.check_channel(email, phone)
     link = {"redirect_to": requested_target(purpose, body)}
     message = outgoing.Message(email or body["phone"])
-    new_id, refusal = _new_user(body)
+    settings = latchkey.settings
+    may_create = (
+        body.get("create_user", False) and not settings.disable_signup and settings.may_sign_up(email)
+    )
     with targets.act() if target_id else latchkey.db.transaction() as tx:
         take = outgoing.take_quota if target_id else outgoing.count
         has_quota = take(tx, email or body["phone"]).seconds_left == 0

@@ -244,6 +244,15 @@ def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in
         raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")
 
 
+def check_domain(email: str | None) -> None:
+    """Refuse a sign-up with an address whose domain may not. Raises `ApiError`.
+
+    The address alone decides, before anything is read, so that nobody learns whether it has a user.
+    """
+    if not latchkey.settings.may_sign_up(email):
+        raise ApiError("email_address_not_authorized")
+
+
 def check_enabled(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
     if email and not latchkey.settings.email_enabled:
         raise ApiError("email_provider_disabled", doing=doing)

@@ -7,6 +7,12 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
+import structlog
+
+from auth.context import latchkey
+from auth.tokens.claims import MAX_BYTES, evaluate, root
+
+log = structlog.get_logger()
 # RFC 8176. It has no name for a sign-in with a provider.
 _AMR = {
     "password": "pwd",
@@ -37,7 +43,21 @@ def of_user(row: Any, scopes: Collection[str]) -> dict[str, Any]:
             claims[name] = (
                 [item for item in listed if isinstance(item, str)] if isinstance(listed, list) else []
             )
-    return claims
+    paths = latchkey.settings.id_claims
+    # Without a value too: users write those of `_profile` themselves.
+    return {name: value for name, value in claims.items() if name not in paths} | _added(user, row, scopes)
+
+
+def _added(user: dict[str, Any], row: Any, scopes: Collection[str]) -> dict[str, Any]:
+    """Return the claims of `AUTH_ID_CLAIMS`; addresses only if they are proved."""
+    scope_of = {"email": "email", "phone": "phone"}
+    paths = latchkey.settings.id_claims.items()
+    allowed = {name: path for name, path in paths if scope_of.get(root(path), "profile") in scopes}
+    proved = {"email": row.email_proved, "phone": row.phone_proved}
+    added = evaluate(allowed, user | {name: None for name, is_proved in proved.items() if not is_proved}, {})
+    if added is None:
+        log.warning("id_claims_too_large", user_id=user["id"], most=MAX_BYTES)
+    return added or {}
 
 
 def of_authentication(row: Any) -> dict[str, Any]:

@@ -5,9 +5,7 @@ The field `access_token_lifetime` is the variable `AUTH_ACCESS_TOKEN_LIFETIME`; 
 """
 
 import dataclasses
-import difflib
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,17 +20,12 @@ from auth.net.networks import is_loopback
 from auth.settings import brand, kept_secrets, relying_party, state
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
-from auth.settings.values import checks, dotenv_file, hooks, kinds, targets
+from auth.settings.values import checks, kinds, mistakes, targets
+from auth.tokens import claims
 from auth.tokens.access_tokens import SECOND_STEP
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
-# Set by Kubernetes and Docker links for a service called "auth".
-_INJECTED_BY_PLATFORMS = re.compile(
-    r"AUTH_((SERVICE_HOST|SERVICE_PORT.*|PORT_.*|NAME|ENV_.*)=.*|PORT=(tcp|udp)://.*)", re.DOTALL
-)
-# The share of characters that an unknown name has in common with the setting it is taken for.
-_CLOSE = 0.85
 
 
 def _cores() -> int:
@@ -72,6 +65,8 @@ class Settings:
     jwt_audience: str = kinds.text(
         "authenticated", NoneOf([SECOND_STEP], error="Must not be the audience of second-step tokens.")
     )
+    token_claims: claims.Paths = kinds.claims_of(claims.OF_ACCESS_TOKENS)
+    id_claims: claims.Paths = kinds.claims_of(claims.OF_ID_TOKENS)
     access_token_lifetime: int = kinds.number(3600, 30, 86_400)
     refresh_token_lifetime: int = kinds.number(2_592_000, 60, 315_360_000)
     refresh_token_rotation: bool = kinds.flag(True)
@@ -79,6 +74,8 @@ class Settings:
     session_timebox: int | None = kinds.number_or_none(400 * 86_400, 60, 315_360_000)
     sessions_per_user: int = kinds.number(100, 1, 10_000)
     disable_signup: bool = kinds.flag(False)
+    signup_domains: frozenset[str] = kinds.domains()
+    signup_blocked_domains: frozenset[str] = kinds.domains()
     autoconfirm: bool = kinds.flag(False)
     anonymous_enabled: bool = kinds.flag(False)
     manual_linking: bool = kinds.flag(True)
@@ -177,6 +174,13 @@ class Settings:
         """Whether there is an application: `AUTH_SITE_URL` differs from the URL of the service."""
         return self.site_url.rstrip("/") != self.base_url
 
+    def may_sign_up(self, email: str | None) -> bool:
+        """Whether users may sign up with an address in canonical form, or without one."""
+        labels = (email or "").rpartition("@")[2].split(".")
+        domain, *parents = (".".join(labels[skipped:]) for skipped in range(len(labels)))
+        is_allowed = not self.signup_domains or domain in self.signup_domains
+        return is_allowed and self.signup_blocked_domains.isdisjoint((domain, *parents))
+
     @property
     def provider_titles(self) -> dict[str, str]:
         return {name: provider.title for name, provider in self.providers.items() if provider.title}
@@ -231,7 +235,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
 
     Raises `SettingsError`.
     """
-    if lines := dotenv_file.malformed_lines(Path(dotenv)):
+    if lines := mistakes.malformed_lines(Path(dotenv)):
         raise SettingsError("\n".join(lines))
     env = Env(eager=False)
     env.read_env(dotenv, recurse=False)
@@ -240,7 +244,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     readers = {field.name: field.metadata["read"] for field in dataclasses.fields(Settings) if field.metadata}
     values = {name: read(env, name_of(name)) for name, read in readers.items()}
     values["providers"] = read_providers(env, environment)
-    values["warnings"] = _unknown(environment)
+    values["warnings"] = mistakes.unknown(environment, names())
     known = {name_of(field) for field in readers}
     # `read_env` has added the variables of the file to those of the environment.
     values["origins"] = {
@@ -297,17 +301,3 @@ def _empty(environment: Mapping[str, str | None]) -> list[str]:
         for name, value in environment.items()
         if value is not None and not value.strip() and (name in full or name.startswith(PROVIDER_PREFIX))
     ]
-
-
-def _unknown(environment: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Return a line for each unknown variable that looks like a setting."""
-    # Compared without the prefix, which all of them share.
-    known, lines = {name.removeprefix("AUTH_"): name for name in names()}, []
-    for name in sorted(set(environment) - set(known.values())):
-        if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
-            continue
-        if not _INJECTED_BY_PLATFORMS.fullmatch(f"{name}={environment[name]}"):
-            nearest = difflib.get_close_matches(name.removeprefix("AUTH_"), known, 1, _CLOSE)
-            hint = f"; did you mean {known[nearest[0]]}?" if nearest else "."
-            lines.append(f"{name} is not a setting{hint}")
-    return tuple(lines)

@@ -234,6 +234,8 @@ def _try_sign_in(
         user = tx.one("lock_user_by_email", email=identity.email) if by_email else user
         if user is None and latchkey.settings.disable_signup:
             return Outcome(refusal=ApiError("signup_disabled"))
+        if user is None and not may_sign_up(identity):
+            return Outcome(refusal=ApiError("email_address_not_authorized"))
         audit.about(user_id=user and user.id, provider=identity.provider)
         if user and user.is_banned:
             return Outcome(refusal=ApiError("user_banned"))
@@ -254,6 +256,13 @@ def _try_sign_in(
         tx.run("record_identity", provider=identity.provider, **proof, **ids)
         _record(tx, user, identity, ["signed_in"], "auth.login", **ids)
         return Outcome(issued(tx, session))
+
+
+def may_sign_up(identity: ExternalIdentity) -> bool:
+    """Whether an identity may become a user, by its email. `AUTH_SIGNUP_DOMAINS` needs a trusted one."""
+    is_proved = identity.is_trusted and identity.email_verified
+    settings = latchkey.settings
+    return settings.may_sign_up(identity.email) and (is_proved or not settings.signup_domains)
 
 
 def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:

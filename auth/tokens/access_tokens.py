@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import jwt
+import structlog
 
 from auth.tokens import jws
+from auth.tokens.claims import MAX_BYTES, Paths, evaluate
 from auth.tokens.signing_keys import Key, all_keys, second_step_key, signing_key
 
 TYPE = "JWT"
@@ -28,6 +30,9 @@ _BARE: Any = {f"verify_{name}": False for name in ("aud", "iss", "iat", "sub", "
 REMEMBERED = 2048  # verified tokens that a worker caches, mostly 1 KiB each, at most 24 KiB
 _TIMES = ("iat", "exp")
 _END_OF_CALENDAR = 253_402_300_800  # the first second of the year 10000
+
+
+log = structlog.get_logger()
 
 
 class InvalidAccessToken(Exception):
@@ -62,7 +67,7 @@ class AccessTokens:
     """With a `secret`, HS256 signs, and the keys of the JWK Set only verify. `lifetime` is in seconds.
 
     `step_keys`, derived from `AUTH_SECRET_KEY`, are for tokens of sessions that lack a second step: the first
-    signs, all verify.
+    signs, all verify. `added` are the claims of `AUTH_TOKEN_CLAIMS`.
     """
 
     def __init__(
@@ -74,8 +79,10 @@ class AccessTokens:
         issuer: str,
         audience: str,
         lifetime: int,
+        added: Paths,
     ) -> None:
         self._issuer = issuer
+        self._added = added
         self._audience = audience
         self.lifetime = lifetime
         self._source: Any = None
@@ -106,7 +113,11 @@ class AccessTokens:
 
         `own` are the claims about the sign-in, such as `session_id`, `aal` and `amr`.
         """
+        added = evaluate(self._added, user, own)
+        if added is None:
+            log.warning("token_claims_too_large", user_id=user["id"], most=MAX_BYTES)
         return {
+            **(added or {}),
             "iss": self._issuer,
             "sub": user["id"],
             "aud": self._audience,

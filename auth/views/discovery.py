@@ -85,7 +85,7 @@ def _metadata() -> dict[str, Any]:
         "authorization_response_iss_parameter_supported": True,
         "prompt_values_supported": PROMPTS,
         "ui_locales_supported": LANGUAGES,
-        "claims_supported": _CLAIMS,
+        "claims_supported": list(dict.fromkeys([*_CLAIMS, *settings.id_claims])),
         "claims_parameter_supported": False,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,

@@ -20,6 +20,7 @@ log = structlog.get_logger()
 _REASONS = {
     "invalid_credentials", "email_not_confirmed", "phone_not_confirmed", "user_banned", "not_admin",
     "insufficient_permissions", "insufficient_aal", "signup_disabled", "reauthentication_needed",
+    "email_address_not_authorized",
     "reauthentication_not_valid", "current_password_invalid", "session_not_found", "session_expired",
     "user_not_found", "otp_expired", "bad_oauth_state", "bad_oauth_callback", "flow_state_not_found",
     "bad_code_verifier", "email_exists", "phone_exists", "identity_already_exists",

@@ -75,6 +75,7 @@ ERRORS = {
     "phone_not_confirmed": (403, "Phone not confirmed"),
     "unsupported_grant_type": (400, "Unsupported grant type"),
     "signup_disabled": (403, "Signups not allowed for this instance"),
+    "email_address_not_authorized": (422, "Signups with this address are not allowed"),
     "email_provider_disabled": (400, "{doing} by email is disabled"),
     "phone_provider_disabled": (400, "{doing} by phone is disabled"),
     "anonymous_provider_disabled": (422, "Anonymous sign-ins are disabled"),

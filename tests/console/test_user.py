@@ -8,7 +8,7 @@ import pytest
 from tests.support.audit import FIREFOX, act, clear_history
 from tests.support.factors import set_up
 from tests.support.links import PHONE
-from tests.support.pages import words
+from tests.support.pages import Visitor, words
 
 NOBODY = "11111111-1111-1111-1111-111111111111"
 
@@ -67,6 +67,19 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
         "Notice of a new second factor waiting to alice@example.com, created just now",
     ):
         assert fact in said
+
+
+def test_page_shows_the_claims_of_the_next_token(make_app, alice, carol, database):
+    claims = '{"roles": "app_metadata.roles"}'
+    operator = Visitor(make_app(AUTH_TOKEN_CLAIMS=claims)).with_session_of(carol)
+    set_roles = "UPDATE users SET app_metadata = jsonb_build_object('roles', repeat('<b>', %(times)s))"
+    database.run(set_roles, times=1)
+    operator.visit(f"/console/users/{alice.id}")
+    assert "<dt>Claims</dt><dd><code>{&#34;roles&#34;: &#34;&lt;b&gt;&#34;}</code></dd>" in operator.page.text
+    database.run(set_roles, times=1400)
+    assert "Claims Left out of access tokens, as they are larger than 4,096 bytes" in words(
+        operator.visit(f"/console/users/{alice.id}")
+    )
 
 
 def test_name_stands_beside_the_address_and_destructive_acts_apart(look, operator, alice, database):

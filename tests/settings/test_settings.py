@@ -170,6 +170,18 @@ INVALID = {
         "https://good.example,https://bad.example:99999",
     ],
     "AUTH_CORS_ORIGINS": ["https://*.example.com", "app.example.com", "https://app.example.com/path"],
+    "AUTH_TOKEN_CLAIMS": ["{", '{"plan": "user_metadata.plan"}', '{"role": "app_metadata.role"}'],
+    "AUTH_ID_CLAIMS": ['{"groups": "app_metadata.teams"}', '{"level": "session.aal"}'],
+    "AUTH_SIGNUP_DOMAINS": [
+        "alice@example.com",
+        "*.example.com",
+        "com",
+        ",",
+        "/no/such/file",
+        "/dev/null",
+        ".",
+    ],
+    "AUTH_SIGNUP_BLOCKED_DOMAINS": ["example.com,b c.example", "/"],
     "AUTH_SECRET_KEY": ["short", f"{secret('n')},short", f"{secret('n')},{'01234567' * 4}"],
     "AUTH_SERVICE_ROLE_KEY": ["x" * 31],
     "AUTH_JWT_SECRET": ["x" * 31],
@@ -413,3 +425,16 @@ def test_variables_are_named_after_the_fields():
     assert settings.name_of("database_url") == "DATABASE_URL"
     assert set(settings.names()) >= {"DATABASE_URL", "PORT", "AUTH_BIND", "AUTH_SITE_URL", "AUTH_SECRET_KEY"}
     assert len(set(settings.names())) == len(settings.names())
+
+
+class TestDomains:
+    def test_list_or_file_is_read_as_addresses_are(self, load, tmp_path):
+        path = tmp_path / "domains.txt"
+        path.write_text("# Disposable\nMail.Example\n\nbücher.example  # one more\n")
+        expected = {"mail.example", "xn--bcher-kva.example"}
+        for text in (str(path), "Mail.Example, bücher.example", "mail.example,mail.example,bücher.example"):
+            assert load(AUTH_SIGNUP_BLOCKED_DOMAINS=text).signup_blocked_domains == expected
+
+    def test_allow_list_excludes_anonymous_users(self, load):
+        found = problems(load, AUTH_SIGNUP_DOMAINS="corp.example", AUTH_ANONYMOUS_ENABLED="true")
+        assert found == {"AUTH_ANONYMOUS_ENABLED": "Must be false with AUTH_SIGNUP_DOMAINS."}

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import limits
@@ -12,6 +13,7 @@ from environs import Env
 from marshmallow import ValidationError
 from psycopg2.extensions import parse_dsn
 
+from auth import addresses
 from auth.net import redirects
 from auth.settings.values import hooks, targets
 from auth.tokens import keys, signing_keys
@@ -173,6 +175,27 @@ def address(value: str) -> None:
         raise ValueError("must be a host and a port, such as 127.0.0.1:9100")
 
 
+def domains(value: str) -> frozenset[str]:
+    """Return the domains of a list, or of the file that it is the path of, as they are in addresses."""
+    given = value.split(",")
+    if "/" in value:
+        try:
+            given = Path(value).read_text().splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not text"
+            raise ValueError(
+                f"must be domains, or the path of a file with one in each line ({reason})"
+            ) from None
+    named = [text for line in given if (text := line.partition("#")[0].strip())]
+    try:
+        found = frozenset(addresses.canonical_domain(domain) for domain in named)
+    except addresses.InvalidAddress:
+        raise ValueError("must be domains such as example.com") from None
+    if value.strip() and not found:
+        raise ValueError("must have a domain, such as example.com")
+    return found
+
+
 def rate_limits(value: str, problem: str = "must be rate limits such as 1 per minute; 5 per hour") -> int:
     """Return the number of limits."""
     with suppress(ValueError):
@@ -215,6 +238,8 @@ def contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
         found.append("AUTH_MFA_REQUIRED: Must be none when AUTH_MFA_ENABLED is false.")
     if values["console"] and not values["pages"]:
         found.append("AUTH_CONSOLE: Must be false when AUTH_PAGES is false: administrators sign in there.")
+    if values["signup_domains"] and values["anonymous_enabled"]:
+        found.append("AUTH_ANONYMOUS_ENABLED: Must be false with AUTH_SIGNUP_DOMAINS.")
     # The inbox shows every link.
     if values["dev_inbox"] and not is_local:
         found.append("AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine.")

@@ -1,6 +1,7 @@
 """The kinds of settings: how the variable of each field of `Settings` is read and checked."""
 
 import dataclasses
+import json
 import re
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +14,7 @@ from psycopg2.extensions import parse_dsn
 
 from auth.settings.values import checks, hooks
 from auth.settings.values.checks import Check, validator
+from auth.tokens import claims
 
 
 def _hidden(value: Any) -> str:
@@ -25,6 +27,7 @@ _NONE = ("0", "none")
 _SHOWN_OF_DATABASES = ("host", "hostaddr", "port", "dbname", "sslmode", "target_session_attrs")
 # The metadata of a field whose value the console hides.
 SECRET = {"shows": _hidden}
+_MOST_SHOWN = 20
 
 
 def setting(read: Callable[[Env, str], object], *, may_be_empty: bool = False) -> Any:
@@ -110,9 +113,24 @@ def list_of(default: tuple[str, ...], check: Check, *, may_be_empty: bool = True
     )
 
 
-def hook_secrets() -> Any:
-    check = validator(hooks.secrets)
-    return secret(setting(lambda env, name: hooks.secrets(env.str(name, "", validate=check) or "")))
+def domains() -> Any:
+    """Declare domains of addresses: a list, or the path of a file with a line each."""
+
+    def shows(chosen: frozenset[str]) -> str:
+        return ", ".join(sorted(chosen)) if len(chosen) <= _MOST_SHOWN else f"{len(chosen):,} domains"
+
+    check = validator(checks.domains)
+    return shown_as(shows, setting(lambda env, name: checks.domains(env.str(name, "", validate=check) or "")))
+
+
+def claims_of(rules: claims.Rules) -> Any:
+    """Declare claims that are added to tokens, as a JSON object of their paths."""
+
+    def read(env: Env, name: str) -> claims.Paths:
+        return claims.read(env.str(name, "", validate=check) or "", rules)
+
+    check = validator(lambda text: claims.read(text, rules))
+    return shown_as(lambda chosen: json.dumps(chosen) if chosen else "", setting(read))
 
 
 def rate_limits(default: str) -> Any:

@@ -1,0 +1,126 @@
+"""Claims that settings add to tokens, each by a path to what is known of the user.
+
+Users write `user_metadata` themselves: no path leads there, but for the name and picture of an ID token.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MOST, MAX_BYTES = 20, 4096
+
+Paths = Mapping[str, str]
+
+_NAME = re.compile(r"[!-~]{1,100}")
+_OF_USER = ("id", "email", "phone", "is_anonymous", "created_at")
+_OF_SESSION = ("aal", "amr")
+_WRITTEN_BY_USERS = "user_metadata"
+_LONGEST_TEXT = 2000  # a URL
+# RFC 7519, RFC 7800, RFC 8693, RFC 9068, OpenID Connect Core, OpenID Connect Logout.
+_OF_STANDARDS = {
+    *("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", "act", "may_act", "scope", "client_id", "azp"),
+    *("nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", "sid", "events"),
+    *("_claim_names", "_claim_sources", "email", "email_verified", "phone_number", "phone_number_verified"),
+}
+_OF_PERSONS = {
+    *("name", "given_name", "family_name", "middle_name", "nickname", "preferred_username", "profile"),
+    *("picture", "website", "gender", "birthdate", "zoneinfo", "locale", "address", "updated_at"),
+}
+_OURS = {
+    *("phone", "role", "app_metadata", "user_metadata", "is_anonymous", "session_id", "aal", "next_aal"),
+    "api_key_id",
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the setting of a kind of token may name. `written_by_users` may come from `user_metadata`."""
+
+    reserved: frozenset[str]
+    has_session: bool
+    written_by_users: tuple[str, ...] = ()
+
+
+OF_ACCESS_TOKENS = Rules(frozenset(_OF_STANDARDS | _OF_PERSONS | _OURS), has_session=True)
+OF_ID_TOKENS = Rules(
+    # Those that scopes give, under the names of userinfo too.
+    frozenset(_OF_STANDARDS | _OURS | {"phone_verified", "groups", "roles", "updated_at"}),
+    has_session=False,
+    written_by_users=("name", "picture"),
+)
+
+
+def read(text: str, rules: Rules) -> Paths:
+    """Return the paths of a setting, by their claims. Raises `ValueError` with all that is wrong."""
+    if not text.strip():
+        return {}
+    try:
+        # Objects as tuples of pairs, which keep a name that comes twice.
+        pairs = json.loads(text, object_pairs_hook=tuple)
+    except (ValueError, RecursionError):
+        pairs = None
+    if not isinstance(pairs, tuple):
+        raise ValueError('must be a JSON object such as {"plan": "app_metadata.plan"}')
+    if len(pairs) > MOST:
+        raise ValueError(f"must have at most {MOST} claims")
+    problems = dict.fromkeys(_problems(pairs, rules))
+    if problems:
+        raise ValueError(f"must have valid claims: {'; '.join(problems)}")
+    return dict(pairs)
+
+
+def _problems(pairs: tuple[tuple[str, Any], ...], rules: Rules) -> Iterator[str]:
+    names = [name for name, _ in pairs]
+    for name, path in pairs:
+        if not _NAME.fullmatch(name):
+            yield "a name has spaces or other special characters, or more than 100"
+        # Some libraries ignore case.
+        elif name.lower() in rules.reserved:
+            yield f"{name} is reserved"
+        elif names.count(name) > 1:
+            yield f"{name} comes twice"
+        elif problem := _problem(name, path, rules):
+            yield f"{name} {problem}"
+
+
+def _problem(name: str, path: object, rules: Rules) -> str | None:
+    match path.split(".") if isinstance(path, str) else None:
+        case [member] if member in _OF_USER:
+            return None
+        case ["app_metadata", _, *_] as parts if all(parts):
+            return None
+        case ["session", member] if member in _OF_SESSION and rules.has_session:
+            return None
+        case ["user_metadata", *parts]:
+            if parts and all(parts) and name in rules.written_by_users:
+                return None
+            return "comes from user_metadata, which users write themselves; use app_metadata"
+    paths = [*_OF_USER, *(f"session.{member}" for member in _OF_SESSION * rules.has_session)]
+    return f"needs a path, which is {', '.join(paths)}, or below app_metadata"
+
+
+def evaluate(paths: Paths, user: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the claims that have a value, or None if they are larger than `MAX_BYTES` together."""
+    if not paths:
+        return {}
+    known = {name: user[name] for name in (*_OF_USER, "app_metadata", "user_metadata")} | {"session": session}
+    values = {name: _value(known, path) for name, path in paths.items()}
+    found = {name: value for name, value in values.items() if value is not None}
+    # Users must not be able to push out the other claims, which may restrict them.
+    bounded = {name: value for name, value in found.items() if root(paths[name]) != _WRITTEN_BY_USERS}
+    size = len(json.dumps(bounded, ensure_ascii=False, separators=(",", ":")).encode())
+    return found if size <= MAX_BYTES else None
+
+
+def root(path: str) -> str:
+    return path.partition(".")[0]
+
+
+def _value(known: Any, path: str) -> Any:
+    for name in path.split("."):
+        known = known.get(name) if isinstance(known, Mapping) else None
+    if root(path) == _WRITTEN_BY_USERS and not (isinstance(known, str) and 0 < len(known) <= _LONGEST_TEXT):
+        return None
+    return known
