@@ -78,6 +78,14 @@ def reports(request: Any) -> HttpResponse:
     return JsonResponse({"reports": []})
 
 
+@require_GET
+def drafts(request: Any) -> HttpResponse:
+    claims = verify(request.token)
+    if "editor" not in claims.get("roles", []):
+        return HttpResponse(status=403)
+    return JsonResponse({"drafts": []})
+
+
 # Browsers do not send the header on their own, so no other site can forge such a request.
 @csrf_exempt
 @require_POST
@@ -91,7 +99,7 @@ def pay(request: Any) -> HttpResponse:
     return JsonResponse({"paid_by": claims["sub"]})
 
 
-urlpatterns = [path("me", me), path("reports", reports), path("payments", pay)]
+urlpatterns = [path("me", me), path("reports", reports), path("drafts", drafts), path("payments", pay)]
 
 if __name__ == "__main__":
     # Yours are in settings.py.

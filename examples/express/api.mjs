@@ -43,6 +43,11 @@ app.get("/reports", verify, ({ claims }, response) => {
   response.json({ reports: [] });
 });
 
+app.get("/drafts", verify, ({ claims }, response) => {
+  if (!claims.roles?.includes("editor")) return response.sendStatus(403);
+  response.json({ drafts: [] });
+});
+
 // An access token outlives a log-out. Ask where that matters, not for every request.
 app.post("/payments", verify, requireSession, ({ claims }, response) => {
   if (claims.is_anonymous) return response.sendStatus(403);

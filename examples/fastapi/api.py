@@ -73,6 +73,13 @@ def reports(claims: Claims) -> dict[str, list[str]]:
     return {"reports": []}
 
 
+@app.get("/drafts")
+def drafts(claims: Claims) -> dict[str, list[str]]:
+    if "editor" not in claims.get("roles", []):
+        raise HTTPException(403)
+    return {"drafts": []}
+
+
 # An access token outlives a log-out. Ask where that matters, not for every request.
 @app.post("/payments")
 def pay(claims: Annotated[dict[str, Any], Depends(active)]) -> dict[str, str]:

@@ -67,6 +67,14 @@ def reports() -> Response:
     return jsonify(reports=[])
 
 
+@app.get("/drafts")
+def drafts() -> Response:
+    claims = verify(bearer_token())
+    if "editor" not in claims.get("roles", []):
+        return Response(status=403)
+    return jsonify(drafts=[])
+
+
 @app.post("/payments")
 def pay() -> Response:
     token = bearer_token()

@@ -63,6 +63,7 @@ def latchkey(environment) -> Iterator[tuple[ServerClient, Forwarder]]:
         changes = {
             "AUTH_BASE_URL": ISSUER,
             "AUTH_ANONYMOUS_ENABLED": "true",
+            "AUTH_TOKEN_CLAIMS": '{"roles": "app_metadata.roles"}',
             "AUTH_JWT_KEYS": json.dumps({"keys": [KEY.as_dict(private=True)]}),
         }
         app = new_app({**environment, **changes})
@@ -219,6 +220,18 @@ def test_report_needs_a_role_and_a_second_step(api, session, latchkey, service_r
     client.put(f"/admin/users/{session.user['id']}", json={"role": "admin"}, headers=service_role)
     response = api.get("/reports", headers=both_steps.refreshed().authorization)
     assert (response.status_code, response.json()) == (200, {"reports": []})
+
+
+def test_draft_needs_a_role_that_only_administrators_give(api, session, latchkey, service_role):
+    client, _way = latchkey
+    session.put("/user", json={"data": {"roles": ["editor"], "app_metadata": {"roles": ["editor"]}}})
+    for roles, status in ((None, 403), ([], 403), (["reader", "editors"], 403), (["reader", "editor"], 200)):
+        given = {"app_metadata": {"roles": roles}}
+        client.put(f"/admin/users/{session.user['id']}", json=given, headers=service_role)
+        session = session.refreshed()
+        response = api.get("/drafts", headers=session.authorization)
+        assert (roles, response.status_code) == (roles, status)
+    assert response.json() == {"drafts": []}
 
 
 def test_anonymous_user_is_refused_where_it_matters(api, latchkey):

@@ -15,8 +15,10 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.client.JdkClientHttpRequestFactory;
 import org.springframework.security.access.AccessDeniedException;
+import org.springframework.security.access.prepost.PreAuthorize;
 import org.springframework.security.authentication.AuthenticationServiceException;
 import org.springframework.security.config.Customizer;
+import org.springframework.security.config.annotation.method.configuration.EnableMethodSecurity;
 import org.springframework.security.config.annotation.web.builders.HttpSecurity;
 import org.springframework.security.config.http.SessionCreationPolicy;
 import org.springframework.security.core.annotation.AuthenticationPrincipal;
@@ -41,6 +43,7 @@ import org.springframework.web.client.RestTemplate;
 
 /** An API for the users of Latchkey: mvn spring-boot:run */
 @SpringBootApplication
+@EnableMethodSecurity
 @RestController
 public class Api {
     private static final Logger log = LoggerFactory.getLogger(Api.class);
@@ -133,6 +136,12 @@ public class Api {
             throw new AccessDeniedException("for administrators at aal2");
         }
         return Map.of("reports", List.of());
+    }
+
+    @GetMapping("/drafts")
+    @PreAuthorize("hasRole('editor')")
+    Map<String, List<String>> drafts() {
+        return Map.of("drafts", List.of());
     }
 
     // An access token outlives a log-out. Ask where that matters, not for every request.
