@@ -7,6 +7,7 @@ from auth.pages import routes as pages
 from auth.settings import Settings
 from auth.views import (
     admin,
+    api_keys,
     authorization,
     clients,
     dev_inbox,
@@ -35,6 +36,7 @@ from auth.web.routes import LARGEST_BODY
 
 BLUEPRINTS = (
     *(service, discovery, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions),
+    api_keys,
     *(introspect, factors, grants, admin, webhooks, clients, authorization, openid, logout, dev_inbox, docs),
 )
 

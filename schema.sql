@@ -257,6 +257,22 @@ CREATE TABLE recovery_codes (
   used_at     timestamptz,
   PRIMARY KEY (user_id, code_mac)
 );
+
+-- Keys of users for programs. `key_mac` is behind the id of the secret key that made it, and is renewed with
+-- the newest one at each use. The time of the last use is a day, so that the list tells no habits.
+CREATE TABLE api_keys (
+  id            uuid PRIMARY KEY,
+  user_id       uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+  name          text NOT NULL,
+  key_mac       bytea NOT NULL,
+  scopes        text[] NOT NULL,
+  created_at    timestamptz NOT NULL DEFAULT now(),
+  expires_at    timestamptz,
+  last_used_on  date
+);
+CREATE INDEX api_keys_user_id ON api_keys (user_id, created_at);
+CREATE INDEX api_keys_expires_at ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
+
 -- Browsers that are signed in on our pages, identified by the hash of their cookie.
 CREATE TABLE browser_sessions (
   token_hash  bytea PRIMARY KEY,

@@ -15,6 +15,7 @@ from auth.providers.client import Provider
 from auth.settings import Settings
 from auth.settings.constants import statement_constants
 from auth.tokens.access_tokens import AccessTokens
+from auth.tokens.api_keys import ApiKeys
 from auth.tokens.client_tokens import ClientTokens
 from auth.tokens.keys import Sealer
 from auth.tokens.one_time import Codes, RecoveryCodes
@@ -39,6 +40,7 @@ class Latchkey:
     sealer: Sealer
     codes: Codes
     recovery_codes: RecoveryCodes
+    api_keys: ApiKeys
     service_role_keys: ServiceRoleKeys
     redirects: AllowList
     providers: Mapping[str, Provider]
@@ -67,6 +69,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         sealer=key_ring.sealer,
         codes=key_ring.codes,
         recovery_codes=key_ring.recovery_codes,
+        api_keys=key_ring.api_keys,
         service_role_keys=key_ring.service_role_keys,
         redirects=AllowList(
             settings.site_url, settings.redirect_allow_list, settings.own_pages, settings.own_redirects

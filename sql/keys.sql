@@ -36,6 +36,10 @@ SELECT 'OpenID keys', count(*)
   FROM openid_keys AS k
  WHERE substr(k.sealed, 1, 4) = ANY (:key_ids)
  UNION ALL
+SELECT 'API keys', count(*)
+  FROM api_keys AS k
+ WHERE substr(k.key_mac, 1, 4) = ANY (:key_ids) AND (k.expires_at > now()) IS NOT FALSE
+ UNION ALL
 SELECT 'recovery codes', count(*)
   FROM recovery_codes AS r, used
  WHERE r.used_at IS NULL AND r.created_at >= used.start AND r.created_at < used.stop;

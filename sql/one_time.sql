@@ -129,6 +129,8 @@ WITH dropped AS (
   DELETE FROM recovery_codes WHERE user_id = :user_id
 ), dropped_grants AS (
   DELETE FROM oauth_grants WHERE user_id = :user_id
+), dropped_keys AS (
+  DELETE FROM api_keys WHERE user_id = :user_id
 ), dropped_networks AS (
   UPDATE known_networks
      SET passed_at = NULL, mail_proved_at = NULL

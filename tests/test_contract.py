@@ -28,6 +28,7 @@ NO_CREDENTIALS = "none"
 SCHEMES = {
     None: set(),
     "access_token": {"access_token"},
+    "access_token_or_api_key": {"access_token"},
     "admin": {"access_token", "service_role_key", "service_role_apikey"},
     "service_role": {"service_role_key", "service_role_apikey"},
     "developer": {NO_CREDENTIALS, "service_role_key", "service_role_apikey"},

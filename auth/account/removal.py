@@ -3,7 +3,7 @@
 from typing import Any
 
 from auth import addresses
-from auth.account import factors
+from auth.account import api_keys, factors
 from auth.context import latchkey
 from auth.messages.outgoing import notice_address, tell, tell_of_identity
 from auth.openid import grants
@@ -48,7 +48,7 @@ def take_away(
     tx: Transaction, caller: Any, kinds: list[str], ids: list[str], *, is_told: bool = True
 ) -> list[str]:
     """Remove addresses and recent additions of a caller whom `lock_caller` has allowed it, and end the other
-    sessions, unless there are grants only. Returns the providers. Raises `ApiError`.
+    sessions, unless there are grants and API keys only. Returns the providers. Raises `ApiError`.
     """
     if not kinds and not ids:
         return []
@@ -64,6 +64,7 @@ def take_away(
             tell_of_identity(tx, told, "identity_unlinked", provider, session_id)
     factors.remove_recent(tx, told, factor_ids, is_told=is_told)
     grants.remove(tx, told, ids=ids)
+    api_keys.remove_of(tx, told, ids, is_told=is_told)
     if is_told and not providers and not factor_ids:
         return []
     tx.run("remove_ways_to_sign_in", user_id=caller.id, ids=[], providers=providers)

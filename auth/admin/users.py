@@ -3,7 +3,7 @@ import json
 import math
 from typing import Any
 
-from auth.account import removal
+from auth.account import api_keys, removal
 from auth.context import latchkey
 from auth.openid import grants
 from auth.passwords.policy import check_strength
@@ -133,6 +133,7 @@ def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) ->
     kinds, ids = removal.wanted(body, before), [way.lower() for way in body.get("remove", [])]
     providers = removal.removed_providers(tx, user_id, kinds, ids) if kinds or ids else []
     grants.remove(tx, before, ids=ids)
+    api_keys.remove_of(tx, before, ids, is_told=False)
     if providers:
         tx.run("remove_ways_to_sign_in", user_id=user_id, ids=[], providers=providers)
         tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason="way_to_sign_in_removed")

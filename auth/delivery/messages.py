@@ -25,6 +25,7 @@ _LINK_TYPES = dict.fromkeys(
     (
         *("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
         *("passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added"),
+        *("api_key_added", "api_key_removed"),
     ),
     "undo",
 )

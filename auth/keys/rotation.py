@@ -13,6 +13,7 @@ from auth import files
 from auth.keys import fingerprints, openid_keys, resealing
 from auth.settings import Settings, kept_secrets, name_of, state
 from auth.tokens import keys, signing_keys
+from auth.tokens.api_keys import ApiKeys
 from auth.tokens.client_tokens import ID_TOKEN_LIFETIME
 from sql import Database
 
@@ -173,10 +174,10 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
     # When another key took over, if that is recorded.
     until = min((moment + _SLACK for moment in later if moment > key.active_from), default=None)
     if key.kind == "secret":
-        (sealing,) = keys.derive((key.entry,), keys.SEALING)
+        derived = [keys.derive((key.entry,), purpose)[0] for purpose in (keys.SEALING, ApiKeys.purpose)]
         rows = db.all(
             "count_needs_of_secret",
-            key_ids=[keys.key_id(sealing)],
+            key_ids=[keys.key_id(each) for each in derived],
             used_from=key.active_from and key.active_from - _SLACK,
             used_until=until or time.time() + _SLACK,
             refresh_token_lifetime=settings.refresh_token_lifetime,

@@ -54,6 +54,15 @@ class Caller:
 
 
 @dataclass(frozen=True)
+class KeyCaller:
+    """The user and the API key of a verified access token. `expires_at` is in Unix seconds."""
+
+    user_id: str
+    api_key_id: str
+    expires_at: int
+
+
+@dataclass(frozen=True)
 class ServiceRole:
     """The role of a verified token, and the key that signed it. Times are in Unix seconds."""
 
@@ -146,15 +155,18 @@ class AccessTokens:
 
     def _verify(self, token: str) -> Caller:
         claims = self.claims(token)
-        try:
-            # PyJWT would convert strings and floats.
-            if not all(type(claims[name]) is int and 0 <= claims[name] < _END_OF_CALENDAR for name in _TIMES):
-                raise ValueError
-            user_id, session_id = (str(uuid.UUID(claims[name])) for name in ("sub", "session_id"))
-            aal = LACKS_STEP if claims["aud"] == SECOND_STEP else claims["aal"]
-            return Caller(user_id, session_id, claims["exp"], aal)
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise InvalidAccessToken("a claim is missing or malformed") from error
+        user_id, session_id = _ids(claims, "session_id")
+        aal = LACKS_STEP if claims["aud"] == SECOND_STEP else claims.get("aal")
+        if not isinstance(aal, str):
+            raise InvalidAccessToken("a claim is missing or malformed")
+        return Caller(user_id, session_id, claims["exp"], aal)
+
+    def verify_of_api_key(self, token: str) -> KeyCaller:
+        """Return the caller of an API key's access token. Raises `InvalidAccessToken`."""
+        claims = self.claims(token)
+        if "session_id" in claims:
+            raise InvalidAccessToken("not of an API key")
+        return KeyCaller(*_ids(claims, "api_key_id"), claims["exp"])
 
     def claims(self, token: str) -> dict[str, Any]:
         """Return the claims of a token, even if it has expired. Raises `InvalidAccessToken`."""
@@ -212,3 +224,14 @@ class AccessTokens:
         if claims.get("role") not in SERVICE_ROLES:
             raise InvalidAccessToken("not of a service role")
         return ServiceRole(claims["role"], kid, *times)
+
+
+def _ids(claims: Mapping[str, Any], name: str) -> tuple[str, str]:
+    """Return the user, and the session or API key, of a token. Raises `InvalidAccessToken`."""
+    try:
+        # PyJWT would convert strings and floats.
+        if not all(type(claims[time]) is int and 0 <= claims[time] < _END_OF_CALENDAR for time in _TIMES):
+            raise ValueError
+        return str(uuid.UUID(claims["sub"])), str(uuid.UUID(claims[name]))
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise InvalidAccessToken("a claim is missing or malformed") from error

@@ -78,7 +78,8 @@ class ClientTokens:
     def read_hint(self, token: str) -> dict[str, Any]:
         """Return the claims of an ID token, even if it has expired. Raises `InvalidAccessToken`."""
         claims = self._decode(token, "JWT")
-        if "session_id" in claims:
+        # The tokens of sessions and API keys have the same type.
+        if not {"session_id", "api_key_id"}.isdisjoint(claims):
             raise InvalidAccessToken("not an ID token")
         return claims
 

@@ -6,6 +6,7 @@ from auth.context import latchkey
 from auth.openid import errors
 from auth.openid.authentication import ClientInput, authenticate, read_credentials
 from auth.openid.errors import OAuthError, invalid_client
+from auth.sign_in import api_keys
 from auth.tokens.access_tokens import LACKS_STEP, SECOND_STEP, InvalidAccessToken
 from auth.web import Level, accepts_forms, fields, guard, schemas, takes_tokens
 from auth.web.input import read_body
@@ -31,7 +32,7 @@ def introspect() -> Response:
         body, client = read_body(schemas.Introspection()), None
     claims = _of_client(body["token"], client)
     if claims is None and (client is None or client.introspects_sessions):
-        claims = _of_session(body["token"])
+        claims = _of_session(body["token"]) or _of_api_key(body["token"])
     return jsonify({"active": claims is not None} | (claims or {}))
 
 
@@ -55,6 +56,16 @@ def _of_session(token: str) -> dict[str, Any] | None:
         return None
     # A session loses the level that came from a removed factor.
     return latchkey.access_tokens.claims(token) | {"aal": min(caller.aal, row.aal)}
+
+
+def _of_api_key(token: str) -> dict[str, Any] | None:
+    """Return what an API key stands for, or the claims of its access token, or None."""
+    if not latchkey.settings.api_keys:
+        return None
+    try:
+        return api_keys.introspect(token) or api_keys.introspect_token(token)
+    except InvalidAccessToken:
+        return None
 
 
 def _of_client(token: str, asking: Any) -> dict[str, Any] | None:

@@ -4,11 +4,12 @@ from typing import Any
 
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, jsonify, request
 from flask.typing import ResponseReturnValue
 
 from auth.account import identities
 from auth.context import latchkey
+from auth.sign_in import api_keys
 from auth.sign_in.oauth import sign_in_with_id_token
 from auth.sign_in.passwords import queued, sign_in_with_password
 from auth.sign_in.token_response import exchange, issued_by, issuing, token_response
@@ -37,7 +38,7 @@ _REFRESH_GRANT = schemas.RefreshGrant()
 
 @blueprint.post("/token")
 @takes_tokens
-@counted("login", "refresh", "verify")
+@counted("login", "refresh", "verify", "api_keys")
 @asks_more
 def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
@@ -128,12 +129,18 @@ def _exchange_code() -> Response:
     return token_response(row)
 
 
+@limited("api_keys")
+@audited("sign_in_refused", sign_in="api_key")
+def _by_api_key() -> Response:
+    return jsonify(api_keys.exchange(read_body(schemas.ApiKeyGrant())["api_key"]))
+
+
 def _grant() -> Callable[[], ResponseReturnValue]:
     names = request.args.getlist("grant_type")
     if len(names) != 1:
         problem = "must be given once" if names else "is required in the query"
         raise ApiError("validation_failed", f"grant_type: {problem}")
-    if names[0] not in GRANTS:
+    if names[0] not in GRANTS or (names[0] == "api_key" and not latchkey.settings.api_keys):
         details = "grant_type: must be password, refresh_token, pkce or id_token"
         raise ApiError("unsupported_grant_type", details)
     return GRANTS[names[0]]
@@ -148,5 +155,6 @@ GRANTS: Mapping[str, Callable[[], ResponseReturnValue]] = {
     "refresh_token": _refresh,
     "pkce": _exchange_code,
     "id_token": _by_id_token,
+    "api_key": _by_api_key,
     "web3": _refuse_web3,
 }

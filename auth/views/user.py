@@ -3,7 +3,7 @@ from flask import Blueprint, Response, jsonify
 from auth.account import removal
 from auth.account.changes import change_user, delete_caller
 from auth.context import latchkey
-from auth.sign_in import passkeys
+from auth.sign_in import api_keys, passkeys
 from auth.sign_in.reauthentication import record_reauthentication
 from auth.sign_in.token_response import issuing, token_response
 from auth.web import (
@@ -13,6 +13,7 @@ from auth.web import (
     counted,
     dialect,
     factor_schemas,
+    g,
     guard,
     schemas,
     takes_metadata,
@@ -25,9 +26,11 @@ blueprint = Blueprint("user", __name__)
 
 
 @blueprint.get("/user")
-@guard.access_token(Level.SESSION)
+@guard.access_token_or_api_key(Level.SESSION)
 def get_user() -> Response:
     """Return the caller."""
+    if g.key_caller:
+        return JsonResponse(guard.admit(api_keys.user_of(g.key_caller)).user_object)
     row = guard.admit(latchkey.db.one("select_user", **guard.caller()))
     return JsonResponse(row.user_object)
 

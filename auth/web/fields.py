@@ -195,7 +195,25 @@ Role = _checked(
 # Invisible characters could hide a part of the name.
 ClientName = _checked(lambda value: _text(value, 1024).isprintable(), "must be printable text")
 # RFC 6749, section 3.3.
-Scopes = _list_of(lambda item: re.fullmatch(r"[!#-\[\]-~]{1,64}", item) is not None, "scopes")
+_SCOPE = r"[!#-\[\]-~]{1,64}"
+Scopes = _list_of(lambda item: re.fullmatch(_SCOPE, item) is not None, "scopes")
+KeyName = _checked(
+    lambda value: len(_text(value, 80).strip()) > 0 and value.isprintable(), "must be printable text"
+)
+# Twenty words that applications give a meaning.
+KeyScopes = _checked(
+    lambda value: (
+        isinstance(value, list)
+        and len(value) <= 20
+        and all(isinstance(item, str) and re.fullmatch(_SCOPE, item) for item in value)
+        and len(set(value)) == len(value)
+    ),
+    "must be a list of at most 20 different scopes",
+)
+Lifetime = _checked(
+    lambda value: type(value) is int and 60 <= value <= 315_360_000,
+    "must be a whole number from 60 to 315360000",
+)
 TokenLifetime = _checked(
     lambda value: type(value) is int and 30 <= value <= 86_400, "must be a whole number from 30 to 86400"
 )

@@ -12,7 +12,7 @@ from flask import request
 from auth.context import latchkey
 from auth.logs import ThrottledLog
 from auth.settings import served
-from auth.tokens.access_tokens import Caller, InvalidAccessToken, ServiceRole
+from auth.tokens.access_tokens import Caller, InvalidAccessToken, KeyCaller, ServiceRole
 from auth.web import Level, View, audit, audited, cookies, g
 from auth.web.application import FORM
 from auth.web.errors import ApiError
@@ -26,7 +26,11 @@ _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 INBOX = "latchkey_inbox"
 
 # Keys of `ERRORS` for the results of `caller_state` that are not keys themselves.
-_REFUSALS = {"bad_jwt": "expired.bad_jwt", "user_not_found": "caller.user_not_found"}
+_REFUSALS = {
+    "bad_jwt": "expired.bad_jwt",
+    "user_not_found": "caller.user_not_found",
+    "api_key_not_found": "key.session_not_found",
+}
 
 
 def guard_by(check: Callable[[], None]) -> Callable[[Level], Callable[[View], View]]:
@@ -55,6 +59,17 @@ def _guarded(view: View, check: Callable[[], None], level: Level) -> View:
 def access_token() -> None:
     """Admit access tokens. The view passes `caller()` to its statement, and the row to `admit`."""
     g.admit(_token_holder())
+
+
+@guard_by
+def access_token_or_api_key() -> None:
+    """Admit access tokens of API keys too. The view passes `g.key_caller`, if any, to its statement."""
+    try:
+        g.admit(_token_holder())
+    except ApiError:
+        g.key_caller = _key_caller(_bearer())
+        if not g.key_caller:
+            raise
 
 
 @administrative(Level.AAL2)
@@ -192,7 +207,7 @@ def _token_holder() -> Caller:
     try:
         return latchkey.access_tokens.verify(token)
     except InvalidAccessToken:
-        if _is_of_client(token):
+        if _is_of_client(token) or _key_caller(token):
             raise ApiError("insufficient_scope") from None
         # Only now, because the regular expression takes longer than finding a token in the cache of `verify`.
         if _BEARER.fullmatch(_single_header("Authorization")):
@@ -223,6 +238,13 @@ def _is_of_client(token: str) -> bool:
         return bool(latchkey.client_tokens.verify(token))
     except InvalidAccessToken:
         return False
+
+
+def _key_caller(token: str) -> KeyCaller | None:
+    try:
+        return latchkey.access_tokens.verify_of_api_key(token) if latchkey.settings.api_keys else None
+    except InvalidAccessToken:
+        return None
 
 
 def _single_header(name: str) -> str:

@@ -8,7 +8,7 @@ import flask
 from flask import current_app, request
 from flask.typing import ResponseReturnValue
 
-from auth.tokens.access_tokens import Caller
+from auth.tokens.access_tokens import Caller, KeyCaller
 from auth.tokens.client_tokens import ClientCaller
 from auth.web.routes import Level, Route, route_of
 
@@ -25,6 +25,7 @@ class RequestContext:
     # A guard sets these. `caller` exists if the actor is a user.
     caller: Caller
     client_caller: ClientCaller
+    key_caller: KeyCaller | None = None
     actor: Literal["anonymous", "service_role", "user"] = "anonymous"
     level: Level = Level.SESSION
     # The row of `use_browser_session`, and the language of the pages, in the console.

@@ -21,7 +21,7 @@ Refusal = Literal[
 # The label `method` of the metric `latchkey_sign_ins`. Refreshes have a metric of their own.
 SignIn = Literal[
     "password", "link", "oauth", "passkey", "factor", "recovery_code", "id_token", "pkce", "refresh",
-    "oauth_client",
+    "oauth_client", "api_key",
 ]  # fmt: skip
 
 

@@ -93,6 +93,7 @@ Introspection = Input.of(token=fields.LongText(required=True))
 LogoutQuery = Input.of(scope=fields.Choice("global", "local", "others", load_default="global"))
 PasswordGrant = Addressed.of(password=fields.Password(required=True))
 RefreshGrant = Input.of(refresh_token=fields.Text(required=True))
+ApiKeyGrant = Input.of(api_key=fields.Text(required=True))
 PkceGrant = Input.of(
     auth_code=fields.NonEmptyText(required=True), code_verifier=fields.CodeVerifier(required=True)
 )

@@ -19,7 +19,7 @@ CREATE OR REPLACE FUNCTION record_acts(
 AS $$
 DECLARE
   -- A request that signs a user in has no access token yet, so that user is the actor.
-  signs_in CONSTANT boolean := origin ->> 'actor' = 'anonymous' AND 'signed_in' = ANY (acts);
+  signs_in CONSTANT boolean := origin ->> 'actor' = 'anonymous' AND acts && '{signed_in, api_key_used}';
 BEGIN
   INSERT INTO audit_log (action, user_id, actor, actor_id, ip, network, user_agent, request_id, details)
   SELECT act, subject,

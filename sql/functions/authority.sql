@@ -117,7 +117,7 @@ AS $$
     WHEN lacks_level(u, s, aal,
                      CASE WHEN kind = 'metadata' THEN 'aal1'
                           -- A factor that AUTH_MFA_REQUIRED asks for need not come first.
-                          WHEN kind = 'grant' AND act = 'remove'
+                          WHEN kind IN ('grant', 'api_key') AND act = 'remove'
                           THEN CASE WHEN has_verified_factor(u.id) THEN 'aal1' ELSE 'session' END
                           WHEN kind = 'recovery_codes' THEN 'second_factor'
                           WHEN act = 'add' AND kind IN ('factor', 'passkey') THEN 'enrol'
@@ -127,7 +127,9 @@ AS $$
                           ELSE 'aal2' END, required)
          AND NOT (act = 'remove' AND coalesce(may_take_back(s, added_at), false))
     THEN 'insufficient_aal'
-    WHEN kind IN ('metadata', 'grant') OR act = 'remove' AND kind = 'factor' AND added_at IS NULL THEN NULL
+    WHEN kind IN ('metadata', 'grant')
+         OR act = 'remove' AND (kind = 'api_key' OR kind = 'factor' AND added_at IS NULL)
+    THEN NULL
     WHEN given IN ('begun', 'factor') THEN NULL
     -- The first factor of an administrator opens the console, so a password alone does not do.
     WHEN act = 'add' AND kind IN ('factor', 'passkey') AND u.role = 'admin' AND NOT has_verified_factor(u.id)

@@ -114,7 +114,8 @@ AS $$
 $$;
 
 -- An authorization code is a session that has not begun, also that of an OAuth client: those of clients stay
--- when a factor is added. Call it with the user's row locked.
+-- when a factor is added. API keys are no sessions: they end by a ban, and by a password that a recovery or
+-- an administrator sets. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION end_sessions(owner uuid, kept uuid, reason text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
@@ -122,6 +123,11 @@ AS $$
   DELETE FROM oauth_requests
    WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL
      AND reason <> 'factor_added';
+  DELETE FROM api_keys
+   WHERE user_id = owner
+     AND (reason = 'banned'
+          OR reason = 'password_changed'
+             AND NOT EXISTS (SELECT FROM sessions WHERE id = kept AND method <> 'recovery'));
   UPDATE sessions
      SET ended_at = now(), end_reason = reason
    WHERE user_id = owner AND ended_at IS NULL AND id IS DISTINCT FROM kept

@@ -19,8 +19,8 @@ AS $$
    WHERE f.user_id = owner AND f.verified_at >= since
 $$;
 
--- The same with the applications that the user allowed, which see the user's data without a session of the
--- user. Everything that an undo takes back belongs in this list.
+-- The same with the applications that the user allowed and the user's API keys, which work without a session
+-- of the user. Everything that an undo takes back belongs in this list.
 CREATE OR REPLACE FUNCTION additions_to(owner uuid, since timestamptz)
   RETURNS TABLE (id uuid, type text, added_at timestamptz, label text)
   LANGUAGE sql STABLE ROWS 1
@@ -31,6 +31,10 @@ AS $$
     FROM oauth_grants AS o
     JOIN oauth_clients AS c ON c.id = o.client_id
    WHERE o.user_id = owner AND o.granted_at >= since
+   UNION ALL
+  SELECT k.id, 'api_key', k.created_at, k.name
+    FROM api_keys AS k
+   WHERE k.user_id = owner AND k.created_at >= since
 $$;
 
 -- An undo removes what was added since the session that made the change began, and in the week before it.

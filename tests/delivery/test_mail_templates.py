@@ -48,6 +48,7 @@ AT_0708 = "May 6, 2026, 07:08 UTC"
 WITH_UNDO = (
     *("email_changed", "phone_changed", "address_added", "identity_linked", "identity_unlinked"),
     *("passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added"),
+    *("api_key_added", "api_key_removed"),
 )
 WITHOUT_LINK = (
     *("signup_attempt", "reauthentication", "password_changed"),

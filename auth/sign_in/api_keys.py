@@ -1,0 +1,93 @@
+"""API keys in place of a sign-in: short access tokens, which only GET /user accepts here."""
+
+import json
+from typing import Any
+
+from auth.context import latchkey
+from auth.sign_in.token_response import issue
+from auth.tokens import api_keys
+from auth.tokens.api_keys import InvalidApiKey
+from auth.web import audit, g
+from auth.web.errors import ApiError
+from auth.web.limits import refusal
+
+
+def exchange(key: str) -> dict[str, Any]:
+    """Return the token response for a key (RFC 6749, section 5.1). Raises `ApiError`."""
+    try:
+        id = api_keys.read_id(key)
+    except InvalidApiKey:
+        raise ApiError("validation_failed", "api_key: is not complete, or mistyped") from None
+    row = _use(id, key)
+    if row is None:
+        owner = latchkey.db.one("select_owner_of_api_key", id=id)
+        audit.about(user_id=owner and owner.user_id, api_key_id=id)
+        raise ApiError("key.invalid_credentials")
+    if row.is_banned:
+        audit.about(user_id=row.user_id, api_key_id=id)
+        raise ApiError("user_banned")
+    lifetime = min(api_keys.LIFETIME, latchkey.access_tokens.lifetime)
+    if row.expires_at:
+        lifetime = min(lifetime, row.expires_at - row.issued_at)
+    scope, expires_at = " ".join(row.scopes), row.issued_at + lifetime
+    own = {
+        "exp": expires_at,
+        "aal": "aal1",
+        "amr": [{"method": "api_key", "timestamp": row.issued_at}],
+        "api_key_id": id,
+        "scope": scope,
+    }
+    return {
+        "access_token": issue(json.loads(row.user_object), row.issued_at, own),
+        "token_type": "bearer",
+        "expires_in": lifetime,
+        "expires_at": expires_at,
+        "scope": scope,
+    }
+
+
+def _use(id: str, key: str) -> Any:
+    """Return the row of a key, or None if it is not valid. Counts wrong secrets. Raises `ApiError`."""
+    settings, attempt = latchkey.settings, {"id": id, "network": g.client["network"]}
+    limit = settings.rate_limit_login_failures
+    counts = {"most": limit.amount, "seconds": limit.get_expiry(), "limited": settings.rate_limits_enabled}
+    row = None
+    with latchkey.db.transaction() as tx:
+        refused_for = tx.one("count_api_key_try", **attempt, **counts).seconds_left
+        if not refused_for:
+            row = tx.one("use_api_key", id=id, key_macs=latchkey.api_keys.macs(key))
+        if row:
+            tx.run("take_back_api_key_try", **attempt)
+    if refused_for:
+        raise refusal("over_request_rate_limit", refused_for)
+    return row
+
+
+def introspect(key: str) -> dict[str, Any] | None:
+    """Return what a live key stands for, or None."""
+    try:
+        id = api_keys.read_id(key)
+    except InvalidApiKey:
+        return None
+    row = latchkey.db.one("select_api_key", id=id, key_macs=latchkey.api_keys.macs(key))
+    if row is None:
+        return None
+    claims = {"sub": row.user_id, "api_key_id": id, "scope": " ".join(row.scopes), "iat": row.created_at}
+    return claims | ({"exp": row.expires_at} if row.expires_at else {})
+
+
+def introspect_token(token: str) -> dict[str, Any] | None:
+    """Return the claims of an access token of a live key, or None. Raises `InvalidAccessToken`."""
+    caller = latchkey.access_tokens.verify_of_api_key(token)
+    row = user_of(caller)
+    return latchkey.access_tokens.claims(token) if row and row.state == "live" else None
+
+
+def user_of(caller: Any) -> Any:
+    """Return the row of the user of a key's access token, with its `state`."""
+    return latchkey.db.one(
+        "select_user_of_api_key",
+        user_id=caller.user_id,
+        api_key_id=caller.api_key_id,
+        expires_at=caller.expires_at,
+    )

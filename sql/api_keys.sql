@@ -1,0 +1,75 @@
+-- name: select_api_keys(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
+--                       caller_level text, mfa_required text, refresh_token_lifetime integer,
+--                       session_timebox integer)
+SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
+                    :caller_aal, :caller_level, :mfa_required) AS state,
+       api_keys_of(u.id)::text AS api_keys
+  FROM users AS u
+  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
+ WHERE u.id = :caller_id;
+
+-- name: write_api_key(id uuid, user_id uuid, name text, key_mac bytea, scopes text[], lifetime integer)
+-- Nothing if the user has twenty. Call it with the user's row locked.
+INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, expires_at)
+SELECT :id, :user_id, :name, :key_mac, :scopes, now() + make_interval(secs => :lifetime)
+ WHERE (SELECT count(*) FROM api_keys WHERE user_id = :user_id) < 20
+RETURNING api_key_object(k) AS object;
+
+-- name: remove_api_keys(user_id uuid, ids text[])
+DELETE FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURNING id::text, name;
+
+-- name: list_api_keys_by_id(user_id uuid, ids text[])
+SELECT id::text, name FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) ORDER BY id;
+
+-- name: count_api_key_try(id uuid, network text, limited boolean, most integer, seconds integer)
+-- Counts before the key is compared, so that concurrent guesses gain nothing, and whether or not there is a
+-- key of this id. By network, because a stranger who has seen the id must not lock the key.
+SELECT quota.seconds_left
+  FROM take_from_quota(CASE WHEN :limited THEN ARRAY['api_key ' || :id || ' ' || :network] END,
+                       ARRAY[:most], ARRAY[:seconds]) AS quota;
+
+-- name: take_back_api_key_try(id uuid, network text)
+UPDATE failure_counts
+   SET count = greatest(count - 1, 0)
+ WHERE key = 'api_key ' || :id || ' ' || :network;
+
+-- name: use_api_key(id uuid, key_macs bytea[], audience text, origin jsonb)
+-- One UPDATE, because only that sees whether the key was removed meanwhile. The first use of a day is
+-- recorded.
+UPDATE api_keys AS k
+   SET key_mac = (:key_macs)[1], last_used_on = (now() AT TIME ZONE 'UTC')::date
+  FROM api_keys AS old
+  JOIN users AS u ON u.id = old.user_id
+  JOIN user_objects AS copy ON copy.user_id = u.id
+ WHERE k.id = :id AND old.id = k.id AND k.key_mac = ANY (:key_macs) AND (k.expires_at <= now()) IS NOT TRUE
+RETURNING u.banned_until > now() AS is_banned,
+          with_audience(copy.object, :audience) AS user_object,
+          k.user_id,
+          k.id AS api_key_id,
+          k.scopes,
+          floor(extract(epoch FROM now()))::bigint AS issued_at,
+          floor(extract(epoch FROM k.expires_at))::bigint AS expires_at,
+          CASE WHEN k.last_used_on IS DISTINCT FROM old.last_used_on
+               THEN record_acts(:origin, u.id, u.email, '{api_key_used}', '{}',
+                                jsonb_build_object('api_key', k.name, 'api_key_id', k.id)) END AS recorded;
+
+-- name: select_owner_of_api_key(id uuid)
+SELECT user_id FROM api_keys WHERE id = :id;
+
+-- name: select_api_key(id uuid, key_macs bytea[])
+-- A live key with the secret, for POST /introspect.
+SELECT k.user_id,
+       k.scopes,
+       floor(extract(epoch FROM k.created_at))::bigint AS created_at,
+       floor(extract(epoch FROM k.expires_at))::bigint AS expires_at
+  FROM api_keys AS k
+  JOIN users AS u ON u.id = k.user_id
+ WHERE k.id = :id AND k.key_mac = ANY (:key_macs) AND api_key_state(u, k, NULL) = 'live';
+
+-- name: select_user_of_api_key(user_id uuid, api_key_id uuid, expires_at bigint, audience text)
+SELECT api_key_state(u, k, :expires_at) AS state,
+       with_audience(copy.object, :audience) AS user_object
+  FROM users AS u
+  JOIN user_objects AS copy ON copy.user_id = u.id
+  LEFT JOIN api_keys AS k ON k.id = :api_key_id AND k.user_id = u.id
+ WHERE u.id = :user_id;
