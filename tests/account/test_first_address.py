@@ -16,7 +16,7 @@ from tests.support.pages import Visitor
 from tests.support.passkeys import assertion, register
 from tests.support.passkeys import sign_in as sign_in_by_passkey
 from tests.support.server import at_once
-from tests.support.users import Session, session_of, sign_up_anonymously
+from tests.support.users import Session, issue_token, session_of, sign_up_anonymously
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 MALLORY = "mallory@evil.example"
@@ -280,7 +280,5 @@ def sign_in_with_factor(dora, database):
 
 def token_of(dora, session, aal):
     """Return a session with an access token of another level."""
-    issue = dora.service.parts.access_tokens.issue
-    return Session(
-        dora.client, issue(session.user, session.id, session.claims["iat"], aal, []), "", session.user
-    )
+    token = issue_token(dora.client.application, session.user, session.id, session.claims["iat"], aal)
+    return Session(dora.client, token, "", session.user)

@@ -14,6 +14,7 @@ from auth.tokens.access_tokens import InvalidAccessToken
 from auth.tokens.keys import format_time
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from tests.conftest import new_app, secret
+from tests.support.users import issue_token
 
 NEW = secret("new")
 SESSION_ID = "0190a5b4-6d7e-7c3a-9f00-0123456789ab"
@@ -84,8 +85,7 @@ def signed(service, **options):
     """Return a token that the service signs, and its key id."""
     names = ("email", "phone", "app_metadata", "user_metadata", "role", "is_anonymous")
     user = dict.fromkeys(names) | {"id": SESSION_ID}
-    access_tokens = service.extensions["latchkey"].access_tokens
-    token = access_tokens.sign(access_tokens.compose(user, 0, {"session_id": SESSION_ID}), **options)
+    token = issue_token(service, user, SESSION_ID, 0, **options)
     return token, jwt.get_unverified_header(token).get("kid")
 
 

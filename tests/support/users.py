@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,15 @@ from tests.support.server import Methods
 PASSWORD = "Correct-Horse-1"
 # Hashes of it by their cost.
 _hashes: dict[int, str] = {}
+
+
+def issue_token(
+    app: Any, user: Mapping[str, Any], session_id: str, issued_at: int, aal: str = "aal1", **options: Any
+) -> str:
+    """Return an access token that an application signs. `options` are those of `AccessTokens.sign`."""
+    tokens = app.extensions[EXTENSION].access_tokens
+    own = {"session_id": session_id, "aal": aal, "amr": []}
+    return str(tokens.sign(tokens.compose(user, issued_at, own), **options))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """POST /introspect: the present state of an access token (RFC 7662)."""
 
+import functools
 import json
 
 import pytest
@@ -15,7 +16,7 @@ from tests.support.openid import (
     make_client,
     tokens_of,
 )
-from tests.support.users import PASSWORD
+from tests.support.users import PASSWORD, issue_token
 
 INACTIVE = {"active": False}
 INVALID = (400, "validation_failed")
@@ -80,7 +81,7 @@ class TestInactiveToken:
     def test_forged_expired_or_other_token_is_inactive(self, introspect, alice, bob, app):
         session, others = alice.open_session(), bob.open_session()
         head, payload, signature = session.access_token.split(".")
-        issue = app.extensions["latchkey"].access_tokens.issue
+        issue = functools.partial(issue_token, app)
         issued_at = session.claims["iat"]
         for token in (
             f"{head}.{payload}.{signature[:-4]}AAAA",
@@ -88,11 +89,11 @@ class TestInactiveToken:
             f"{head}.{payload}",
             f"{payload}.{payload}.{signature}",
             session.refresh_token,
-            issue(session.user, session.id, issued_at - 3601, "aal1", []),
-            issue(session.user, others.id, issued_at, "aal1", []),
+            issue(session.user, session.id, issued_at - 3601),
+            issue(session.user, others.id, issued_at),
         ):
             assert_ok(introspect(token), INACTIVE)
-        assert introspect(issue(session.user, session.id, issued_at, "aal1", [])).json["active"] is True
+        assert introspect(issue(session.user, session.id, issued_at)).json["active"] is True
 
     def test_token_of_an_ended_session_or_deleted_user_is_inactive(self, introspect, alice, database):
         for change in (

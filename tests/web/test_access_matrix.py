@@ -17,7 +17,7 @@ from tests.support.cases import cases
 from tests.support.contract import console_routes, page_routes
 from tests.support.openid import bearer, make_client, tokens_of
 from tests.support.server import ServerClient, at_once
-from tests.support.users import PASSWORD, Session, register, session_of, sign_in
+from tests.support.users import PASSWORD, Session, issue_token, register, session_of, sign_in
 from tests.test_contract import OPERATIONS, SCHEMES, STATIC
 
 NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -87,8 +87,7 @@ class Credential(NamedTuple):
 
 def issued(session: Session, app: Any, age: int = 0, **changes: Any) -> dict[str, str]:
     """Return headers with another token of a live session."""
-    issue, user = app.extensions[EXTENSION].access_tokens.issue, session.user | changes
-    return bearer(issue(user, session.id, session.claims["iat"] - age, "aal1", []))
+    return bearer(issue_token(app, session.user | changes, session.id, session.claims["iat"] - age))
 
 
 def everywhere(headers: dict[str, str], status: int, error_code: str) -> Credential:

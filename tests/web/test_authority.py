@@ -20,7 +20,7 @@ from tests.support.contract import OPENAPI
 from tests.support.links import PHONE, SITE
 from tests.support.openid import allow, authorize_path, insert_public_client
 from tests.support.pages import Visitor
-from tests.support.users import Session, register
+from tests.support.users import Session, issue_token, register
 
 ANSWERS = ("allowed", "insufficient_aal", "reauthentication_needed")
 SESSIONS = ("password", "link or provider", "application", "recovery", "older provider")
@@ -182,8 +182,8 @@ class Subject:
         user = {"id": self.id, "role": "authenticated", "email": self.email, "app_metadata": {}}
         claims: dict[str, Any] = {"phone": None, "user_metadata": {}, "is_anonymous": False}
         issued_at = self.database.value("SELECT extract(epoch FROM now())::bigint")
-        issue, level = self.parts.access_tokens.issue, self.situation.level
-        return Session(self.client, issue(user | claims, self.ids["session"], issued_at, level, []), "", user)
+        about = user | claims, self.ids["session"], issued_at, self.situation.level
+        return Session(self.client, issue_token(self.client.application, *about), "", user)
 
     @functools.cached_property
     def visitor(self) -> Visitor:

@@ -12,7 +12,7 @@ from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.server import at_once
 from tests.support.services import ELSEWHERE, HOME, OFFICE, at
-from tests.support.users import PASSWORD, refresh, session_of, sign_in
+from tests.support.users import PASSWORD, issue_token, refresh, session_of, sign_in
 
 WRONG = "Wrong-Horse-1"
 NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -308,8 +308,7 @@ class TestLimitsByUser:
 
     def test_expired_token_does_not_use_up_the_users_limit(self, limited, alice, app):
         session = alice.sign_in().on(limited(LOGOUT="1 per 5 minutes"))
-        issue = app.extensions[EXTENSION].access_tokens.issue
-        expired = issue(session.user, session.id, session.claims["iat"] - 3601, "aal1", [])
+        expired = issue_token(app, session.user, session.id, session.claims["iat"] - 3601)
         for _ in range(2):
             response = session.client.post("/logout", headers={"Authorization": f"Bearer {expired}"})
             assert_error(response, 401, "bad_jwt")
