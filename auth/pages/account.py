@@ -9,6 +9,7 @@ from auth.account import identities, recovery_codes, removal
 from auth.account.changes import delete_caller
 from auth.context import latchkey
 from auth.messages.outgoing import own_url
+from auth.pages.api_keys import own_keys, shown_keys
 from auth.pages.confirm import require_proof
 from auth.pages.factors import own_steps
 from auth.pages.page import address, ago, application, device, has_text, page, provider, text, to_own
@@ -37,6 +38,7 @@ _KINDS = {
     "webauthn": ("second_step", "key_name"),
     "passkey": ("account", "passkey"),
     "grant": ("account", "application"),
+    "api_key": ("account", "api_key"),
 }
 
 
@@ -53,6 +55,8 @@ def show_account() -> Response:
         sessions=[_device(session) for session in _sessions()],
         providers=[_provider(name, user) for name in latchkey.providers],
         grants=[_grant(grant) for grant in own_grants()],
+        has_api_keys=latchkey.settings.api_keys,
+        api_keys=shown_keys(),
         notice=_notice(),
         problem=told(),
         offers_phone=latchkey.settings.offers_phone,
@@ -72,6 +76,7 @@ def download_data() -> Response:
         "sessions": _sessions(),
         "passkeys": own_passkeys(),
         "applications": own_grants(),
+        "api_keys": own_keys(),
         "activity": json.loads(activity),
     }
     response = JsonResponse(json.dumps(data, ensure_ascii=False, indent=2))
@@ -173,7 +178,7 @@ def shown_change(change: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": change["id"],
         "title": title,
-        "label": application(label) if kind == "grant" else address(label) if label else "",
+        "label": application(label) if kind in ("grant", "api_key") else address(label) if label else "",
         "added": ago(change["added_at"]),
     }
 

@@ -8,10 +8,12 @@ from flask import Blueprint, Response, request
 from markupsafe import Markup
 
 from auth.account import factors, identities, passkeys, removal
+from auth.account.api_keys import remove as remove_api_key
 from auth.account.changes import change_user
 from auth.context import latchkey
 from auth.net.redirects import with_query
 from auth.openid import grants
+from auth.pages import api_keys
 from auth.pages.account import name_of, own_grants, shown_change
 from auth.pages.page import address, application, page, provider, text, to_own
 from auth.pages.problems import Problem, form
@@ -75,6 +77,12 @@ def _application(id: str) -> _Removal:
     return _Removal(name, follows, act, partial(grants.withdraw, id), "account?done=application_removed")
 
 
+def _api_key(id: str) -> _Removal:
+    name = application(found(api_keys.find(id), "not_found")["name"])
+    run, done = partial(remove_api_key, id), "account?done=api_key_removed#api_keys"
+    return _Removal(name, text("removal", "api_key"), remove("api_key", id), run, done)
+
+
 def _address(kind: str) -> _Removal:
     shown = address(found(getattr(guard.live_caller(), kind), "not_found"))
     follows, run = text("account", "remove_hint", address=shown), partial(change_user, {kind: None})
@@ -84,12 +92,11 @@ def _address(kind: str) -> _Removal:
 def _change(id: str) -> _Removal:
     recent = {change["id"]: change for change in removal.list_recent(latchkey.db, guard.caller_id())}
     change = found(recent.get(id), "not_found")
-    shown, is_grant = shown_change(change), change["type"] == "grant"
-    name = shown["label"] if is_grant else Markup(" ").join(filter(None, (shown["title"], shown["label"])))
-    follows = text("removal", "application" if is_grant else "change", application=name)
-    done = with_query(
-        destination().path("account/changes"), {"done": "application" if is_grant else "removed"}
-    )
+    shown = shown_change(change)
+    kind = {"grant": "application", "api_key": "api_key"}.get(change["type"])
+    name = shown["label"] if kind else Markup(" ").join(filter(None, (shown["title"], shown["label"])))
+    follows = text("removal", kind or "change", application=name)
+    done = with_query(destination().path("account/changes"), {"done": kind or "removed"})
     return _Removal(name, follows, remove(None, id), partial(change_user, {"remove": [id]}), done)
 
 
@@ -98,6 +105,7 @@ _FINDERS = {
     "passkey": _passkey,
     "identity": _identity,
     "application": _application,
+    "api_key": _api_key,
     "change": _change,
 }
 

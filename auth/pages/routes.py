@@ -2,6 +2,7 @@ from flask import Blueprint, Flask
 
 from auth.pages import (
     account,
+    api_keys,
     confirm,
     consent,
     factors,
@@ -20,7 +21,20 @@ from auth.settings.brand import logo_file
 
 blueprint = Blueprint("pages", __name__)
 for _pages in (
-    *(sign_in, waiting, passwords, account, removing, profile, confirm, passkeys, factors, consent, logout),
+    *(
+        sign_in,
+        waiting,
+        passwords,
+        account,
+        api_keys,
+        removing,
+        profile,
+        confirm,
+        passkeys,
+        factors,
+        consent,
+        logout,
+    ),
 ):
     blueprint.register_blueprint(_pages.blueprint)
 problems.register_in(blueprint)

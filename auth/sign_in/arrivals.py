@@ -31,7 +31,9 @@ from auth.web.input import allowed_redirect, check, checked_redirect, sent_redir
 LAST_USED = "latchkey_last_used"
 _YEAR = 365 * 86_400
 # The pages that a sign-in, a second step or a proof may return to, by their names in `next`.
-_OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "delete")} | {
+_OWN_PAGES = {
+    name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "api-keys", "delete")
+} | {
     "new-password": "new-password",
     "undo": "account/changes",
 }
@@ -39,7 +41,7 @@ _OWN_PAGES = {name: f"account/{name}" for name in ("email", "phone", "changes", 
 TO_PASSWORD = {"recovery", "invite", *one_time.UNDO}
 _OWN_PATHS = re.compile(
     r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?|oauth/consent\?authorization_id=[A-Za-z0-9_-]{43}"
-    r"|account/(remove\?kind=[a-z]+(&id=[0-9a-f-]{36})?|rename\?id=[0-9a-f-]{36})"
+    r"|account/(remove\?kind=[a-z_]+(&id=[0-9a-f-]{36})?|rename\?id=[0-9a-f-]{36})"
 )
 
 

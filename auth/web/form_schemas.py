@@ -41,7 +41,8 @@ PhoneCodeForm = Input.of(phone=fields.Phone(required=True), code=fields.TypedCod
 IdForm = Input.of(id=fields.Text(required=True))
 RemovalForm = Input.of(
     kind=fields.Choice(
-        *("factor", "passkey", "identity", "application", "email", "phone", "change"), required=True
+        *("factor", "passkey", "identity", "application", "api_key", "email", "phone", "change"),
+        required=True,
     ),
     id=fields.Text(),
 )

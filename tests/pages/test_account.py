@@ -1,11 +1,13 @@
 """The pages of the account: each item, the proof that sensitive ones require, and what was added recently."""
 
 import json
+import re
 
 import pytest
 
 from auth.addresses import spaced_phone
 from tests.support.answers import assert_error
+from tests.support.api_keys import make_key, use
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import PHONE, SITE
@@ -92,8 +94,9 @@ class TestItems:
 
 
 class TestProof:
-    def test_sensitive_pages_ask_for_it_and_go_on(self, visitor, database):
-        for path in ("account/email", "account/phone", "account/delete", "new-password"):
+    def test_sensitive_pages_ask_for_it_and_go_on(self, make_app, alice, database):
+        visitor = Visitor(make_app(AUTH_API_KEYS="true")).with_session_of(alice)
+        for path in ("account/email", "account/phone", "account/delete", "new-password", "account/api-keys"):
             database.run(LATER + ", reauthenticated_at = NULL")
             confirm = f"{SITE}/account/confirm?next={path.rpartition('/')[2]}"
             assert visitor.visit(f"/{path}").url == confirm
@@ -105,13 +108,15 @@ class TestProof:
         [
             ("email", {"email": NEW}, NEW),
             ("two-step", {}, "<svg"),
+            ("api-keys", {"name": "CI"}, "lk_"),
             ("delete", {"confirmed": "yes"}, "Your account has been deleted"),
         ],
     )
     def test_form_that_was_open_for_too_long_asks_for_it_and_comes_back_empty(
         self, make_app, alice, database, path, fields, said, age, minutes
     ):
-        visitor = Visitor(make_app(AUTH_REAUTHENTICATION_AGE=age)).signed_in_as(alice)
+        settings = {"AUTH_REAUTHENTICATION_AGE": age, "AUTH_API_KEYS": "true"}
+        visitor = Visitor(make_app(**settings)).signed_in_as(alice)
         visitor.visit(f"/account/{path}")
         aged = "UPDATE sessions SET created_at = created_at - make_interval(mins => %(minutes)s)"
         database.run(aged, minutes=minutes)
@@ -178,6 +183,66 @@ class TestApplications:
         allow(database, alice.id, client_id := insert_public_client(database))
         visitor = Visitor(make_app(AUTH_OAUTH_SERVER="false")).with_session_of(alice)
         assert visitor.visit(f"/account/remove?kind=application&id={client_id}").status == 404
+
+
+class TestApiKeys:
+    @pytest.fixture
+    def app(self, make_app):
+        return make_app(AUTH_API_KEYS="true")
+
+    def test_key_is_made_shown_once_used_and_removed(self, visitor, client, database, outbox, alice):
+        assert "API keys" in visitor.visit("/account").text
+        visitor.visit(visitor.link_to("account/api-keys"))
+        assert "at most 20 different words" in visitor.submit(name="CI", scopes='"').text
+        assert "Use at most 80 characters." in visitor.submit(name=" ").text
+        shown = visitor.submit(name=" <b>CI</b> ", days="", scopes="b a").text
+        (key,) = re.findall(r"<code>(lk_\w+)</code>", shown)
+        assert database.one("SELECT name, scopes, expires_at FROM api_keys") == (
+            "<b>CI</b>",
+            ["b", "a"],
+            None,
+        )
+        assert use(client, key).status_code == 200
+        page = visitor.visit("/account")
+        assert '<bdi translate="no">&lt;b&gt;CI&lt;/b&gt;</bdi>' in page.text
+        assert "used today" in page.text
+        assert key not in page.text
+        assert json.loads(visitor.visit("/account/data").text)["api_keys"][0]["prefix"] == key[:11]
+        visitor.visit("/account/changes")
+        assert "&lt;b&gt;CI&lt;/b&gt;" in visitor.page.text
+        visitor.visit("/account")
+        assert visitor.remove("api_key").url == f"{SITE}/account?done=api_key_removed#api_keys"
+        assert database.count("api_keys") == 0
+        assert [sent.kind for sent in outbox.sent(alice.email)] == ["api_key_added", "api_key_removed"]
+
+    def test_key_is_removed_among_the_recent_changes(self, visitor, database):
+        visitor.visit("/account/api-keys")
+        visitor.submit(name="CI")
+        assert database.value("SELECT expires_at - created_at FROM api_keys").days == 90
+        visitor.visit("/account/changes")
+        assert "/account/changes?done=api_key" in visitor.remove("change").url
+        assert "Programs that use it no longer have access." in visitor.page.text
+        assert database.count("api_keys") == 0
+
+    def test_undo_page_names_the_key(self, visitor, outbox, alice):
+        visitor.visit("/account/api-keys")
+        visitor.submit(name="CI")
+        undo = outbox.last(alice.email, "api_key_added").token
+        assert (
+            'The API key <bdi translate="no">CI</bdi>'
+            in visitor.visit(f"/verify?type=undo&token={undo}").text
+        )
+
+    def test_only_keys_of_the_user_are_removed(self, visitor, client, bob, database):
+        theirs, _ = make_key(bob.open_session(client))
+        visitor.visit("/account")
+        assert visitor.send("/account/remove", kind="api_key", id=theirs).status == 404
+        assert database.count("api_keys") == 1
+
+    def test_without_the_setting_there_are_none(self, make_app, alice):
+        visitor = Visitor(make_app()).with_session_of(alice)
+        assert "API keys" not in visitor.visit("/account").text
+        assert visitor.visit("/account/api-keys").status == 404
 
 
 def test_download_has_no_secrets_and_no_places_of_administrators(app, alice, client, service_role):

@@ -18,6 +18,7 @@ WEAK, WRONG, NEW = "Ab-1", "Wrong-Horse-1", "Fresh-Horse-2"
 # What every service of the tour needs, in addition to its addresses and Google.
 SETTINGS = {
     "AUTH_BRAND_NAME": "Acme",
+    "AUTH_API_KEYS": "true",
     "AUTH_DEV_INBOX": "true",
     "AUTH_PROVIDER_GITHUB_CLIENT_ID": "walks",
     "AUTH_PROVIDER_GITHUB_CLIENT_SECRET": "a-secret-of-the-walks",
@@ -244,6 +245,16 @@ def account(page_client: PageClient) -> None:
     page_client.shows("account, with an application", "Connected applications")
     page_client.remove("application", "Grafana will no longer have access")
     page_client.shows("account, application removed", "The application has been removed.")
+    page_client.visit("/account/api-keys")
+    page_client.shows("API key", "Create an API key")
+    page_client.press("account/api-keys", name="Nightly report", scopes="a a")
+    page_client.shows("API key, scopes refused", "at most 20 different words")
+    page_client.press("account/api-keys", name="Nightly report", scopes="reports.read")
+    page_client.shows("API key, made", "Save your API key")
+    page_client.visit("/account")
+    page_client.shows("account, with an API key", "Nightly report")
+    page_client.remove("api_key", "Programs that use it will stop working.")
+    page_client.shows("account, API key removed", "The API key has been removed.")
     page_client.visit("/link-identity?flow=" + "x" * 43)
     page_client.shows("link identity, dead", "This link no longer works")
 
