@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.faults.clients import ADMIN
-from tests.faults.dependencies import PatroniCluster, PgBouncer, Replica, url_of_both
+from tests.faults.dependencies import PgBouncer, Replica, url_of_both
 from tests.faults.deployment import serves_again
 from tests.support.processes import PATIENT_GUNICORN, wait_until
 from tests.support.server import at_once
@@ -65,32 +65,6 @@ def test_service_follows_the_promotion_of_a_replica(deployment, note, how):
     primary.stop()
     assert history.slowest[0] < PROMISED + SLACK, history.slowest
     note(f"a primary {how}, its replica promoted", 1, f"served again after {took:.1f} s; {history.summary()}")
-
-
-def test_nothing_acknowledged_is_lost_when_patroni_fails_over(deployment, note):
-    with (
-        PatroniCluster(deployment.state_dir.parent / "patroni") as cluster,
-        deployment.service(DATABASE_URL=cluster.url) as service,
-    ):
-        with deployment.load(service) as history:
-            history.may_lose_counters = True
-            primary, replica = cluster.wait_for("primary"), cluster.wait_for("replica")
-            began = time.monotonic()
-            primary.kill()
-            assert cluster.wait_for("primary") is replica
-            wait_until(serves_again(history), 30)
-            took = time.monotonic() - began
-            # The former primary follows the new one, and becomes the primary again.
-            primary.start()
-            assert cluster.wait_for("replica") is primary
-            wait_until(serves_again(history))
-            replica.kill()
-            assert cluster.wait_for("primary") is primary
-            wait_until(serves_again(history), 30)
-        deployment.postgres.stop()
-        deployment.postgres = cluster
-        deployment.check(history)
-    note("nodes of Patroni killed", 2, f"served again after {took:.0f} s; {history.summary()}")
 
 
 @pytest.mark.selection
