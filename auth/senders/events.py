@@ -49,11 +49,14 @@ class EventSender(Sender):
         if endpoint is None:
             raise Refused("the webhook no longer exists")
         try:
-            sealed = [bytes(secret) for secret in (endpoint.secret, endpoint.previous_secret) if secret]
-            secrets = [self.sealer.open(secret, recipient) for secret in sealed]
+            secrets = [self.sealer.open(bytes(endpoint.secret), recipient)]
         except CannotOpen as error:
             # Not the webhook's failure, and another process may have the key.
             raise TryLater(f"its secret can't be opened: {error}", is_down=True) from None
+        # A new secret must work even if the key of the previous one is lost.
+        with contextlib.suppress(CannotOpen):
+            if endpoint.previous_secret:
+                secrets.append(self.sealer.open(bytes(endpoint.previous_secret), recipient))
         try:
             response = self._post(endpoint, secrets, message)
         except TryLater as failure:

@@ -125,6 +125,12 @@ class TestSignature:
             verified(one, made["secret"])
         assert hooks.show(made)["previous_secret_expires_at"] is None
 
+    def test_new_secret_works_when_the_key_of_the_previous_one_is_lost(self, hooks, made, target, database):
+        database.run("UPDATE webhooks SET secret = 'sealed by a lost key'")
+        rotated = hooks.change(made, rotate_secret=True)
+        assert deliver_event(hooks) == 1
+        assert verified(target.requests[0], rotated["secret"])
+
     def test_housekeeping_encrypts_secrets_with_the_new_root_secret(
         self, target, make_app, service_role, database
     ):
