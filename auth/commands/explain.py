@@ -68,7 +68,11 @@ class _Search:
             return {"kind": "deleted_user", "id": subject} | self._story(subject)
         if acts := self._db.all("list_request_acts", request_id=subject, most=_MAX_LINES):
             return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
-        raise Unusable(f"Nothing is known about {subject}: it is not the ID of a user or a recorded request.")
+        raise Unusable(
+            f"Nothing is known about {subject}: it is not the ID of a user or a recorded request. Of equal"
+            " refusals in a minute, only the last is recorded. The log has each request, with its error_code:"
+            f" journalctl -u latchkey --grep {shlex.quote(subject)}"
+        )
 
     def _user(self, user: Any) -> dict[str, Any]:
         explained = explanation.explain(self._settings, self._db, user)

@@ -123,5 +123,5 @@ def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
 def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
     message = db.one("select_last_message", user_id=user.id, kinds=_NEEDED)
     if message and message.is_stuck:
-        advice = "Fix the cause, then send it again."
+        advice = "Fix the cause, which latchkey doctor may name, then send it again."
         yield Obstacle(timeline.sentence(message), advice, "resend", message.id)

@@ -86,6 +86,7 @@ class Edge:
             milliseconds=round(seconds * 1000, 1),
             ip=g.client["ip"],
             user_id=g.user_id or (g.subject and g.subject["user_id"]),
+            error_code=g.refused_because,
         )
 
 

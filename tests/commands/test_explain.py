@@ -343,6 +343,10 @@ class TestSubject:
         result = run_command(app, "explain", subject)
         assert (result.exit_code, reason in result.output) == (status, True)
 
+    def test_unknown_request_is_to_be_found_in_the_log(self, app):
+        output = run_command(app, "explain", "an id; of a request").output
+        assert output.endswith("error_code: journalctl -u latchkey --grep 'an id; of a request'\n")
+
     def test_explaining_changes_nothing(self, explain, alice, database):
         before = database.everything()
         explain(alice.email)

@@ -61,6 +61,7 @@ class TestRequestEvent:
             "status": 200,
             "ip": HOME,
             "user_id": None,
+            "error_code": None,
         }
 
     def test_event_names_the_route_and_not_the_path(self, events, alice, service_role):
@@ -192,7 +193,7 @@ def test_no_secret_is_logged_at_level_debug(
         names = ("access_token", "refresh_token", "hashed_token", "email_otp", "action_link")
         secrets.extend(body[name] for name in names if body.get(name))
         location = response.headers.get("Location", "")
-        secrets.extend(re.findall(r"(?:access_token|refresh_token|code)=([^&#]+)", location))
+        secrets.extend(re.findall(r"(?:access_token|refresh_token|(?<!error_)code)=([^&#]+)", location))
         return response
 
     def keep_sent(to: str) -> Any:
