@@ -86,9 +86,10 @@ def test(webhook_id: str, event: str, is_sure: bool, as_json: bool) -> None:
     ask(f"Send a test event to {webhook_id}?", is_sure=is_sure)
     with acting() as latchkey:
         delivery = json.loads(admin.send_test(webhook_id, event))
-        deadline = time.monotonic() + _PATIENCE
+        deadline, pause = time.monotonic() + _PATIENCE, 0.1
         while _is_unanswered(delivery) and time.monotonic() < deadline:
-            time.sleep(0.1)
+            time.sleep(pause)
+            pause = min(pause * 2, 1.6)
             row = latchkey.db.one("select_delivery", webhook_id=webhook_id, id=delivery["id"])
             delivery = row.details if row else delivery
     result = delivery["response"] or delivery["last_error"] or "nothing sent it; see latchkey doctor"

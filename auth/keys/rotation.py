@@ -152,8 +152,11 @@ def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[K
         key = _find(db, settings, id)
         others = [other for other in known_keys(db, settings, key.kind) if other.id != key.id]
         if key.is_used or not others:
-            kind = key.kind
-            raise CannotRotate(f"{key.id} is in use. Replace it first: latchkey keys rotate {kind}")
+            waiting = min((other.active_from for other in others if other.waits), default=None)
+            remedy = f"Replace it first: latchkey keys rotate {key.kind}"
+            if waiting:
+                remedy = f"Another one takes over at {keys.format_time(waiting)}."
+            raise CannotRotate(f"{key.id} is in use. {remedy}")
         if key.kind == "secret" and not key.waits:
             resealing.reseal(db, _sealer(settings))
         needs = needs_of(db, settings, key)

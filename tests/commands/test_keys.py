@@ -87,6 +87,8 @@ class TestRotation:
     def test_new_key_waits_and_the_old_one_is_in_use_until_its_time(self, deployment, kind):
         deployment.run("rotate", kind)
         assert deployment.states(kind) == ["waiting", "in use"]
+        old = deployment.keys(kind)[1]["id"]
+        assert "is in use. Another one takes over at 2" in deployment.run("remove", old, status=1)
         at = keys.parse_time(deployment.keys(kind)[0]["active_from"])
         assert at == pytest.approx(time.time() + A_DAY, abs=60)
         deployment.move_time(A_DAY - 60)
