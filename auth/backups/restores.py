@@ -19,9 +19,9 @@ from auth.backups import archive, writing
 from auth.backups.archive import BackupError, Manifest
 from auth.backups.restored_secrets import NOTHING_TO_UNDO, RestoredSecrets, former_secrets
 from auth.backups.writing import connect, statement
+from auth.keys import resealing
 from auth.operations import postgres_programs
 from auth.settings import Settings
-from auth.tokens import keys
 from sql import schema
 
 # Older versions of Postgres refuse the setting, which a newer pg_dump writes.
@@ -117,13 +117,9 @@ def _check_rows(found: dict[str, int], expected: dict[str, int]) -> None:
 
 def _check_sealed(cursor: Any, manifest: Manifest) -> None:
     """Check that the secrets of the backup open its rows."""
-    sealer = keys.Sealer(keys.derive(manifest.secret_key, "outbox"))
     cursor.execute(statement("list_sealed_secrets"), {})
-    try:
-        for row in cursor.fetchall():
-            sealer.open(bytes(row.secret), row.id)
-    except keys.CannotOpen as error:
-        raise BackupError(f"The secret of {row.kind} {row.id} cannot be opened: {error}") from None
+    if problem := resealing.unopened(cursor.fetchall(), manifest.secret_key):
+        raise BackupError(". Remedy: ".join(problem))
 
 
 def _load(url: str, pieces: Iterator[bytes]) -> None:

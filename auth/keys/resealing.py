@@ -1,10 +1,10 @@
 """Encrypts stored secrets with the new key after a rotation, so that the old key can be removed."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from auth.tokens.keys import CannotOpen, Sealer
+from auth.tokens.keys import CannotOpen, Sealer, derive
 from sql import Database
 
 _BATCH = 500
@@ -17,6 +17,23 @@ _ROWS = {
     "list_sealed_removed_factors": "reseal_removed_factor",
     "list_sealed_openid_keys": "reseal_openid_key",
 }
+# What to do if a secret of `list_sealed_secrets` cannot be opened.
+_REMEDIES = {
+    "webhook": "give it a new secret in the console, or delete it",
+    "OpenID key": "latchkey keys rotate openid --now, and a minute later: latchkey keys remove {} --force",
+}
+
+
+def unopened(rows: Sequence[Any], secret_key: Sequence[str]) -> tuple[str, str] | None:
+    """Return what is wrong with the first row that these keys do not open, and the remedy."""
+    sealer = Sealer(derive(secret_key, "outbox"))
+    for row in rows:
+        try:
+            sealer.open(bytes(row.secret), row.id)
+        except CannotOpen as error:
+            problem = f"The secret of {row.kind} {row.id} cannot be opened: {error}"
+            return problem, _REMEDIES[row.kind].format(row.id)
+    return None
 
 
 def reseal(db: Database, sealer: Sealer) -> None:

@@ -38,12 +38,16 @@ def keep_error(state_dir: Path, text: str) -> None:
 
 def last_error(state_dir: Path) -> str | None:
     """Return why the last start failed, unless it was one beside a running service. Raises `OSError`."""
-    if _record(state_dir) is not None:
+    if is_serving(state_dir):
         return None
     try:
         return " ".join((state_dir / _ERROR).read_text().split())
     except FileNotFoundError:
         return None
+
+
+def is_serving(state_dir: Path) -> bool:
+    return _record(state_dir) is not None
 
 
 def port(state_dir: Path) -> str | None:

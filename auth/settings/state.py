@@ -1,9 +1,11 @@
 """The state directory: generated secrets, and the data of the embedded Postgres."""
 
+import errno
 import fcntl
 import os
 import secrets
 import shutil
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
@@ -15,6 +17,12 @@ POSTGRES_PORT = "5432"  # names the socket; nothing listens on TCP
 METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 # The variable in which the master tells a process its slot, the unique name of its files.
 METRICS_SLOT = "LATCHKEY_METRICS_SLOT"
+_GONE = (errno.ECONNREFUSED, errno.ENOENT)
+_REMEDIES = {
+    errno.EROFS: "Mount its file system for writing.",
+    errno.ENOSPC: "Free space on its disk.",
+    errno.EDQUOT: "Free space, or raise the quota.",
+}
 
 
 def make_directory(directory: Path) -> None:
@@ -62,7 +70,8 @@ def discard_gauges(slot: int) -> None:
 def unusable(directory: Path, error: OSError) -> str:
     """Return the line for the operator."""
     reason = "It is not a directory" if isinstance(error, FileExistsError) else error.strerror
-    return f"AUTH_STATE_DIR: {directory} cannot be used: {reason}. Set it to a directory that this user owns."
+    remedy = _REMEDIES.get(error.errno or 0, "Set it to a directory that this user owns.")
+    return f"AUTH_STATE_DIR: {directory} cannot be used: {reason}. {remedy}"
 
 
 def new_secret() -> str:
@@ -89,12 +98,19 @@ def running_postgres_url(directory: Path) -> str:
         raise NotRunningError(unusable(directory, error)) from None
     except OSError:
         lines = []
-    if len(lines) < 8 or lines[7].strip() != "ready":
+    if len(lines) < 8 or lines[7].strip() != "ready" or not _listens(Path(lines[4] or data)):
         raise NotRunningError(
             f"DATABASE_URL is not set, and no service runs with the state directory {directory}."
             " Start it, or set AUTH_STATE_DIR to its directory."
         )
     return postgres_url(Path(lines[4] or data))
+
+
+def _listens(socket_dir: Path) -> bool:
+    """Whether a process listens on a socket of Postgres: after a crash, both files are still there."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1)
+        return client.connect_ex(str(socket_dir / f".s.PGSQL.{POSTGRES_PORT}")) not in _GONE
 
 
 def is_embedded(directory: Path, database_url: str) -> bool:

@@ -19,6 +19,7 @@ from auth.operations.doctor import addresses, examination, mail, secrets
 from auth.operations.doctor import database as database_checks
 from auth.operations.doctor.examination import CHECKS, examine
 from auth.tokens import one_time, signing_keys
+from auth.tokens.keys import Sealer, derive
 from sql import pool, schema
 from tests.conftest import secret
 from tests.faults.dependencies import PgBouncer
@@ -304,6 +305,13 @@ class TestKeysAndStateDirectory:
             keys = (f"{secret('new')}@{at}", *healthy.secret_key)
             assert look("key-age", secret_key=keys) == f"latchkey keys remove {old.id}{waits}"
 
+    def test_secrets_that_a_lost_key_has_encrypted(self, look, parts, database, no_openid_keys):
+        lost = Sealer(derive(("a secret key that is lost",), "outbox"))
+        OpenIdKeys(parts.db, lost).make_first()
+        assert look("keys").startswith("latchkey keys rotate openid --now, and a minute later: latchkey keys")
+        database.run("DELETE FROM openid_keys")
+        assert look("keys") is None
+
     @pytest.fixture
     def state(self, healthy, tmp_path):
         """A state directory with a key file, as settings."""
@@ -360,7 +368,10 @@ class TestPublicUrl:
         skip = {check.name for check in CHECKS} - {"public-url"}
         (result,) = examine(dataclasses.replace(healthy, base_url=target.url), skip)
         assert result.text == f"{target.url}/health returns 503: Password hashing hangs."
-        assert "log" in str(result.setting)
+        assert "journalctl" in str(result.setting)
+        target.status, target.body = 200, b'{"service": "latchkey", "status": "degraded", "msg": "Disk full"}'
+        (result,) = examine(dataclasses.replace(healthy, base_url=target.url), skip)
+        assert result.text == f"{target.url}/health returns 200: Disk full."
 
     def test_certificate_that_is_not_trusted_or_expires(self, look, tmp_path, monkeypatch):
         certificate = Certificate(tmp_path)

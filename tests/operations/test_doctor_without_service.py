@@ -1,12 +1,14 @@
 """`latchkey doctor` where the service does not start."""
 
 import json
+import os
+import signal
 
 import pytest
 
 from tests.conftest import make_keys
 from tests.support.commands import run_with_settings
-from tests.support.processes import Service, short_directory
+from tests.support.processes import Service, free_port, short_directory
 
 
 @pytest.fixture
@@ -56,6 +58,20 @@ def test_error_of_the_last_start_is_shown_until_a_start_succeeds(doctor, state_d
     (state_dir / "postgres").rmdir()
     with service:
         assert not (state_dir / "start_error").exists()
+
+
+def test_service_whose_postgres_was_killed_does_not_run(doctor, state_dir):
+    with Service(state_dir) as service:
+        os.kill(int((state_dir / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        service.process.wait(30)
+    results = doctor(PORT=str(service.port))
+    assert results["database"]["setting"].startswith("systemctl start latchkey")
+    assert {name for name, result in results.items() if result["status"] == "failed"} == {"database"}
+
+
+def test_stopped_service_with_its_own_postgres_is_to_be_started(doctor):
+    results = doctor(DATABASE_URL=f"postgresql://127.0.0.1:{free_port()}/auth", PORT=str(free_port()))
+    assert results["public-url"]["setting"].startswith("systemctl start latchkey")
 
 
 def test_invalid_setting_that_prevented_a_start_is_shown(doctor, state_dir):

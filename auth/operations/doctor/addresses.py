@@ -13,19 +13,21 @@ from auth.net.bounded_http import BoundedSession
 from auth.net.networks import is_loopback
 from auth.net.sockets import Deadline, tls, why
 from auth.operations.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
-from auth.settings import Settings
+from auth.settings import Settings, running
 from auth.tokens import one_time
 
 _DEADLINE = 3.0  # seconds
 _LEAST_DAYS = 14  # of a certificate
 _PROBE_LIFETIME = 30
-_SERVICE_LOG = "check the service's log, then: systemctl restart latchkey"
+_SERVICE_LOG = "journalctl -u latchkey; systemctl restart latchkey, if nothing else fails here"
 
 
 def _public_url(context: Context) -> Failure | None:
     """Raises `NotRunningError`, because a proxy would answer for a service that does not run."""
     base_url = context.settings.base_url
     remedy = f"AUTH_BASE_URL={base_url}, if that is the public URL; then fix DNS, the proxy or the service"
+    if not running.is_serving(context.settings.state_dir):
+        remedy = "systemctl start latchkey, which does not run with this state directory"
     if urlsplit(base_url).scheme != "https" and not context.settings.is_local:
         return Failure(
             f"{base_url} is not https: passwords and tokens can be read in transit.",
@@ -41,7 +43,7 @@ def _public_url(context: Context) -> Failure | None:
         return Failure(f"{base_url} cannot be reached from here: {why(error)}.", remedy)
     if not isinstance(body, dict) or body.get("service") != "latchkey":
         return Failure(f"{base_url}/health returns {response.status_code}, but is not Latchkey.", remedy)
-    if response.status_code != requests.codes.ok:
+    if response.status_code != requests.codes.ok or body.get("status") == "degraded":
         problem = " ".join(str(body.get("msg", "no reason given")).split())
         return Failure(f"{base_url}/health returns {response.status_code}: {problem}.", _SERVICE_LOG)
     if body.get("version") != auth.__version__:

@@ -143,7 +143,8 @@ def _redis(context: Context) -> Failure | None:
     if start_checks.redis_problem(context.settings) is None:
         return None
     return Failure(
-        "Redis does not respond: requests are not limited.", "AUTH_RATE_LIMIT_STORAGE=redis://host:6379"
+        "Redis does not respond: requests are not limited.",
+        "AUTH_RATE_LIMIT_STORAGE=postgresql, until that Redis responds",
     )
 
 

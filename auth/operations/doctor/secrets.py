@@ -6,7 +6,7 @@ import stat
 import tempfile
 
 from auth.files import exposure
-from auth.keys import fingerprints, rotation
+from auth.keys import fingerprints, resealing, rotation
 from auth.keys.fingerprints import OtherKeys
 from auth.operations.doctor.check import Check, Context, Failure, NotChecked
 from auth.settings import running
@@ -32,7 +32,8 @@ def _fit(context: Context) -> Failure | None:
             f"{', '.join(settings)}: not the keys that this database was last used with.",
             f"{' and '.join(f'{name}=…' for name in settings)} from the other nodes, or latchkey keys accept",
         )
-    return None
+    lost = resealing.unopened(context.db.all("list_sealed_secrets"), context.settings.secret_key)
+    return Failure(f"{lost[0]}. Backups fail.", lost[1]) if lost else None
 
 
 def _ages(context: Context) -> Failure | None:
