@@ -246,13 +246,17 @@ def remove_recent(tx: Transaction, caller: Any, ids: list[str], *, is_told: bool
 def remove_any(user_id: str, factor_id: str) -> None:
     """Remove a factor of any user, and notify the user."""
     with targets.act() as tx:
-        user = targets.lock(tx, user_id)
-        factor = _find(tx, user.id, factor_id)
-        if factor.is_verified and user.email_proved:
-            notify(tx, user.id, user.email, "factor_removed")
-        _record(tx, user, "factor_removed", factor, "user.updated")
-        tx.run("remove_factors", user_id=user.id, ids=[factor.id])
-        tx.run("forget_first_factor", user_id=user.id)
+        remove_of(tx, targets.lock(tx, user_id), factor_id)
+
+
+def remove_of(tx: Transaction, user: Any, factor_id: str) -> None:
+    """Remove a factor of a user whose row an administrator has locked."""
+    factor = _find(tx, user.id, factor_id)
+    if factor.is_verified and user.email_proved:
+        notify(tx, user.id, user.email, "factor_removed")
+    _record(tx, user, "factor_removed", factor, "user.updated")
+    tx.run("remove_factors", user_id=user.id, ids=[factor.id])
+    tx.run("forget_first_factor", user_id=user.id)
 
 
 def _own_factor(db: Database | Transaction, factor_id: str) -> Any:

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from auth.account import first_address, removal
-from auth.account.factors import end_other_sessions
+from auth.account import factors, first_address, removal
 from auth.context import latchkey
 from auth.factors import webauthn
 from auth.messages.outgoing import tell
@@ -45,7 +44,7 @@ def finish_registration(known: Any, body: dict[str, Any]) -> str:
         caller = lock_caller(tx, add("passkey"), given=None if known.is_anonymous else "begun")
         _credentials(tx, caller.id)
         if not caller.is_anonymous:
-            end_other_sessions(tx, caller.id)
+            factors.end_other_sessions(tx, caller.id)
         tell(tx, caller, "passkey_added", g.caller.session_id)
         row = tx.one("write_passkey", user_id=caller.id, friendly_name=name, **created)
         session = {"session_id": g.caller.session_id, "user_id": caller.id}
@@ -82,9 +81,23 @@ def remove(known: Any, passkey_id: str, body: dict[str, Any]) -> None:
 def remove_any(user_id: str, passkey_id: str) -> None:
     """Remove a passkey of any user."""
     with targets.act() as tx:
+        remove_of(tx, targets.lock(tx, user_id), passkey_id)
+
+
+def remove_all(user_id: str) -> int:
+    """Remove all factors and passkeys of any user at once, and return how many there were."""
+    with targets.act() as tx:
         user = targets.lock(tx, user_id)
-        _remove(tx, user, passkey_id, None)
-        tx.run("forget_first_factor", user_id=user.id)
+        found = tx.all("list_verified_factors", user_id=user.id)
+        for factor in found:
+            (remove_of if factor.factor_type == "passkey" else factors.remove_of)(tx, user, factor.id)
+        return len(found)
+
+
+def remove_of(tx: Transaction, user: Any, passkey_id: str) -> None:
+    """Remove a passkey of a user whose row an administrator has locked."""
+    _remove(tx, user, passkey_id, None)
+    tx.run("forget_first_factor", user_id=user.id)
 
 
 def _credentials(tx: Transaction, user_id: str) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from marshmallow import ValidationError
 
-from auth.account import factors, passkeys
+from auth.account import passkeys
 from auth.admin import locks, users
 from auth.commands.common import Unusable, acting, ask, json_option, known_user, printable, yes_option
 from auth.commands.explain import lines_of_facts
@@ -168,13 +168,10 @@ def remove_factors(subject: str, is_sure: bool, as_json: bool) -> None:
     Example: latchkey users remove-factors alice@example.com
     """
     with _acting_on(subject) as user:
-        found = latchkey.db.all("list_verified_factors", user_id=user.id)
-        if found:
+        if user.factors:
             ask(printable(f"Remove {', '.join(user.factors)} of {_name(user)}?"), is_sure=is_sure)
-        for factor in found:
-            remove = passkeys.remove_any if factor.factor_type == "passkey" else factors.remove_any
-            remove(user.id, factor.id)
-        _report(user, f"{_name(user)} has no second factor or passkey.", as_json, removed=len(found))
+        removed = passkeys.remove_all(user.id)
+        _report(user, f"{_name(user)} has no second factor or passkey.", as_json, removed=removed)
 
 
 @click.command("delete", short_help="Delete a user.")
