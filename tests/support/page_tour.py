@@ -436,6 +436,8 @@ def taking_back(page_client: PageClient) -> None:
     page_client.shows("account, with a notice", "so we couldn’t tell you")
     page_client.visit("/account/changes")
     page_client.shows("changes, to undo", "Undo everything")
+    page_client.visit("/account/changes?ask=undo")
+    page_client.shows("changes, to confirm", "Cancel")
     page_client.press("account/changes/undo")
     page_client.shows("confirm, by a provider", "account you had before these changes")
 
