@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import psycopg2
 from flask import Blueprint, Response, request
 
 from auth import addresses
@@ -18,7 +19,7 @@ from auth.context import latchkey
 from auth.pages.page import to_own
 from auth.pages.problems import Problem
 from auth.web import fields, g, guard
-from auth.web.errors import ApiError, found
+from auth.web.errors import ApiError, as_api_error, found
 from auth.web.fields import is_uuid
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import AnyUserChange, Input
@@ -31,8 +32,8 @@ MOST = 500
 _CHUNK = 100
 # Names in a confirmation.
 _SHOWN = 10
-# Refusals of one user or address, after which the others go on.
-_REFUSALS = {"user_not_found", "target.insufficient_permissions", "email_exists"}
+# A refusal of a user, after which the others go on, as after all errors that are not about the administrator.
+_OF_TARGET = "target.insufficient_permissions"
 
 _ChosenForm = Input.of(ids=fields.Text())
 _BanForm = Input.of(ban_duration=fields.BanDuration(required=True))
@@ -179,13 +180,16 @@ def work_on(bulk_id: str) -> Response:
         except _Done:
             # That request goes on; the page of this one would ask for the same again, up to the limit.
             return _page(_find(bulk_id), goes_on=False)
-        except ApiError as error:
+        except (ApiError, psycopg2.Error) as failure:
+            error = as_api_error(failure)
             if error.status == 429 and not _is_of_one(error):
                 return _page(_find(bulk_id), explain(error))
-            if error.status != 429 and error.key not in _REFUSALS:
+            if error.status in (401, 403) and error.key != _OF_TARGET:
                 raise
             refusal = {"target": bulk.targets[position], "why": error.msg}
             latchkey.db.run("advance_bulk_act", refusal=refusal, **place)
+            if error.status >= 500:
+                break  # it may have taken long, and so may the next
         finally:
             g.claim = None
     return to_own(f"console/bulk/{bulk.id}")

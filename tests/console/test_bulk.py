@@ -111,6 +111,20 @@ def test_all_that_match_are_deleted_in_chunks_with_a_factor(armed, codes, app, b
     assert database.count("users", "email LIKE 'user%%'") == 0
 
 
+def test_user_whose_deletion_fails_is_named_and_the_others_are_deleted(armed, codes, alice, bob, database):
+    armed.visit(f"/console/users/chosen/delete?id={alice.id}&id={bob.id}")
+    armed.press("delete", factor_code=codes.code(1))
+    with database.locked("users", alice.id):
+        page = go_on(armed)
+    assert "1 of 2 done, of these 1 refused." in words(page)
+    page = go_on(armed)
+    assert "2 of 2 done, of these 1 refused." in words(page)
+    assert f"{alice.id} The service isn" in words(page)
+    assert [row.email for row in database.all("SELECT email FROM users WHERE role <> 'admin'")] == [
+        alice.email
+    ]
+
+
 def test_all_matches_can_be_chosen_on_one_page(operator, database):
     database.run(MANY, count=2)
     operator.visit("/console/users?q=user")
