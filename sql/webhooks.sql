@@ -87,7 +87,8 @@ SELECT (SELECT count(*) FROM outbox WHERE channel = 'webhook' AND recipient = w.
  WHERE w.id = :id;
 
 -- name: redeliver_event(id uuid, delivery_id uuid, origin jsonb)
--- Keeps the event id. A waiting delivery is tried at once, a finished one is repeated in a new row.
+-- Keeps the event id. A waiting delivery is tried at once, a finished one is repeated in a new row. If a
+-- failing webhook accepts it, the others that wait follow.
 WITH webhook AS (
   SELECT w.id, w.url, w.disabled_at IS NOT NULL AS is_disabled FROM webhooks AS w WHERE w.id = :id
 ), known AS (
@@ -97,13 +98,15 @@ WITH webhook AS (
    WHERE m.id = :delivery_id AND m.channel = 'webhook'
      FOR UPDATE OF m
 ), again AS (
-  INSERT INTO outbox AS m (id, user_id, channel, kind, recipient, variables)
-  SELECT gen_random_uuid(), known.user_id, 'webhook', known.kind, known.recipient, known.variables
+  INSERT INTO outbox AS m (id, user_id, channel, kind, recipient, variables, next_attempt_at)
+  SELECT gen_random_uuid(), known.user_id, 'webhook', known.kind, known.recipient, known.variables,
+         first_turn(known.recipient)
     FROM known
    WHERE known.outcome IS NOT NULL
   RETURNING delivery_object(m) AS object
 ), hurried AS (
-  UPDATE outbox AS m SET next_attempt_at = now() FROM known WHERE m.id = known.id AND known.outcome IS NULL
+  UPDATE outbox AS m SET next_attempt_at = first_turn(m.recipient) FROM known
+   WHERE m.id = known.id AND known.outcome IS NULL
   RETURNING delivery_object(m) AS object
 ), ready AS (
   UPDATE webhooks AS w SET retry_at = NULL FROM known WHERE w.id = :id AND w.retry_at IS NOT NULL
@@ -120,11 +123,12 @@ SELECT webhook.is_disabled, delivery.object::text AS delivery,
 WITH webhook AS (
   SELECT w.id, w.url, w.disabled_at IS NOT NULL AS is_disabled FROM webhooks AS w WHERE w.id = :id
 ), sent AS (
-  INSERT INTO outbox AS m (id, channel, kind, recipient, variables)
+  INSERT INTO outbox AS m (id, channel, kind, recipient, variables, next_attempt_at)
   SELECT gen_random_uuid(), 'webhook', :event, webhook.id,
          jsonb_build_object('event_id', gen_random_uuid(), 'timestamp', iso_8601(now()),
                             'data', jsonb_build_object(
-                              'user', jsonb_build_object('id', :user_id, 'email', :email)))
+                              'user', jsonb_build_object('id', :user_id, 'email', :email))),
+         first_turn(webhook.id::text)
     FROM webhook
    WHERE NOT webhook.is_disabled
   RETURNING delivery_object(m) AS object

@@ -22,7 +22,7 @@ from auth.text.labels import label
 from auth.text.moments import clock
 
 _id = click.argument("webhook_id")
-# Seconds in which the delivery process answers, unless other events wait before the test.
+# Seconds in which the delivery process answers.
 _PATIENCE = 20
 DESCRIPTION = "latchkey webhooks listen"
 # Waiting events are counted up to here.

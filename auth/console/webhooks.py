@@ -96,7 +96,8 @@ def _found(webhook_id: str) -> Subject:
 
 def _delivery(webhook_id: str, delivery_id: str) -> Subject:
     known, row = _webhook(webhook_id), _found_delivery(webhook_id, delivery_id)
-    event = SimpleNamespace(webhook_id=known.id, origin=known.origin, **row.details)
+    others = known.waiting if known.failing_since else None
+    event = SimpleNamespace(webhook_id=known.id, origin=known.origin, others=others, **row.details)
     return Subject(known.origin, f"console/webhooks/{known.id}", event)
 
 
@@ -137,7 +138,9 @@ def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
 def _sent_again(subject: Subject) -> list[str]:
     event, name = subject.row, label("events", subject.row.event)
     tried = f"So far, {counted(event.attempts, 'attempt')}: {label('outcomes', event.status)}."
-    return [f"Sends 1 event ({name}) to {event.origin} again, with the same ID. {tried}"]
+    sent = f"Sends 1 event ({name}) to {event.origin} again, with the same ID. {tried}"
+    follow = f"The webhook is failing. If it accepts this event, the others will follow: {event.others}."
+    return [sent, follow] if event.others else [sent]
 
 
 _MAKING = {

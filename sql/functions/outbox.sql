@@ -21,6 +21,15 @@ AS $$
   )
 $$;
 
+-- When an event that an administrator asks for is due: before all others, of which a failing webhook gets one.
+CREATE OR REPLACE FUNCTION first_turn(webhook_id text) RETURNS timestamptz
+  LANGUAGE sql STABLE
+AS $$
+  SELECT least(now(), min(m.next_attempt_at) - interval '1 millisecond')
+    FROM outbox AS m
+   WHERE m.channel = 'webhook' AND m.outcome IS NULL AND m.recipient = first_turn.webhook_id
+$$;
+
 -- Kind `none` notifies too, so that a request for an unknown address takes as long as any other.
 CREATE OR REPLACE FUNCTION notify_of_message() RETURNS trigger
   LANGUAGE plpgsql

@@ -139,7 +139,10 @@ class TestRedelivering:
         (waiting,) = hooks.deliveries(made)
         path = f"/console/webhooks/{other['id']}/deliveries/{waiting['id']}/redeliver"
         assert operator.visit(path).status == 404
+        target.status = 500
+        hooks.deliver()
         operator.visit(f"/console/webhooks/{made['id']}/deliveries/{waiting['id']}/redeliver")
+        assert "accepts this event, the others will follow: 1 waiting event." in words(operator.page)
         hooks.change(made, disabled=True)
         assert "The webhook is disabled" in words(operator.press("/redeliver"))
         assert database.count("outbox") == 1

@@ -282,6 +282,22 @@ class TestTestEvents:
         assert hooks.deliver() == 1
 
 
+class TestFailingWebhook:
+    def test_event_that_is_asked_for_is_tried_before_those_that_wait(self, hooks, target, database):
+        made = hooks.register(target)
+        target.status = 500
+        for _ in range(3):
+            hooks.emit()
+        hooks.deliver()
+        newest = hooks.deliveries(made)[0]
+        redeliver(hooks, made, newest["id"])
+        assert hooks.deliver() == 1
+        assert target.requests[-1].headers["webhook-id"] == newest["event_id"]
+        hooks.ask("post", f"/{made['id']}/test")
+        assert hooks.deliver() == 1
+        assert target.requests[-1].headers["webhook-id"] == hooks.deliveries(made)[0]["event_id"]
+
+
 class TestAuditLog:
     def test_every_act_is_recorded(self, hooks, target, database):
         made = hooks.register(f"{target.url}/hooks?key=a-secret")
