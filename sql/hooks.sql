@@ -15,3 +15,10 @@ UPDATE sessions
        counted_until = CASE WHEN counted_until > now() THEN counted_until
                             ELSE now() + make_interval(secs => :refresh_limit_seconds) END
  WHERE id = :session_id AND ended_at IS NULL;
+
+-- name: select_function(schema text, name text)
+SELECT bool_or(has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE')) AS is_allowed
+  FROM pg_proc AS p
+  JOIN pg_namespace AS n ON n.oid = p.pronamespace
+ WHERE n.nspname = :schema AND p.proname = :name
+   AND p.proargtypes[0] IN ('jsonb'::regtype, 'json'::regtype) AND p.pronargs - p.pronargdefaults <= 1;

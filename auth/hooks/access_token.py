@@ -8,10 +8,8 @@ spent link, and the client's refresh token still works.
 
 import functools
 import json
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from contextlib import contextmanager, suppress
 from typing import Any, ParamSpec, TypeVar
 
 import psycopg2
@@ -45,6 +43,10 @@ class _Unasked(Exception):
         super().__init__("the hook has not been asked yet")
         self.hook = hook
         self.event = event
+
+
+class _Rollback(Exception):
+    pass
 
 
 def hook() -> Hook | None:
@@ -90,7 +92,7 @@ def customize(tx: Transaction, claims: dict[str, Any], method: str) -> dict[str,
     if found is None:
         return claims
     audit.about(user_id=claims["sub"])
-    event = event_of(claims, method)
+    event = event_of(found, claims, method)
     if found.function:
         answer = http.spared(found, functools.partial(call_function, tx, found.name, found.function, event))
         return checked(found.name, claims, answer)
@@ -104,16 +106,10 @@ def customize(tx: Transaction, claims: dict[str, Any], method: str) -> dict[str,
     return answer | {name: claims[name] for name in (_FIXED | {"amr"} & answer.keys()) & claims.keys()}
 
 
-def event_of(claims: dict[str, Any], method: str) -> dict[str, Any]:
+def event_of(hook: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
     """Return the request to the hook."""
-    metadata = {
-        "uuid": str(uuid.uuid4()),
-        "time": datetime.now(UTC).isoformat(),
-        "name": "customize-access-token",
-        "ip_address": g.client["ip"] or "",
-    }
     members = {"user_id": claims["sub"], "claims": claims, "authentication_method": method}
-    return {"metadata": metadata, **members}
+    return {"metadata": http.metadata(hook), **members}
 
 
 def call_function(
@@ -130,6 +126,15 @@ def call_function(
         reason = f"{error.pgcode}: {error.diag.message_primary}"
         raise HookFailed(name, reason, is_down=error.pgcode == "57014") from error
     return hooks.parse(name, result or "null")
+
+
+def try_function(name: str, function: tuple[str, str], event: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer of a SQL function whose changes are rolled back. Raises as `call_function` does."""
+    answer: dict[str, Any] = {}
+    with suppress(_Rollback), latchkey.db.transaction() as tx:
+        answer = call_function(tx, name, function, event)
+        raise _Rollback
+    return answer
 
 
 def checked(name: str, sent: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:

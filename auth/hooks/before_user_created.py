@@ -5,12 +5,11 @@ like a free one, so that neither the answer nor its time tells which it is.
 """
 
 import uuid
-from datetime import UTC, datetime
 from typing import Any
 
 from auth.context import latchkey
+from auth.hooks import http
 from auth.hooks.http import Hook, HookFailed, HookRefused, call
-from auth.web import g
 from auth.web.error_handlers import as_api_error
 
 
@@ -29,27 +28,38 @@ def ask(
 
     Without an address and a provider the user is anonymous. Raises `ApiError`.
     """
-    provider = provider or ("email" if email else "phone" if phone else None)
     id = str(uuid.uuid4())
     if hook := is_set():
-        now = datetime.now(UTC).isoformat()
-        user = {
-            "id": id,
-            "aud": latchkey.settings.jwt_audience,
-            "role": "authenticated",
-            "email": email or "",
-            "phone": (phone or "").removeprefix("+"),
-            "app_metadata": {"provider": provider, "providers": [provider]} if provider else {},
-            "user_metadata": data,
-            "identities": [],
-            "created_at": now,
-            "updated_at": now,
-            "is_anonymous": provider is None,
-        }
-        ip = (g.client["ip"] or "") if g else ""
-        metadata = {"uuid": str(uuid.uuid4()), "time": now, "name": hook.name, "ip_address": ip}
         try:
-            call(hook, {"metadata": metadata, "user": user})
+            call(hook, event_of(hook, id, email=email, phone=phone, data=data, provider=provider))
         except (HookRefused, HookFailed) as error:
             raise as_api_error(error) from error
     return id
+
+
+def event_of(
+    hook: Hook,
+    id: str,
+    *,
+    email: str | None,
+    phone: str | None,
+    data: dict[str, Any],
+    provider: str | None = None,
+) -> dict[str, Any]:
+    """Return the request to the hook."""
+    provider = provider or ("email" if email else "phone" if phone else None)
+    metadata = http.metadata(hook)
+    user = {
+        "id": id,
+        "aud": latchkey.settings.jwt_audience,
+        "role": "authenticated",
+        "email": email or "",
+        "phone": (phone or "").removeprefix("+"),
+        "app_metadata": {"provider": provider, "providers": [provider]} if provider else {},
+        "user_metadata": data,
+        "identities": [],
+        "created_at": metadata["time"],
+        "updated_at": metadata["time"],
+        "is_anonymous": provider is None,
+    }
+    return {"metadata": metadata, "user": user}

@@ -5,11 +5,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from auth.senders import hooks
 from auth.senders.hooks import HookFailed, HookRefused
 from auth.settings.values.hooks import Hook
+from auth.web import g
 
 __all__ = ["Hook", "HookFailed", "HookRefused", "call"]
 
@@ -47,6 +49,12 @@ _breaker = functools.cache(lambda _hook: _CircuitBreaker())
 def call(hook: Hook, payload: dict[str, Any]) -> dict[str, Any]:
     """Ask a hook and return its answer. Raises `HookRefused` or `HookFailed`: a hook never fails open."""
     return spared(hook, functools.partial(hooks.ask, hook, f"msg_{uuid.uuid4()}", payload))
+
+
+def metadata(hook: Hook) -> dict[str, str]:
+    """Return the member that each request has."""
+    now, ip = datetime.now(UTC).isoformat(), (g.client["ip"] or "") if g else ""
+    return {"uuid": str(uuid.uuid4()), "time": now, "name": hook.name, "ip_address": ip}
 
 
 def spared(hook: Hook, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -1,13 +1,19 @@
 """Checks at the start: of the files in the settings, and of the servers that the service depends on."""
 
+from urllib.parse import urlsplit
+
 from limits.storage import storage_from_string
 
 from auth.delivery.messages import load_templates
+from auth.net import sockets
+from auth.senders import hooks
 from auth.settings import Settings, SettingsError
 from auth.settings.brand import read_logo
+from auth.settings.values.hooks import Hook
 from sql import Database
 
 _REDIS_TIMEOUT = 2.0  # seconds
+_HOOK_TIMEOUT = 2.0
 
 
 def check_files(settings: Settings) -> None:
@@ -44,3 +50,26 @@ def redis_problem(settings: Settings) -> str | None:
     if storage_from_string(uri, **timeouts).check():
         return None
     return "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does."
+
+
+def hook_problem(hook: Hook, db: Database) -> str | None:
+    """Return why a hook cannot be asked, without asking it. Raises `psycopg2.Error`."""
+    if hook.function is None:
+        return _connection_problem(hook)
+    schema, name = hook.function
+    function = db.one("select_function", schema=schema, name=name)
+    if function.is_allowed is None:
+        return f"there is no function {schema}.{name}(jsonb)"
+    return None if function.is_allowed else f"GRANT USAGE ON SCHEMA {schema} and EXECUTE ON FUNCTION {name}"
+
+
+def _connection_problem(hook: Hook) -> str | None:
+    parts = urlsplit(hook.url)
+    host, is_safe = parts.hostname or "", parts.scheme == "https"
+    try:
+        with sockets.Deadline(_HOOK_TIMEOUT, hooks.allowed_addresses(hook)) as deadline:
+            connection = deadline.connect(host, parts.port or (443 if is_safe else 80), _HOOK_TIMEOUT)
+            with sockets.tls().wrap_socket(connection, server_hostname=host) if is_safe else connection:
+                return None
+    except OSError as error:
+        return sockets.why(error)

@@ -114,6 +114,11 @@ def _start(server: Any, chosen: Settings) -> None:
         state.begin_metrics(chosen.state_dir, str(chosen.port))
     if chosen.db_prepare and (problem := start_checks.pooler_problem(database_url)):
         sys.exit(problem)
+    hook = chosen.hook("custom_access_token")
+    if hook and hook.function:
+        # No reason to stop: whoever is signed in stays signed in.
+        if problem := _with_database(database_url, partial(start_checks.hook_problem, hook)):
+            _say(f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: {problem}. Until then, nobody can sign in.", "warning")
     served.current = replace(kept, database_url=database_url)
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.support import factors, passkeys
 from tests.support.answers import assert_error
 from tests.support.cases import cases
+from tests.support.commands import run_command
 from tests.support.hooks import verified
 from tests.support.http_target import HttpTarget
 from tests.support.links import follow, fragment
@@ -444,6 +445,32 @@ class TestWaysToSignIn:
         visitor.signed_in_as(alice)
         assert visitor.visit("/account").status == 200
         assert http_hook.requests == []
+
+
+class TestCommand:
+    """`latchkey hooks test custom-access-token`."""
+
+    ARGUMENTS = ("hooks", "test", "custom-access-token", "--user", "alice@example.com")
+
+    def test_prints_what_a_function_answers_and_keeps_nothing(self, hooked, define, alice, database):
+        define("begin insert into of_tests.user_roles values (null, 'tried'); return event; end;")
+        done = run_command(hooked.application, *self.ARGUMENTS, "--json")
+        result = json.loads(done.output)
+        assert (done.exit_code, result["verdict"], result["request"]["user_id"]) == (0, "accepted", alice.id)
+        assert result["answer"]["claims"] == result["request"]["claims"]
+        assert database.value("SELECT count(*) FROM of_tests.user_roles") == 0
+
+    def test_says_what_is_wrong(self, either, alice):
+        client, answer = either
+        answer(role="service_role")
+        done = run_command(client.application, *self.ARGUMENTS)
+        last = "verdict: customize-access-token failed: its answer has the role service_role"
+        assert (done.exit_code, done.output.splitlines()[-1]) == (3, last)
+
+    def test_needs_a_hook_and_a_user(self, app, hooked):
+        done = run_command(app, *self.ARGUMENTS)
+        assert (done.exit_code, done.output) == (1, "Error: AUTH_HOOK_CUSTOM_ACCESS_TOKEN is not set.\n")
+        assert run_command(hooked.application, *self.ARGUMENTS).exit_code == 3
 
 
 def test_without_a_hook_refresh_and_user_run_the_same_statements(client, parts, alice):

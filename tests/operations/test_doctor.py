@@ -41,7 +41,16 @@ DOMAIN = {
     "_dmarc.example.com": "v=DMARC1; p=reject",
 }
 # What does not concern a service on this machine that sends no mail.
-INAPPLICABLE = {"backup", "certificate", "clock", "discovery", "mail-server", "sender", "test-settings"}
+INAPPLICABLE = {
+    "backup",
+    "certificate",
+    "clock",
+    "discovery",
+    "hooks",
+    "mail-server",
+    "sender",
+    "test-settings",
+}
 MAIL = PUBLIC | {"smtp_url": "smtp://mail.example.com", "mail_from": "Example <no-reply@example.com>"}
 
 
@@ -157,7 +166,12 @@ UNLIMITED = PUBLIC | {"rate_limits_enabled": False}
 LIMITED = PUBLIC | {"rate_limits_enabled": True}
 ALLOW_LIST, APP = "AUTH_REDIRECT_ALLOW_LIST", "https://app.example.com"
 AWAY = {"rate_limits_enabled": True, "rate_limit_storage": f"redis://127.0.0.1:{free_port()}"}
+SQL_HOOK, NO_SERVER = "pg-functions://postgres/pg_catalog/", f"http://127.0.0.1:{free_port()}/hook"
 SETTINGS = [
+    ("hooks", {"hook_custom_access_token": f"{SQL_HOOK}jsonb_strip_nulls"}, None),
+    ("hooks", {"hook_custom_access_token": f"{SQL_HOOK}no_hook"}, "AUTH_HOOK_CUSTOM_ACCESS_TOKEN"),
+    ("hooks", {"hook_custom_access_token": f"{SQL_HOOK}now"}, "AUTH_HOOK_CUSTOM_ACCESS_TOKEN"),
+    ("hooks", {"hook_before_user_created": NO_SERVER}, "AUTH_HOOK_BEFORE_USER_CREATED"),
     ("connections", {"workers": 64}, "AUTH_WORKERS=21, or max_connections of Postgres"),
     ("redis", AWAY, "AUTH_RATE_LIMIT_STORAGE="),
     ("keys", OTHERS, "AUTH_SECRET_KEY=… and AUTH_JWT_KEYS=… from the other nodes"),

@@ -13,13 +13,13 @@ from typing import Any, cast
 import dns.resolver
 import psycopg2
 
-from auth.operations.doctor import addresses, database, delivery, mail, secrets
+from auth.operations.doctor import addresses, database, delivery, hooks, mail, secrets
 from auth.operations.doctor.check import Check, Context, Failure, NotChecked
 from auth.settings import Settings
 from auth.settings.state import NotRunningError
 from sql import Database
 
-CHECKS = (*database.CHECKS, *secrets.CHECKS, *addresses.CHECKS, *mail.CHECKS, *delivery.CHECKS)
+CHECKS = (*database.CHECKS, *secrets.CHECKS, *addresses.CHECKS, *mail.CHECKS, *delivery.CHECKS, *hooks.CHECKS)
 SECONDS = 4.0
 _CONNECTIONS = 8
 # If one of these fails, the statements of other checks fail too.
