@@ -34,6 +34,7 @@ _TIMES = {
         *("factor_proved_at", "auth_time"),
     ),
     "oauth_grants": ("granted_at",),
+    "api_keys": ("created_at", "expires_at"),
     "oauth_requests": ("created_at", "expires_at", "code_expires_at"),
     "factors": ("created_at", "verified_at", "last_used_at"),
     "factor_challenges": ("created_at", "expires_at"),
@@ -49,7 +50,8 @@ SELECT u.email, u.phone, u.password_hash,
        ARRAY(SELECT id::text FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL ORDER BY created_at) AS factors,
         ARRAY(SELECT encode(code_mac, 'hex') FROM recovery_codes
               WHERE user_id = u.id AND used_at IS NULL ORDER BY 1) AS recovery_codes,
-       ARRAY(SELECT client_id::text FROM oauth_grants WHERE user_id = u.id ORDER BY 1) AS grants
+       ARRAY(SELECT client_id::text FROM oauth_grants WHERE user_id = u.id ORDER BY 1) AS grants,
+       ARRAY(SELECT id::text FROM api_keys WHERE user_id = u.id ORDER BY 1) AS api_keys
   FROM users AS u
  WHERE u.id = %(id)s
 """
@@ -153,6 +155,9 @@ class Actor:
     # Of applications: codes with their clients, and sessions with their access and refresh tokens.
     client_codes: list[tuple[str, str]] = field(default_factory=list)
     client_sessions: list[tuple[str, str, str]] = field(default_factory=list)
+    # API keys by their ids, and their access tokens.
+    api_keys: dict[str, str] = field(default_factory=dict)
+    key_tokens: list[str] = field(default_factory=list)
 
     @property
     def factor_ids(self) -> list[str]:
@@ -447,6 +452,28 @@ class Actor:
                 return True
         return False
 
+    def make_key(self, session: Session) -> None:
+        response = self.send(session, "POST", "/user/api_keys", name=self.unique())
+        if response.status_code == 201:
+            self.api_keys[response.json["id"]] = response.json["key"]
+            self.use_keys()
+
+    def use_keys(self) -> bool:
+        """Get access tokens for the API keys, and return whether one of these, or an older one, is accepted."""
+        for key in self.api_keys.values():
+            response = self.device.post("/token?grant_type=api_key", json={"api_key": key})
+            if response.status_code == 200:
+                self.key_tokens.append(response.json["access_token"])
+        headers = ({"Authorization": f"Bearer {token}"} for token in self.key_tokens)
+        return any(self.device.get("/user", headers=each).status_code == 200 for each in headers)
+
+    def remove_keys(self, session: Session) -> None:
+        """Remove the API keys of others."""
+        response = session.get("/user/api_keys")
+        for key in response.json if response.status_code == 200 else ():
+            if key["id"] not in self.api_keys:
+                session.delete(f"/user/api_keys/{key['id']}")
+
     def withdraw(self, session: Session, client_id: str) -> None:
         session.delete(f"/user/oauth/grants?client_id={client_id}")
 
@@ -479,6 +506,7 @@ class Actor:
 
     def _typed(self, name: str, value: str) -> str:
         own = {"email": self.emails[0], "phone": self.phones[0], "current_password": self.password or ""}
+        own["name"] = "Thief"
         return value or own.get(name, "Another-Horse-1" if "password" in name else "")
 
     # Undoing.

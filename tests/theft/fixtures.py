@@ -23,7 +23,7 @@ _REQUESTS = [f"AUTH_RATE_LIMIT_{name}" for name in ("SIGNUP", "RECOVER", "VERIFY
 @pytest.fixture
 def play(play_model) -> Callable[[int], None]:
     """Play the ten examples of a seed."""
-    return play_model(Theft, AUTH_ANONYMOUS_ENABLED="true")
+    return play_model(Theft, AUTH_ANONYMOUS_ENABLED="true", AUTH_API_KEYS="true")
 
 
 @pytest.fixture

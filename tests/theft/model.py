@@ -27,16 +27,18 @@ WAYS = ("password", "magiclink", "recovery", "sms", "provider", "passkey")
 KNOWLEDGE = ("password", "access token", "refresh token", "mailbox", "phone", "recovery code", "network")
 PAGES = (
     *("second-step", "account/changes", "account/two-step", "account", "account/email", "account/phone"),
+    "account/api-keys",
     *("new-password", "account/delete"),
 )
 SUBSETS = [subset for size in range(1, 8) for subset in combinations(KNOWLEDGE, size)]
-CHANGES = ("factor", "password", "email", "phone", "identity", "application")
+CHANGES = ("factor", "password", "email", "phone", "identity", "application", "API key")
 ADDITIONS = ("enrol_app", "enrol_key", "register_passkey", "make_codes")
 # The factors that the owner has in the beginning.
 COLLECTIONS = [("enrol_app",), ("enrol_key",), ("register_passkey",), ("enrol_app", "make_codes"), ADDITIONS]
 NOTICES = {
     *("email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
     *("factor_added", "factor_removed", "passkey_added", "passkey_removed", "application_added"),
+    *("api_key_added", "api_key_removed"),
 }
 Act = Callable[[Actor, Session], Any]
 
@@ -67,6 +69,8 @@ ACTS: dict[str, Act] = {
     "unlink identities": Actor.unlink,
     "allow an application": lambda thief, session: thief.allow(session, thief.environment.evil),
     "use an application": lambda thief, session: thief.allow(session, thief.environment.evil, redeems=True),
+    "make an API key": Actor.make_key,
+    "remove API keys": Actor.remove_keys,
     "sign out": lambda thief, session: session.post("/logout?scope=others"),
 }
 
@@ -210,6 +214,8 @@ class Theft(RuleBasedStateMachine):
             owner.link(session, "google")
         elif act == "application":
             owner.allow(session, self.environment.wiki)
+        elif act == "API key":
+            owner.make_key(session)
         elif act == "factor":
             for id in owner.factor_ids[number : number + 1]:
                 owner.remove_factor(session, id)
@@ -285,8 +291,10 @@ class Theft(RuleBasedStateMachine):
         old, known = self.environment.old_factors(), len(self.environment.outbox.sent())
         yield
         after = self.environment.state()
-        # An application needs no factor again.
-        assert not is_protected or after._replace(grants=before.grants) == before, f"the thief can {what}"
+        # An application needs no factor again, nor does the removal of an API key.
+        assert not is_protected or set(after.api_keys) <= set(before.api_keys), f"the thief can {what}"
+        allowed = before._replace(grants=after.grants, api_keys=after.api_keys)
+        assert not is_protected or after == allowed, f"the thief can {what}"
         if after != before or self.thief.pending:
             if self.days_since_change is None:
                 self.days_since_change, self.old_then = 0, old.intersection(self.owner.factor_ids)
@@ -387,7 +395,9 @@ class Theft(RuleBasedStateMachine):
         if session is None:
             return False
         session = owner.step_up(session) or session
-        owner.remove_recent(session, {*owner.factor_ids, *owner.emails, *owner.phones, "google", "Wiki"})
+        owner.remove_recent(
+            session, {*owner.factor_ids, *owner.emails, *owner.phones, "google", "Wiki", *owner.api_keys}
+        )
         self._remove_older(session)
         if self.environment.state().email or self.environment.state().phone:
             owner.change_password(session)
@@ -400,6 +410,7 @@ class Theft(RuleBasedStateMachine):
             and set(owner.factor_ids).issuperset(state.factors)
             and {f"acme {self.thief.subjects['acme']}"}.isdisjoint(state.identities)
             and self.environment.evil not in state.grants
+            and set(owner.api_keys).issuperset(state.api_keys)
             and {state.email, state.phone} <= {None, *owner.emails, *owner.phones}
         )
 
@@ -408,6 +419,7 @@ class Theft(RuleBasedStateMachine):
         owner = self.owner
         _remove_factors(owner, session)
         owner.unlink(session, but=("email", "phone", "google"))
+        owner.remove_keys(session)
         if self.environment.evil in self.environment.old_grants():
             owner.withdraw(session, self.environment.evil)
         for kind, own in (("email", owner.emails), ("phone", owner.phones)):
@@ -428,6 +440,7 @@ class Theft(RuleBasedStateMachine):
             assert session.get("/user").status_code != 200, "a session of the thief is alive"
             assert session.refresh().status_code != 200, "a refresh token of the thief is good"
         assert not thief.serves_application(), "an application of the thief sees the user"
+        assert not thief.use_keys(), "an API key of the thief is good"
         thief.confirm_changes()
         for sent in self.environment.outbox.sent():
             if sent.to in (THIEFS_EMAIL, THIEFS_PHONE) and sent.token:

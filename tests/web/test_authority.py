@@ -44,9 +44,10 @@ ACTS: dict[str, list[tuple[str, str, str | None]]] = {
     "add passkey": [("add", "passkey", NEVER)],
     "add recovery codes": [("add", "recovery_codes", NEVER)],
     "remove account": [("remove", "account", NEVER)],
+    "add API key": [("add", "api_key", NEVER)],
     "add grant": [("add", "grant", NEVER)],
-    "remove recent grant": [("remove", "grant", RECENT)],
-    "remove old grant": [("remove", "grant", OLD)],
+    "remove recent grant": [("remove", "grant", RECENT), ("remove", "api_key", RECENT)],
+    "remove old grant": [("remove", "grant", OLD), ("remove", "api_key", OLD)],
     "remove unverified factor": [("remove", "factor", NEVER)],
     "remove recent credential": [("remove", kind, RECENT) for kind in KINDS],
     "remove old credential": [("remove", kind, NEVER if kind == "email" else OLD) for kind in KINDS],
@@ -126,6 +127,14 @@ class Subject:
             allow(database, self.id, self.ids[name], age=age)
         grant = "SELECT id::text FROM oauth_grants WHERE client_id = %(client)s"
         self.ids["grant"] = database.value(grant, client=self.ids["grafana"])
+        for name, age in (("key", RECENT), ("old key", OLD)):
+            self.ids[name] = str(uuid.uuid4())
+            self.run(
+                "INSERT INTO api_keys (id, user_id, name, key_mac, scopes, created_at)"
+                " VALUES (%(id)s, %(user)s, 'CI', '', '{}', now() - %(age)s::interval)",
+                id=self.ids[name],
+                age=age,
+            )
         self.open_session()
 
     def run(self, statement: str, **values: Any) -> None:
@@ -195,7 +204,9 @@ class Subject:
         return visitor
 
     def credentials(self) -> dict[str, Any]:
-        return self.database.everything("users", "identities", "factors", "recovery_codes", "oauth_grants")
+        return self.database.everything(
+            "users", "identities", "factors", "recovery_codes", "oauth_grants", "api_keys"
+        )
 
 
 def by_body(method: str, path: str, body: dict[str, Any]) -> Any:
@@ -203,7 +214,7 @@ def by_body(method: str, path: str, body: dict[str, Any]) -> Any:
         request = re.sub(r"<(.+?)>", lambda match: subject.ids[match[1]], json.dumps([path, body]))
         filled_path, filled_body = json.loads(request)
         response = getattr(subject.session, method)(filled_path, json=filled_body)
-        if response.status_code in (200, 204):
+        if response.status_code in (200, 201, 204):
             return "allowed"
         assert response.status_code in (400, 403), response.text
         return response.json["error_code"]
@@ -272,6 +283,12 @@ PATHS = [
     (RECENT_ONE, "github", by_page(REMOVE, "github", kind="identity")),
     (RECENT_ONE, None, by_page(REMOVE, kind="phone")),
     (OLD_ONE, "old app", by_page(REMOVE, "old app", kind="factor")),
+    ("add API key", None, by_body("post", "/user/api_keys", {"name": "CI"})),
+    (RECENT_GRANT, None, by_body("put", "/user", {"remove": ["<key>"]})),
+    (RECENT_GRANT, None, by_body("delete", "/user/api_keys/<key>", {})),
+    (RECENT_GRANT, None, by_page(REMOVE, "key", kind="api_key")),
+    (OLD_GRANT, None, by_body("delete", "/user/api_keys/<old key>", {})),
+    (OLD_GRANT, None, by_page(REMOVE, "old key", kind="api_key")),
     ("add grant", None, by_consent),
     (RECENT_GRANT, None, by_body("put", "/user", {"remove": ["<grant>"]})),
     (RECENT_GRANT, None, by_body("delete", "/user/oauth/grants?client_id=<grafana>", {})),
@@ -289,7 +306,7 @@ PATHS = [
 def default_app(environment) -> Iterator[Any]:
     """An application with providers, whose identities count as ways to sign in."""
     clients = [f"AUTH_PROVIDER_{name}_CLIENT" for name in ("GITHUB", "GOOGLE")]
-    ids = {f"{client}_ID": "latchkey" for client in clients}
+    ids = {"AUTH_API_KEYS": "true"} | {f"{client}_ID": "latchkey" for client in clients}
     app = new_app(environment | ids | {f"{client}_SECRET": "a secret" for client in clients})
     yield app
     app.extensions[EXTENSION].db.close()
