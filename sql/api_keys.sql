@@ -8,6 +8,9 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;
 
+-- name: list_api_keys(user_id uuid)
+SELECT api_keys_of(:user_id)::text AS api_keys;
+
 -- name: write_api_key(id uuid, user_id uuid, name text, key_mac bytea, scopes text[], lifetime integer)
 -- Nothing if the user has twenty. Call it with the user's row locked.
 INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, expires_at)

@@ -2,6 +2,7 @@ from flask import Blueprint, Flask
 
 from auth.console import (
     access,
+    api_keys,
     applications,
     audit,
     bulk,
@@ -23,7 +24,8 @@ def register(app: Flask, settings: Settings) -> None:
     if not settings.console:
         return
     console = Blueprint("console", __name__)
-    for section in (*_SECTIONS, *([applications] if settings.oauth_server else [])):
+    optional = {applications: settings.oauth_server, api_keys: settings.api_keys}
+    for section in (*_SECTIONS, *(section for section, is_on in optional.items() if is_on)):
         console.register_blueprint(section.blueprint)
     access.register_in(console)
     app.register_blueprint(console)

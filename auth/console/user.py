@@ -9,6 +9,7 @@ from flask import Blueprint, Response, request
 from auth.account.removal import ADDRESSES
 from auth.console.access import administrator
 from auth.console.acts import told
+from auth.console.api_keys import keys_of
 from auth.console.page import console_page, device, pretty
 from auth.console.user_acts import DONE, USER_ACTS
 from auth.context import latchkey
@@ -68,6 +69,7 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
         "is_self": user.id == g.administrator.user_id,
         "possible": [] if is_administrator else list(_possible(user, explained)),
         "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
+        "api_keys": keys_of(user.id),
         "grants": _grants(user.id) if latchkey.settings.oauth_server else None,
         "factors": [factor | {"kind": label("factors", factor["type"])} for factor in facts.factors],
         "identities": [_identity(identity) for identity in facts.identities],
