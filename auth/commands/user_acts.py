@@ -14,6 +14,7 @@ from auth.admin import locks, users
 from auth.commands.common import Unusable, acting, ask, json_option, known_user, printable, yes_option
 from auth.commands.explain import lines_of_facts
 from auth.context import latchkey
+from auth.settings import state
 from auth.text.moments import until
 from auth.web import fields
 
@@ -114,15 +115,23 @@ def ban(subject: str, seconds: float, as_json: bool) -> None:
 
 @click.command("unban", short_help="Lift a user's ban.")
 @_subject
+@click.option(
+    "--void-password",
+    "voids",
+    is_flag=True,
+    help="Void the password, which a thief may know. “Forgot password?” sets another.",
+)
 @json_option
-def unban(subject: str, as_json: bool) -> None:
+def unban(subject: str, voids: bool, as_json: bool) -> None:
     """Lift a user's ban. Sessions that it ended stay ended.
 
     \b
-    Example: latchkey users unban alice@example.com
+    Example: latchkey users unban alice@example.com --void-password
     """
     with _acting_on(subject) as user:
-        users.update_user(user.id, {"ban_duration": None}, None)
+        password = {"password": state.new_secret()} if voids and user.has_password else {}
+        password_hash = latchkey.passwords.hash(password["password"]) if password else None
+        users.update_user(user.id, {"ban_duration": None} | password, password_hash)
         _report(user, f"{_name(user)} is not banned.", as_json, banned_until=None)
 
 

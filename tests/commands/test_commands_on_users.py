@@ -65,6 +65,9 @@ def test_ban_ends_the_sessions_until_it_is_lifted(run, alice, database, option, 
     assert_error(session.get("/user"), 403, "user_banned")
     assert run("unban", alice.email) == "alice@example.com is not banned.\n"
     assert alice.try_to_sign_in().status_code == 200
+    run("ban", alice.email)
+    run("unban", alice.email, "--void-password")
+    assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
 
 
 def test_sign_out_ends_all_sessions(run, alice, database):
