@@ -17,7 +17,6 @@ from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
 from auth.web.schemas import Input
-from sql import Transaction
 
 blueprint = Blueprint("console_users", __name__)
 
@@ -25,7 +24,7 @@ Filters = dict[str, Any]
 PAGE_SIZE = 25
 # Up to this many matches are counted, and fetched by their ids. With more, a scan in list order quickly finds
 # a page of them.
-FEW = 1_000
+FEW = 500
 # Seconds for counting and for the list.
 _COUNTING, _LISTING = 0.3, 1.0
 
@@ -56,7 +55,7 @@ _READINGS = {
     "id": "IDs",
     "domain": "domains",
 }
-# Readings of a search that the list is sorted by.
+# Readings of a search that the list is sorted by: their index finds the users. Recent sign-ins, too, have one.
 _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
 _PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
@@ -111,16 +110,16 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
     text, filters = query.get("q", "").strip(), _filters(query)
     readings, chosen = _readings(text), _chosen_readings(query)
     for reading, meant in chosen.items():
-        wanted = filters | meant
-        among, least = few(wanted)
-        with latchkey.db.transaction() as tx:
-            in_order = "words" in wanted and among is None
-            tx.run("bound_search", seconds=_LISTING, in_order=in_order)
-            sort = reading if reading in _SORTED else query["sort"]
-            rows, is_first, is_last = _page(tx, sort, wanted, among, query)
-            users = tx.all("describe_users", ids=[row.id for row in rows])
-        if users:
+        wanted = filters | _split(meant)
+        total = latchkey.db.one("estimate_users").total if not wanted else 0
+        # All users are estimated, and those with common words too many to be collected.
+        is_many = total > FEW or wanted.keys() == {"common"}
+        among, least = (None, PAGE_SIZE) if is_many else few(wanted)
+        order = reading if reading in _SORTED else "last_sign_in" if "within" in wanted else query["sort"]
+        rows, is_first, is_last = _page(order, wanted, among, query)
+        if rows:
             break
+    users = latchkey.db.all("describe_users", ids=[row.id for row in rows])
     address = whole_address(text) if is_first else None
     if is_first and is_last:
         among = rows
@@ -128,8 +127,9 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
         "users": users,
         "pending": latchkey.db.all("list_pending_users", address=address) if address else [],
         "count": None if among is None else len(among),
-        "total": _estimate(wanted, least) if among is None else counted(len(among), "user"),
+        "total": _estimate(total, least) if among is None else counted(len(among), "user"),
         "reading": reading,
+        "is_sorted": reading in _SORTED or "within" in wanted,
         "readings": list(readings),
         "is_first": is_first,
         "previous": None if is_first or not rows else _named(rows[0]),
@@ -171,30 +171,51 @@ def _readings(text: str) -> dict[str, Filters]:
     return readings
 
 
+def _split(meant: Filters) -> Filters:
+    """Return a reading whose common words, if it has some, are not read from the index."""
+    if "words" not in meant:
+        return meant
+    split = latchkey.db.one("split_words", search=meant["words"])
+    words = {name: text for name, text in (("words", split.rare), ("common", split.common)) if text}
+    return words or meant
+
+
 def few(wanted: Filters) -> tuple[list[str] | None, int]:
     """Return the ids of the users that match the filters, or None and a lower bound of their number."""
+    if "provider" in wanted:
+        statement = "few_users_of_provider"
+    elif wanted.get("has_factor"):
+        statement = "few_users_with_factor"
+    elif wanted.keys() & {"within", "not_within"}:
+        statement = "few_users_by_sign_in"
+    else:
+        statement = "few_users"
     try:
         with latchkey.db.transaction() as tx:
             tx.run("bound_search", seconds=_COUNTING, in_order=False)
-            return tx.one("few_users", filters=wanted, few=FEW).ids, FEW
+            return tx.one(statement, filters=wanted, few=FEW).ids, FEW
     except QueryCanceled:
         return None, PAGE_SIZE
 
 
 def _page(
-    tx: Transaction, sort: str, wanted: Filters, among: list[str] | None, query: dict[str, Any]
+    sort: str, wanted: Filters, among: list[str] | None, query: dict[str, Any]
 ) -> tuple[list[Any], bool, bool]:
-    """Return the rows of a page, and whether it is the first and the last one."""
+    """Return the rows of a page, and whether it is the first and the last one. Raises `QueryCanceled`."""
+    is_first = "after" not in query
+    if among == []:
+        return [], is_first, True
     start = {"filters": wanted, "among": among, "sort": sort, "page_size": PAGE_SIZE + 1}
     descending = sort in _SORTS
-    if "before" in query:
-        before = _place(sort, query["before"])
-        rows = tx.all("search_users", **start, **before, descending=not descending)
-        if len(rows) > PAGE_SIZE:
-            return rows[PAGE_SIZE - 1 :: -1], False, False
-    is_first = "after" not in query
-    after = {"place": None, "id": None} if is_first else _place(sort, query["after"])
-    rows = tx.all("search_users", **start, **after, descending=descending)
+    with latchkey.db.transaction() as tx:
+        tx.run("bound_search", seconds=_LISTING, in_order=among is None)
+        if "before" in query:
+            before = _place(sort, query["before"])
+            rows = tx.all("search_users", **start, **before, descending=not descending)
+            if len(rows) > PAGE_SIZE:
+                return rows[PAGE_SIZE - 1 :: -1], False, False
+        after = {"place": None, "id": None} if is_first else _place(sort, query["after"])
+        rows = tx.all("search_users", **start, **after, descending=descending)
     return rows[:PAGE_SIZE], is_first, len(rows) <= PAGE_SIZE
 
 
@@ -221,9 +242,8 @@ def _timestamp(text: str) -> str:
         return ""
 
 
-def _estimate(wanted: Filters, least: int) -> str:
-    """Return Postgres's estimate of the number of users, or a lower bound."""
-    total = 0 if wanted else latchkey.db.one("estimate_users").total
+def _estimate(total: int, least: int) -> str:
+    """Return an estimate of the number of users, or a lower bound."""
     if total > FEW:
         return f"About {counted(int(float(f'{total:.1e}')), 'user')}"
     return f"More than {counted(least, 'user')}"

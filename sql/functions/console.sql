@@ -6,7 +6,12 @@ AS $$
   SELECT u.*
     FROM users AS u
    WHERE (among IS NULL OR u.id = ANY (among))
-     AND (filters ->> 'words' IS NULL OR words_of(u) @@ query_of(filters ->> 'words'))
+     AND (filters ->> 'words' IS NULL
+          OR words_of(u) @@ query_of(filters ->> 'words') AND may_have(u, part_of(filters ->> 'words')))
+     -- Like `words`, but not read from the index.
+     AND (filters ->> 'common' IS NULL
+          OR (words_of(u) @@ query_of(filters ->> 'common')) IS TRUE
+             AND may_have(u, part_of(filters ->> 'common')))
      AND (filters ->> 'email' IS NULL
           OR u.email >= filters ->> 'email' AND u.email < (filters ->> 'email') || chr(1114111))
      AND (filters ->> 'domain' IS NULL

@@ -103,14 +103,43 @@ AS $$
                                '@._+-/’', '       '))
 $$;
 
--- All words of a search. The last one, or one before a space, may be incomplete. Longer ones are cut, because
--- tsquery refuses them.
+-- The words of a search, each with the character that ends it. Longer ones are cut, because tsquery refuses
+-- them.
+CREATE OR REPLACE FUNCTION words_in(search text) RETURNS SETOF text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT word[1] || word[2]
+    FROM regexp_matches(search, '([^\s@._+/’''\\-]{1,100})([@._+/’''\\-]?)', 'g') AS word
+$$;
+
+-- All words of a search. The last one, or one before a space, may be incomplete.
 CREATE OR REPLACE FUNCTION query_of(search text) RETURNS tsquery
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-  SELECT to_tsquery('simple', coalesce(
-           string_agg(quote_literal(word[1]) || CASE word[2] WHEN '' THEN ':*' ELSE '' END, ' & '), ''))
-    FROM regexp_matches(search, '([^\s@._+/’''\\-]{1,100})([@._+/’''\\-]?)', 'g') AS word
+  SELECT to_tsquery('simple', coalesce(string_agg(quote_literal(word) || ending, ' & '), ''))
+    FROM words_in(search) AS found
+   CROSS JOIN LATERAL rtrim(found, '@._+/’''\-') AS word
+   CROSS JOIN LATERAL (SELECT CASE word WHEN found THEN ':*' ELSE '' END AS ending) AS end_of_it
+$$;
+
+-- A part of a search that the email or name of each match has, in ASCII. Without i and k, which collations
+-- make of other letters, such as İ.
+CREATE OR REPLACE FUNCTION part_of(search text) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce((SELECT part[1]
+                     FROM unnest(tsvector_to_array(to_tsvector('simple', search))) AS word
+                    CROSS JOIN regexp_matches(word, '[a-hjl-z0-9]{1,20}', 'g') AS part
+                    ORDER BY length(part[1]) DESC
+                    LIMIT 1), '')
+$$;
+
+-- Takes a tenth of the time of words_of.
+CREATE OR REPLACE FUNCTION may_have(u users, part text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT strpos(lower((coalesce(u.email, '') || ' ' || coalesce(u.user_metadata ->> 'name', '')) COLLATE "C"),
+                part) > 0
 $$;
 
 -- In collation C a prefix is a range of an index, and a % in it has no special meaning.
