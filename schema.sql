@@ -320,7 +320,7 @@ CREATE INDEX one_time_tokens_browser_hash ON one_time_tokens (browser_hash) WHER
 CREATE INDEX one_time_tokens_expires_at ON one_time_tokens (expires_at);
 
 -- Codes for grant_type=pkce (RFC 7636). The session of a used code ends when the code is used again.
--- `authenticated_at` is when a provider authenticated the user.
+-- `authenticated_at` is when `provider` authenticated the user.
 CREATE TABLE authorization_codes (
   id              uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id         uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -331,7 +331,8 @@ CREATE TABLE authorization_codes (
   created_at      timestamptz NOT NULL DEFAULT now(),
   expires_at      timestamptz NOT NULL,
   opened_by       uuid,
-  authenticated_at timestamptz
+  authenticated_at timestamptz,
+  provider        text
 );
 CREATE INDEX authorization_codes_user_id ON authorization_codes (user_id);
 CREATE INDEX authorization_codes_expires_at ON authorization_codes (expires_at);

@@ -204,7 +204,7 @@ ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
 --                                network text, authorization_code_lifetime integer, opened_by uuid,
---                                auth_time double precision)
+--                                auth_time double precision, provider text)
 WITH network AS (
   -- A browser's session that is handed over, perhaps by a thief of the cookie, makes no network known.
   INSERT INTO known_networks (user_id, network)
@@ -212,10 +212,10 @@ WITH network AS (
   ON CONFLICT DO NOTHING
 )
 INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, opened_by, expires_at,
-                                 authenticated_at)
+                                 authenticated_at, provider)
 VALUES (:user_id, :code_hash, :code_challenge, :method, :opened_by,
         now() + make_interval(secs => :authorization_code_lifetime),
-        least(to_timestamp(:auth_time), now()));
+        least(to_timestamp(:auth_time), now()), :provider);
 
 -- name: lock_owner_of_authorization_code(code_hash bytea)
 SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
@@ -227,7 +227,7 @@ SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
 -- name: select_authorization_code(code_hash bytea)
 -- Run it with the owner locked, so that a second use sees the session of the first.
 -- Ending the session that issued the code voids it.
-SELECT code.code_challenge, code.method, code.session_id, code.opened_by
+SELECT code.code_challenge, code.method, code.session_id, code.opened_by, code.provider
   FROM authorization_codes AS code
   LEFT JOIN sessions AS opener ON opener.id = code.opened_by
  WHERE code.code_hash = :code_hash

@@ -271,9 +271,14 @@ UPDATE sessions
 UPDATE sessions AS s
    SET identity_id = CASE WHEN least(to_timestamp(:auth_time), now()) > now() - interval '15 minutes'
                           THEN i.id END,
-       reauthenticated_at = least(to_timestamp(:auth_time), now())
+       reauthenticated_at = least(to_timestamp(:auth_time), now()),
+       amr = methods_with(s, :provider)
   FROM identities AS i
- WHERE s.id = :session_id AND i.user_id = s.user_id AND i.provider = :provider AND i.subject = :subject;
+ WHERE s.id = :session_id AND i.user_id = s.user_id AND i.provider = :provider AND i.subject = :subject
+RETURNING s.amr;
+
+-- name: record_provider(session_id uuid, provider text)
+UPDATE sessions AS s SET amr = methods_with(s, :provider) WHERE s.id = :session_id RETURNING s.amr;
 
 -- name: end_user_sessions(user_id uuid, kept_session_id uuid, reason text)
 SELECT end_sessions(:user_id, :kept_session_id, :reason);

@@ -248,14 +248,16 @@ def _try_sign_in(
         elif by_email and not _link_identity(tx, user, identity):
             return Outcome(refusal=ApiError("identity_already_exists"))
         if code_challenge:
-            code = write_code(tx, user.id, code_challenge, "oauth", auth_time=identity.auth_time)
+            code = write_code(
+                tx, user.id, code_challenge, "oauth", provider=identity.provider, auth_time=identity.auth_time
+            )
             return Outcome(authorization_code=code)
         session = open_session(tx, user.id, "oauth")
         ids = {"session_id": session.session_id}
         proof = {"subject": identity.subject, "auth_time": identity.auth_time}
-        tx.run("record_identity", provider=identity.provider, **proof, **ids)
+        recorded = tx.one("record_identity", provider=identity.provider, **proof, **ids)
         _record(tx, user, identity, ["signed_in"], "auth.login", **ids)
-        return Outcome(issued(tx, session))
+        return Outcome(issued(tx, session._replace(amr=recorded.amr)))
 
 
 def may_sign_up(identity: ExternalIdentity) -> bool:

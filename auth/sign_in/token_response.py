@@ -126,6 +126,7 @@ def write_code(
     code_challenge: str,
     method: str,
     opened_by: str | None = None,
+    provider: str | None = None,
     auth_time: float | None = None,
 ) -> str:
     """Write a code and return it. `opened_by` is the session on our pages that hands it to an application,
@@ -139,6 +140,7 @@ def write_code(
         code_challenge=code_challenge,
         method=method,
         opened_by=opened_by,
+        provider=provider,
         auth_time=auth_time,
         network=g.client["network"],
         authorization_code_lifetime=one_time.AUTHORIZATION_CODE_LIFETIME,
@@ -161,7 +163,7 @@ def exchange(code: str, code_challenge: str) -> Any:
         if known.session_id is None:
             if owner.is_banned:
                 raise ApiError("user_banned")
-            row = open_application_session(tx, owner, known.method, known.opened_by)
+            row = open_application_session(tx, owner, known.method, known.opened_by, known.provider)
             tx.run("mark_authorization_code_used", code_hash=code_hash, session_id=row.session_id)
             return row
         tx.run("end_session_of_code", session_id=known.session_id)
@@ -169,9 +171,13 @@ def exchange(code: str, code_challenge: str) -> Any:
     raise ApiError("flow_state_not_found")
 
 
-def open_application_session(tx: Transaction, owner: Any, method: str, opened_by: str | None) -> Any:
+def open_application_session(
+    tx: Transaction, owner: Any, method: str, opened_by: str | None, provider: str | None = None
+) -> Any:
     """Open a session, for an application that a session on our pages may have let in, and return its row."""
     row = open_session(tx, owner.id, method, is_handed_over=opened_by is not None)
+    if provider:
+        row = row._replace(amr=tx.one("record_provider", session_id=row.session_id, provider=provider).amr)
     if opened_by:
         level = tx.one("mark_opened_by", session_id=row.session_id, opened_by=opened_by)
         row = row._replace(**level._asdict())

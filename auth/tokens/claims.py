@@ -15,7 +15,7 @@ Paths = Mapping[str, str]
 
 _NAME = re.compile(r"[!-~]{1,100}")
 _OF_USER = ("id", "email", "phone", "is_anonymous", "created_at")
-_OF_SESSION = ("aal", "amr")
+_OF_SESSION = ("aal", "amr", "provider")
 _WRITTEN_BY_USERS = "user_metadata"
 _LONGEST_TEXT = 2000  # a URL
 # RFC 7519, RFC 7800, RFC 8693, RFC 9068, OpenID Connect Core, OpenID Connect Logout.
@@ -105,7 +105,9 @@ def evaluate(paths: Paths, user: Mapping[str, Any], session: Mapping[str, Any]) 
     """Return the claims that have a value, or None if they are larger than `MAX_BYTES` together."""
     if not paths:
         return {}
-    known = {name: user[name] for name in (*_OF_USER, "app_metadata", "user_metadata")} | {"session": session}
+    known = {name: user[name] for name in (*_OF_USER, "app_metadata", "user_metadata")}
+    providers = (method.get("provider") for method in session.get("amr", ()))
+    known["session"] = {"provider": next(filter(None, providers), None), **session}
     values = {name: _value(known, path) for name, path in paths.items()}
     found = {name: value for name, value in values.items() if value is not None}
     # Users must not be able to push out the other claims, which may restrict them.

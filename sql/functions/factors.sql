@@ -75,6 +75,12 @@ AS $$
            'timestamp', floor(extract(epoch FROM s.created_at))::bigint)))
 $$;
 
+CREATE OR REPLACE FUNCTION methods_with(s sessions, provider text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_set(methods_of(s), '{0,provider}', to_jsonb(provider))
+$$;
+
 CREATE OR REPLACE FUNCTION factor_object(f factors) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

@@ -79,7 +79,7 @@ class TestSignUp:
         page = Visitor(closed.application)
         page.visit("/sign-up")
         said = page.submit(email=OUTSIDE, password=PASSWORD)
-        assert "You can’t create an account with this address here" in said.text
+        assert "This address can’t be used here. Use another one." in said.text
         assert f'value="{OUTSIDE}"' in said.text
 
     def test_allow_list_admits_nobody_without_an_email(self, only, database):

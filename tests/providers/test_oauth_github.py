@@ -19,7 +19,9 @@ def test_new_user_gets_the_primary_address_and_github_is_called_as_its_documenta
     github.be(583231, "Octocat@GitHub.com", "other@example.com")
     session = service.signed_in("github")
     assert session.get("/user").json == new_user("github", "583231", "octocat@github.com", **OCTOCAT)
-    assert session.claims["amr"] == [{"method": "oauth", "timestamp": session.claims["iat"]}]
+    assert session.claims["amr"] == [
+        {"method": "oauth", "timestamp": session.claims["iat"], "provider": "github"}
+    ]
     assert [asked.path for asked in github.asked] == [github.AUTHORIZE, github.TOKEN, "/user", "/user/emails"]
     of_client = {"client_id": github.client_id, "redirect_uri": service.callback("github")}
     exchanged = of_client | {"client_secret": github.client_secret}

@@ -56,7 +56,9 @@ def test_new_user_is_signed_in_and_returns_as_the_same(sign_in, session_of):
     browser = UserAgent()
     session = session_of(sign_in(browser))
     assert session.get("/user").json == DAVE
-    assert session.claims["amr"] == [{"method": "oauth", "timestamp": session.claims["iat"]}]
+    assert session.claims["amr"] == [
+        {"method": "oauth", "timestamp": session.claims["iat"], "provider": "django"}
+    ]
     assert (session.claims["email"], session.claims["app_metadata"]) == (DAVE["email"], DAVE["app_metadata"])
     assert session.refresh().status_code == 200
     # Still logged in at the provider, which asks for consent each time.

@@ -11,6 +11,7 @@ from tests.support.commands import run_command
 from tests.support.factors import raised, set_up
 from tests.support.openid import bearer, claims_of, make_client, tokens_of
 
+pytest_plugins = ["tests.support.oauth_fixtures"]
 CLAIMS = {"roles": "app_metadata.roles", "plan": "app_metadata.plan", "org": "app_metadata.org.id"}
 EVERY = {
     "https://example.com/id": "id",
@@ -20,6 +21,7 @@ EVERY = {
     "since": "created_at",
     "level": "session.aal",
     "methods": "session.amr",
+    "provider": "session.provider",
 }
 ID_CLAIMS = {"department": "app_metadata.department", "name": "user_metadata.title", "mail": "email"}
 METADATA = {"roles": ["editor"], "plan": "team", "org": {"id": 7, "secret": "x"}}
@@ -70,6 +72,22 @@ class TestAccessTokens:
             "level": "aal1",
             "methods": session.claims["amr"],
         }
+
+    def test_provider_of_the_session_is_that_of_its_sign_in(self, make_service, google, alice):
+        service = make_service(AUTH_TOKEN_CLAIMS='{"idp": "session.provider"}')
+        google.person = {"sub": "alice-at-google", "email": alice.email, "email_verified": True}
+        by_google, by_password = service.signed_in("google"), alice.sign_in(client=service.client)
+        for session, expected in ((by_google, {"idp": "google"}), (by_password, {})):
+            assert added(session, ["idp"]) == added(session.refreshed(), ["idp"]) == expected
+        _app, complete = set_up(by_google)
+        assert (complete.claims["aal"], complete.claims["idp"]) == ("aal2", "google")
+
+    def test_introspection_returns_them(self, claiming, alice, give, service_role):
+        give(alice, METADATA)
+        session = alice.sign_in(client=claiming())
+        body = {"token": session.access_token}
+        found = session.client.post("/introspect", json=body, headers=service_role).json
+        assert {name: found[name] for name in CLAIMS} == added(session)
 
     def test_users_cannot_write_the_claims(self, claiming, alice, give):
         give(alice, {})

@@ -46,7 +46,8 @@ class TestValidToken:
         assert (response.status_code, response.json) == (200, token_response(expected))
         session = session_of(service.client, response)
         assert session.get("/user").json == expected
-        assert session.claims["amr"] == [{"method": "oauth", "timestamp": session.claims["iat"]}]
+        by_google = {"method": "oauth", "timestamp": session.claims["iat"], "provider": "google"}
+        assert session.claims["amr"] == [by_google]
         assert ("Set-Cookie" in response.headers, "/token" in google.paths()) == (False, False)
         # The browser signs in the same user.
         assert service.signed_in("google").get("/user").json["id"] == session.user["id"]

@@ -74,9 +74,10 @@ class TestCode:
         assert (response.status_code, response.json) == (200, token_response(expected))
         session = session_of(service.client, response)
         assert session.get("/user").json == response.json["user"]
-        method = "otp" if by == "link" else "oauth"
-        assert session.claims["amr"] == [{"method": method, "timestamp": session.claims["iat"]}]
-        assert session.refresh().status_code == 200
+        method = {"method": "otp"} if by == "link" else {"method": "oauth", "provider": "google"}
+        expected_amr = [{"timestamp": session.claims["iat"], **method}]
+        assert session.claims["amr"] == expected_amr
+        assert session.refreshed().claims["amr"] == expected_amr
         assert database.count("sessions") == 1
 
     def test_code_expires_after_five_minutes(self, service, outbox, by, code, database):
