@@ -27,6 +27,12 @@ RETURNING m.id, m.channel, m.kind, m.recipient, m.variables, m.secret, m.attempt
           m.created_at, m.expires_at, m.outcome, m.last_error,
           outbox_target(m.channel, m.recipient) AS target;
 
+-- name: select_message_for_hook(id uuid, audience text)
+SELECT m.variables, with_audience(o.object, :audience) AS user_object
+  FROM outbox AS m
+  LEFT JOIN user_objects AS o ON o.user_id = m.user_id
+ WHERE m.id = :id;
+
 -- name: finish_message(id uuid, outcome text, reason text, response text)
 UPDATE outbox
    SET outcome = :outcome, finished_at = now(), secret = NULL, last_error = coalesce(:reason, last_error),

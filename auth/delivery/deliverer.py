@@ -74,7 +74,7 @@ class Deliverer:
     ) -> None:
         if senders is None:
             event_sender = events.EventSender(db, sealer, settings.webhook_private_networks)
-            senders = channels.senders(settings) | {events.CHANNEL: event_sender}
+            senders = channels.senders(settings, db) | {events.CHANNEL: event_sender}
         self._db = db
         self._sealer = sealer
         self._slow_after = slow_after

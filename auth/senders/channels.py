@@ -3,16 +3,18 @@
 from email.headerregistry import Address
 from urllib.parse import urlsplit
 
+from auth.senders.message_hooks import HookSender
 from auth.senders.sender import ConsoleSender, Sender
 from auth.senders.sms import TwilioSender, WebhookSender
 from auth.senders.smtp import SmtpSender, hostname_for
 from auth.settings import Settings
 from auth.settings.values import targets
+from sql import Database
 
 
-def senders(settings: Settings) -> dict[str, Sender]:
+def senders(settings: Settings, db: Database | None = None) -> dict[str, Sender]:
     """Return the senders by channel. Messages of a channel without a sender wait, and expire."""
-    found = {"email": _mail(settings), "sms": _sms(settings)}
+    found = {"email": _mail(settings, db), "sms": _sms(settings, db)}
     return {channel: sender for channel, sender in found.items() if sender}
 
 
@@ -42,13 +44,17 @@ def mail_from(settings: Settings) -> Address:
     return targets.mail_address(settings.mail_from, settings.brand_name)
 
 
-def _mail(settings: Settings) -> Sender | None:
+def _mail(settings: Settings, db: Database | None = None) -> Sender | None:
+    if hook := settings.hook("send_email"):
+        return HookSender(hook, settings, db)
     if settings.smtp_url and settings.smtp_url != targets.CONSOLE:
         return mail_server(settings)
     return _substitute(settings, is_chosen=settings.smtp_url == targets.CONSOLE)
 
 
-def _sms(settings: Settings) -> Sender | None:
+def _sms(settings: Settings, db: Database | None = None) -> Sender | None:
+    if hook := settings.hook("send_sms"):
+        return HookSender(hook, settings, db)
     if settings.sms_provider == "twilio":
         account = settings.twilio_account_sid, settings.twilio_auth_token
         return TwilioSender(settings.twilio_api_url, *account, settings.twilio_from)

@@ -207,7 +207,7 @@ class Settings:
     @property
     def offers_phone(self) -> bool:
         """Whether users can sign in by phone: it is enabled, and SMS can be sent."""
-        has_substitute = self.sms_provider is None and self.is_local
+        has_substitute = bool(self.hook_send_sms) or (self.sms_provider is None and self.is_local)
         return self.phone_enabled and (self.sms_provider not in (None, "none") or has_substitute)
 
     def hook(self, name: str) -> hooks.Hook | None:

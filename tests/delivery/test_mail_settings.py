@@ -12,6 +12,7 @@ import pytest
 from auth import settings
 from auth.delivery.messages import load_templates
 from auth.senders import channels
+from auth.senders.message_hooks import HookSender
 from auth.senders.sender import ConsoleSender, TryLater
 from auth.senders.sms import TwilioSender, WebhookSender
 from auth.senders.smtp import SmtpSender, hostname_for
@@ -36,6 +37,12 @@ WEBHOOK = {
 }
 ELSEWHERE = {"AUTH_BASE_URL": "https://auth.example.com"}
 MAIL = {"AUTH_SMTP_URL": "smtp://mail.example.com"}
+HOOKS = {
+    "AUTH_HOOK_SEND_EMAIL": "https://hooks.example.com/mail",
+    "AUTH_HOOK_SEND_EMAIL_SECRETS": SECRET,
+    "AUTH_HOOK_SEND_SMS": "https://hooks.example.com/sms",
+    "AUTH_HOOK_SEND_SMS_SECRETS": SECRET,
+}
 CONSOLE = {"AUTH_SMTP_URL": "console", "AUTH_SMS_PROVIDER": "console"}
 
 
@@ -178,8 +185,9 @@ class TestSenders:
             (ELSEWHERE | MAIL | TWILIO, {"email": SmtpSender, "sms": TwilioSender}, []),
             (ELSEWHERE | MAIL | WEBHOOK, {"email": SmtpSender, "sms": WebhookSender}, []),
             (ELSEWHERE | CONSOLE, {"email": ConsoleSender, "sms": ConsoleSender}, []),
+            (ELSEWHERE | HOOKS | CONSOLE, {"email": HookSender, "sms": HookSender}, []),
         ],
-        ids=["localhost", "elsewhere", "twilio", "webhook", "console"],
+        ids=["localhost", "elsewhere", "twilio", "webhook", "console", "hooks"],
     )
     def test_settings_decide_the_senders_and_a_warning_names_what_waits(self, load, given, expected, missing):
         loaded = load(**given)

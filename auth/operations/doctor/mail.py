@@ -16,6 +16,8 @@ def _server(context: Context) -> Failure | None:
     settings = context.settings
     if not settings.email_enabled:
         raise NotChecked("AUTH_EMAIL_ENABLED is false")
+    if settings.hook_send_email:
+        raise NotChecked("a hook sends emails")
     example = "AUTH_SMTP_URL=smtp://user:password@host:587"
     if settings.smtp_url in (None, targets.CONSOLE):
         if settings.is_local:
@@ -45,7 +47,7 @@ def _sender(context: Context) -> Failure | None:
     settings = context.settings
     if settings.is_local:
         raise NotChecked(NOT_PUBLIC)
-    if not settings.email_enabled or settings.smtp_url in (None, targets.CONSOLE):
+    if settings.hook_send_email or not settings.email_enabled or settings.smtp_url in (None, targets.CONSOLE):
         raise NotChecked("no emails are sent")
     domain = targets.mail_address(settings.mail_from).domain
     if is_loopback(domain) or "." not in domain:
@@ -94,7 +96,7 @@ def _texts(resolver: dns.resolver.Resolver, name: str) -> list[str] | None:
 
 def _sms(context: Context) -> Failure | None:
     settings = context.settings
-    if not settings.phone_enabled or settings.sms_provider == "none":
+    if not settings.phone_enabled or (settings.sms_provider == "none" and not settings.offers_phone):
         raise NotChecked("phones are not used")
     if settings.offers_phone:
         return None

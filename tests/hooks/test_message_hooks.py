@@ -1,0 +1,141 @@
+"""The hooks send-email and send-sms: called by the delivery process, with GoTrue's requests."""
+
+import base64
+import json
+
+import pytest
+
+from tests.support.cases import cases
+from tests.support.commands import run_command
+from tests.support.deliverers import deliver_due
+from tests.support.hooks import verified
+from tests.support.links import PHONE, follow, type_in
+from tests.support.outbox import CODE, TOKEN, Outbox
+from tests.support.users import PASSWORD, session_of, sign_in
+
+SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
+DAVE = "dave@example.com"
+
+
+@pytest.fixture
+def hooked(make_app, target):
+    """An application whose messages are sent by hooks."""
+    target.answer = lambda _asked: {}
+    names = ("EMAIL", "SMS")
+    hooks = {f"AUTH_HOOK_SEND_{name}": f"{target.url}/{name.lower()}" for name in names}
+    secrets = {f"AUTH_HOOK_SEND_{name}_SECRETS": f"v1,{SECRET}" for name in names}
+    return make_app(**hooks, **secrets, AUTH_DEV_INBOX="true", AUTH_SMS_PROVIDER="none")
+
+
+@pytest.fixture
+def parts(hooked):
+    return hooked.extensions["latchkey"]
+
+
+@pytest.fixture
+def outbox(parts, database):
+    return Outbox(database, parts)
+
+
+@pytest.fixture
+def deliver(parts, target, outbox):
+    """Return a function that delivers, and returns what the hooks were sent."""
+
+    def deliver():
+        target.requests.clear()
+        outbox.let_time_pass(60)
+        deliver_due(parts)
+        return [verified(posted, SECRET) for posted in target.requests]
+
+    return deliver
+
+
+def test_email_of_a_sign_up_is_sent_by_the_hook_once_the_response_is_gone(hooked, target, deliver):
+    client = hooked.test_client()
+    body = {"email": DAVE, "password": PASSWORD, "data": {"name": "Dave"}}
+    client.post("/signup", json=body)
+    assert target.requests == []
+    (sent,) = deliver()
+    user, data = sent["user"], sent["email_data"]
+    assert (target.requests[0].path, sent["metadata"]["name"]) == ("/email", "send-email")
+    assert (user["email"], user["user_metadata"], user["phone"]) == (DAVE, {"name": "Dave"}, "")
+    assert (data["email_action_type"], data["redirect_to"]) == ("signup", "http://localhost:8000")
+    assert data["subject"] == "Confirm your email address"
+    assert data["token"] in data["text"]
+    assert data["link"] in data["text"]
+    # As GoTrue's hooks build it.
+    assert f"/verify?token={data['token_hash']}&type=signup" in data["link"]
+    assert type_in(client, "signup", DAVE, data["token"]).status_code == 200
+    assert data["subject"] in client.get("/dev/inbox").text
+
+
+def test_sms_is_sent_by_the_hook(hooked, target, deliver):
+    client = hooked.test_client()
+    client.post("/otp", json={"phone": PHONE})
+    (sent,) = deliver()
+    digits = PHONE.removeprefix("+")
+    assert target.requests[0].path == "/sms"
+    assert (sent["user"]["phone"], sent["sms"]["phone"]) == (digits, digits)
+    assert sent["sms"]["otp"] in sent["sms"]["message"]
+    assert type_in(client, "sms", PHONE, sent["sms"]["otp"]).status_code == 200
+
+
+def test_user_has_the_address_that_the_message_goes_to(hooked, alice, deliver):
+    client, new = hooked.test_client(), "alice@new.example.com"
+    session = session_of(client, sign_in(client, alice.email))
+    session.put("/user", json={"email": new})
+    (request,) = deliver()
+    assert (request["user"]["id"], request["user"]["email"]) == (alice.id, new)
+    assert request["email_data"]["email_action_type"] == "email_change"
+    follow(client, "email_change", request["email_data"]["token_hash"])
+    notices = [sent for sent in deliver() if sent["user"]["email"] == alice.email]
+    (data,) = [sent["email_data"] for sent in notices]
+    assert (data["email_action_type"], data["old_email"]) == ("email_changed_notification", alice.email)
+    # A template of GoTrue's would make another link of it than one that undoes the change.
+    assert (data["token"], data["token_hash"]) == ("", "")
+    assert "type=undo" in data["link"]
+
+
+@cases(
+    ("answer", "outcome"),
+    [
+        ({}, "sent"),
+        ({"error": {"http_code": 400, "message": f"no such mailbox {CODE} {TOKEN}"}}, "failed"),
+        ({"error": {"http_code": 429, "message": "slow down"}}, None),
+        ({"error": {"message": "down"}}, None),
+        ({"error": f"{TOKEN} {CODE}"}, None),
+        ([TOKEN, CODE], None),
+    ],
+)
+def test_answer_decides_whether_the_message_is_retried(target, deliver, outbox, answer, outcome):
+    target.answer = lambda _asked: answer
+    id = outbox.write()
+    assert len(deliver()) == 1
+    row = outbox.row(id)
+    assert row.outcome == outcome
+    assert TOKEN not in (row.last_error or "")
+    assert CODE not in (row.last_error or "")
+    if outcome == "sent":
+        assert row.response == "the hook send-email"
+    elif outcome is None:
+        first = target.requests[0].headers["webhook-id"]
+        target.answer = lambda _asked: {}
+        deliver()
+        assert (outbox.outcome(id), target.requests[-1].headers["webhook-id"]) == ("sent", first)
+
+
+def test_messages_wait_while_the_hook_is_down(target, deliver, outbox):
+    target.answer, target.status = None, 503
+    id = outbox.write()
+    deliver()
+    assert outbox.row(id).last_error.startswith("it answered 503")
+    target.answer = lambda _asked: {}
+    deliver()
+    assert outbox.outcome(id) == "sent"
+
+
+def test_mail_test_uses_the_hook(hooked, target):
+    result = run_command(hooked, "mail-test", DAVE)
+    assert (result.exit_code, result.output) == (0, f"Sent to {DAVE}: the hook send-email\n")
+    sent = json.loads(target.requests[0].body)
+    assert (sent["user"]["email"], sent["email_data"]["email_action_type"]) == (DAVE, "test_notification")
