@@ -48,6 +48,12 @@ DELETE FROM oauth_clients AS c
 RETURNING record_acts(:origin, NULL, NULL, '{client_deleted}', '{}',
                       jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "unallowed"}');
 
+-- name: delete_expired_api_keys(batch integer)
+DELETE FROM api_keys
+ WHERE id = ANY (ARRAY(SELECT id FROM api_keys
+                        WHERE expires_at <= now() - interval '30 days'
+                        LIMIT :batch FOR UPDATE SKIP LOCKED));
+
 -- name: delete_expired_factor_challenges(batch integer)
 DELETE FROM factor_challenges
  WHERE id = ANY (ARRAY(SELECT id FROM factor_challenges

@@ -60,6 +60,10 @@ SELECT id::text FROM created;
 -- name: import_factors(factors jsonb)
 INSERT INTO factors SELECT * FROM jsonb_populate_recordset(NULL::factors, :factors -> 'factors');
 
+-- name: import_api_keys(api_keys jsonb)
+INSERT INTO api_keys SELECT * FROM jsonb_populate_recordset(NULL::api_keys, :api_keys -> 'api_keys')
+ON CONFLICT DO NOTHING;
+
 -- name: export_users(after uuid, page_size integer)
 -- Anonymous users have nothing to sign in with, and sessions are not exported.
 SELECT u.id::text,
@@ -96,7 +100,17 @@ SELECT u.id::text,
        )::text AS record,
        (SELECT jsonb_agg(to_jsonb(f) ORDER BY f.created_at, f.id)
           FROM factors AS f
-         WHERE f.user_id = u.id AND f.verified_at IS NOT NULL)::text AS factors
+         WHERE f.user_id = u.id AND f.verified_at IS NOT NULL)::text AS factors,
+       (SELECT json_agg(json_build_object(
+                 'id', k.id,
+                 'name', k.name,
+                 'key_mac', encode(k.key_mac, 'hex'),
+                 'scopes', k.scopes,
+                 'created_at', iso_8601(k.created_at),
+                 'expires_at', iso_8601(k.expires_at)
+               ) ORDER BY k.created_at, k.id)
+          FROM api_keys AS k
+         WHERE k.user_id = u.id)::text AS api_keys
   FROM users AS u
  WHERE (:after IS NULL OR u.id > :after) AND NOT is_anonymous(u)
  ORDER BY u.id

@@ -17,6 +17,7 @@ STATEMENTS = (
     "delete_expired_oauth_requests",
     "delete_unallowed_clients",
     "delete_expired_id_tokens",
+    "delete_expired_api_keys",
     "delete_expired_factor_challenges",
     "delete_unverified_factors",
     "delete_old_sessions",

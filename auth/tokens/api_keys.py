@@ -57,6 +57,10 @@ class ApiKeys:
         """Replace the keys."""
         self._keys = keys.derive(secret_keys, self.purpose)
 
+    def made(self, mac: bytes) -> bool:
+        """Whether a stored form was made with one of the keys."""
+        return any(mac.startswith(keys.key_id(each)) for each in self._keys)
+
     def macs(self, key: str) -> list[bytes]:
         """Return the possible stored forms of a key. The first one is to be stored."""
         return [keys.key_id(each) + hmac.digest(each, key.encode(), "sha256") for each in self._keys]

@@ -140,6 +140,8 @@ class Import:
                 created = {row.id for row in inserted}
                 factors = [factor for row in rows if row["id"] in created for factor in row["factors"]]
                 tx.run("import_factors", factors={"factors": factors})
+                api_keys = [key for row in rows if row["id"] in created for key in row["api_keys"]]
+                tx.run("import_api_keys", api_keys={"api_keys": api_keys})
         except (psycopg2.DataError, psycopg2.IntegrityError) as error:
             if len(rows) == 1:
                 is_taken = error.diag.constraint_name in _TAKEN

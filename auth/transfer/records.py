@@ -48,6 +48,15 @@ class _Identity(AdminInput):
     last_sign_in_at = fields.Timestamp()
 
 
+class _ApiKey(AdminInput):
+    id = fields.Uuid(required=True)
+    name = fields.KeyName(required=True)
+    key_mac = fields.KeyMac(required=True)
+    scopes = fields.KeyScopes(load_default=list)
+    created_at = fields.Timestamp()
+    expires_at = fields.Timestamp(allow_none=True)
+
+
 class _Record(AdminInput):
     id = fields.Uuid()
     email = fields.Email()
@@ -69,6 +78,7 @@ class _Record(AdminInput):
     created_at = fields.Timestamp()
     identities = List(Nested(_Identity), load_default=list)
     factors = List(Nested(factors.Factor), load_default=list)
+    api_keys = List(Nested(_ApiKey), load_default=list)
 
 
 _RECORD = _Record()
@@ -84,11 +94,14 @@ def export(database: Database, parts: Latchkey, count: Callable[[int], object]) 
 
 
 def _exported(row: Any, parts: Latchkey) -> str:
-    if row.factors is None:
-        return row.record
     # Postgres has written the rest as JSON.
-    exported = [factors.exported(factor, parts) for factor in json.loads(row.factors)]
-    return f'{row.record[:-1]}, "factors": {json.dumps(exported)}}}'
+    record = row.record[:-1]
+    if row.factors:
+        exported = [factors.exported(factor, parts) for factor in json.loads(row.factors)]
+        record += f', "factors": {json.dumps(exported)}'
+    if row.api_keys:
+        record += f', "api_keys": {row.api_keys}'
+    return f"{record}}}"
 
 
 def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, Any]:
@@ -104,6 +117,7 @@ def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, 
         made |= {kind: user.get(kind), f"{kind}_confirmed_at": confirmed_at, f"{kind}_proved": is_proved}
     made["identities"] = list(_identities(user, id, created_at))
     made["factors"] = [] if choices.without_factors else _factors(user, id, parts)
+    made["api_keys"] = list(_api_keys(user, id, created_at, parts))
     if not made["identities"] and not any(each["factor_type"] == "passkey" for each in made["factors"]):
         raise InvalidRecord("has no email, phone, provider identity or passkey")
     made |= {name: _text(user.get(name)) for name in _TIMES}
@@ -192,6 +206,23 @@ def _factors(user: dict[str, Any], id: str, parts: Latchkey) -> list[dict[str, A
     if len(set(found)) < len(found):
         raise InvalidRecord("factors: two have the same id, name or credential")
     return rows
+
+
+def _api_keys(
+    user: dict[str, Any], id: str, created_at: datetime, parts: Latchkey
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the keys that a secret of this deployment made: the others could not be used."""
+    for key in user["api_keys"]:
+        if parts.api_keys.made(bytes.fromhex(key["key_mac"])):
+            moments = {
+                "created_at": _text(key.get("created_at") or created_at),
+                "expires_at": _text(key.get("expires_at")),
+            }
+            yield (
+                {"id": key["id"], "user_id": id, "key_mac": f"\\x{key['key_mac']}"}
+                | moments
+                | {name: key[name] for name in ("name", "scopes")}
+            )
 
 
 def _identity(identity: dict[str, Any], created_at: datetime) -> dict[str, Any]:

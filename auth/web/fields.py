@@ -200,6 +200,8 @@ Scopes = _list_of(lambda item: re.fullmatch(_SCOPE, item) is not None, "scopes")
 KeyName = _checked(
     lambda value: len(_text(value, 80).strip()) > 0 and value.isprintable(), "must be printable text"
 )
+# Of `ApiKeys`.
+KeyMac = _matching(r"[0-9a-f]{72}", "must be 72 hexadecimal digits")
 # Twenty words that applications give a meaning.
 KeyScopes = _checked(
     lambda value: (

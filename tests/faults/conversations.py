@@ -12,6 +12,8 @@ import httpx
 
 from tests.faults.clients import ADMIN
 from tests.support import links
+from tests.support.api_keys import bearer as of_key
+from tests.support.api_keys import make_key, token_of, use
 from tests.support.fake_provider import Apple, FakeProvider
 from tests.support.links import PHONE, VERIFIER, WITH_CHALLENGE, Outbox
 from tests.support.openid import (
@@ -212,6 +214,16 @@ def _withdraw(stage: Stage) -> Ask:
     return partial(session.delete, f"/user/oauth/grants?client_id={client_id}")
 
 
+def _with_key(ask: Callable[[Stage, Session, str, str], Ask]) -> Prepare:
+    """Ask with a session, and the id and the secret of an API key."""
+
+    def prepare(stage: Stage) -> Ask:
+        session = stage.session()
+        return ask(stage, session, *make_key(session))
+
+    return prepare
+
+
 def _unlink(stage: Stage) -> Ask:
     alice = stage.alice()
     _callback(stage)()
@@ -303,6 +315,13 @@ REQUESTS: dict[str, Prepare] = {
     "delete_identity": _unlink,
     "list_grants": by_caller("GET", "/user/oauth/grants"),
     "delete_grant": _withdraw,
+    "add_api_key": by_caller("POST", "/user/api_keys", name="CI"),
+    "list_api_keys": by_caller("GET", "/user/api_keys"),
+    "delete_api_key": _with_key(lambda _, session, id, __: partial(session.delete, f"/user/api_keys/{id}")),
+    "token, api_key": _with_key(lambda stage, _, __, key: partial(use, stage.client, key)),
+    "get_user, of an API key": _with_key(
+        lambda stage, _, __, key: partial(stage.client.get, "/user", **of_key(token_of(stage.client, key)))
+    ),
     "get_user": by_caller("GET", "/user"),
     "update_user, data": by_caller("PUT", "/user", data={"n": 1}),
     "update_user, password": by_caller("PUT", "/user", password="Another-Horse-1"),

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support import factors
 from tests.support.answers import assert_error
+from tests.support.api_keys import make_key, use
 from tests.support.authenticator import ES256, ES384, Authenticator, Key, Passkey, encode
 from tests.support.commands import run_command
 from tests.support.passkeys import register, sign_in, sign_in_response
@@ -169,3 +170,21 @@ def test_minimal_members_are_enough_and_unknown_transports_are_dropped(import_us
     assert import_user(given)["status"] == "created"
     assert database.value("SELECT transports FROM factors") == ["usb"]
     assert sign_in(client, Authenticator(passkeys=[passkey])).user["id"] == ID
+
+
+def test_api_keys_move_only_to_a_deployment_with_their_secret(make_app, alice, path, database):
+    settings = {"AUTH_API_KEYS": "true"}
+    app, other = make_app(**settings), make_app(**settings, AUTH_SECRET_KEY="another-secret-of-another-place")
+    id, key = make_key(alice.open_session(app.test_client()), scopes=["read"], expires_in=3600)
+    columns = "SELECT to_jsonb(k) FROM api_keys AS k"
+    before = database.value(columns)
+    assert run_command(app, "users", "export", str(path), "--plaintext").exit_code == 0
+    for target, kept in ((other, []), (app, [(before,)])):
+        database.empty()
+        assert run_command(target, "users", "import", str(path), "--trust-addresses").exit_code == 0
+        assert database.all(columns) == kept
+    assert use(app.test_client(), key).status_code == 200
+    # An import changes no existing user, and no key of one.
+    path.write_text(path.read_text().replace(alice.id, ID).replace(alice.email, "dave@example.com"))
+    assert run_command(app, "users", "import", str(path), "--trust-addresses").exit_code == 0
+    assert database.value("SELECT user_id FROM api_keys WHERE id = %(id)s", id=id) == alice.id
