@@ -209,7 +209,7 @@ class TestRemoval:
         message = database.one("SELECT id, secret FROM outbox WHERE secret IS NOT NULL")
         assert json.loads(sealer.open(bytes(message.secret), message.id))["token"]
 
-    def test_totp_secret_even_a_removed_one_is_resealed_and_recovery_codes_need_the_key(
+    def test_totp_secret_even_a_removed_one_is_resealed_and_other_secrets_need_the_key(
         self, deployment, person, rotated, database
     ):
         kept, session = set_up(signed_in(deployment, person), "kept")
@@ -219,10 +219,17 @@ class TestRemoval:
         assert session.delete(f"/factors/{removed.id}").status_code == 200
         database.run("UPDATE sessions SET ended_at = now(), end_reason = 'logout'")
         database.run("INSERT INTO recovery_codes (user_id, code_mac) VALUES (%(user)s, 'x')", user=person.id)
+        database.run(
+            "INSERT INTO api_keys (id, user_id, name, key_mac, scopes)"
+            " VALUES (gen_random_uuid(), %(user)s, 'CI', %(mac)s, '{}')",
+            user=person.id,
+            mac=deployment.parts.api_keys.macs("lk_")[0],
+        )
         old = rotated()
-        assert {"2 TOTP secrets", "1 recovery codes"} <= set(deployment.keys("secret")[1]["needed_by"])
-        assert "1 recovery codes" in deployment.run("remove", old, status=3)
-        database.run("UPDATE recovery_codes SET used_at = now()")
+        needed = {"2 TOTP secrets", "1 recovery codes", "1 API keys"}
+        assert needed <= set(deployment.keys("secret")[1]["needed_by"])
+        assert "1 API keys; 1 recovery codes" in deployment.run("remove", old, status=3)
+        database.run("UPDATE recovery_codes SET used_at = now(); UPDATE api_keys SET expires_at = now()")
         deployment.run("remove", old)
         restorable = (
             "SELECT removed_secret(t) FROM one_time_tokens AS t WHERE restores ->> 'provider' = 'factor'"
