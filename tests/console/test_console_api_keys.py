@@ -23,7 +23,7 @@ def keys(client, alice, carol):
 def test_key_is_shown_and_removed(operator, client, alice, carol, keys, database, outbox):
     id, _, key = keys
     page = operator.visit(f"/console/users/{alice.id}")
-    assert f"API keys <b>CI</b> {key[:11]}… read , added just now, never used, expires on" in words(page)
+    assert f"API keys <b>CI</b> {key[:11]}… read , added just now , never used, expires on" in words(page)
     assert "<b>CI" not in page.text
     assert key not in page.text
     use(client, key)

@@ -19,6 +19,7 @@ def test_level_of_a_view_fits_its_guard(app):
     assert levels.pop("access_token") == set(Level) - {Level.ANYONE, Level.SERVICE_ROLE, Level.CLIENT}
     assert levels == {
         None: {Level.ANYONE},
+        "access_token_or_api_key": {Level.SESSION},
         "client": {Level.ANYONE},
         "client_token": {Level.CLIENT},
         "admin": {Level.AAL2},
