@@ -21,7 +21,7 @@ _DISABLED = {
     "webauthn": "mfa_webauthn_enroll_not_enabled",
     "phone": "mfa_phone_enroll_not_enabled",
 }
-_NO_CREDENTIAL = dict.fromkeys(
+NO_CREDENTIAL = dict.fromkeys(
     (
         *("credential_id", "public_key", "sign_count", "transports"),
         *("aaguid", "backup_eligible", "backed_up"),
@@ -187,7 +187,7 @@ def _complete(tx: Transaction, caller: Any, factor: Any, method: str, **credenti
         check_room(tx, caller.id)
         tell(tx, caller, "factor_added", g.caller.session_id)
         end_other_sessions(tx, caller.id)
-        tx.run("activate_factor", id=factor.id, user_id=caller.id, **_NO_CREDENTIAL | credential)
+        tx.run("activate_factor", id=factor.id, user_id=caller.id, **NO_CREDENTIAL | credential)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
     _record(tx, caller, act, factor, event)
     return raise_session(tx, g.caller.session_id, method, factor.id)

@@ -1,0 +1,8 @@
+"""`latchkey test-server`: the real service for tests of applications, and what tests may do to it."""
+
+# The folder of the state directory with a file for each request that is to fail.
+FAILURES = "failures"
+
+
+class Refused(Exception):
+    """The message is for the developer."""

@@ -1,0 +1,62 @@
+// Tests of the API against a real Latchkey: node --test
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { after, before, beforeEach, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+
+const { LATCHKEY_COMMAND = "latchkey", PORT = "5055" } = process.env;
+const api = `http://127.0.0.1:${PORT}`;
+const running = [];
+let key, control;
+
+function run(command, options, environment) {
+  const stdio = ["pipe", "pipe", "inherit"];
+  running.push(spawn(command, options, { stdio, env: { ...process.env, ...environment } }));
+  return running.at(-1);
+}
+
+async function ask(path, members = {}) {
+  const response = await fetch(control + path, {
+    method: "POST", headers: { Authorization: `Bearer ${key}` }, body: JSON.stringify(members),
+  });
+  const answer = await response.json();
+  assert.ok(response.ok, answer?.error);
+  return answer;
+}
+
+async function get(path, user, options) {
+  const { access_token: token } = await ask("/token", { user_id: user.id, ...options });
+  return fetch(api + path, { headers: { Authorization: `Bearer ${token}` } });
+}
+
+before(async () => {
+  const { stdout } = run(LATCHKEY_COMMAND, ["test-server", "--json"]);
+  for await (const line of createInterface({ input: stdout })) {
+    ({ key, control } = JSON.parse(line));
+    break;
+  }
+  const service = await ask("/start");
+  control = service.control;
+  run("node", ["api.mjs"], { PORT, LATCHKEY_URL: service.url, LATCHKEY_SERVICE_ROLE_KEY: service.service_role_key });
+  while (!await fetch(api).catch(() => false)) await pause(50);
+});
+beforeEach(() => ask("/reset"));
+after(() => running.forEach((each) => each.kill()));
+
+test("a user is known by the token", async () => {
+  const alice = await ask("/user");
+  const response = await get("/me", alice);
+  assert.deepEqual(await response.json(), { id: alice.id, email: alice.email });
+});
+
+test("an expired token is refused", async () => {
+  assert.equal((await get("/me", await ask("/user"), { expires_in: -60 })).status, 401);
+});
+
+test("reports are for administrators with a second step", async () => {
+  const carol = await ask("/user", { role: "admin", factors: ["totp"] });
+  assert.equal((await get("/reports", carol)).status, 200);
+  assert.equal((await get("/reports", carol, { aal: "aal1" })).status, 401);
+  assert.equal((await get("/reports", await ask("/user", { factors: ["totp"] }))).status, 403);
+});

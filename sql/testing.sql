@@ -1,0 +1,9 @@
+-- name: lock_test_databases()
+SELECT pg_advisory_lock(7239004123);
+
+-- name: list_test_databases(mark text)
+-- Those that the test kit has marked as its own.
+SELECT d.datname AS name,
+       EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.datname = d.datname) AS is_used
+  FROM pg_database AS d
+ WHERE shobj_description(d.oid, 'pg_database') = :mark;
