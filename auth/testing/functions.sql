@@ -71,3 +71,10 @@ CREATE FUNCTION latchkey_test.forget_totp_step(owner uuid) RETURNS void
 AS $$
   UPDATE factors SET last_step = NULL WHERE user_id = owner
 $$;
+
+-- Messages that strangers ask for wait a random time, and failed events for their next attempt.
+CREATE FUNCTION latchkey_test.make_due() RETURNS void
+  LANGUAGE sql
+AS $$
+  UPDATE outbox SET next_attempt_at = now() WHERE outcome IS NULL
+$$;

@@ -218,6 +218,7 @@ class Service:
 
     def _deliver(self) -> None:
         with self._delivery_lock:
+            self._call("make_due")
             self._deliverer.deliver_due()
 
     def _open_session(self, user_id: str, aal: str | None) -> Any:
