@@ -55,7 +55,7 @@ _READINGS = {
     "id": "IDs",
     "domain": "domains",
 }
-# Readings that the list is sorted by: their index finds the users. Recent sign-ins, too, have one.
+# Readings of a search that the list is sorted by, because their index finds the users. So are recent sign-ins.
 _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
 _PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
