@@ -55,7 +55,7 @@ _READINGS = {
     "id": "IDs",
     "domain": "domains",
 }
-# Readings of a search that the list is sorted by, because their index finds the users. So are recent sign-ins.
+# Readings of a search that the list is sorted by, because their index finds the users.
 _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
 _PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
@@ -163,9 +163,12 @@ def _readings(text: str) -> dict[str, Filters]:
         return {"domain": {"domain": lower.removeprefix("@")}}
     number, digits = _PHONE_SEPARATORS.sub("", text), lower.replace("-", "")
     readings: dict[str, Filters] = {"email": {"email": lower}} if "@" in text else {}
+    phone: Filters = {"phone": "+" + number.removeprefix("+").removeprefix("00")}
+    if re.fullmatch(r"\+[0-9]{1,15}", number):
+        readings["phone"] = phone
     readings["words"] = {"words": text}
-    if re.fullmatch(r"\+?[0-9]{1,15}", number):
-        readings["phone"] = {"phone": "+" + number.removeprefix("+").removeprefix("00")}
+    if re.fullmatch(r"[0-9]{1,15}", number):
+        readings["phone"] = phone
     if re.fullmatch(r"[0-9a-f]{1,32}", digits):
         readings["id"] = {"id": digits}
     return readings
