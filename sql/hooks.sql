@@ -17,8 +17,8 @@ UPDATE sessions
  WHERE id = :session_id AND ended_at IS NULL;
 
 -- name: select_function(schema text, name text)
-SELECT bool_or(has_schema_privilege(n.oid, 'USAGE')
-               AND has_function_privilege(p.oid, 'EXECUTE')) AS is_allowed
+SELECT bool_or(has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE'))
+         AS is_allowed
   FROM pg_proc AS p
   JOIN pg_namespace AS n ON n.oid = p.pronamespace
  WHERE n.nspname = :schema AND p.proname = :name

@@ -136,7 +136,7 @@ def test_bad_number_is_called_a_number(app):
     assert output.endswith("Error: Invalid value for '--keep': 'many' is not a valid number.\n")
 
 
-@cases(("typed", "meant"), [("creat-admin", "create-admin"), ("webhook", "webhooks")])
+@cases(("typed", "meant"), [("creat-admin", "create-admin"), ("restor", "restore")])
 def test_misspelt_command_is_recognized(app, typed, meant):
     assert f"No such command '{typed}'. Did you mean '{meant}'?\n" in run_command(app, typed).output
 
