@@ -61,6 +61,7 @@ def asked(issue: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(issue)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        g.hook_answer = None
         try:
             try:
                 return issue(*args, **kwargs)
@@ -103,6 +104,7 @@ def customize(tx: Transaction, claims: dict[str, Any], method: str) -> dict[str,
         # Meanwhile another request has changed whom this one signs in.
         raise unavailable()
     # Times and level are those of what is committed.
+    answer = {name: value for name, value in answer.items() if name not in _FIXED}
     return answer | {name: claims[name] for name in (_FIXED | {"amr"} & answer.keys()) & claims.keys()}
 
 

@@ -16,15 +16,17 @@ from auth.account.factors import NO_CREDENTIAL
 from auth.context import EXTENSION, Latchkey
 from auth.delivery.deliverer import Deliverer
 from auth.factors import totp
+from auth.hooks import access_token
 from auth.senders import events
 from auth.senders.sender import Message, Sender
 from auth.senders.webhooks import EVENTS
-from auth.sign_in.token_response import tokens
+from auth.sign_in.token_response import issued, issuing, tokens
 from auth.testing import FAILURES, Refused
 from auth.testing.databases import Database
 from auth.testing.process import Process
 from auth.tokens import one_time
 from auth.tokens.access_tokens import SECOND_STEP
+from auth.web import g
 from auth.web.errors import ERRORS
 from auth.web.forms import SESSION
 
@@ -39,6 +41,12 @@ class _Captured(Sender):
         members = ("kind", "subject", "text", "html", "link", "code")
         self._messages.append({"to": recipient} | {name: getattr(message, name) for name in members})
         return "captured"
+
+
+@access_token.asked
+def _with_hook(session: Any) -> Any:
+    with access_token.transaction() as tx:
+        return issued(tx, session)
 
 
 class Service:
@@ -120,8 +128,10 @@ class Service:
         claims: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Open a session, and return its token response."""
+        session = self._open_session(user_id, aal)
         with self._app.app_context():
-            response = tokens(self._open_session(user_id, aal))
+            g.client, g.request_id = {"ip": "127.0.0.1"}, "test"
+            response = tokens(issuing(_with_hook, session))
         if expires_in is None and not claims:
             return response
         access_tokens = self._parts.access_tokens

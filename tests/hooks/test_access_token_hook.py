@@ -13,7 +13,8 @@ from tests.support.hooks import verified
 from tests.support.http_target import HttpTarget
 from tests.support.links import follow, fragment
 from tests.support.pages import Visitor
-from tests.support.users import session_of, sign_up_anonymously
+from tests.support.server import at_once
+from tests.support.users import refresh, session_of, sign_up_anonymously
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 FUNCTION = "pg-functions://postgres/of_tests/custom_access_token_hook"
@@ -246,6 +247,9 @@ class TestNothingIsLost:
         assert (refused.status_code, refused.json["error_code"]) == UNAVAILABLE
         assert refused.headers["Retry-After"] == "2"
         assert database.all("SELECT counter, refreshed_at, ended_at FROM sessions") == before
+        row = database.one("SELECT * FROM audit_log WHERE action = 'refresh_refused'")
+        assert (str(row.user_id), row.reason) == (alice.id, "hook_failed")
+        assert row.details == {"hook": "customize-access-token", "said": "its answer changes sub"}
         # It counts, or a client could call the hook without limit.
         assert database.value("SELECT refreshes FROM sessions") == 1
         database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '1 hour'")
@@ -395,6 +399,13 @@ class TestServer:
         assert_error(session.refresh(), 400, "user_banned")
         database.run("UPDATE users SET banned_until = NULL")
         assert_error(alice.try_to_sign_in(client=served), 403, "user_banned")
+
+    def test_concurrent_refreshes_get_the_same_refresh_token(self, served, alice):
+        session = alice.sign_in(client=served)
+        clients = [served.application.test_client() for _ in range(6)]
+        answers = at_once(6, lambda number: refresh(clients[number], session.refresh_token))
+        assert {answer.status_code for answer in answers} == {200}
+        assert len({answer.json["refresh_token"] for answer in answers}) == 1
 
     @cases(
         "broken",

@@ -11,6 +11,7 @@ import jwt
 import pytest
 import standardwebhooks
 
+from auth.senders.webhooks import new_secret
 from auth.testing import Refused, databases
 from latchkey.testing import Control, Latchkey, LatchkeyError, jwks, mint
 from tests.support.cases import cases
@@ -18,7 +19,8 @@ from tests.support.cases import cases
 
 @pytest.fixture(scope="session")
 def latchkey_settings() -> dict[str, str]:
-    return {"AUTH_ANONYMOUS_ENABLED": "true", "AUTH_MFA_REQUIRED": "none"}
+    hook = {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": "capture", "AUTH_HOOK_CUSTOM_ACCESS_TOKEN_SECRETS": new_secret()}
+    return {"AUTH_ANONYMOUS_ENABLED": "true", "AUTH_MFA_REQUIRED": "none", **hook}
 
 
 @pytest.fixture
@@ -125,6 +127,14 @@ def test_webhooks_are_signed(latchkey):
     (event,) = latchkey.webhooks
     assert (event.body["event"], event.body["data"]["user"]["id"]) == ("user.created", alice.id)
     standardwebhooks.Webhook(latchkey.webhook_secret).verify(event.text, event.headers)
+
+
+def test_hooks_are_asked_about_every_token(latchkey, http):
+    alice = latchkey.user()
+    credentials = {"email": alice.email, "password": alice.password}
+    http.post("/token?grant_type=password", json=credentials)
+    assert alice.headers()
+    assert [call.body["user_id"] for call in latchkey.hooks] == [alice.id, alice.id]
 
 
 def test_requests_fail_as_often_as_told(latchkey, http):
