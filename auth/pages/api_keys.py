@@ -72,11 +72,11 @@ def submit_new_api_key() -> Response:
     sent = read_form(_Form())
     scopes = check(_Scopes(), {"scopes": sent["scopes"].split()})["scopes"]
     lifetime = {"expires_in": int(sent["days"]) * 86_400} if sent["days"] else {}
-    made = api_keys.add({"name": sent["name"].strip(), "scopes": scopes, **lifetime})
+    body = {"name": sent["name"].strip(), "scopes": scopes, **lifetime}
+    made = api_keys.add(guard.live_caller(), body)
     return page("account_api_key_made.html", script=True, here=None, key=made["key"])
 
 
 def find(id: str) -> dict[str, Any] | None:
     """Return one of the caller's API keys, or None."""
-    guard.live_caller()
     return next((key for key in own_keys() if key["id"] == id), None)

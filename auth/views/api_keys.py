@@ -23,7 +23,8 @@ class _NewApiKey(schemas.Reauthentication):
 def add_api_key() -> Any:
     """Add an API key to the caller."""
     api_keys.require_enabled()
-    return jsonify(api_keys.add(read_body(_NewApiKey()))), 201
+    known = guard.live_caller()
+    return jsonify(api_keys.add(known, read_body(_NewApiKey()))), 201
 
 
 @blueprint.get("/user/api_keys")

@@ -56,7 +56,9 @@ class RequestContext:
 
     @property
     def user_id(self) -> str | None:
-        return self.caller.user_id if self.actor == "user" else None
+        if self.actor == "user":
+            return self.caller.user_id
+        return self.key_caller.user_id if self.key_caller else None
 
 
 g = cast("RequestContext", flask.g)

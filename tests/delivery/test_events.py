@@ -4,6 +4,7 @@ import pytest
 
 from tests.support import passkeys
 from tests.support.answers import A_TIMESTAMP, A_UUID
+from tests.support.api_keys import make_key, use
 from tests.support.authenticator import Authenticator
 from tests.support.contract import routes
 from tests.support.effects import EFFECTS, Scenario, effect
@@ -87,6 +88,10 @@ def by_alice_with_an_application(scenario):
     client_id = insert_public_client(scenario.database)
     allow(scenario.database, scenario.alice.id, client_id)
     return scenario.session().authorization, {"client_id": client_id}
+
+
+def by_alice_with_a_key(scenario):
+    return scenario.session().authorization, {"api_key_id": make_key(scenario.session())[0]}
 
 
 def by_alice_for_an_application(scenario):
@@ -176,6 +181,9 @@ requests(
     by_alice_with_an_application,
     ("delete /user/oauth/grants?client_id={client_id}", None, "", "grant_removed"),
 )
+requests(by_alice, ("post /user/api_keys", {"name": "CI"}, "", "api_key_added"))
+requests(by_alice_with_a_key, ("delete /user/api_keys/{api_key_id}", None, "", "api_key_removed"))
+requests(by_alice_after_two_days, ("post /user/api_keys", {"name": "CI"}, "", ""))
 requests(by_alice_after_two_days, ("put /user", {"password": NEW_PASSWORD}, "", ""))
 requests(
     by_alice_with_an_app,
@@ -531,6 +539,12 @@ def using_a_recovery_code(scenario):
 def registering_a_passkey(scenario):
     session = scenario.session()
     return lambda: passkeys.register_response(session, Authenticator())
+
+
+@effect("post /token", "", "api_key_used")
+def exchanging_an_api_key(scenario):
+    _, key = make_key(scenario.session())
+    return lambda: use(scenario.client, key)
 
 
 @effect("post /passkeys/authentication/verify", "auth.login", "signed_in")

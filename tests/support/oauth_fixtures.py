@@ -55,7 +55,7 @@ def twitter(fakes: Fakes) -> Twitter:
 
 @pytest.fixture(scope="session")
 def app_with_providers(environment: dict[str, str], running_fakes: Fakes) -> Iterator[Any]:
-    app = new_app({**environment, **running_fakes.settings(), **ALLOW_LIST})
+    app = new_app({**environment, **running_fakes.settings(), **ALLOW_LIST, "AUTH_API_KEYS": "true"})
     yield app
     app.extensions[EXTENSION].db.close()
 

@@ -174,7 +174,10 @@ def test_minimal_members_are_enough_and_unknown_transports_are_dropped(import_us
 
 def test_api_keys_move_only_to_a_deployment_with_their_secret(make_app, alice, path, database):
     settings = {"AUTH_API_KEYS": "true"}
-    app, other = make_app(**settings), make_app(**settings, AUTH_SECRET_KEY="another-secret-of-another-place")
+    app, other = (
+        make_app(**settings),
+        make_app(**settings, AUTH_SECRET_KEY="another-secret-of-another-deployment"),
+    )
     id, key = make_key(alice.open_session(app.test_client()), scopes=["read"], expires_in=3600)
     columns = "SELECT to_jsonb(k) FROM api_keys AS k"
     before = database.value(columns)
