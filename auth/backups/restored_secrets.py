@@ -22,17 +22,10 @@ class RestoredSecrets:
     """The secrets of a backup, which become files of the state directory along with its database."""
 
     def __init__(
-        self,
-        settings: Settings,
-        restored: Mapping[str, list[Any]],
-        environment: Mapping[str, str],
-        *,
-        is_undo: bool = False,
+        self, settings: Settings, restored: Mapping[str, list[Any]], environment: Mapping[str, str]
     ) -> None:
         """Raises `BackupError` if the environment lacks a key of the backup."""
         self._settings = settings
-        # The file of the former secrets then stays until the end, so that an undo that fails can be repeated.
-        self._is_undo = is_undo
         self._environment = environment
         self.environment_file = settings.state_dir / "restored.env" if environment else None
         kept = [field for field in restored if os.environ.get(name_of(field))]
@@ -61,7 +54,20 @@ class RestoredSecrets:
         except FileNotFoundError:
             raise BackupError(NOTHING_TO_UNDO) from None
         restored = {field: former.get(field, []) for field in kept_secrets.FILES}
-        return cls(settings, restored, {}, is_undo=True)
+        return cls(settings, restored, {})
+
+    @contextmanager
+    def replacing(self, connection: Any) -> Iterator[None]:
+        """Be `admitted`, and keep the secrets of before, so that the restore can be undone."""
+        state.make_directory(self._settings.state_dir)
+        files.write(former_secrets(self._settings), json.dumps(self._all_current()))
+        try:
+            with self.admitted(connection):
+                yield
+        except BaseException:
+            if not connection.closed:
+                former_secrets(self._settings).unlink()
+            raise
 
     @contextmanager
     def admitted(self, connection: Any) -> Iterator[None]:
@@ -70,10 +76,7 @@ class RestoredSecrets:
         After an exception, accept those of before; or still both if the connection broke, because which
         database has the name is unknown.
         """
-        state.make_directory(self._settings.state_dir)
-        former = {field: self._current(field) for field in self._restored}
-        if not self._is_undo:
-            files.write(former_secrets(self._settings), json.dumps(former))
+        former = self._all_current()
         for field, values in self._restored.items():
             self._write(field, [*former[field], *values])
         try:
@@ -82,16 +85,15 @@ class RestoredSecrets:
             if not connection.closed:
                 for field in former:
                     self._write(field, former[field])
-                if not self._is_undo:
-                    former_secrets(self._settings).unlink()
             raise
         for field, values in self._restored.items():
             self._write(field, values)
-        if self._is_undo:
-            former_secrets(self._settings).unlink()
         if self.environment_file:
             lines = [f"{name}={_quoted(value)}\n" for name, value in self._environment.items()]
             files.write(self.environment_file, "".join(lines))
+
+    def _all_current(self) -> dict[str, list[Any]]:
+        return {field: self._current(field) for field in self._restored}
 
     def _current(self, field: str) -> list[Any]:
         path = self._settings.state_dir / kept_secrets.FILES[field]

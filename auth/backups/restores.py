@@ -8,7 +8,7 @@ import re
 import secrets
 import subprocess
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import Any
 
 import psycopg2
@@ -52,7 +52,7 @@ def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, opt
     """
     with _locked_target(url) as (target, cursor):
         if not target.is_replaceable:
-            with restored.admitted(cursor.connection):
+            with restored.replacing(cursor.connection):
                 fill(url, plaintext, options)
             return None
         draft = _draft(target.name)
@@ -155,7 +155,7 @@ def _replace(url: str, target: Any, draft: str, restored: RestoredSecrets) -> st
     former = _former(target.name)
     with _beside(url, target.name) as cursor:
         try:
-            _swap(cursor, target.name, former, draft, restored)
+            _swap(cursor, target.name, former, draft, restored.replacing(cursor.connection))
         except psycopg2.Error:
             _run(cursor, _DROP, draft)
             raise
@@ -165,33 +165,39 @@ def _replace(url: str, target: Any, draft: str, restored: RestoredSecrets) -> st
         return None
 
 
-def undo(url: str, restored: RestoredSecrets) -> None:
+def undo(url: str, settings: Settings) -> None:
     """Put the database from before the last restore in place of the restored one, which is deleted."""
+    secrets_of_before = RestoredSecrets.of_before(settings)
     with _locked_target(url) as (target, cursor):
         former, undone = _former(target.name), _draft(target.name)
         cursor.execute(statement("select_database"), {"name": former})
         if not cursor.fetchone().exists:
             raise BackupError(NOTHING_TO_UNDO)
     with _beside(url, target.name) as cursor:
-        _swap(cursor, target.name, undone, former, restored)
+        _swap(cursor, target.name, undone, former, secrets_of_before.admitted(cursor.connection))
+        # Until here an undo that fails can be repeated.
+        former_secrets(settings).unlink()
         _run(cursor, _DROP, undone)
 
 
 def forget_former(url: str, settings: Settings) -> None:
-    """Delete the database and secrets from before the last restore, if there was one here."""
+    """Delete the database and secrets from before the last restore, if there was one here.
+
+    If Postgres does not drop the database, both stay until the next backup.
+    """
     if not former_secrets(settings).exists():
         return
     with closing(connect(url)) as connection:
         name = connection.info.dbname
     with suppress(psycopg2.Error), _beside(url, name) as cursor:
         _run(cursor, "DROP DATABASE IF EXISTS {}", _former(name))
-    former_secrets(settings).unlink()
+        former_secrets(settings).unlink()
 
 
-def _swap(cursor: Any, name: str, away: str, draft: str, restored: RestoredSecrets) -> None:
+def _swap(cursor: Any, name: str, away: str, draft: str, has_secrets: AbstractContextManager[None]) -> None:
     """Give a database another name, and its name to the draft, atomically."""
     _run(cursor, "DROP DATABASE IF EXISTS {}", away)
-    with restored.admitted(cursor.connection):
+    with has_secrets:
         # Statements that are sent together are one transaction.
         rename = "ALTER DATABASE {} RENAME TO {}"
         _run(cursor, f"{rename}; {rename}", name, away, draft, name)

@@ -21,10 +21,8 @@ def _undo(context: click.Context, _option: click.Parameter, is_wanted: bool) -> 
     if not is_wanted:
         return
     settings = load_settings(missing_secrets="ignore")
-    with failures(settings.state_dir):
-        former = RestoredSecrets.of_before(settings)
-        with stopped_database(settings) as url:
-            restores.undo(url, former)
+    with failures(settings.state_dir), stopped_database(settings) as url:
+        restores.undo(url, settings)
     click.echo("The database and the secrets are those from before the last restore.")
     context.exit()
 

@@ -163,10 +163,12 @@ def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
     restored = files_of(directory)
     settings = dataclasses.replace(parts.settings, state_dir=directory)
     kept = urlsplit(url)._replace(path=f"{urlsplit(url).path}_before_restore").geturl()
-    with closing(psycopg2.connect(kept)), pytest.raises(psycopg2.errors.ObjectInUse):
-        restores.undo(url, RestoredSecrets.of_before(settings))
+    with closing(psycopg2.connect(kept)):
+        restores.forget_former(url, settings)  # as a backup does
+        with pytest.raises(psycopg2.errors.ObjectInUse):
+            restores.undo(url, settings)
     assert files_of(directory) == restored
-    restores.undo(url, RestoredSecrets.of_before(settings))
+    restores.undo(url, settings)
     assert files_of(directory)["secret_key"].strip() == SECRETS["secret_key"]
 
 
