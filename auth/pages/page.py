@@ -19,6 +19,7 @@ from auth.context import latchkey
 from auth.net.redirects import origin
 from auth.openid import consent
 from auth.settings.brand import LOGO_TYPES, is_svg, logo_file, palette
+from auth.settings.logo_size import is_wide
 from auth.settings.presets import PRESETS
 from auth.settings.providers import PROVIDER_PREFIX
 from auth.sign_in.token_response import see_other
@@ -52,6 +53,11 @@ LANGUAGE, _THEME = "latchkey_language", "latchkey_theme"
 _CACHED = {"Cache-Control": "public, max-age=300"}
 # A logo must not run or load anything, even if it is opened on its own.
 _LOGO_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_ICON = Markup(
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" font-family="system-ui, sans-serif"'
+    ' font-size="18" font-weight="600" text-anchor="middle"><rect width="32" height="32" rx="8"'
+    ' fill="{accent}"/><text x="16" y="22" fill="{on_accent}">{initial}</text></svg>\n'
+)
 _YEAR = 365 * 86_400
 # A path of ours, relative to the root.
 _OWN_PATH = re.compile(r"/([a-z-]+(/[a-z0-9-]+)*)?(\?[!-~]*)?")
@@ -125,7 +131,7 @@ def page(
     forms.remember(response, secret)
     response.headers["Content-Security-Policy"] = _CSP.format(
         script=_SCRIPT if script else "",
-        images=logo_source(client_logo, *settings.logos.values()),
+        images=logo_source("brand/icon", client_logo, *settings.logos.values()),
         form_target="".join(f" {target}" for target in targets if target),
     )
     response.vary.add("Accept-Language")
@@ -273,6 +279,17 @@ def brand_logo(name: str | None) -> Response:
         raise ApiError("not_found")
     headers = _CACHED | {"Content-Security-Policy": _LOGO_CSP}
     return Response(content, mimetype=LOGO_TYPES[PurePath(logo).suffix.lower()], headers=headers)
+
+
+@blueprint.get("/brand/icon")
+def brand_icon() -> Response:
+    """Return the logo, unless it is too wide for a tab of the browser, or the initial of the brand."""
+    settings = latchkey.settings
+    if settings.brand_logo and not is_wide(settings.brand_logo):
+        return brand_logo(None)
+    colors, initial = palette(settings.brand_color), settings.brand_name[0].upper()
+    svg = _ICON.format(accent=colors.accent, on_accent=colors.on_accent, initial=initial)
+    return Response(svg, mimetype="image/svg+xml", headers=_CACHED | {"Content-Security-Policy": _LOGO_CSP})
 
 
 @blueprint.post("/preferences")

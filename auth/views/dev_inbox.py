@@ -15,8 +15,8 @@ from auth.web.input import known_id, read_query
 blueprint = Blueprint("dev_inbox", __name__)
 
 _PAGE_CSP = (
-    "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; "
-    "base-uri 'none'"
+    "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'"
 )
 
 _Query = schemas.Input.of(recipient=fields.Text(), key=fields.Text())

@@ -97,6 +97,23 @@ def test_logo_file_is_served_without_scripts(make_app, tmp_path):
     assert "img-src 'self';" in page.headers["Content-Security-Policy"]
 
 
+def test_icon_is_the_logo_unless_it_is_wide_else_the_initial(make_app, tmp_path):
+    icons = []
+    for settings in ({}, {"AUTH_BRAND_LOGO": "wide.png"}, {"AUTH_BRAND_LOGO": "twice.png"}):
+        for name in settings.values():
+            (tmp_path / name).write_bytes(SIZES[name][0])
+        paths = {setting: str(tmp_path / name) for setting, name in settings.items()}
+        client = make_app(AUTH_BRAND_NAME="<acme", AUTH_BRAND_COLOR="#ffcc00", **paths).test_client()
+        assert '<link rel="icon" href="/brand/icon">' in client.get("/").text
+        icons.append(client.get("/brand/icon"))
+        assert icons[-1].headers["Cache-Control"] == "public, max-age=300"
+        assert "sandbox" in icons[-1].headers["Content-Security-Policy"]
+    initial, wide, square = (icon.data for icon in icons)
+    assert b'fill="#ffcc00"' in initial
+    assert b">&lt;</text>" in initial
+    assert (wide, square) == (initial, SIZES["twice.png"][0])
+
+
 def test_logo_whose_file_is_deleted_stays_until_the_workers_restart(make_app, tmp_path, capfd):
     file = tmp_path / "logo.png"
     file.write_bytes(b"png")

@@ -160,7 +160,7 @@ class TestPage:
         response = client.get("/dev/inbox", headers=BROWSER)
         assert (response.status_code, response.mimetype) == (200, "text/html")
         assert response.headers["Content-Security-Policy"] == (
-            "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+            "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
         )
         assert f'<iframe sandbox src="inbox/{id}"' in response.text
         assert "alice@example.com" in response.text

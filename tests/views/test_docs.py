@@ -36,7 +36,7 @@ def test_api_page_is_small_and_loads_only_files_of_the_service(client):
     html = gzip.decompress(page.data).decode()
     assert client.get("/docs").text == html
     loaded = [client.get(f"/{path}", headers=GZIP) for path in Links(html).loaded]
-    assert [answer.status_code for answer in loaded] == [200] * 4
+    assert [answer.status_code for answer in loaded] == [200] * 5
     assert sum(len(answer.data) for answer in [page, *loaded]) < LARGEST
     parts = (part.strip().split(" ", 1) for part in page.headers["Content-Security-Policy"].split(";"))
     policy = dict(parts)

@@ -23,7 +23,7 @@ APP = {
     "AUTH_REDIRECT_ALLOW_LIST": "https://*.preview.example.com/**,myapp://callback",
 }
 PREVIEW = "https://pr-7.preview.example.com/a"
-CSP = "default-src 'none'; style-src 'self'; form-action 'self'{}; frame-ancestors 'none'; base-uri 'none'"
+CSP = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'{}; frame-ancestors 'none'; base-uri 'none'"
 TEXTS = built_in("pages")
 # The purposes of links, and the address and heading of their pages.
 PURPOSES = {
