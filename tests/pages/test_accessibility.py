@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from auth.pages.page import LANGUAGES
-from tests.support.browser import Browser
+from tests.support.browser import Browser, fill
 from tests.support.deliverers import deliver_due
 from tests.support.page_clients import ChromiumPageClient
-from tests.support.page_tour import SETTINGS, TOUR, google
+from tests.support.page_tour import ALICE, SETTINGS, TOUR, WRONG, google
 from tests.support.pictures import Pictures
 
 pytestmark = pytest.mark.browser
@@ -118,6 +118,18 @@ def test_choices_of_language_and_theme_cover_and_move_nothing(page, here):
             assert all(above[1] <= below[0] for above, below in pairwise(places)), (name, width)
             assert page.run("document.querySelectorAll('footer [open]').length") == 1
             assert page.run(height) == before
+
+
+def test_form_stays_where_it_is_when_an_error_appears(page, here):
+    for width in (375, 1280):
+        page.resize(width, 720)
+        page.open(f"{here}/sign-in")
+        place = "document.querySelector('[name=email]').getBoundingClientRect().top"
+        before = page.run(place)
+        fill(page, email=ALICE, password=WRONG)
+        page.click("Sign in")
+        page.wait_for("match. Try again")
+        assert page.run(place) == before, width
 
 
 def test_wide_logo_stands_alone_and_a_long_name_has_two_lines(page, here):
