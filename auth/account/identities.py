@@ -7,7 +7,8 @@ from auth.context import latchkey
 from auth.hooks import access_token
 from auth.messages.outgoing import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
-from auth.sign_in.oauth import invalid_id_token, may_sign_up, new_secrets, read_id_token, write_flow
+from auth.sign_in.identities import invalid_id_token, may_sign_up, read_id_token
+from auth.sign_in.oauth import new_secrets, write_flow
 from auth.sign_in.reauthentication import add, lock_caller, needed
 from auth.sign_in.reauthentication import remove as removing
 from auth.sign_in.token_response import issued

@@ -7,6 +7,7 @@ from auth.context import latchkey
 from auth.messages import outgoing
 from auth.sign_in import oauth
 from auth.sign_in.arrivals import redirect_done, redirect_signed_in
+from auth.sign_in.identities import sign_in
 from auth.tokens import one_time
 from auth.web import accepts_forms, audit, audited, g, refuses_by_page, schemas
 from auth.web.errors import ApiError
@@ -85,7 +86,7 @@ def callback(name: str | None = None) -> Response:
 def _sign_in(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
     target = latchkey.redirects.checked(flow.redirect_to)
     g.issues_token = not latchkey.redirects.is_own_page(target)
-    outcome = oauth.sign_in(oauth.identify(flow, name, query), code_challenge=flow.code_challenge)
+    outcome = sign_in(oauth.identify(flow, name, query), code_challenge=flow.code_challenge)
     return redirect_signed_in(target, outcome, way=flow.provider)
 
 

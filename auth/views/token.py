@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from auth.account import identities
 from auth.context import latchkey
 from auth.sign_in import api_keys
-from auth.sign_in.oauth import sign_in_with_id_token
+from auth.sign_in.identities import sign_in_with_id_token
 from auth.sign_in.passwords import queued, sign_in_with_password
 from auth.sign_in.token_response import exchange, issued_by, issuing, token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
