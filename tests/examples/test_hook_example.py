@@ -43,7 +43,7 @@ def test_hooks_of_the_example_admit_users_add_a_claim_and_send_email(make_app, s
     user = client.post("/signup", json={"email": "alice@example.com", "password": PASSWORD}).json
     deliver_due(app.extensions["latchkey"])
     assert "To alice@example.com: Confirm your email address" in output.read_text()
-    change = {"email_confirm": True, "app_metadata": {"department": "sales"}}
+    change = {"password": PASSWORD, "email_confirm": True, "app_metadata": {"department": "sales"}}
     client.put(f"/admin/users/{user['id']}", json=change, headers=service_role)
     session = session_of(client, sign_in(client, "alice@example.com"))
     assert session.claims["department"] == "sales"

@@ -50,7 +50,9 @@ def deliver(parts, target, outbox):
     return deliver
 
 
-def test_email_of_a_sign_up_is_sent_by_the_hook_once_the_response_is_gone(hooked, target, deliver):
+def test_email_of_a_sign_up_is_sent_by_the_hook_once_the_response_is_gone(
+    hooked, target, deliver, service_role
+):
     client = hooked.test_client()
     body = {"email": DAVE, "password": PASSWORD, "data": {"name": "Dave"}}
     client.post("/signup", json=body)
@@ -66,7 +68,7 @@ def test_email_of_a_sign_up_is_sent_by_the_hook_once_the_response_is_gone(hooked
     # As GoTrue's hooks build it.
     assert f"/verify?token={data['token_hash']}&type=signup" in data["link"]
     assert type_in(client, "signup", DAVE, data["token"]).status_code == 200
-    assert data["subject"] in client.get("/dev/inbox").text
+    assert data["subject"] in client.get("/dev/inbox", headers=service_role).text
 
 
 def test_sms_is_sent_by_the_hook(hooked, target, deliver):
