@@ -259,3 +259,28 @@ def test_api_serves_while_latchkey_is_down_but_cannot_ask_it(api, session, latch
         assert api.post("/payments", headers=session.authorization).status_code == 503
     finally:
         way.open()
+
+
+@pytest.mark.parametrize("example", ["flask", pytest.param("express", marks=WITH_NODE)])
+def test_tests_of_an_example_pass(example, tmp_path):
+    """They show the test kit."""
+    program = tmp_path / "latchkey"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P {CHECKOUT}/latchkey/__main__.py "$@"\n')
+    program.chmod(0o700)
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT), "PORT": str(free_port())}
+    pytest_ = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--rootdir=.",
+        "-c",
+        os.devnull,
+        "-p",
+        "latchkey.pytest_plugin",
+    ]
+    command = [*pytest_, "-p", "no:cacheprovider"] if example == "flask" else [str(NODE), "--test"]
+    environment["LATCHKEY_COMMAND"] = str(program)
+    done = subprocess.run(
+        command, cwd=EXAMPLES / example, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

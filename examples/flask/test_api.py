@@ -1,0 +1,36 @@
+"""Tests of the API against a real Latchkey: pytest"""
+
+import pytest
+import requests
+from flask.testing import FlaskClient
+
+from latchkey.testing import Latchkey
+
+
+@pytest.fixture
+def client(latchkey: Latchkey, monkeypatch: pytest.MonkeyPatch) -> FlaskClient:
+    monkeypatch.setenv("LATCHKEY_URL", latchkey.url)
+    monkeypatch.setenv("LATCHKEY_SERVICE_ROLE_KEY", latchkey.service_role_key)
+    import api
+
+    return api.app.test_client()
+
+
+def test_user_is_known_by_the_token(latchkey: Latchkey, client: FlaskClient) -> None:
+    alice = latchkey.user()
+    assert client.get("/me", headers=alice.headers()).json == {"id": alice.id, "email": alice.email}
+    assert client.get("/me", headers=alice.headers(expires_in=-60)).status_code == 401
+
+
+def test_reports_are_for_administrators_with_a_second_step(latchkey: Latchkey, client: FlaskClient) -> None:
+    carol, bob = latchkey.user(role="admin", factors=["totp"]), latchkey.user(factors=["totp"])
+    assert client.get("/reports", headers=carol.headers()).status_code == 200
+    assert client.get("/reports", headers=carol.headers(aal="aal1")).status_code == 401
+    assert client.get("/reports", headers=bob.headers()).status_code == 403
+
+
+def test_log_out_ends_payments_at_once(latchkey: Latchkey, client: FlaskClient) -> None:
+    headers = latchkey.user().headers()
+    assert client.post("/payments", headers=headers).status_code == 200
+    requests.post(f"{latchkey.url}/logout", headers=headers, timeout=5).raise_for_status()
+    assert client.post("/payments", headers=headers).status_code == 401
