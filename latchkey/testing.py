@@ -84,8 +84,11 @@ def launch(
 class Latchkey:
     """A running service with a database of its own."""
 
-    def __init__(self, control: Control, url: str, service_role_key: str, webhook_secret: str) -> None:
-        self.url, self.service_role_key, self.webhook_secret = url, service_role_key, webhook_secret
+    def __init__(
+        self, control: Control, url: str, service_role_key: str, webhook_secret: str, hook_secret: str
+    ) -> None:
+        self.url, self.service_role_key = url, service_role_key
+        self.webhook_secret, self.hook_secret = webhook_secret, hook_secret
         self.inbox = Inbox(control)
         self._control = control
 

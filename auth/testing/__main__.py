@@ -27,6 +27,7 @@ import psycopg2
 from auth.operations.embedded_postgres import EmbeddedPostgresError
 from auth.testing import Refused, databases
 from auth.testing.service import Service
+from auth.web.errors import ApiError
 
 _ACTS = {
     *("user", "users", "token", "cookies", "totp", "inbox", "webhooks", "hooks", "answer"),
@@ -124,6 +125,8 @@ class _Handler(BaseHTTPRequestHandler):
             status, body = self.server.owner.answer(self.path, key, dict(self.headers), text)
         except (Refused, TypeError, ValueError) as error:
             status, body = 400, {"error": str(error)}
+        except ApiError as error:  # of a hook
+            status, body = 400, {"error": error.msg}
         except Exception as error:
             traceback.print_exc()
             status, body = 500, {"error": f"{type(error).__name__}: {error}"}

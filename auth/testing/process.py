@@ -17,7 +17,8 @@ from flask import Flask
 from app import create_app
 from auth import settings
 from auth.operations.embedded_postgres import signal_when_parent_dies
-from auth.settings import running
+from auth.settings import name_of, running
+from auth.settings.values.hooks import NAMES
 from auth.testing import Refused
 
 _TREE = Path(__file__).resolve().parents[2]
@@ -25,13 +26,13 @@ _SETTINGS = {
     "AUTH_BCRYPT_COST": "4",
     "AUTH_LOG_LEVEL": "warning",
     "AUTH_RATE_LIMITS_ENABLED": "false",
+    "AUTH_WEBHOOK_PRIVATE_NETWORKS": "true",
     "AUTH_WORKERS": "1",
 }
 # The rest of the environment may be that of another application, with a database of its own.
 _NAMES = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "PYTHONSAFEPATH")
 _INHERITED = {name: os.environ[name] for name in _NAMES if name in os.environ}
 _PATIENCE = 60  # seconds until the service has started
-_HOOK = "AUTH_HOOK_"
 _CAPTURED = "capture"
 # Settings are read from the environment of this process.
 _environment_lock = threading.Lock()
@@ -40,10 +41,12 @@ _environment_lock = threading.Lock()
 class Process:
     """Create it in the main thread: on Linux, it ends with the thread that started it.
 
-    `captures` is the URL that hooks whose setting is `capture` get.
+    Hooks whose setting is `capture` get URLs below `captures`, and the secret.
     """
 
-    def __init__(self, state_dir: Path, database_url: str, chosen: dict[str, str], captures: str) -> None:
+    def __init__(
+        self, state_dir: Path, database_url: str, chosen: dict[str, str], captures: str, secret: str
+    ) -> None:
         self.state_dir = state_dir
         self._port = int(chosen.get("PORT") or _free_port())
         own = {"AUTH_BIND": "127.0.0.1", "AUTH_DELIVER": "false", "AUTH_STATE_DIR": str(state_dir)}
@@ -53,12 +56,12 @@ class Process:
                 raise Refused(f"{name} is set by the test server")
             if not name.startswith("AUTH_") and name != "PORT":
                 raise Refused(f"{name} is not a setting of the service")
-        hooks = {
-            name: f"{captures}/{name.removeprefix(_HOOK).lower().replace('_', '-')}"
-            for name, value in chosen.items()
-            if name.startswith(_HOOK) and value == _CAPTURED
-        }
-        self._environment = _INHERITED | _SETTINGS | chosen | hooks | own | {"PORT": str(self._port)}
+        captured = {}
+        for field, hook in NAMES.items():
+            if chosen.get(name_of(f"hook_{field}")) == _CAPTURED:
+                captured[name_of(f"hook_{field}")] = f"{captures}/{hook}"
+                captured[name_of(f"hook_{field}_secrets")] = secret
+        self._environment = _INHERITED | _SETTINGS | chosen | captured | own | {"PORT": str(self._port)}
         command = ["-m", "gunicorn", "-c", str(_TREE / "gunicorn.conf.py"), "auth.testing.wsgi:app"]
         self._process = subprocess.Popen(  # noqa: S603
             [sys.executable, *command],

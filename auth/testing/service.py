@@ -6,6 +6,8 @@ import secrets
 import threading
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,10 @@ from auth.context import EXTENSION, Latchkey
 from auth.delivery.deliverer import Deliverer
 from auth.factors import totp
 from auth.hooks import access_token
-from auth.senders import events
+from auth.senders import channels, events
+from auth.senders.message_hooks import HookSender
 from auth.senders.sender import Message, Sender
-from auth.senders.webhooks import EVENTS
+from auth.senders.webhooks import EVENTS, new_secret
 from auth.sign_in.token_response import issued, issuing, tokens
 from auth.testing import FAILURES, Refused
 from auth.testing.databases import Database
@@ -56,7 +59,8 @@ class Service:
         """`captures` is the URL to which webhooks and hooks are sent."""
         self._failures = state_dir / FAILURES
         self._failures.mkdir(parents=True)
-        self._process = Process(state_dir, database.url, chosen, f"{captures}/hooks")
+        self._hook_secret = new_secret()
+        self._process = Process(state_dir, database.url, chosen, f"{captures}/hooks", self._hook_secret)
         self._database, self._captures = database, captures
         self._messages: list[dict[str, Any]] = []
         self._events: list[dict[str, Any]] = []
@@ -72,8 +76,10 @@ class Service:
         self._client, self._authorization = self._app.test_client(), {"Authorization": f"Bearer {key}"}
         db, sealer = self._parts.db, self._parts.sealer
         captured = _Captured(self._messages)
-        sender = events.EventSender(db, sealer, private_networks=True)
-        senders: dict[str, Sender] = {"email": captured, "sms": captured, events.CHANNEL: sender}
+        senders: dict[str, Sender] = {"email": captured, "sms": captured}
+        chosen = channels.senders(self._parts.settings, db)
+        senders |= {name: sender for name, sender in chosen.items() if isinstance(sender, HookSender)}
+        senders[events.CHANNEL] = events.EventSender(db, sealer, private_networks=True)
         self._deliverer = Deliverer(self._parts.settings, db, sealer, senders)
         webhook = self._post("/admin/webhooks", {"url": f"{self._captures}/webhooks", "events": EVENTS})
         self._webhook_id = webhook["id"]
@@ -81,6 +87,7 @@ class Service:
             "url": self._parts.settings.base_url,
             "service_role_key": key,
             "webhook_secret": webhook["secret"],
+            "hook_secret": self._hook_secret,
         }
 
     def end(self) -> None:
@@ -128,10 +135,8 @@ class Service:
         claims: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Open a session, and return its token response."""
-        session = self._open_session(user_id, aal)
-        with self._app.app_context():
-            g.client, g.request_id = {"ip": "127.0.0.1"}, "test"
-            response = tokens(issuing(_with_hook, session))
+        with self._request():
+            response = tokens(issuing(self._open_session, user_id, aal))
         if expires_in is None and not claims:
             return response
         access_tokens = self._parts.access_tokens
@@ -146,7 +151,8 @@ class Service:
 
     def cookies(self, user_id: str, aal: str | None = None) -> list[dict[str, Any]]:
         """Sign a browser in on our pages, and return its cookie as Playwright takes it."""
-        session, token = self._open_session(user_id, aal), one_time.new_token()
+        with self._request():
+            session, token = self._open_session(user_id, aal), one_time.new_token()
         columns = {"token_hash": one_time.hash_token(token), "session_id": session.session_id}
         self._parts.db.run("insert_browser_session", **columns)
         url = self._parts.settings.base_url
@@ -194,7 +200,7 @@ class Service:
             self._events.append(request)
             return 200, {}
         self._calls.append({"hook": hook} | request)
-        default = {"claims": body["claims"]} if hook == "custom-access-token" else {}
+        default = {"claims": body["claims"]} if hook == "customize-access-token" else {}
         return self._answers.get(hook, (200, default))
 
     def fail(self, request: str, status: int = 503, times: int = 1) -> None:
@@ -231,18 +237,25 @@ class Service:
             self._call("make_due")
             self._deliverer.deliver_due()
 
+    @contextmanager
+    def _request(self) -> Iterator[None]:
+        with self._app.app_context():
+            g.actor = "anonymous"
+            g.client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": "test"}
+            yield
+
+    @access_token.asked
     def _open_session(self, user_id: str, aal: str | None) -> Any:
-        db, network = self._parts.db, "127.0.0.1"
-        origin = {"ip": network, "network": network, "user_agent": "test"}
-        session = db.one("open_session", user_id=user_id, method="password", **origin)
-        if session is None:
-            raise Refused("This user does not exist")
-        if aal == "aal2" or (aal is None and session.lacks_step):
-            factors = db.all("list_totp_factors", user_id=user_id, verified_before=None)
-            factor_id = factors[0].id if factors else None
-            raised = {"method": "totp", "factor_id": factor_id, "network": network}
-            return db.one("raise_session", session_id=session.session_id, **raised)
-        return session
+        with access_token.transaction() as tx:
+            session = tx.one("open_session", user_id=user_id, method="password", **g.client)
+            if session is None:
+                raise Refused("This user does not exist")
+            if aal == "aal2" or (aal is None and session.lacks_step):
+                factors = tx.all("list_totp_factors", user_id=user_id, verified_before=None)
+                factor_id = factors[0].id if factors else None
+                raised = {"method": "totp", "factor_id": factor_id, "network": g.client["network"]}
+                session = tx.one("raise_session", session_id=session.session_id, **raised)
+            return issued(tx, session)
 
     def _add_totp(self, user_id: str) -> None:
         id, secret = str(uuid.uuid4()), totp.new_secret()
