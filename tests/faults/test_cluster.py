@@ -40,7 +40,7 @@ from tests.support.users import register
 TRY = CHECKOUT / "deploy" / "cluster" / "try"
 MEMBERS = (1, 2, 3)
 # How often each fault is caused.
-COUNT = 2
+COUNT = 3
 
 
 class Network:
