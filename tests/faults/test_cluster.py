@@ -63,7 +63,7 @@ class Network:
                     network.pump(self.request, far)
                     back.join()
 
-        server = socketserver.ThreadingTCPServer(("127.0.0.1", free_port()), Relay)
+        server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Relay)
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return f"127.0.0.1:{server.server_address[1]}"

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.selection
 NEXT = "9.0.0"
 # `start` fails if the release is broken, as a unit of Type=notify does.
 SYSTEMCTL = """#!/bin/sh
+[ "$1" = show ] && echo "ExecStart={ path=$LATCHKEY_ROOT/current/bin/latchkey ; ignore_errors=no }"
 [ "$1" = restart ] || exit 0
 echo "restart $(readlink "$LATCHKEY_ROOT/current")" >> "$LATCHKEY_ROOT/log"
 exec "$LATCHKEY_ROOT/current/bin/latchkey" --version > /dev/null
@@ -139,6 +140,14 @@ def test_release_with_a_migration_is_not_left(machine, wheels, url):
     status, output = machine.install("--back")
     assert (status, machine.release()) == (1, NEXT)
     assert f"{__version__} cannot use the schema of {NEXT}. Restore a backup" in output
+
+
+def test_release_is_not_installed_beside_the_unit_of_a_checkout(bare, wheels):
+    program = bare.root / "programs" / "systemctl"
+    program.write_text(program.read_text().replace("/current/bin/latchkey ;", "/.venv/bin/gunicorn ;"))
+    status, output = bare.install(wheels["this"])
+    assert (status, "install deploy/latchkey.service" in output) == (1, True)
+    assert not (bare.root / __version__).exists()
 
 
 @pytest.mark.parametrize("argument", ["nonsense", "--help", "latchkey.tar.gz"])
