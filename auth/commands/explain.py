@@ -154,6 +154,10 @@ def _lines_of_request(found: dict[str, Any]) -> Iterator[str]:
     for event in reversed(found["events"]):
         address = event["address"] or "deleted"
         yield _line(event) + (f" ({address}, user {event['user_id']})" if event["user_id"] else "")
+    if addresses := {event["address"] for event in found["events"]} - {None}:
+        yield ""
+        yield "What to do:"
+        yield from (f"  latchkey explain {shlex.quote(address)}" for address in sorted(addresses))
 
 
 def _lines_of_address(found: dict[str, Any]) -> Iterator[str]:

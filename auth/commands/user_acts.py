@@ -10,7 +10,7 @@ import click
 from marshmallow import ValidationError
 
 from auth.account import passkeys
-from auth.admin import locks, users
+from auth.admin import locks, searches, users
 from auth.commands.common import Unusable, acting, ask, json_option, known_user, printable, yes_option
 from auth.commands.explain import lines_of_facts
 from auth.context import latchkey
@@ -69,17 +69,17 @@ def show(subject: str, as_json: bool) -> None:
 @click.argument("text", metavar="TEXT")
 @json_option
 def find(text: str, as_json: bool) -> None:
-    """Find up to 500 users by words of the name or email, or by the start of an email or @domain.
+    """Find up to 500 users by words of the name or email, or by the start of an email, phone, id or @domain.
 
     \b
     Example: latchkey users find "ada lov"
              latchkey users find @spam.example --json
     """
-    lower = text.strip().lower()
-    reading = "domain" if lower.startswith("@") else "email" if "@" in lower else "words"
     with acting():
-        filters = {reading: lower.removeprefix("@")}
-        ids = latchkey.db.one("few_users", filters=filters, few=_MOST_FOUND).ids if filters[reading] else []
+        ids: list[str] | None = []
+        for filters in searches.readings(text.strip()).values():
+            if ids == [] and any(filters.values()):
+                ids = latchkey.db.one("few_users", filters=filters, few=_MOST_FOUND).ids
         if not ids:
             problem = f"More than {_MOST_FOUND} users match" if ids is None else "No users match"
             raise Unusable(f"{problem} {text}.")

@@ -1,6 +1,5 @@
 """Finding users among a million: by words, by the start of an address or ID, and by filters."""
 
-import re
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -8,6 +7,7 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response
 from psycopg2.errors import QueryCanceled
 
+from auth.admin import searches
 from auth.console.access import administrator
 from auth.console.page import console_page, counted, whole_address
 from auth.context import latchkey
@@ -58,7 +58,6 @@ _READINGS = {
 # Readings of a search that the list is sorted by, because their index finds the users.
 _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
-_PHONE_SEPARATORS = re.compile(r"[ \-.()\[\]]")
 
 Query = Input.of(
     **{name: fields.Text() for name in ("q", "provider", "after", "before")},
@@ -108,7 +107,7 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
     this address but have not confirmed it. Raises `QueryCanceled` if it takes too long, and `ApiError`.
     """
     text, filters = query.get("q", "").strip(), _filters(query)
-    readings, chosen = _readings(text), _chosen_readings(query)
+    readings, chosen = searches.readings(text), _chosen_readings(query)
     for reading, meant in chosen.items():
         wanted = filters | _split(meant)
         total = latchkey.db.one("estimate_users").total if not wanted else 0
@@ -143,7 +142,7 @@ def matching(query: dict[str, Any]) -> Filters:
 
 
 def _chosen_readings(query: dict[str, Any]) -> dict[str, Filters]:
-    readings = _readings(query.get("q", "").strip())
+    readings = searches.readings(query.get("q", "").strip())
     return {query["by"]: readings[query["by"]]} if query.get("by") in readings else readings
 
 
@@ -152,26 +151,6 @@ def _filters(query: dict[str, Any]) -> Filters:
     if "factor" in query:
         filters["has_factor"] = query["factor"] == "yes"
     return filters | _SIGNED_IN[query.get("signed_in", "")][1]
-
-
-def _readings(text: str) -> dict[str, Filters]:
-    """Return the possible readings of a search, as filters, in the order in which they are tried."""
-    if not text:
-        return {"all": {}}
-    lower = text.lower()
-    if text[0] == "@":
-        return {"domain": {"domain": lower.removeprefix("@")}}
-    number, digits = _PHONE_SEPARATORS.sub("", text), lower.replace("-", "")
-    readings: dict[str, Filters] = {"email": {"email": lower}} if "@" in text else {}
-    phone: Filters = {"phone": "+" + number.removeprefix("+").removeprefix("00")}
-    if re.fullmatch(r"\+[0-9]{1,15}", number):
-        readings["phone"] = phone
-    readings["words"] = {"words": text}
-    if re.fullmatch(r"[0-9]{1,15}", number):
-        readings["phone"] = phone
-    if re.fullmatch(r"[0-9a-f]{1,32}", digits):
-        readings["id"] = {"id": digits}
-    return readings
 
 
 def _split(meant: Filters) -> Filters:

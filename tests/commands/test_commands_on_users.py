@@ -40,8 +40,10 @@ def test_user_is_shown_by_address_and_id(run, alice, client, service_role):
     assert shown == client.get(f"/admin/users/{alice.id}", headers=service_role).json
 
 
-@pytest.mark.parametrize("text", ["ALIC", "alice@ex", "@example.com"])
-def test_users_are_found_by_a_part_of_the_address(run, alice, text):
+@pytest.mark.parametrize("text", ["ALIC", "alice@ex", "@example.com", "+49 (170) 12", "{id}"])
+def test_users_are_found_by_a_part_of_the_address_or_id(run, alice, database, text):
+    database.run("UPDATE users SET phone = '+491701234567'")
+    text = text.format(id=alice.id[:12])
     assert run("find", text) == f"{alice.id}  alice@example.com\n"
     assert json.loads(run("find", text, "--json"))["id"] == alice.id
 

@@ -326,6 +326,9 @@ class TestSubject:
             f"Request {request_id}:",
             f"  TIME  banned, by the service role key{FROM} (alice@example.com, user {alice.id})",
             f"  TIME  webhook created, by the service role key{FROM}",
+            "",
+            "What to do:",
+            "  latchkey explain alice@example.com",
         ]
 
     def test_request_id_shows_acts_on_a_deleted_user(self, explain, database):

@@ -1,0 +1,27 @@
+"""How a text is read that an administrator finds users by."""
+
+import re
+from typing import Any
+
+Filters = dict[str, Any]
+_SEPARATORS = re.compile(r"[ \-.()\[\]]")
+
+
+def readings(text: str) -> dict[str, Filters]:
+    """Return the possible readings of a search, as filters, in the order in which they are tried."""
+    if not text:
+        return {"all": {}}
+    lower = text.lower()
+    if text[0] == "@":
+        return {"domain": {"domain": lower.removeprefix("@")}}
+    number, digits = _SEPARATORS.sub("", text), lower.replace("-", "")
+    found: dict[str, Filters] = {"email": {"email": lower}} if "@" in text else {}
+    phone: Filters = {"phone": "+" + number.removeprefix("+").removeprefix("00")}
+    if re.fullmatch(r"\+[0-9]{1,15}", number):
+        found["phone"] = phone
+    found["words"] = {"words": text}
+    if re.fullmatch(r"[0-9]{1,15}", number):
+        found["phone"] = phone
+    if re.fullmatch(r"[0-9a-f]{1,32}", digits):
+        found["id"] = {"id": digits}
+    return found
