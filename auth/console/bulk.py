@@ -217,4 +217,6 @@ def _find(bulk_id: str) -> Any:
 def _page(bulk: Any, problem: Problem | None = None, *, goes_on: bool = True) -> Response:
     values = {"bulk": bulk, "total": len(bulk.targets), "title": TITLES[bulk.act], "problem": problem}
     values["goes_on"] = goes_on and not problem
-    return console_page("bulk.html", status=problem.status if problem else 200, **values)
+    return console_page(
+        "bulk.html", status=problem.status if problem else 200, section="console/users", **values
+    )

@@ -43,6 +43,7 @@ def test_chosen_users_are_banned_and_administrators_are_not(begin, operator, ali
     clear_history(database)
     begin("ban", alice, bob, carol, ban_duration="24h")
     assert "Ban 3 users 0 of 3 done." in words(operator.page)
+    assert 'console/users" aria-current="page">Users' in operator.page.text
     assert banned(database) == 0
     page = go_on(operator)
     assert "3 of 3 done, of these 1 refused." in words(page)
