@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -49,6 +50,7 @@ class Network:
     def __init__(self) -> None:
         self.passes = threading.Event()
         self.passes.set()
+        self.connected: Counter[int] = Counter()
 
     def to(self, port: int) -> str:
         """Return the address of a relay to a port."""
@@ -56,6 +58,7 @@ class Network:
 
         class Relay(socketserver.BaseRequestHandler):
             def handle(self) -> None:
+                network.connected[port] += 1
                 network.passes.wait()
                 with suppress(OSError), socket.create_connection(("127.0.0.1", port)) as far:
                     back = threading.Thread(target=network.pump, args=(far, self.request), daemon=True)
@@ -148,6 +151,17 @@ class Cluster:
     def is_whole(self) -> bool:
         return [len(self.are(role)) for role in ("primary", "replica", "sync")] == [1, 2, 1]
 
+    def wait_for_a_loop(self) -> None:
+        """Wait until each Patroni has looked at etcd again."""
+        began = time.time()
+
+        def has_looked(number: int) -> bool:
+            url = f"http://127.0.0.1:{self.port + 40 + number}/patroni"
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return bool(json.load(answer)["dcs_last_seen"] > began + 1)
+
+        wait_until(lambda: all(map(has_looked, MEMBERS)), 120)
+
     def primary(self) -> int:
         return wait_until(lambda: self.are("primary"), 120)[0]
 
@@ -196,6 +210,9 @@ class Cluster:
             file.write_text(str(self._started[-1].pid))
             wait_until(lambda: self._answers(number, "primary"), 120)
             self.control("resume", "--wait")
+            # Meanwhile no replica is known to be synchronous.
+            wait_until(lambda: network.connected[self.port + 10 + number] > 1, 120)
+            self.wait_for_a_loop()
             wait_until(self.is_whole, 120)
         return self._networks[number]
 
@@ -259,16 +276,10 @@ def _etcd_leader_killed(cluster: Cluster) -> Iterator[None]:
         with urllib.request.urlopen(url, b"{}", timeout=5) as answer:
             return dict(json.load(answer))
 
-    def is_seen(number: int) -> bool:
-        url = f"http://127.0.0.1:{cluster.port + 40 + number}/patroni"
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return bool(json.load(answer)["dcs_last_seen"] > killed + 1)
-
     (leader,) = (each for each in MEMBERS if status(each)["header"]["member_id"] == status(each)["leader"])
     yield
-    killed = time.time()
     os.kill(cluster.pid(f"etcd{leader}"), signal.SIGKILL)
-    wait_until(lambda: all(map(is_seen, MEMBERS)), 120)
+    cluster.wait_for_a_loop()
     yield
     cluster.up()
 
