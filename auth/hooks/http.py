@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from auth.context import latchkey
 from auth.senders import hooks
 from auth.senders.hooks import HookFailed, HookRefused
 from auth.settings.values.hooks import Hook
@@ -48,6 +49,8 @@ _breaker = functools.cache(lambda _hook: _CircuitBreaker())
 
 def call(hook: Hook, payload: dict[str, Any]) -> dict[str, Any]:
     """Ask a hook and return its answer. Raises `HookRefused` or `HookFailed`: a hook never fails open."""
+    # A slow hook must not keep others from signing in, nor one that sets a password wait for itself.
+    latchkey.passwords.let_others_hash()
     return spared(hook, functools.partial(hooks.ask, hook, f"msg_{uuid.uuid4()}", payload))
 
 

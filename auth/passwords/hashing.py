@@ -87,11 +87,17 @@ class Passwords:
             try:
                 yield
             finally:
+                self.let_others_hash()
                 self._is_admitted.reset(token)
-                self._admission.release()
         finally:
             self.queue_length -= 1
             self._queue.release()
+
+    def let_others_hash(self) -> None:
+        """Give up an admission, before waiting for others. Who hashes then has to wait for another one."""
+        if self._is_admitted.get():
+            self._is_admitted.set(False)
+            self._admission.release()
 
     def hash(self, password: str) -> str:
         with self.queue():

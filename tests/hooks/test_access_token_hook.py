@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from auth.context import EXTENSION
+from auth.passwords.hashing import _ADMITTED
 from tests.support import factors, passkeys
 from tests.support.answers import assert_error
 from tests.support.cases import cases
@@ -14,7 +16,7 @@ from tests.support.http_target import HttpTarget
 from tests.support.links import follow, fragment
 from tests.support.pages import Visitor
 from tests.support.server import at_once
-from tests.support.users import refresh, session_of, sign_up_anonymously
+from tests.support.users import PASSWORD, refresh, session_of, sign_up_anonymously
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 FUNCTION = "pg-functions://postgres/of_tests/custom_access_token_hook"
@@ -406,6 +408,27 @@ class TestServer:
         answers = at_once(6, lambda number: refresh(clients[number], session.refresh_token))
         assert {answer.status_code for answer in answers} == {200}
         assert len({answer.json["refresh_token"] for answer in answers}) == 1
+
+    def test_nobody_waits_to_hash_while_the_hooks_answer(self, make_app, http_hook):
+        hooks = ("AUTH_HOOK_CUSTOM_ACCESS_TOKEN", "AUTH_HOOK_BEFORE_USER_CREATED")
+        settings = dict.fromkeys(hooks, http_hook.url) | {f"{name}_SECRETS": SECRET for name in hooks}
+        app = make_app(AUTH_AUTOCONFIRM="true", **settings)
+        admission, places = app.extensions[EXTENSION].passwords._admission, []
+
+        def count_places():
+            free = sum(1 for _ in iter(lambda: admission.acquire(blocking=False), False))
+            admission.release(free)
+            places.append(free)
+
+        def answer(event):
+            count_places()
+            return {"claims": event.get("claims")}
+
+        http_hook.answer = answer
+        body = {"email": "dave@example.com", "password": PASSWORD}
+        assert app.test_client().post("/signup", json=body).status_code == 201
+        count_places()
+        assert places == [_ADMITTED] * 3
 
     @cases(
         "broken",
