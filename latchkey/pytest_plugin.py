@@ -4,6 +4,7 @@ All xdist workers share one test server, which ends when the process that report
 """
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ import pytest
 from latchkey.testing import Control, Latchkey, LatchkeyError, launch
 
 _INPUT = "latchkey"  # of xdist's workers
+_PREFIX = "latchkey-pytest-"
 
 
 class _Run:
@@ -34,9 +36,11 @@ class _Run:
         if self._given:
             return Path(self._given)
         if self._made is None:
-            self._made = Path(tempfile.mkdtemp(prefix="latchkey-pytest-"))
-            os.mkfifo(self._made / "lifeline", 0o600)
-            self._lifeline = os.open(self._made / "lifeline", os.O_RDWR)
+            _remove_abandoned()
+            self._made = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            os.mkfifo(self._made / "new", 0o600)
+            self._lifeline = os.open(self._made / "new", os.O_RDWR)
+            os.rename(self._made / "new", self._made / "lifeline")
             os.register_at_fork(after_in_child=self._close)
         return self._made
 
@@ -71,6 +75,16 @@ class _Run:
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None
+
+
+def _remove_abandoned() -> None:
+    """Remove the directories of runs that were killed: nothing reads from their lifelines."""
+    for lifeline in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/lifeline"):
+        try:
+            os.close(os.open(lifeline, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                shutil.rmtree(lifeline.parent, ignore_errors=True)
 
 
 _RUN = pytest.StashKey[_Run]()

@@ -45,6 +45,9 @@ class BoundedSession(requests.Session):
             response._content, response._content_consumed = body, True  # type: ignore[attr-defined]
         return response
 
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Know of no redirect. `requests` would read the body of one, however large, to offer the next."""
+
 
 class _Connection(HTTPConnection):
     def _new_conn(self) -> socket:

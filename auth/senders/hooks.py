@@ -96,7 +96,8 @@ def _post(hook: Hook, body: bytes, headers: dict[str, str], timeout: float) -> t
                     # A body cut off by the deadline may look complete.
                     if not deadline.has_passed:
                         return response.status_code, response.headers.get("Content-Type", ""), answer
-            except (HTTPError, OSError) as error:
+            # A ValueError is that of a chunk with a negative length.
+            except (HTTPError, OSError, ValueError) as error:
                 if is_last and not deadline.has_passed:
                     raise HookFailed(hook.name, f"no answer: {why(error)}", is_down=True) from error
             if deadline.has_passed:

@@ -57,8 +57,8 @@ def post(
             reason = f"not done within {timeout} s" if deadline.has_passed else why(error)
             raise TryLater(f"no answer: {reason}", is_down=True) from error
         answered = b""
-        # The status is enough, even if the body never comes.
-        with response, contextlib.suppress(HTTPError, OSError):
+        # The status is enough, even if the body never comes, or has a chunk of a negative length.
+        with response, contextlib.suppress(HTTPError, OSError, ValueError):
             answered = response.raw.read(_MAX_BYTES)
         return Response(response.status_code, answered, _retry_after(response.headers.get("Retry-After")))
 

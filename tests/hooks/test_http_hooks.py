@@ -81,6 +81,8 @@ def test_error_of_the_hook_is_its_status_and_message(hook, target, error, status
         (401, JSON, json.dumps(REFUSED).encode(), "it answered 401"),
         (500, JSON, b"Oops\x1b[31m", "it answered 500: Oops"),
         (302, JSON | {"Location": "http://127.0.0.1:1/"}, b"{}", "it answered 302"),
+        (302, JSON | {"Location": "http://["}, b"{}", "it answered 302"),
+        (200, JSON | {"Transfer-Encoding": "chunked"}, b"-5\r\n{}", "no answer: the connection was closed"),
         (200, {}, b"{}", "its answer is not application/json"),
         (200, {"Content-Type": "text/html"}, b"{}", "its answer is not application/json but 'text/html'"),
         (200, JSON, b"", "its answer is not JSON"),
