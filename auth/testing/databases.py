@@ -86,7 +86,7 @@ class Databases:
         run(_composed("DROP DATABASE IF EXISTS {} WITH (FORCE)", name))
 
     def _of(self, name: str) -> str:
-        return urlsplit(self._url)._replace(path=f"/{quote(name)}").geturl()
+        return _renamed(self._url, name)
 
     @contextmanager
     def _locked(self) -> Iterator[Callable[..., Any]]:
@@ -125,17 +125,27 @@ def opened(directory: Path) -> Iterator[Databases]:
 
 
 def refuse_remote(url: str) -> None:
-    """Raise `Refused` unless all hosts of a URL are this machine."""
+    """Raise `Refused` unless all hosts of a URL are this machine, and its path names the database."""
     try:
         parts = parse_dsn(url)
+        # `dbname` in the query would lead all test databases to that one.
+        is_url = parse_dsn(_renamed(url, _PREFIX))["dbname"] == _PREFIX
     except psycopg2.ProgrammingError:
-        raise Refused(f"{VARIABLE} must be a URL such as postgresql://postgres@localhost/postgres") from None
+        is_url = False
+    if not is_url:
+        raise Refused(f"{VARIABLE} must be a URL such as postgresql://postgres@localhost/postgres")
     hosts = [host for name in ("host", "hostaddr") if name in parts for host in parts[name].split(",")]
     remote = [host for host in hosts if host and not host.startswith("/") and not is_loopback(host)]
     if remote or "service" in parts:
         raise Refused(
             f"{VARIABLE} must name a Postgres of this machine, not {', '.join(remote) or 'a service'}"
         )
+
+
+def _renamed(url: str, name: str) -> str:
+    parts = urlsplit(url)
+    # geturl would drop the slashes of postgresql:///postgres.
+    return f"{parts.scheme}://{parts.netloc}/{quote(name)}?{parts.query}"
 
 
 def _digest() -> str:

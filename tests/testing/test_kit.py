@@ -10,6 +10,7 @@ import httpx
 import jwt
 import pytest
 import standardwebhooks
+from psycopg2.extensions import parse_dsn
 
 from auth.senders.webhooks import new_secret
 from auth.testing import Refused, databases
@@ -238,12 +239,27 @@ def test_minted_token_is_verified_by_the_keys():
         "postgresql://localhost,db.example.com/postgres",
         "postgresql://localhost/postgres?hostaddr=192.0.2.1",
         "postgresql:///postgres?service=production",
+        "postgresql://localhost/postgres?dbname=production",
+        "host=localhost dbname=postgres",
         "nonsense",
     ],
 )
-def test_postgres_of_another_machine_is_refused(url):
+def test_postgres_that_may_be_foreign_is_refused(url):
     with pytest.raises(Refused, match="LATCHKEY_TEST_DATABASE_URL"):
         databases.refuse_remote(url)
+
+
+@cases(
+    ("url", "named"),
+    [
+        ("postgresql:///postgres", {}),
+        ("postgres://u:p%40@[::1]:5433/", {"user": "u", "password": "p@", "host": "::1", "port": "5433"}),
+        ("postgresql:///postgres?host=/run/postgresql", {"host": "/run/postgresql"}),
+    ],
+)
+def test_postgres_of_this_machine_keeps_its_place(url, named):
+    databases.refuse_remote(url)
+    assert parse_dsn(databases.Databases(url)._of("one")) == named | {"dbname": "one"}
 
 
 def test_databases_of_killed_test_servers_are_dropped_and_no_others(all_rows, database_url):
