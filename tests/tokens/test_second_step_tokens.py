@@ -208,6 +208,7 @@ DECIDED_BY_ACT = {
     ("delete", "/user/identities/{identity_id}"),
     ("delete", "/factors/{factor_id}"),
     ("delete", "/passkeys/{passkey_id}"),
+    ("delete", "/user/api_keys/{api_key_id}"),
 }
 
 
