@@ -129,7 +129,10 @@ class Browser:
         """
         x, y = self.run(
             f"""(() => {{
-              const element = [...document.querySelectorAll("button, a")].find((each) => each.innerText.trim().replace(/\\s+/g, " ") === {json.dumps(text)});
+              const said = (each) => [...each.querySelectorAll("span[aria-hidden]")].reduce(
+                (text, mark) => text.replace(mark.innerText, ""), each.innerText
+              ).trim().replace(/\\s+/g, " ");
+              const element = [...document.querySelectorAll("button, a")].find((each) => said(each) === {json.dumps(text)});
               element.scrollIntoView({{block: "center"}});
               const box = element.getBoundingClientRect();
               return [box.x + box.width / 2, box.y + box.height / 2];
