@@ -33,7 +33,8 @@ def introspect() -> Response:
     claims = _of_client(body["token"], client)
     if claims is None and (client is None or client.introspects_sessions):
         claims = _of_session(body["token"]) or _of_api_key(body["token"])
-    return jsonify({"active": claims is not None} | (claims or {}))
+    # Last, because a setting or a hook may have added a claim of this name.
+    return jsonify((claims or {}) | {"active": claims is not None})
 
 
 def _of_session(token: str) -> dict[str, Any] | None:

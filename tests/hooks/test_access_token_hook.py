@@ -7,7 +7,7 @@ import pytest
 
 from auth.context import EXTENSION
 from auth.passwords.hashing import _ADMITTED
-from tests.support import factors, passkeys
+from tests.support import api_keys, factors, passkeys
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.commands import run_command
@@ -187,6 +187,23 @@ class TestClaims:
         assert session.claims | changes == session.claims
         # The hook decides about the claims, not about the user.
         assert session.get("/user").json["role"] == "authenticated"
+
+    def test_introspection_has_the_claims_and_says_itself_what_is_active(
+        self, make_app, define, alice, service_role
+    ):
+        settings = {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": FUNCTION, "AUTH_API_KEYS": "true"}
+        client = make_app(**settings).test_client()
+
+        def introspected(token):
+            return client.post("/introspect", json={"token": token}, headers=service_role).json
+
+        define(SMALL.replace("'{}'", """'{"active": "no", "plan": "pro"}'"""))
+        session = alice.sign_in(client=client)
+        assert session.claims["active"] == "no"
+        assert introspected(session.access_token) == session.claims | {"active": True}
+        define("""begin return jsonb_set(event, '{claims,active}', '"no"'); end;""")
+        token = api_keys.token_of(client, api_keys.make_key(session)[1])
+        assert introspected(token) == api_keys.claims_of(token) | {"active": True}
 
     @pytest.mark.parametrize(
         "changes",
