@@ -204,7 +204,7 @@ def show_sign_in() -> Response:
     to, known = destination(), browser_sessions.resume()
     if known and not to:
         return go_on(to)
-    return form_page("continue.html", "sign-in", known=known) if known else sign_in_form()
+    return form_page("continue.html", "sign-in", problem=told(), known=known) if known else sign_in_form()
 
 
 @blueprint.post("/sign-in")

@@ -246,6 +246,9 @@ def _after_sign_in(destination: Destination) -> Response:
     try:
         return go_on(destination)
     except ApiError as error:
-        if error.error_code != "insufficient_aal":
+        if error.error_code == "insufficient_aal":
+            return see_other(destination.own_url("second-step"))
+        if error.error_code not in ("hook_refused", "hook_failed"):
             raise
-    return see_other(destination.own_url("second-step"))
+        # The user is signed in here, perhaps by a code that is spent, and may try again.
+        return redirect_with_error(destination.own_url("sign-in"), "access_denied", error)

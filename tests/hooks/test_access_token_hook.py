@@ -498,6 +498,24 @@ class TestWaysToSignIn:
         assert visitor.visit("/account").status == 200
         assert http_hook.requests == []
 
+    def test_browser_stays_signed_in_when_the_hook_refuses_its_application(
+        self, make_app, http_hook, alice, database
+    ):
+        settings = {
+            "AUTH_HOOK_CUSTOM_ACCESS_TOKEN": http_hook.url,
+            "AUTH_SITE_URL": "https://app.example.com",
+        }
+        visitor = Visitor(make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN_SECRETS=SECRET, **settings))
+        error = {"http_code": 403, "message": "Not before Monday"}
+        allows, http_hook.answer = http_hook.answer, lambda _event: {"error": error}
+        visitor.visit("/sign-in?redirect_to=https://app.example.com/in")
+        refused = visitor.submit(email=alice.email, password=PASSWORD)
+        assert "This isn’t allowed" in refused.text
+        assert visitor.session_cookie
+        assert database.value("SELECT reason FROM audit_log WHERE action LIKE '%%_refused'") == "hook_refused"
+        http_hook.answer = allows
+        assert visitor.submit().url.startswith("https://app.example.com/in#access_token=")
+
 
 class TestCommand:
     """`latchkey hooks test custom-access-token`."""
