@@ -138,6 +138,6 @@ def refusal(name: str, error: Any) -> HookRefused | HookFailed:
     status, message = said.get("http_code", 500), said.get("message")
     # A success, or a status that isn't one, would tell the client that the hook agreed.
     is_status = type(status) is int and 400 <= status <= 599
-    if not is_status or not isinstance(message, str) or not message.strip():
+    if not is_status or not isinstance(message, str) or not one_line(message):
         return HookFailed(name, f"its error is malformed: {one_line(json.dumps(error))}")
     return HookRefused(status, message, name)

@@ -96,7 +96,16 @@ def test_error_of_the_hook_is_its_status_and_message(hook, target, error, status
         *(
             (200, JSON, json.dumps({"error": error}).encode(), "its error is malformed")
             for error in (
-                *("no", {}, [], False, {"message": ""}, {"message": 1}, {"http_code": 403}),
+                *(
+                    "no",
+                    {},
+                    [],
+                    False,
+                    {"message": ""},
+                    {"message": "\0 "},
+                    {"message": 1},
+                    {"http_code": 403},
+                ),
                 *(
                     {"http_code": code, "message": "No"}
                     for code in (200, 302, 399, 600, True, "403", None, 4e2)
