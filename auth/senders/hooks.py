@@ -106,11 +106,10 @@ def _post(hook: Hook, body: bytes, headers: dict[str, str], timeout: float) -> t
 
 
 def _read(name: str, status: int, content_type: str, body: bytes) -> dict[str, Any]:
-    said = one_line(body[:MOST_BYTES].decode(errors="replace"))
     if status == 204:
         return {}
     if status not in (200, 202):
-        raise HookFailed(name, f"it answered {status}: {said}", is_down=status in _DOWN)
+        raise HookFailed(name, f"it answered {status}: {_said(body)}", is_down=status in _DOWN)
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise HookFailed(name, f"its answer is not application/json but {one_line(content_type)!r}")
     return parse(name, body)
@@ -118,18 +117,23 @@ def _read(name: str, status: int, content_type: str, body: bytes) -> dict[str, A
 
 def parse(name: str, body: bytes | str) -> dict[str, Any]:
     """Return the answer in a body. Raises `HookRefused` or `HookFailed`."""
-    said = one_line(body if isinstance(body, str) else body.decode(errors="replace"))
     if len(body) > MOST_BYTES:
         raise HookFailed(name, f"its answer has more than {MOST_BYTES} bytes")
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
-        raise HookFailed(name, f"its answer is not JSON: {said}") from None
+        raise HookFailed(name, f"its answer is not JSON: {_said(body)}") from None
     if not isinstance(answer, dict):
-        raise HookFailed(name, f"its answer is not a JSON object: {said}")
+        raise HookFailed(name, f"its answer is not a JSON object: {_said(body)}")
     if answer.get("error") is not None:
         raise refusal(name, answer["error"])
     return answer
+
+
+def _said(body: bytes | str) -> str:
+    """Return the beginning of a body, for the operator."""
+    start = body[:1000]
+    return one_line(start if isinstance(start, str) else start.decode(errors="replace"))
 
 
 def refusal(name: str, error: Any) -> HookRefused | HookFailed:
