@@ -138,7 +138,7 @@ def test_request_that_is_too_large_is_not_sent(hook, target):
 def test_slow_hook_fails_in_time(hook, target, behaviour):
     target.behaviour = behaviour
     target.requests.clear()
-    with pytest.raises(HookFailed, match=r"no answer within 0\.3 s|its answer has more than"):
+    with pytest.raises(HookFailed, match=r"no answer|its answer has more than"):
         ask(hook, "msg_1", PAYLOAD, timeout=0.3)
     # Only the network is tried again.
     assert len(target.requests) == 1
