@@ -140,6 +140,13 @@ def test_all_ends_when_pytest_is_killed(folder, installed):
         process.send_signal(signal.SIGKILL)
     wait_until(lambda: not processes_of(folder))
     assert [path.name for path in (folder / "tmp").glob("latchkey-test-*")] == []
+    # The next run removes the directory of pytest itself, and not that of a run beside it.
+    (folder / "tmp" / "latchkey-pytest-beside").mkdir()
+    os.mkfifo(folder / "tmp" / "latchkey-pytest-beside" / "lifeline")
+    beside = os.open(folder / "tmp" / "latchkey-pytest-beside" / "lifeline", os.O_RDWR)
+    subprocess.run(**command(folder, "-k", "dashboard", **installed), stdout=subprocess.DEVNULL, check=True)
+    os.close(beside)
+    assert [Path(path).name for path in left(folder)] == ["latchkey-pytest-beside"]
 
 
 def test_reason_is_shown_when_the_test_server_does_not_start(folder, installed):
