@@ -53,6 +53,7 @@ SELECT u.id::text, u.role, u.email, u.phone, u.user_metadata, u.app_metadata,
          WHERE t.user_id = u.id AND t.spent_at IS NULL AND t.expires_at > now()
            AND t.purpose NOT IN ('undo', 'email_restore')) AS links,
        (SELECT count(*) FROM identities AS i WHERE i.user_id = u.id) AS identities,
+       (SELECT count(*) FROM api_keys AS k WHERE k.user_id = u.id) AS api_keys,
        (SELECT count(*) FROM factors AS f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL) AS factors
   FROM users AS u
  WHERE u.id = :id;

@@ -127,7 +127,7 @@ _ACTS = {
     "ban": _act(
         "ban",
         "Bans {users} and ends {sessions}.",
-        "Lifting a ban lets a user sign in again. Sessions that end now stay ended.",
+        "Lifting a ban lets a user sign in again. What ends now stays ended.",
         form=_BanForm,
         template="act_ban.html",
     ),

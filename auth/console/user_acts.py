@@ -72,10 +72,23 @@ def _ended(user: Subject) -> Iterator[str]:
         yield f"Voids {counted(user.row.links, 'unused link or code', 'unused links and codes')}."
 
 
+def _signed_out(user: Subject) -> Iterator[str]:
+    yield next(_ended(user))
+    if user.row.api_keys:
+        yield f"Leaves {counted(user.row.api_keys, 'API key')}, which you can remove on the user’s page."
+
+
+def _banned(user: Subject) -> Iterator[str]:
+    yield from _ended(user)
+    if user.row.api_keys:
+        yield f"Removes {counted(user.row.api_keys, 'API key')}."
+
+
 def _deleted(user: Subject) -> list[str]:
     row = user.row
     identities, sessions = counted(row.identities, "identity", "identities"), counted(row.sessions, "session")
-    owned = f"{identities}, {sessions}, {counted(row.factors, 'factor')}"
+    keys = f", {counted(row.api_keys, 'API key')}" if row.api_keys else ""
+    owned = f"{identities}, {sessions}, {counted(row.factors, 'factor')}{keys}"
     return [f"Deletes 1 user with {owned}, and their metadata.", "The audit log keeps their history."]
 
 
@@ -158,7 +171,7 @@ USER_ACTS = {
     ),
     "end-sessions": Act(
         title="End all sessions",
-        effects=lambda user: list(_ended(user))[:1],
+        effects=_signed_out,
         undo=f"{_NEVER} They can sign in again.",
         do=lambda user, _form: users.end_sessions(user.row.id),
         done="All sessions ended.",
@@ -166,8 +179,8 @@ USER_ACTS = {
     ),
     "ban": Act(
         title="Ban",
-        effects=_ended,
-        undo="Lifting the ban lets them sign in again. Sessions that end now stay ended.",
+        effects=_banned,
+        undo="Lifting the ban lets them sign in again. What ends now stays ended.",
         do=_change,
         done="User banned.",
         is_destructive=True,
