@@ -7,7 +7,7 @@ from flask import Blueprint, Response
 
 from auth.account import api_keys
 from auth.context import latchkey
-from auth.pages.page import ago, application, page, text
+from auth.pages.page import ago, application, date_alone, page, text
 from auth.pages.problems import Problem, form
 from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.reauthentication import add, require
@@ -46,9 +46,10 @@ def _states(key: dict[str, Any]) -> list[Any]:
         states.append(text("api_keys", "used_today"))
     else:
         states.append(text("account", "used", ago=ago(f"{used}T00:00:00+00:00")))
-    if expires_at := key["expires_at"]:
-        is_over = datetime.fromisoformat(expires_at) <= datetime.now(UTC)
-        states.append(text("api_keys", "expired" if is_over else "expires", date=expires_at[:10]))
+    if key["expires_at"]:
+        expires_at = datetime.fromisoformat(key["expires_at"])
+        said = "expired" if expires_at <= datetime.now(UTC) else "expires"
+        states.append(text("api_keys", said, date=date_alone(expires_at)))
     return states
 
 

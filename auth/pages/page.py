@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections.abc import Iterable
+from datetime import date
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -232,6 +233,10 @@ def device(user_agent: object) -> str | None:
 
 def ago(timestamp: str) -> Markup:
     return moments.ago(timestamp, chosen_language())
+
+
+def date_alone(day: date) -> str:
+    return languages.date_alone(day, chosen_language())
 
 
 def provider(name: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from babel import Locale, UnknownLocaleError
 from babel.dates import format_date, format_timedelta, get_datetime_format
@@ -28,10 +28,14 @@ def choose(supported: Collection[str], locale: object, accept_language: object) 
 
 def date_and_time(moment: datetime, language: str) -> str:
     """Return a time as the language writes it, such as `May 6, 2026, 07:08 UTC`."""
-    locale = _locale(language)
     moment = moment.astimezone(UTC)
-    order = str(get_datetime_format("medium", locale=locale))
-    return order.format(moment.strftime(TIME), format_date(moment, "long", locale))
+    order = str(get_datetime_format("medium", locale=_locale(language)))
+    return order.format(moment.strftime(TIME), date_alone(moment, language))
+
+
+def date_alone(day: date, language: str) -> str:
+    """Return a date as the language writes it, such as `May 6, 2026`."""
+    return format_date(day, "long", _locale(language))
 
 
 def duration(lifetime: timedelta, language: str) -> str:

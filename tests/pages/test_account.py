@@ -215,6 +215,15 @@ class TestApiKeys:
         assert database.count("api_keys") == 0
         assert [sent.kind for sent in outbox.sent(alice.email)] == ["api_key_added", "api_key_removed"]
 
+    def test_page_is_written_in_the_language_of_the_reader(self, visitor, database):
+        visitor.visit("/account/api-keys")
+        visitor.submit(name="CI")
+        database.run("UPDATE api_keys SET expires_at = '2031-02-21 12:00Z'")
+        visitor.plant("latchkey_language", "zh")
+        assert "2031年2月21日 到期" in visitor.visit("/account").text
+        # Not 姓名, the name of a person.
+        assert ">名称</label>" in visitor.visit("/account/api-keys").text
+
     def test_key_is_removed_among_the_recent_changes(self, visitor, database):
         visitor.visit("/account/api-keys")
         visitor.submit(name="CI")
