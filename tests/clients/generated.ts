@@ -19,6 +19,8 @@ assert.ok("access_token" in created);
 
 const password_grant = { params: { query: { grant_type: "password" } } } as const;
 const tokens = ok(await anyone.POST("/token", { ...password_grant, body: { email, password } }));
+// A token that stands for an API key has none.
+assert.ok("refresh_token" in tokens);
 const refresh = { params: { query: { grant_type: "refresh_token" } } } as const;
 const { refresh_token } = tokens;
 const refreshed = ok(await anyone.POST("/token", { ...refresh, body: { refresh_token } }));
