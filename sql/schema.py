@@ -4,10 +4,13 @@ Functions hold no data and are not migrated: when the text of sql/functions chan
 """
 
 import hashlib
+import random
+import time
 from collections.abc import Callable
 from contextlib import closing
 
 import psycopg2
+from psycopg2.errors import DeadlockDetected, LockNotAvailable
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
@@ -22,6 +25,10 @@ OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
 OLDEST_COMMIT = "7415f89"
 # The advisory lock under which the schema is changed.
 _LOCK = 7239004116
+# A step that waits for a lock gives up before Postgres looks for deadlocks, after a second, and perhaps
+# ends a request of a running node. It is tried again, for some minutes.
+_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms'"
+_TRIES = 100
 
 
 def apply(url: str, progress: Callable[[int], object] = lambda _: None) -> list[str]:
@@ -33,8 +40,7 @@ def apply(url: str, progress: Callable[[int], object] = lambda _: None) -> list[
     steps: list[str] = []
     with closing(connect_patiently(url)) as connection:
         while True:
-            with connection, connection.cursor() as cursor:
-                step = _take_step(cursor)
+            step = _take_step_beside_nodes(connection)
             if step is None:
                 return steps
             steps.append(step)
@@ -54,8 +60,21 @@ def apply_in_transaction(connection: Connection) -> None:
             pass
 
 
-def _take_step(cursor: Cursor) -> str | None:
-    cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+def _take_step_beside_nodes(connection: Connection) -> str | None:
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            with connection, connection.cursor() as cursor:
+                return _take_step(cursor, _LOCK_TIMEOUT)
+        except psycopg2.Error as error:
+            is_locked = isinstance(error.__cause__ or error, LockNotAvailable | DeadlockDetected)
+            if not is_locked or not tries_left:
+                raise
+            time.sleep(random.uniform(0.2, 1))  # noqa: S311
+    return None
+
+
+def _take_step(cursor: Cursor, begin: str = "") -> str | None:
+    cursor.execute("SELECT pg_advisory_xact_lock(%s);" + begin, (_LOCK,))
     steps = _pending(cursor)
     if not steps:
         return None

@@ -1,29 +1,51 @@
 """deploy/install with real wheels and a real database; instead of systemd and root, scripts do what they would do."""
 
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import httpx
 import psycopg2
 import pytest
 
 from auth import __version__
 from sql import schema
-from tests.support.processes import CHECKOUT, short_directory
+from tests.conftest import ENVIRONMENT
+from tests.faults.clients import ADMIN
+from tests.faults.deployment import serves_again
+from tests.support import log_watch
+from tests.support.processes import CHECKOUT, is_running, send, short_directory, wait_until
+from tests.support.server import repeated
+from tests.support.users import PASSWORD, register
 from tests.support.wheels import build_wheel
 
 pytestmark = pytest.mark.selection
 
 NEXT = "9.0.0"
-# `start` fails if the release is broken, as a unit of Type=notify does.
-SYSTEMCTL = """#!/bin/sh
+_SHOWS = """#!/bin/sh
 [ "$1" = show ] && echo "ExecStart={ path=$LATCHKEY_ROOT/current/bin/latchkey ; ignore_errors=no }"
 [ "$1" = restart ] || exit 0
+"""
+# `start` fails if the release is broken, as a unit of Type=notify does.
+SYSTEMCTL = f"""{_SHOWS}
 echo "restart $(readlink "$LATCHKEY_ROOT/current")" >> "$LATCHKEY_ROOT/log"
 exec "$LATCHKEY_ROOT/current/bin/latchkey" --version > /dev/null
+"""
+# Ends the process in `pid`, and waits until the next one is ready.
+RESTARTING = f"""{_SHOWS}
+cd "$LATCHKEY_ROOT"
+kill "$(cat pid)"
+while readlink "/proc/$(cat pid)/cwd" > /dev/null; do sleep 0.05; done
+setsid current/bin/latchkey serve > log 2>&1 < /dev/null &
+echo $! > pid
+until grep -q "Serving " log; do kill -0 $! && sleep 0.05 || exit 1; done
 """
 SYSTEMD_RUN = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
@@ -48,11 +70,11 @@ def _break(checkout: Path) -> None:
 
 
 class Machine:
-    def __init__(self, root: Path, database_url: str) -> None:
+    def __init__(self, root: Path, database_url: str, systemctl: str = SYSTEMCTL, **settings: str) -> None:
         self.root = root
         programs = root / "programs"
         programs.mkdir()
-        scripts = {"systemctl": SYSTEMCTL, "systemd-run": SYSTEMD_RUN, "id": "#!/bin/sh\necho 0\n"}
+        scripts = {"systemctl": systemctl, "systemd-run": SYSTEMD_RUN, "id": "#!/bin/sh\necho 0\n"}
         for name, text in scripts.items():
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
@@ -67,6 +89,7 @@ class Machine:
             "PIP_NO_INDEX": "1",
             "PIP_NO_CACHE_DIR": "1",
             "PYTHONPATH": sysconfig.get_path("purelib"),
+            **settings,
         }
 
     def install(self, argument: str | Path) -> tuple[int, str]:
@@ -87,6 +110,50 @@ class Machine:
 
     def restarts(self) -> list[str]:
         return (self.root / "log").read_text().splitlines()
+
+
+class Visitor:
+    """A client that repeats a request without an answer or with 503, and refreshes a refused access token."""
+
+    def __init__(self, client: Any, email: str) -> None:
+        self._client, self._email = client, email
+        self.repeated, self.longest = 0, 0.0
+
+    def __call__(self) -> None:
+        """Sign in, and read and refresh for a while. Each request has to succeed."""
+        body = {"email": self._email, "password": PASSWORD}
+        tokens = self._insist("POST", "/token?grant_type=password", json=body)
+        for _ in range(5):
+            tokens = self._refreshed(tokens)
+            for _ in range(3):
+                tokens = self._read(tokens)
+
+    def _read(self, tokens: Any) -> Any:
+        headers = {"Authorization": f"Bearer {tokens.json['access_token']}"}
+        if self._insist("GET", "/user", (200, 401), headers=headers).status_code == 401:
+            tokens = self._refreshed(tokens)
+            headers = {"Authorization": f"Bearer {tokens.json['access_token']}"}
+            self._insist("GET", "/user", headers=headers)
+        return tokens
+
+    def _refreshed(self, tokens: Any) -> Any:
+        body = {"refresh_token": tokens.json["refresh_token"]}
+        return self._insist("POST", "/token?grant_type=refresh_token", json=body)
+
+    def _insist(self, method: str, path: str, statuses: tuple[int, ...] = (200,), **options: Any) -> Any:
+        def answer() -> Any:
+            with suppress(httpx.TransportError):
+                response = self._client.open(path, method, **options)
+                if response.status_code != 503:
+                    return response
+            self.repeated += 1
+            return None
+
+        began = time.monotonic()
+        response = wait_until(answer)
+        self.longest = max(self.longest, time.monotonic() - began)
+        assert response.status_code in statuses, response.text
+        return response
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +223,39 @@ def test_what_is_no_release_changes_nothing(bare, argument):
     status, output = bare.install(argument)
     assert (status, "is not a wheel of Latchkey" in output) == (1, True)
     assert sorted(bare.root.iterdir()) == before
+
+
+def test_upgrade_from_0_2_0_under_load_fails_nothing_that_a_retry_does_not_mend(
+    deployment, note, wheels, oldest_release_files
+):
+    settings = {"AUTH_SMTP_URL": deployment.post.url, "AUTH_STATE_DIR": str(deployment.state_dir)}
+    with short_directory() as root, deployment.service(directory=oldest_release_files) as service:
+        settings |= {**ENVIRONMENT, "AUTH_DELIVER": "true", "AUTH_WORKERS": "2", "PORT": str(service.port)}
+        machine = Machine(root, deployment.postgres.url, RESTARTING, **settings)
+        (root / "pid").write_text(str(service.process.pid))
+        client = deployment.client(service)
+        visitors = [
+            Visitor(client, register(client, ADMIN, f"visitor-{number}@example.com").email)
+            for number in range(3)
+        ]
+        assert client.get("/health").json["version"] == "0.2.0"
+        try:
+            with deployment.load(service) as history, repeated(*visitors) as lives:
+                status, output = machine.install(wheels["next"])
+                assert status == 0, output
+                wait_until(serves_again(history))
+                before = [len(each) for each in lives]
+                wait_until(lambda: all(len(now) > then + 1 for now, then in zip(lives, before, strict=True)))
+            assert client.get("/health").json["version"] == NEXT
+            deployment.check(history)
+        finally:
+            pid = int((root / "pid").read_text())
+            send(pid, signal.SIGTERM)
+            wait_until(lambda: not is_running(pid))
+        log_watch.scan_log("the release", (root / "log").read_text())
+    longest, again = max(each.longest for each in visitors), sum(each.repeated for each in visitors)
+    note(
+        "0.2.0 upgraded by deploy/install",
+        1,
+        f"{again} requests repeated, for {longest:.1f} s at most; {history.summary()}",
+    )
