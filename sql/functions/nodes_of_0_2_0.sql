@@ -31,12 +31,15 @@ AS $$
    WHERE u.id = locked_caller_state.user_id
 $$;
 
--- The pages of such a node bind no code to a browser.
+-- The pages of such a node bind no code to a browser. In plpgsql, as it was: a running statement has looked
+-- up the language, but not yet the body.
 CREATE OR REPLACE FUNCTION spend_code(address text, macs bytea[], purposes text[])
   RETURNS SETOF one_time_tokens
-  LANGUAGE sql VOLATILE
+  LANGUAGE plpgsql VOLATILE
 AS $$
-  SELECT * FROM spend_code(address, macs, purposes, NULL)
+BEGIN
+  RETURN QUERY SELECT * FROM spend_code(address, macs, purposes, NULL);
+END
 $$;
 
 -- Functions of 0.2.0 that its statements do not need. Dropped here rather than by a migration, because they
@@ -45,3 +48,4 @@ DROP FUNCTION IF EXISTS locked_caller_state(uuid, uuid, bigint, integer, integer
 DROP FUNCTION IF EXISTS page_of_users(text, text, text, text, boolean, integer, bigint);
 DROP FUNCTION IF EXISTS spend_code(text, bytea, text[]);
 DROP FUNCTION IF EXISTS timeline_of(uuid, integer, integer, bigint);
+DROP FUNCTION IF EXISTS timeline_of_sessions(uuid, integer, integer);

@@ -5,4 +5,3 @@ UPDATE users AS u
          AS first
  WHERE u.id = first.user_id;
 CREATE INDEX sessions_user_id_ended_at ON sessions (user_id, ended_at) WHERE ended_at IS NOT NULL;
-DROP FUNCTION IF EXISTS timeline_of_sessions(uuid, integer, integer);

@@ -1,6 +1,8 @@
 """The schema: created in a new database, and upgraded in the database of an earlier release."""
 
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import partial
+from hashlib import sha256
 from itertools import chain
 
 import psycopg2
@@ -13,6 +15,7 @@ from tests.support import catalog, oldest_release
 from tests.support.cases import cases
 from tests.support.links import hand_in
 from tests.support.server import at_once
+from tests.support.tables import Rows
 from tests.support.users import refresh, session_of, sign_in
 
 NEW = ["schema.sql", "functions"]
@@ -210,6 +213,50 @@ class TestNodesOfTwoReleases:
         assert "refresh_session" in statements
         for statement in statements.values():
             execute(created, statement.prepare(), {})
+
+    @pytest.fixture
+    def run(self, url, statements):
+        """Run a statement of 0.2.0, on one connection to a database of 0.2.0."""
+        with closing(psycopg2.connect(url)) as connection:
+
+            def run(name, **parameters):
+                with connection, connection.cursor() as cursor:
+                    statement = statements[name]
+                    cursor.execute(statement.direct, dict.fromkeys(statement.parameters) | parameters)
+                    return cursor.fetchall()
+
+            yield run
+
+    @pytest.fixture
+    def url(self, make_database, oldest_release_files):
+        return make_database(oldest_release.script(oldest_release_files) + ROWS_OF_0_2_0)
+
+    def test_link_that_waits_while_functions_are_replaced_works(self, url, run):
+        token = sha256(TOKEN_OF_0_2_0.encode()).digest()
+        spend = partial(run, "spend_one_time_token", token_hash=token, code_macs=[], purposes=["magiclink"])
+        waiting = []
+        with closing(Rows(url)) as rows, ExitStack() as stack:
+
+            def spend_before_the_last_step(_):
+                if schema.pending(url) == ["functions"]:
+                    waiting.append(stack.enter_context(rows.locked("users", ALICE)).start(spend))
+
+            schema.apply(url, spend_before_the_last_step)
+        assert [len(spent.result()) for spent in waiting] == [1]
+
+    def test_sign_in_that_waits_for_a_migration_works(self, url, run):
+        places = {"ip": "192.0.2.1", "network": "192.0.2.1", "user_agent": ""}
+        limits = {"sessions_per_user": 10, "refresh_token_lifetime": 604_800}
+        sign_in = partial(run, "open_session", user_id=ALICE, method="password", **places, **limits)
+        for migration in schema.MIGRATIONS.values():
+            text = migration.read_text()
+            if "ALTER TABLE sessions" not in text:
+                execute(url, text)
+                continue
+            sign_in()  # looks up the columns
+            with closing(Rows(url)) as rows, rows.locked("sessions", ALICE, text) as lock:
+                waiting = lock.start(sign_in)
+            assert len(waiting.result()) == 1
 
     def test_statements_of_this_release_need_nothing_that_is_kept_for_0_2_0(self, created):
         with closing(psycopg2.connect(created)) as connection, connection.cursor() as cursor:
