@@ -15,7 +15,7 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 from sql import DIRECTORY
-from sql.pool import connect_patiently
+from sql.pool import connect_patiently, reason
 
 SCHEMA = DIRECTORY.parent / "schema.sql"
 FUNCTIONS = DIRECTORY / "functions"
@@ -26,13 +26,19 @@ OLDEST_COMMIT = "7415f89"
 # The advisory lock under which the schema is changed.
 _LOCK = 7239004116
 # A step that waits for a lock gives up before Postgres looks for deadlocks, after a second, and perhaps
-# ends a request of a running node. It is tried again, for some minutes.
+# ends a request of a running node. It is tried again, for about two minutes.
 _LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms'"
-_TRIES = 100
+_LOCKED = (LockNotAvailable, DeadlockDetected)
+_TRIES, _TRIES_PER_NOTICE = 100, 5
 
 
-def apply(url: str, progress: Callable[[int], object] = lambda _: None) -> list[str]:
-    """Create or upgrade the schema, and return the names of the steps. Calls `progress(1)` after each.
+def apply(
+    url: str,
+    progress: Callable[[int], object] = lambda _: None,
+    notice: Callable[[str], object] = lambda _: None,
+) -> list[str]:
+    """Create or upgrade the schema, and return the names of the steps. Calls `progress(1)` after each, and
+    `notice` with the reason for a long wait.
 
     Each is a transaction. Raises `psycopg2.Error`, also if the database belongs to another application, to a
     newer release, or to one before 0.2.0.
@@ -40,7 +46,7 @@ def apply(url: str, progress: Callable[[int], object] = lambda _: None) -> list[
     steps: list[str] = []
     with closing(connect_patiently(url)) as connection:
         while True:
-            step = _take_step_beside_nodes(connection)
+            step = _take_step_beside_nodes(connection, notice)
             if step is None:
                 return steps
             steps.append(step)
@@ -60,17 +66,33 @@ def apply_in_transaction(connection: Connection) -> None:
             pass
 
 
-def _take_step_beside_nodes(connection: Connection) -> str | None:
-    for tries_left in reversed(range(_TRIES)):
+def _take_step_beside_nodes(connection: Connection, notice: Callable[[str], object]) -> str | None:
+    tries = 0
+    while True:
         try:
             with connection, connection.cursor() as cursor:
                 return _take_step(cursor, _LOCK_TIMEOUT)
-        except psycopg2.Error as error:
-            is_locked = isinstance(error.__cause__ or error, LockNotAvailable | DeadlockDetected)
-            if not is_locked or not tries_left:
+        except _LOCKED as error:
+            tries += 1
+            if tries == _TRIES:
                 raise
-            time.sleep(random.uniform(0.2, 1))  # noqa: S311
-    return None
+            if tries % _TRIES_PER_NOTICE == 0:
+                notice(f"Trying again: {reason(error)} {_oldest_transaction(connection)}")
+        time.sleep(random.uniform(0.2, 1))  # noqa: S311
+
+
+def _oldest_transaction(connection: Connection) -> str:
+    with connection, connection.cursor() as cursor:
+        cursor.execute("""
+            SELECT format('The oldest transaction: process %s of Postgres (%s), for %s s.', pid,
+                          application_name, extract(epoch FROM now() - xact_start)::integer)
+              FROM pg_stat_activity
+             WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+             ORDER BY xact_start
+             LIMIT 1
+        """)
+        (text,) = cursor.fetchone() or ("",)
+        return text
 
 
 def _take_step(cursor: Cursor, begin: str = "") -> str | None:
@@ -78,23 +100,28 @@ def _take_step(cursor: Cursor, begin: str = "") -> str | None:
     steps = _pending(cursor)
     if not steps:
         return None
-    if steps[0] == SCHEMA.name:
+    try:
+        _run(cursor, steps[0])
+    except psycopg2.Error as error:
+        kind = type(error) if isinstance(error, _LOCKED) else psycopg2.ProgrammingError
+        raise kind(f"{steps[0]}: {error}") from error
+    return steps[0]
+
+
+def _run(cursor: Cursor, step: str) -> None:
+    if step == SCHEMA.name:
         cursor.execute(SCHEMA.read_text())
         cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (NEWEST,))
-    elif steps[0] == FUNCTIONS.name:
+    elif step == FUNCTIONS.name:
         # Unchecked, because they call each other in any order. A test checks them.
         cursor.execute("SET LOCAL check_function_bodies = off;" + _functions())
         cursor.execute(
             "UPDATE schema_version SET functions_digest = %s WHERE version = %s", (_digest(), NEWEST)
         )
     else:
-        version = int(steps[0][:4])
-        try:
-            cursor.execute(MIGRATIONS[version].read_text())
-        except psycopg2.Error as error:
-            raise psycopg2.ProgrammingError(f"{steps[0]}: {error}") from error
+        version = int(step[:4])
+        cursor.execute(MIGRATIONS[version].read_text())
         cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (version,))
-    return steps[0]
 
 
 def _pending(cursor: Cursor) -> list[str]:

@@ -1,8 +1,10 @@
 import json
+from functools import partial
 
 import click
 import psycopg2
 
+from auth import logs
 from auth.commands import load_settings
 from auth.commands.common import json_option, progress_of
 from sql import schema
@@ -18,9 +20,10 @@ def command(as_json: bool) -> None:
     Example: DATABASE_URL=postgresql://auth@db/auth latchkey migrate
     """
     try:
-        url = load_settings(missing_secrets="ignore").find_database()
+        settings = load_settings(missing_secrets="ignore")
+        url = settings.find_database()
         with progress_of("Upgrading the schema", len(schema.pending(url))) as progress:
-            steps = schema.apply(url, progress)
+            steps = schema.apply(url, progress, partial(logs.say, settings, level="warning"))
     except psycopg2.Error as error:
         raise click.ClickException(f"DATABASE_URL: {reason(error)}") from None
     if as_json:

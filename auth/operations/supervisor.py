@@ -106,7 +106,7 @@ def _start(server: Any, chosen: Settings) -> None:
         _with_database(database_url, partial(fingerprints.check, settings=chosen))
     if chosen.database_url:
         _share_state_directory(server, chosen)
-    for step in schema.apply(database_url):
+    for step in schema.apply(database_url, notice=partial(_say, level="warning")):
         if step not in (schema.SCHEMA.name, schema.FUNCTIONS.name):
             _say(f"Migrated the database: {step}.")
     kept = _with_database(database_url, partial(fingerprints.keep, settings=chosen, make_missing=True))

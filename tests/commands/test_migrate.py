@@ -1,8 +1,12 @@
 """`latchkey migrate`: brings the database of an earlier release up to date."""
 
+import json
 import os
 import pty
+import re
+from contextlib import closing
 
+import psycopg2
 import pytest
 from click.testing import CliRunner
 
@@ -10,7 +14,7 @@ from auth.commands import main
 from sql import schema
 from tests.conftest import clear_settings
 from tests.support import catalog, oldest_release
-from tests.support.commands import run_process
+from tests.support.commands import run_process, start_process
 from tests.support.processes import CHECKOUT
 
 
@@ -63,3 +67,17 @@ def test_unreachable_database_is_one_line(migrate, monkeypatch):
     result = migrate()
     assert (result.exit_code, result.output.count("\n")) == (1, 1)
     assert "topsecret" not in result.output
+
+
+def test_migration_names_the_transaction_that_it_waits_for(url, tmp_path):
+    environment = {"PYTHONPATH": str(CHECKOUT), "DATABASE_URL": url}
+    with closing(psycopg2.connect(url, application_name="pg_dump")) as dump:
+        dump.cursor().execute("SELECT FROM users")
+        migrating = start_process(environment, "migrate", cwd=tmp_path)
+        assert migrating.stderr
+        notice = json.loads(migrating.stderr.readline())
+    assert migrating.communicate()[0].split()[-1] == "functions"
+    assert notice["level"] == "warning"
+    assert re.match(
+        r"Trying again: 0016_first_.*: process \d+ of Postgres \(pg_dump\), for \d+ s", notice["event"]
+    )
