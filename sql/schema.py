@@ -26,10 +26,10 @@ OLDEST_COMMIT = "7415f89"
 # The advisory lock under which the schema is changed.
 _LOCK = 7239004116
 # A step that waits for a lock gives up before Postgres looks for deadlocks, after a second, and perhaps
-# ends a request of a running node. It is tried again, for about two minutes.
-_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms'"
+# ends a request of a running node. It is tried again until it gets the lock.
+_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms';"
 _LOCKED = (LockNotAvailable, DeadlockDetected)
-_TRIES, _TRIES_PER_NOTICE = 100, 5
+_TRIES_PER_NOTICE = 5
 
 
 def apply(
@@ -69,13 +69,11 @@ def apply_in_transaction(connection: Connection) -> None:
 def _take_step_beside_nodes(connection: Connection, notice: Callable[[str], object]) -> str | None:
     tries = 0
     while True:
+        tries += 1
         try:
             with connection, connection.cursor() as cursor:
                 return _take_step(cursor, _LOCK_TIMEOUT)
         except _LOCKED as error:
-            tries += 1
-            if tries == _TRIES:
-                raise
             if tries % _TRIES_PER_NOTICE == 0:
                 notice(f"Trying again: {reason(error)} {_oldest_transaction(connection)}")
         time.sleep(random.uniform(0.2, 1))  # noqa: S311
@@ -96,7 +94,7 @@ def _oldest_transaction(connection: Connection) -> str:
 
 
 def _take_step(cursor: Cursor, begin: str = "") -> str | None:
-    cursor.execute("SELECT pg_advisory_xact_lock(%s);" + begin, (_LOCK,))
+    cursor.execute(begin + "SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     steps = _pending(cursor)
     if not steps:
         return None
