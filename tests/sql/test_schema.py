@@ -244,6 +244,16 @@ class TestNodesOfTwoReleases:
             schema.apply(url, spend_before_the_last_step)
         assert [len(spent.result()) for spent in waiting] == [1]
 
+    def test_link_that_waits_while_its_columns_are_added_works_when_repeated(self, url, run):
+        token = sha256(TOKEN_OF_0_2_0.encode()).digest()
+        spend = partial(run, "spend_one_time_token", token_hash=token, code_macs=[], purposes=["magiclink"])
+        with closing(Rows(url)) as rows, rows.locked("users", ALICE, "LOCK TABLE users") as lock:
+            waiting = lock.start(spend)
+            execute(url, schema.MIGRATIONS[18].read_text())
+        with pytest.raises(psycopg2.errors.InvalidFunctionDefinition):
+            waiting.result()
+        assert len(spend()) == 1
+
     def test_sign_in_that_waits_for_a_migration_works(self, url, run):
         places = {"ip": "192.0.2.1", "network": "192.0.2.1", "user_agent": ""}
         limits = {"sessions_per_user": 10, "refresh_token_lifetime": 604_800}
