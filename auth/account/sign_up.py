@@ -2,7 +2,7 @@ from typing import Any
 
 from auth import addresses
 from auth.context import latchkey
-from auth.hooks import before_user_created
+from auth.hooks import access_token, before_user_created
 from auth.messages import outgoing
 from auth.passwords.policy import check_strength
 from auth.sign_in import waiting
@@ -29,7 +29,6 @@ def sign_up(body: dict[str, Any]) -> Any:
     return create(body | {"user_id": user_id}, latchkey.passwords.hash(body["password"]))
 
 
-@access_token.asked
 def sign_up_anonymously(body: dict[str, Any]) -> Any:
     """Create a user without an address, and return the session's row. Raises `ApiError`."""
     if latchkey.settings.disable_signup:
@@ -37,8 +36,9 @@ def sign_up_anonymously(body: dict[str, Any]) -> Any:
     return _create_anonymous_user(before_user_created.ask(data=body["data"]), body["data"])
 
 
+@access_token.asked
 def _create_anonymous_user(user_id: str, data: dict[str, Any]) -> Any:
-    with latchkey.db.transaction() as tx:
+    with access_token.transaction() as tx:
         user = tx.one("insert_anonymous_user", user_id=user_id, user_metadata=data)
         row = open_session(tx, user.id, "anonymous")
         acts, events = ["user_created", "signed_in"], ["user.created", "auth.login"]

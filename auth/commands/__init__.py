@@ -19,7 +19,7 @@ from auth.web import audit
 from sql import Database
 from sql.pool import reason
 
-_NAMES = ["backup", "backup-key", "clients", "create-admin", "deliver", "doctor", "explain", "keys"]
+_NAMES = ["backup", "backup-key", "clients", "create-admin", "deliver", "doctor", "explain", "hooks", "keys"]
 _NAMES += ["mail-test", "migrate", "restore", "serve", "test-server", "users", "webhooks"]
 
 

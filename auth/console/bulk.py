@@ -19,7 +19,8 @@ from auth.context import latchkey
 from auth.pages.page import to_own
 from auth.pages.problems import Problem
 from auth.web import fields, g, guard
-from auth.web.errors import ApiError, as_api_error, found
+from auth.web.error_handlers import as_api_error
+from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import AnyUserChange, Input

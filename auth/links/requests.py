@@ -23,10 +23,7 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
     outgoing.check_channel(email, phone)
     link = {"redirect_to": requested_target(purpose, body)}
     message = outgoing.Message(email or body["phone"])
-    settings = latchkey.settings
-    may_create = (
-        body.get("create_user", False) and not settings.disable_signup and settings.may_sign_up(email)
-    )
+    new_id, refusal = _new_user(body)
     with targets.act() if target_id else latchkey.db.transaction() as tx:
         take = outgoing.take_quota if target_id else outgoing.count
         has_quota = take(tx, email or body["phone"]).seconds_left == 0
@@ -57,12 +54,12 @@ def _new_user(body: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
 
     The client does not get that answer: it would tell that the address is free.
     """
-    if not body.get("create_user", False) or latchkey.settings.disable_signup:
+    email, settings = body.get("email"), latchkey.settings
+    may_create = body.get("create_user", False) and not settings.disable_signup
+    if not (may_create and settings.may_sign_up(email)):
         return None, {}
     try:
-        new_id = before_user_created.ask(
-            email=body.get("email"), phone=body.get("phone"), data=body.get("data", {})
-        )
+        new_id = before_user_created.ask(email=email, phone=body.get("phone"), data=body.get("data", {}))
     except ApiError:
         return None, g.refusal_details or {}
     return new_id, {}

@@ -115,9 +115,9 @@ def _start(server: Any, chosen: Settings) -> None:
     if chosen.db_prepare and (problem := start_checks.pooler_problem(database_url)):
         sys.exit(problem)
     hook = chosen.hook("custom_access_token")
-    find_problem = partial(start_checks.hook_problem, hook) if hook and hook.function else None
-    # No reason to stop: those who are signed in stay signed in.
-    if find_problem and (problem := _with_database(database_url, find_problem)):
+    check = partial(start_checks.hook_problem, hook) if hook and hook.function else None
+    # No reason to stop: sessions stay, and so do access tokens.
+    if check and (problem := _with_database(database_url, check)):
         _say(f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: {problem}. Until then, nobody can sign in.", "warning")
     served.current = replace(kept, database_url=database_url)
 

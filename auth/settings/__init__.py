@@ -20,7 +20,7 @@ from auth.net.networks import is_loopback
 from auth.settings import brand, kept_secrets, relying_party, state
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
-from auth.settings.values import checks, kinds, mistakes, targets
+from auth.settings.values import checks, hooks, kinds, mistakes, targets
 from auth.tokens import claims
 from auth.tokens.access_tokens import SECOND_STEP
 

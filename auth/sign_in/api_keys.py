@@ -1,10 +1,11 @@
 """API keys in place of a sign-in: short access tokens, which only GET /user accepts here."""
 
 import json
+import math
 from typing import Any
 
 from auth.context import latchkey
-from auth.sign_in.token_response import issue
+from auth.hooks import access_token
 from auth.tokens import api_keys
 from auth.tokens.api_keys import InvalidApiKey
 from auth.web import audit, g
@@ -18,49 +19,53 @@ def exchange(key: str) -> dict[str, Any]:
         id = api_keys.read_id(key)
     except InvalidApiKey:
         raise ApiError("validation_failed", "api_key: is not complete, or mistyped") from None
-    row = _use(id, key)
-    if row is None:
+    claims = _use(id, key)
+    if isinstance(claims, ApiError):
+        raise claims
+    if claims is None:
         owner = latchkey.db.one("select_owner_of_api_key", id=id)
         audit.about(user_id=owner and owner.user_id, api_key_id=id)
         raise ApiError("key.invalid_credentials")
-    if row.is_banned:
-        audit.about(user_id=row.user_id, api_key_id=id)
-        raise ApiError("user_banned")
+    return {
+        "access_token": latchkey.access_tokens.sign(claims),
+        "token_type": "bearer",
+        "expires_in": claims["exp"] - claims["iat"],
+        "expires_at": claims["exp"],
+        "scope": claims["scope"],
+    }
+
+
+@access_token.asked
+def _use(id: str, key: str) -> dict[str, Any] | ApiError | None:
+    """Return the claims of a key's access token; None if the key is not valid. Counts wrong secrets."""
+    settings, attempt = latchkey.settings, {"id": id, "network": g.client["network"]}
+    limit = settings.rate_limit_login_failures
+    counts = {"most": limit.amount, "seconds": limit.get_expiry(), "limited": settings.rate_limits_enabled}
+    with access_token.transaction() as tx:
+        refused_for = tx.one("count_api_key_try", **attempt, **counts).seconds_left
+        if refused_for:
+            return refusal("over_request_rate_limit", refused_for)
+        row = tx.one("use_api_key", id=id, key_macs=latchkey.api_keys.macs(key))
+        if row is None:
+            return None
+        tx.run("take_back_api_key_try", **attempt)
+        if row.is_banned:
+            audit.about(user_id=row.user_id, api_key_id=id)
+            return ApiError("user_banned")
+        return access_token.customize(tx, _compose(row), "api_key")
+
+
+def _compose(row: Any) -> dict[str, Any]:
     lifetime = min(api_keys.LIFETIME, latchkey.access_tokens.lifetime)
-    if row.expires_at:
-        lifetime = min(lifetime, row.expires_at - row.issued_at)
-    scope, expires_at = " ".join(row.scopes), row.issued_at + lifetime
+    expires_at = min(row.issued_at + lifetime, row.expires_at or math.inf)
     own = {
         "exp": expires_at,
         "aal": "aal1",
         "amr": [{"method": "api_key", "timestamp": row.issued_at}],
-        "api_key_id": id,
-        "scope": scope,
+        "api_key_id": row.api_key_id,
+        "scope": " ".join(row.scopes),
     }
-    return {
-        "access_token": issue(json.loads(row.user_object), row.issued_at, own),
-        "token_type": "bearer",
-        "expires_in": lifetime,
-        "expires_at": expires_at,
-        "scope": scope,
-    }
-
-
-def _use(id: str, key: str) -> Any:
-    """Return the row of a key, or None if it is not valid. Counts wrong secrets. Raises `ApiError`."""
-    settings, attempt = latchkey.settings, {"id": id, "network": g.client["network"]}
-    limit = settings.rate_limit_login_failures
-    counts = {"most": limit.amount, "seconds": limit.get_expiry(), "limited": settings.rate_limits_enabled}
-    row = None
-    with latchkey.db.transaction() as tx:
-        refused_for = tx.one("count_api_key_try", **attempt, **counts).seconds_left
-        if not refused_for:
-            row = tx.one("use_api_key", id=id, key_macs=latchkey.api_keys.macs(key))
-        if row:
-            tx.run("take_back_api_key_try", **attempt)
-    if refused_for:
-        raise refusal("over_request_rate_limit", refused_for)
-    return row
+    return latchkey.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
 
 
 def introspect(key: str) -> dict[str, Any] | None:

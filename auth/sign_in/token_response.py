@@ -3,7 +3,7 @@ authorization code (RFC 7636) that stands for it."""
 
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -102,22 +102,17 @@ def _is_restricted(row: Any) -> bool:
 
 def tokens(row: Any) -> dict[str, Any]:
     """Return the tokens of a session, a row of `open_session`."""
-    user, access_tokens = json.loads(row.user_object), latchkey.access_tokens
-    lacks_step = row.lacks_step and latchkey.settings.mfa_tokens == SECOND_STEP
-    own = {"session_id": row.session_id, "aal": row.aal, "amr": row.amr}
+    access_tokens = latchkey.access_tokens
+    claims = g.token_claims
+    if access_token.hook() and (claims is None or claims["session_id"] != row.session_id):
+        raise RuntimeError("a token is issued without its hook")
     return {
-        "access_token": issue(user, row.issued_at, own, lacks_step=lacks_step),
+        "access_token": access_tokens.sign(claims or _compose(row), lacks_step=_is_restricted(row)),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,
         "expires_at": row.issued_at + access_tokens.lifetime,
         "refresh_token": latchkey.refresh_tokens.make(row.session_id, row.counter),
     }
-
-
-def issue(user: Any, issued_at: int, own: Mapping[str, Any], *, lacks_step: bool = False) -> str:
-    """Return an access token of a user object, with the claims `own` about the sign-in."""
-    claims = latchkey.access_tokens.compose(user, issued_at, own)
-    return latchkey.access_tokens.sign(claims, lacks_step=lacks_step)
 
 
 def write_code(

@@ -46,12 +46,6 @@ class _Captured(Sender):
         return "captured"
 
 
-@access_token.asked
-def _with_hook(session: Any) -> Any:
-    with access_token.transaction() as tx:
-        return issued(tx, session)
-
-
 class Service:
     """Create it in the main thread, like its processes."""
 

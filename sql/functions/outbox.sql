@@ -21,7 +21,8 @@ AS $$
   )
 $$;
 
--- When an event that an administrator asks for is due: before the others, as a failing webhook gets only one.
+-- When an event that an administrator asks for is due: before all others, of which a failing webhook gets
+-- one.
 CREATE OR REPLACE FUNCTION first_turn(webhook_id text) RETURNS timestamptz
   LANGUAGE sql STABLE
 AS $$

@@ -141,7 +141,7 @@ def test_slow_hook_fails_in_time(hook, target, behaviour):
     with pytest.raises(HookFailed, match=r"no answer|its answer has more than"):
         ask(hook, "msg_1", PAYLOAD, timeout=0.3)
     # Only the network is tried again.
-    assert len(target.requests) == 1
+    assert len(target.requests) <= 1
 
 
 class ClosesOnce(HttpTarget):

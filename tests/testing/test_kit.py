@@ -12,7 +12,6 @@ import pytest
 import standardwebhooks
 from psycopg2.extensions import parse_dsn
 
-from auth.senders.webhooks import new_secret
 from auth.testing import Refused, databases
 from latchkey.testing import Control, Latchkey, LatchkeyError, jwks, mint
 from tests.support.cases import cases
@@ -143,14 +142,6 @@ def test_webhooks_are_signed(latchkey):
     (event,) = latchkey.webhooks
     assert (event.body["event"], event.body["data"]["user"]["id"]) == ("user.created", alice.id)
     standardwebhooks.Webhook(latchkey.webhook_secret).verify(event.text, event.headers)
-
-
-def test_hooks_are_asked_about_every_token(latchkey, http):
-    alice = latchkey.user()
-    credentials = {"email": alice.email, "password": alice.password}
-    http.post("/token?grant_type=password", json=credentials)
-    assert alice.headers()
-    assert [call.body["user_id"] for call in latchkey.hooks] == [alice.id, alice.id]
 
 
 def test_requests_fail_as_often_as_told(latchkey, http):

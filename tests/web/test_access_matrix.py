@@ -98,10 +98,8 @@ def everywhere(headers: dict[str, str], status: int, error_code: str) -> Credent
 def default_app(environment):
     """An application with API keys, and a provider, to link identities of."""
     provider = "AUTH_PROVIDER_GITHUB_CLIENT"
-    app = new_app(
-        environment
-        | {f"{provider}_ID": "latchkey", f"{provider}_SECRET": "a secret", "AUTH_API_KEYS": "true"}
-    )
+    credentials = {f"{provider}_ID": "latchkey", f"{provider}_SECRET": "a secret"}
+    app = new_app(environment | credentials | {"AUTH_API_KEYS": "true"})
     yield app
     app.extensions[EXTENSION].db.close()
 

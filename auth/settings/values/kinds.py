@@ -133,6 +133,11 @@ def claims_of(rules: claims.Rules) -> Any:
     return shown_as(lambda chosen: json.dumps(chosen) if chosen else "", setting(read))
 
 
+def hook_secrets() -> Any:
+    check = validator(hooks.secrets)
+    return secret(setting(lambda env, name: hooks.secrets(env.str(name, "", validate=check) or "")))
+
+
 def rate_limits(default: str) -> Any:
     check = validator(checks.rate_limits)
     return setting(
