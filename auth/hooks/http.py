@@ -1,7 +1,6 @@
 """Calls of HTTP hooks from requests. Never inside a transaction: the hook may call the admin API."""
 
 import functools
-import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -21,26 +20,26 @@ _PAUSE = 30  # seconds
 
 
 class _CircuitBreaker:
-    """Keeps the requests of this process from a hook that is down. After a pause it lets one through."""
+    """Keeps the requests of this process from a hook that is down. After a pause it lets one through.
+
+    Without a lock: requests are greenlets, which do not switch in these methods.
+    """
 
     def __init__(self) -> None:
         self._failures = 0
         self._open_until = 0.0
-        self._lock = threading.Lock()
 
     def admits(self) -> bool:
-        with self._lock:
-            now = time.monotonic()
-            if now < self._open_until:
-                return False
-            if self._failures >= _MOST_FAILURES:
-                self._open_until = now + _PAUSE
-            return True
+        now = time.monotonic()
+        if now < self._open_until:
+            return False
+        if self._failures >= _MOST_FAILURES:
+            self._open_until = now + _PAUSE
+        return True
 
     def note(self, *, is_down: bool) -> None:
-        with self._lock:
-            self._failures = self._failures + 1 if is_down else 0
-            self._open_until = time.monotonic() + _PAUSE if self._failures >= _MOST_FAILURES else 0.0
+        self._failures = self._failures + 1 if is_down else 0
+        self._open_until = time.monotonic() + _PAUSE if self._failures >= _MOST_FAILURES else 0.0
 
 
 # Hooks are compared by value: one with another URL or secret starts anew.
