@@ -60,9 +60,10 @@ def base_url(server):
 
 
 @pytest.fixture
-def healthy(parts, carol, database, base_url):
+def healthy(parts, carol, database, base_url, running_service):
     """The settings of a healthy service with an administrator, a delivery process and a backup."""
-    healthy = dataclasses.replace(parts.settings, base_url=base_url, site_url=base_url)
+    own = {"base_url": base_url, "site_url": base_url, "state_dir": running_service.state_dir}
+    healthy = dataclasses.replace(parts.settings, **own)
     fingerprints.keep(parts.db, healthy)
     database.run("INSERT INTO last_done (task) VALUES ('delivery'), ('backup')")
     return healthy
@@ -103,13 +104,8 @@ class TestHealthyService:
         assert [result.check for result in results] == [check.name for check in CHECKS]
         assert database.everything() == before
 
-    def test_command_prints_ticks_and_skipped_checks(
-        self, healthy, environment, base_url, state_dir, tmp_path
-    ):
-        # Not the directory of the running service, whose URL is another.
-        for file in state_dir.glob("*_key*"):
-            shutil.copy(file, tmp_path)
-        others = {"AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url, "AUTH_STATE_DIR": str(tmp_path)}
+    def test_command_prints_ticks_and_skipped_checks(self, healthy, environment, base_url):
+        others = {"AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
         done = run_with_settings({**environment, **others}, "doctor")
         assert (done.exit_code, done.stderr) == (0, "")
         marks = ["-" if check.name in INAPPLICABLE else "✓" for check in CHECKS]

@@ -81,13 +81,18 @@ def new_state_dir() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def serve(environment, state_dir: Path) -> Any:
     """Start a service with the secrets and the database of `app`: `with serve(AUTH_WORKERS="1") as (service,
-    client)`.
+    client)`. Its state directory is its own: commands refuse to act with other settings than a service of theirs.
     """
 
     shared = {name: value for name, value in environment.items() if name != "AUTH_STATE_DIR"}
 
     class Serving:
-        def __init__(self, command: list[str] | None = None, state: Path = state_dir, **changes: str) -> None:
+        def __init__(self, command: list[str] | None = None, **changes: str) -> None:
+            self._directory = tempfile.TemporaryDirectory(prefix="latchkey-tests-")
+            state = Path(self._directory.name).resolve() / "var"
+            shutil.copytree(
+                state_dir, state, ignore=lambda _, names: {*names} - {*kept_secrets.FILES.values()}
+            )
             self.service = Service(state, command=command, **shared | changes)
 
         def __enter__(self) -> tuple[Service, ServerClient]:
@@ -99,19 +104,16 @@ def serve(environment, state_dir: Path) -> Any:
             self.client.close()
             self.service.__exit__()
             log_watch.scan_log("a service", self.service.log())
+            self._directory.cleanup()
 
     return Serving
 
 
 @pytest.fixture(scope="session")
-def limited_service(serve, state_dir: Path) -> Iterator[ServerClient]:
+def limited_service(serve) -> Iterator[ServerClient]:
     limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "20 per 5 minutes"}
-    with short_directory() as directory:
-        # In a state directory of its own, because commands of other tests would miss its settings.
-        state = directory / "var"
-        shutil.copytree(state_dir, state, ignore=lambda _, names: {*names} - {*kept_secrets.FILES.values()})
-        with serve(PATIENT_GUNICORN, state, **limits) as (_, client):
-            yield client
+    with serve(PATIENT_GUNICORN, **limits) as (_, client):
+        yield client
 
 
 @pytest.fixture
