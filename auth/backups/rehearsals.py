@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from requests.adapters import HTTPAdapter, Retry
 
 from auth.backups import restores
 from auth.backups.archive import BackupError, Manifest
@@ -24,12 +25,15 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 _SERVICE = [sys.executable, "-m", "gunicorn", "-c", str(_CHECKOUT / "gunicorn.conf.py"), "wsgi:app"]
 _START_LIMIT = 60  # seconds
 _TIMEOUT = 20
+# Writing out what was restored may keep Postgres for longer than the service waits: it then returns 503.
+_AGAIN = Retry(20, connect=0, read=0, status_forcelist=[503], allowed_methods=None, raise_on_status=False)
 
 
 def rehearse(plaintext: Iterable[bytes]) -> Manifest:
     """Raises `EmbeddedPostgresError`, and what `restores.fill` raises."""
     with tempfile.TemporaryDirectory(prefix="latchkey-") as name, requests.Session() as http:
         http.trust_env = False  # no proxy leads to this machine
+        http.mount("http://", HTTPAdapter(max_retries=_AGAIN))
         directory = Path(name).resolve()
         options = {"fsync": "off", "full_page_writes": "off"}
         with embedded_postgres.running(directory / "var", options) as url:
@@ -107,7 +111,7 @@ def _sign_in(base_url: str, service_role_key: str, http: requests.Session) -> No
     def call(what: str, method: str, path: str, **options: Any) -> dict:
         response = http.request(method, base_url + path, timeout=_TIMEOUT, **options)
         if not response.ok:
-            raise BackupError(f"{what} fails on the restored service: {response.status_code}")
+            raise BackupError(f"{what} fails on the restored service: {response.status_code} {response.text}")
         return response.json()
 
     key = {"apikey": service_role_key}

@@ -1,5 +1,6 @@
 """`latchkey backup` and `latchkey restore`: a service is backed up, destroyed and restored elsewhere."""
 
+import gzip
 import json
 import re
 import shutil
@@ -265,6 +266,31 @@ class TestUnusableFile:
         with serving(place / "lost"):
             assert value(place / "lost", DATABASES) == "postgres,template0,template1"
             assert value(place / "lost", "SELECT count(*) FROM users") == 0
+
+
+FAILS_ONCE = b"""
+CREATE SEQUENCE public.tries;
+CREATE FUNCTION public.fail_once() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF nextval('public.tries') = 1 THEN
+    RAISE EXCEPTION USING ERRCODE = 'query_canceled';
+  END IF;
+  RETURN new;
+END $$;
+CREATE TRIGGER fail_once BEFORE INSERT ON public.sessions FOR EACH ROW EXECUTE FUNCTION public.fail_once();
+"""
+
+
+def test_rehearsal_repeats_what_a_busy_postgres_does_not_finish_in_time(origin, place):
+    plaintext = b"".join(archive.read(origin.file, IDENTITY, lambda _: None))
+    head, dump = plaintext.split(b"\n", 1)
+    file, identity = place / "busy.age", place / "identity"
+    end = b"-- PostgreSQL database dump complete"
+    changed = gzip.decompress(dump).replace(end, FAILS_ONCE + end)
+    file.write_bytes(encrypted(head + b"\n" + gzip.compress(changed)))
+    files.write(identity, IDENTITY)
+    done = latchkey("backup", "verify", file, "--identity", identity)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def manifested(head: dict[str, Any], plaintext: bytes, **members: Any) -> bytes:

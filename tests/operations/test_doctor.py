@@ -4,7 +4,6 @@ import dataclasses
 import json
 import re
 import resource
-import shutil
 import threading
 from contextlib import ExitStack
 from types import SimpleNamespace
