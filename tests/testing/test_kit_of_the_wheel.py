@@ -67,6 +67,7 @@ def test_slow(latchkey):
         os.read(input_of_nobody, 1)
 """,
 }
+UNUSED_PLUGINS = ("cacheprovider", "schemathesis", "hypothesispytest", "anyio")
 pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 
 
@@ -106,7 +107,9 @@ def command(folder: Path, *options: str, python: str = sys.executable, **environ
         "TMPDIR": str(folder / "tmp"),
         "DATABASE_URL": "nonsense",
     }
-    arguments = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", *options]
+    # Plugins of our dependencies, each of which takes a second to load.
+    unused = [word for name in UNUSED_PLUGINS for word in ("-p", f"no:{name}")]
+    arguments = [python, "-m", "pytest", "-q", *unused, *options]
     return {"args": arguments, "cwd": folder / "application", "env": inherited | environment, "text": True}
 
 
