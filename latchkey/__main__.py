@@ -5,6 +5,7 @@ An application beside which this package is installed may have its own `app`, `a
 
 import os
 import sys
+import time
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -16,6 +17,7 @@ def main() -> None:
     path = [str(_TREE), *filter(None, [os.environ.get("PYTHONPATH")])]
     # Its processes inherit both. Without the second, modules of the current directory come first.
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1"}
+    environment["LATCHKEY_STARTED"] = str(time.monotonic())  # for the doctor
     # An upgrade changes the link to the virtual environment while this release runs.
     python = str(Path(sys.prefix).resolve() / "bin" / Path(sys.executable).name)
     os.execve(python, [python, "-m", "auth.commands", *sys.argv[1:]], environment)  # noqa: S606

@@ -2,6 +2,7 @@ import dataclasses
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -17,6 +18,8 @@ _NAMES = [check.name for check in CHECKS]
 _MARKS = {"ok": "✓", "failed": "✗", "skipped": "-"}
 _MISSING: tuple[Missing, ...] = ("refuse", "ignore")
 _FAILED = 3
+# When `latchkey/__main__.py` began, by the clock of `time.monotonic`: a slow start counts.
+_STARTED = "LATCHKEY_STARTED"
 
 
 @click.command("doctor", short_help="Check the deployment for common problems.")
@@ -67,7 +70,7 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
     if problem := running.difference(settings):
         named.append(Result("settings", "failed", problem))
     named = named or [Result("settings", "ok", "All settings are valid")]
-    return named + examine(settings, skip)
+    return named + examine(settings, skip, started=float(os.environ.get(_STARTED) or time.monotonic()))
 
 
 def _of_setting(line: str) -> Result:

@@ -2,9 +2,13 @@
 
 import dataclasses
 import json
+import os
 import re
 import resource
+import subprocess
+import sys
 import threading
+import time
 from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +18,7 @@ import pytest
 from auth.keys import fingerprints, rotation
 from auth.keys.openid_keys import OpenIdKeys
 from auth.net.sockets import is_here
-from auth.operations.doctor import addresses, examination, mail, secrets
+from auth.operations.doctor import addresses, examination, secrets
 from auth.operations.doctor import database as database_checks
 from auth.operations.doctor.examination import CHECKS, examine
 from auth.tokens import one_time, signing_keys
@@ -29,7 +33,7 @@ from tests.support.dns_server import DnsServer
 from tests.support.forwarder import Forwarder
 from tests.support.http_target import HttpTarget
 from tests.support.openid import insert_client
-from tests.support.processes import free_port
+from tests.support.processes import CHECKOUT, free_port
 from tests.support.reverse_proxy import ReverseProxy
 from tests.support.smtp_server import ENCODED_PASSWORD, PASSWORD, USER, BadMailServer, Certificate, MailServer
 
@@ -70,8 +74,7 @@ def healthy(parts, carol, database, base_url, running_service):
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
-    for module, name in ((examination, "SECONDS"), (addresses, "_DEADLINE"), (mail, "_DEADLINE")):
-        monkeypatch.setattr(module, name, 20.0)
+    monkeypatch.setattr(examination, "SECONDS", 20.0)
 
 
 @pytest.fixture
@@ -455,7 +458,7 @@ class TestMail:
 
     def test_closed_port_and_server_that_hangs(self, look_at, monkeypatch):
         assert "host and port" in look_at(f"smtp://127.0.0.1:{free_port()}")
-        monkeypatch.setattr(mail, "_DEADLINE", 0.5)
+        monkeypatch.setattr("auth.operations.doctor.check._MARGIN", 19.0)
         with BadMailServer("EHLO", "hang") as server:
             assert "host and port" in look_at(f"smtp://127.0.0.1:{server.port}")
 
@@ -519,18 +522,51 @@ class TestDelivery:
         assert look("webhooks").startswith(f"latchkey webhooks {remedy} {made['id']}")
 
 
-def test_check_that_hangs_or_breaks_does_not_hold_up_the_others(healthy, monkeypatch):
-    over = threading.Event()
-    broken: dict[str, Any] = {"clock": lambda _context: over.wait(), "redis": lambda _context: 1 / 0}
-    checks = {check.name: check for check in CHECKS}
-    replaced = [dataclasses.replace(checks[name], look=look) for name, look in broken.items()]
-    monkeypatch.setattr(examination, "CHECKS", (*replaced, checks["schema"]))
-    monkeypatch.setattr(examination, "SECONDS", 3.0)
-    results = {result.check: result for result in examine(healthy)}
-    over.set()
-    assert {name: result.status for name, result in results.items()} == {
-        **dict.fromkeys(broken, "failed"),
-        "schema": "ok",
-    }
-    assert "no answer within 3 s" in results["clock"].text
-    assert "ZeroDivisionError: division by zero" in results["redis"].text
+class TestDeadline:
+    def test_check_that_hangs_or_breaks_does_not_hold_up_the_others(self, healthy, replaced, monkeypatch):
+        checks = replaced(clock=lambda over: over.wait(), redis=lambda _over: 1 / 0)
+        monkeypatch.setattr(examination, "CHECKS", (*checks, *(c for c in CHECKS if c.name == "schema")))
+        monkeypatch.setattr(examination, "SECONDS", 3.0)
+        results = {result.check: result for result in examine(healthy)}
+        statuses = {name: result.status for name, result in results.items()}
+        assert statuses == {"clock": "failed", "redis": "failed", "schema": "ok"}
+        assert "no answer within 3 s" in results["clock"].text
+        assert "ZeroDivisionError: division by zero" in results["redis"].text
+
+    def test_time_since_the_start_of_the_command_counts(self, environment, healthy, replaced, monkeypatch):
+        hanging = replaced(database=lambda over: over.wait(), keys=lambda over: over.wait())
+        monkeypatch.setattr(examination, "CHECKS", hanging)
+        monkeypatch.setattr(examination, "SECONDS", 3600.0)
+        begun = {"LATCHKEY_STARTED": str(time.monotonic() - 3600)}
+        lines = run_with_settings(environment | begun, "doctor").stdout.splitlines()
+        assert "✗ The database responds: could not be checked, no answer within 3600 s." in lines
+        assert lines[-1] == "- The keys match the database: not checked, see database"
+
+    def test_report_is_complete_if_everything_hangs(self, environment):
+        with BadMailServer("GREETING", "hang") as silent:
+            address = f"127.0.0.1:{silent.port}"
+            hung = {"DATABASE_URL": f"postgresql://{address}/d", "AUTH_BASE_URL": f"http://{address}"}
+            hung |= {"AUTH_SMTP_URL": f"smtp://{address}", "AUTH_RATE_LIMIT_STORAGE": f"redis://{address}"}
+            hung |= {"AUTH_RATE_LIMITS_ENABLED": "true", "PATH": os.environ["PATH"]}
+            command = [sys.executable, CHECKOUT / "latchkey" / "__main__.py", "doctor", "--json"]
+            done = subprocess.run(command, env=environment | hung, capture_output=True, check=False)
+        results = {result["check"]: result["status"] for result in map(json.loads, done.stdout.splitlines())}
+        assert (done.returncode, done.stderr, [*results]) == (3, b"", ["settings", *(c.name for c in CHECKS)])
+        failed = {name for name, status in results.items() if status == "failed"}
+        assert failed >= {"database", "redis", "public-url", "mail-server"}
+        assert {results[name] for name in ("schema", "keys", "delivery")} == {"skipped"}
+
+    @pytest.fixture
+    def replaced(self):
+        """A function that replaces what checks do; it is passed an event that is set at the end."""
+        over = threading.Event()
+
+        def replaced(**looks):
+            checks = {check.name: check for check in CHECKS}
+            return tuple(
+                dataclasses.replace(checks[name], look=lambda _context, look=look: look(over))
+                for name, look in looks.items()
+            )
+
+        yield replaced
+        over.set()

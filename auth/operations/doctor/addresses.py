@@ -16,7 +16,6 @@ from auth.operations.doctor.check import NOT_PUBLIC, Check, Context, Failure, No
 from auth.settings import Settings, running
 from auth.tokens import one_time
 
-_DEADLINE = 3.0  # seconds
 _LEAST_DAYS = 14  # of a certificate
 _PROBE_LIFETIME = 30
 _SERVICE_LOG = "journalctl -u latchkey; systemctl restart latchkey, if nothing else fails here"
@@ -35,7 +34,7 @@ def _public_url(context: Context) -> Failure | None:
         )
     context.settings.find_database()
     try:
-        response = fetch(f"{base_url}/health")
+        response = fetch(context, f"{base_url}/health")
         body = response.json()
     except requests.JSONDecodeError:
         body = None
@@ -60,8 +59,8 @@ def _certificate(context: Context) -> Failure | None:
         raise NotChecked("AUTH_BASE_URL is not https")
     host = parts.hostname
     try:
-        with Deadline(_DEADLINE) as deadline:
-            plain = deadline.connect(host, parts.port or 443, _DEADLINE)
+        with Deadline(context.seconds_left) as deadline:
+            plain = deadline.connect(host, parts.port or 443, context.seconds_left)
             with tls().wrap_socket(plain, server_hostname=host) as connection:
                 certificate = connection.getpeercert() or {}
     except ssl.SSLError as error:
@@ -84,7 +83,8 @@ def _proxies(context: Context) -> Failure | None:
     token_hash = one_time.hash_token(nonce)
     context.db.run("create_probe", token_hash=token_hash, lifetime=_PROBE_LIFETIME)
     try:
-        fetch(f"{settings.base_url}/health", {probes.HEADER: nonce, "X-Forwarded-For": probes.FORGED_ADDRESS})
+        forged = {probes.HEADER: nonce, "X-Forwarded-For": probes.FORGED_ADDRESS}
+        fetch(context, f"{settings.base_url}/health", forged)
     except requests.RequestException:
         raise NotChecked("the public URL cannot be reached") from None
     finally:
@@ -133,7 +133,7 @@ def _discovery(context: Context) -> Failure | None:
     url = f"{settings.jwt_issuer.rstrip('/')}/.well-known/openid-configuration"
     remedy = f"a proxy that leads {url} to this service, or AUTH_JWT_ISSUER={settings.base_url}"
     try:
-        response = fetch(url)
+        response = fetch(context, url)
         body = response.json()
     except requests.JSONDecodeError:
         body = None
@@ -188,10 +188,10 @@ def _test_settings(context: Context) -> Failure | None:
     return None
 
 
-def fetch(url: str, headers: dict[str, str] | None = None) -> requests.Response:
+def fetch(context: Context, url: str, headers: dict[str, str] | None = None) -> requests.Response:
     """Raises `requests.RequestException`."""
     sent = {"User-Agent": "latchkey doctor", "X-Request-Id": secrets.token_hex(16)} | (headers or {})
-    with Deadline(_DEADLINE), BoundedSession() as session:
+    with Deadline(context.seconds_left), BoundedSession() as session:
         return session.request("GET", url, headers=sent)
 
 

@@ -1,5 +1,6 @@
 """The interface of a check, and what a check may look at."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ class NotChecked(Exception):
 
 
 NOT_PUBLIC = "AUTH_BASE_URL is this machine"
+_MARGIN = 0.5  # seconds for the report of a connection that was given up
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,12 @@ class Context:
     settings: Settings
     db: Database
     resolver: dns.resolver.Resolver
+    ends_at: float  # of `time.monotonic`
+
+    @property
+    def seconds_left(self) -> float:
+        """The timeout of a connection, so that its failure is still reported."""
+        return max(0.1, round(self.ends_at - time.monotonic() - _MARGIN, 1))
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def _clock(context: Context) -> Failure | None:
     clocks = {"the database's": partial(_time_of_postgres, context)}
     sites = map(urlsplit, (context.settings.site_url, context.settings.base_url))
     if site := next((site for site in sites if not is_here(site.hostname or "")), None):
-        clocks[f"that of {site.netloc}"] = partial(_time_of_site, site.geturl())
+        clocks[f"that of {site.netloc}"] = partial(_time_of_site, context, site.geturl())
     is_checked = False
     for name, read in clocks.items():
         before, clock = time.time(), read()
@@ -129,9 +129,9 @@ def _time_of_postgres(context: Context) -> float | None:
     return None if is_here(server.address or "localhost") else server.clock
 
 
-def _time_of_site(url: str) -> float | None:
+def _time_of_site(context: Context, url: str) -> float | None:
     try:
-        headers = fetch(url, {"Cache-Control": "no-cache"}).headers
+        headers = fetch(context, url, {"Cache-Control": "no-cache"}).headers
         # A cache may have stored the answer, and then says for how long. The date has no fractions.
         date = parsedate_to_datetime(headers["Date"]).timestamp()
         return date + int(headers.get("Age", "0")) + 0.5

@@ -1,10 +1,9 @@
-"""Runs all checks at once, each with a deadline."""
+"""Runs all checks at once, until a deadline."""
 
-import queue
 import threading
 import time
 from collections.abc import Collection, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,11 +19,12 @@ from auth.settings.state import NotRunningError
 from sql import Database
 
 CHECKS = (*database.CHECKS, *secrets.CHECKS, *addresses.CHECKS, *mail.CHECKS, *delivery.CHECKS, *hooks.CHECKS)
-SECONDS = 4.0
+SECONDS = 4.0  # from the start of the command
 _CONNECTIONS = 8
 # If one of these fails, the statements of other checks fail too.
 _FIRST = {"database", "schema"}
 _DNS_SECONDS = 2.0
+_Outcome = Failure | Exception | None  # of a check: what it found or raised
 
 
 @dataclass(frozen=True)
@@ -38,22 +38,27 @@ class Result:
 
 
 def examine(
-    settings: Settings, skip: Collection[str] = (), resolver: dns.resolver.Resolver | None = None
+    settings: Settings,
+    skip: Collection[str] = (),
+    resolver: dns.resolver.Resolver | None = None,
+    *,
+    started: float | None = None,
 ) -> list[Result]:
-    """Return the results in the order of `CHECKS`."""
+    """Return the results in the order of `CHECKS`, `SECONDS` after `started`, a time of `time.monotonic`."""
+    ends_at = (time.monotonic() if started is None else started) + SECONDS
     try:
         db: Any = closing(Database(settings.find_database(), size=_CONNECTIONS, prepare=False))
     except NotRunningError as error:
         db = nullcontext(_NoDatabase(error))
     with db as opened:
-        return _results(CHECKS, skip, Context(settings, opened, resolver or _resolver()))
+        return _results(CHECKS, skip, Context(settings, opened, resolver or _resolver(), ends_at))
 
 
 def examine_files(state_dir: Path, skip: Collection[str] = ()) -> list[Result]:
     """Return the results of what can be checked without valid settings."""
     settings = cast("Settings", SimpleNamespace(state_dir=state_dir, key_files={}))
     nothing = cast("Any", None)
-    return _results(secrets.OF_FILES, skip, Context(settings, nothing, nothing))
+    return _results(secrets.OF_FILES, skip, Context(settings, nothing, nothing, time.monotonic() + SECONDS))
 
 
 class _NoDatabase:
@@ -69,33 +74,29 @@ class _NoDatabase:
 def _results(checks: Sequence[Check], skip: Collection[str], context: Context) -> list[Result]:
     checks = [check for check in checks if check.name not in skip]
     outcomes = _run(checks, context)
-    has_failed = {name for name in _FIRST if isinstance(outcomes.get(name), Failure)}
-    return [_result(check, outcomes.get(check.name, TimeoutError()), has_failed) for check in checks]
+    has_failed = {name for name in _FIRST if isinstance(outcomes.get(name), (Failure, TimeoutError))}
+    return [_result(check, outcomes[check.name], has_failed) for check in checks]
 
 
-def _run(checks: list[Check], context: Context) -> dict[str, Failure | Exception | None]:
-    """Return what each check found or raised. A check that hangs is missing."""
-    done: queue.SimpleQueue[tuple[str, Failure | Exception | None]] = queue.SimpleQueue()
+def _run(checks: list[Check], context: Context) -> dict[str, _Outcome]:
+    outcomes: dict[str, _Outcome] = {check.name: TimeoutError() for check in checks}
 
     def look(check: Check) -> None:
         try:
-            done.put((check.name, check.look(context)))
+            outcomes[check.name] = check.look(context)
         except Exception as error:
-            done.put((check.name, error))
+            outcomes[check.name] = error
 
-    for check in checks:
-        # Daemon threads, so that the command ends even if some hang.
-        threading.Thread(target=look, args=(check,), name=check.name, daemon=True).start()
-    outcomes: dict[str, Failure | Exception | None] = {}
-    deadline = time.monotonic() + SECONDS
-    with suppress(queue.Empty):
-        for _ in checks:
-            name, outcome = done.get(timeout=max(0.0, deadline - time.monotonic()))
-            outcomes[name] = outcome
-    return outcomes
+    # Daemon threads, so that the command ends even if some hang.
+    threads = [threading.Thread(target=look, args=(check,), daemon=True) for check in checks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, context.ends_at - time.monotonic()))
+    return dict(outcomes)
 
 
-def _result(check: Check, outcome: Failure | Exception | None, has_failed: Collection[str]) -> Result:
+def _result(check: Check, outcome: _Outcome, has_failed: set[str]) -> Result:
     if outcome is None:
         return Result(check.name, "ok", check.title)
     if isinstance(outcome, Failure):
@@ -104,7 +105,9 @@ def _result(check: Check, outcome: Failure | Exception | None, has_failed: Colle
         return Result(check.name, "skipped", f"{check.title}: not checked, {outcome}")
     if isinstance(outcome, NotRunningError):
         return Result(check.name, "skipped", f"{check.title}: not checked, the service does not run")
-    if isinstance(outcome, psycopg2.Error) and has_failed:
+    # If the database is hung, so is a check that waits for it.
+    hangs = isinstance(outcome, TimeoutError) and "database" in has_failed - {check.name}
+    if hangs or (has_failed and isinstance(outcome, psycopg2.Error)):
         return Result(check.name, "skipped", f"{check.title}: not checked, see {min(has_failed)}")
     if isinstance(outcome, TimeoutError):
         reason = f"no answer within {SECONDS:.0f} s"

@@ -9,8 +9,6 @@ from auth.senders import channels
 from auth.senders.sender import TryLater
 from auth.settings.values import targets
 
-_DEADLINE = 3.5  # seconds
-
 
 def _server(context: Context) -> Failure | None:
     settings = context.settings
@@ -23,7 +21,8 @@ def _server(context: Context) -> Failure | None:
         if settings.is_local:
             raise NotChecked("emails are printed")
         return Failure("There is no mail server: no emails are sent.", example)
-    sender = channels.mail_server(settings, reply_timeout=_DEADLINE, message_timeout=_DEADLINE)
+    timeouts = dict.fromkeys(("reply_timeout", "message_timeout"), context.seconds_left)
+    sender = channels.mail_server(settings, **timeouts)
     try:
         sender.check()
     except TryLater as error:
