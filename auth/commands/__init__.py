@@ -1,8 +1,11 @@
-"""The operator's command line, `latchkey COMMAND`: one file per command."""
+"""The operator's command line, `latchkey COMMAND`: one file per command.
+
+What only some commands need is imported in functions: together, it takes a second.
+"""
 
 import importlib
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import psycopg2
@@ -10,14 +13,15 @@ import psycopg2
 import auth
 from auth import logs, settings
 from auth.addresses import InvalidAddress
-from auth.context import Latchkey, make_database, make_parts
 from auth.keys import fingerprints
 from auth.settings import SettingsError, running
 from auth.settings.kept_secrets import Missing
 from auth.settings.state import NotRunningError
-from auth.web import audit
 from sql import Database
 from sql.pool import reason
+
+if TYPE_CHECKING:
+    from auth.context import Latchkey
 
 _NAMES = ["backup", "backup-key", "clients", "create-admin", "deliver", "doctor", "explain", "hooks", "keys"]
 _NAMES += ["mail-test", "migrate", "restore", "serve", "test-server", "users", "webhooks"]
@@ -62,7 +66,7 @@ def main() -> None:
 
 
 def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
-    if parts := click.get_current_context().find_object(Latchkey):
+    if parts := _given_parts():
         return parts.settings
     loaded = settings.load(missing_secrets=missing_secrets)
     port = None if "PORT" in loaded.origins else running.port(loaded.state_dir)
@@ -87,19 +91,29 @@ def load_service_settings(*, missing_secrets: Missing = "refuse") -> settings.Se
     return loaded
 
 
-def open_parts() -> Latchkey:
+def open_parts() -> "Latchkey":
     """Return the parts of the service. Its database is closed when the command ends."""
-    context = click.get_current_context()
-    parts = context.find_object(Latchkey)
+    from auth.context import make_parts
+    from auth.web import audit
+
+    parts = _given_parts()
     if parts is None:
         parts = make_parts(load_service_settings(), audit.of_command)
-        context.call_on_close(parts.db.close)
+        click.get_current_context().call_on_close(parts.db.close)
         fingerprints.check(parts.db, parts.settings)
     return parts
 
 
+def _given_parts() -> "Latchkey | None":
+    """Return what a test gives to a command."""
+    return click.get_current_context().obj
+
+
 def open_database() -> Database:
     """Return the database without timeouts, for long work. It is closed when the command ends."""
+    from auth.context import make_database
+    from auth.web import audit
+
     database = make_database(open_parts().settings, audit.of_command, has_timeouts=False)
     click.get_current_context().call_on_close(database.close)
     return database

@@ -5,26 +5,18 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from auth import addresses
-from auth.backups.age import CannotDecrypt, UnusableKey
-from auth.backups.archive import BackupError, UnusableFileError
 from auth.commands import open_parts
-from auth.context import EXTENSION, Latchkey
 from auth.files import DRAFT
-from auth.operations import embedded_postgres
-from auth.operations.embedded_postgres import EmbeddedPostgresError
-from auth.operations.postgres_programs import NoProgramError
 from auth.settings import Settings
 from auth.settings.state import InUseError
-from auth.transfer.reading import UnreadableFile
-from auth.web import g
-from auth.web.application import Application
-from auth.web.errors import ApiError
-from auth.web.fields import is_uuid
+
+if TYPE_CHECKING:
+    from auth.context import Latchkey
 
 
 class _Unreadable(click.ClickException):
@@ -36,6 +28,8 @@ class _Unreadable(click.ClickException):
 @contextmanager
 def stopped_database(settings: Settings) -> Iterator[str]:
     """Yield the URL of the database of a service that does not run, and start the embedded one."""
+    from auth.operations import embedded_postgres
+
     try:
         embedded = embedded_postgres.running(settings.state_dir)
         with nullcontext(settings.database_url) if settings.database_url else embedded as url:
@@ -89,8 +83,13 @@ class Unusable(click.ClickException):
 
 
 @contextmanager
-def acting() -> Iterator[Latchkey]:
+def acting() -> Iterator["Latchkey"]:
     """Allow what the service role key may do, outside of a request."""
+    from auth.context import EXTENSION
+    from auth.web import g
+    from auth.web.application import Application
+    from auth.web.errors import ApiError
+
     app, parts = Application("auth"), open_parts()
     app.extensions[EXTENSION] = parts
     with app.app_context():
@@ -125,8 +124,10 @@ def address_of(text: str) -> dict[str, str | None] | None:
     return {"email": None, "phone": addresses.canonical_phone(text)} if text.startswith("+") else None
 
 
-def known_user(latchkey: Latchkey, subject: str) -> Any:
+def known_user(latchkey: "Latchkey", subject: str) -> Any:
     """Return the row of `select_summary` of the user with an address or id, or None."""
+    from auth.web.fields import is_uuid
+
     address = address_of(subject)
     if address is None and not is_uuid(subject):
         return None
@@ -137,6 +138,12 @@ def known_user(latchkey: Latchkey, subject: str) -> Any:
 @contextmanager
 def failures(file: Path) -> Iterator[None]:
     """Exit with one line. A signal to end is an exception too, so that drafts are removed."""
+    from auth.backups.age import CannotDecrypt, UnusableKey
+    from auth.backups.archive import BackupError, UnusableFileError
+    from auth.operations.embedded_postgres import EmbeddedPostgresError
+    from auth.operations.postgres_programs import NoProgramError
+    from auth.transfer.reading import UnreadableFile
+
     try:
         with _signals_as_exits():
             yield
