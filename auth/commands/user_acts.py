@@ -4,19 +4,31 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import click
 from marshmallow import ValidationError
 
 from auth.account import passkeys
-from auth.admin import locks, searches, users
-from auth.commands.common import Unusable, acting, ask, json_option, known_user, printable, yes_option
+from auth.admin import lists, locks, messages, searches, users
+from auth.commands.common import (
+    Unusable,
+    acting,
+    ask,
+    failures,
+    json_option,
+    known_user,
+    printable,
+    yes_option,
+)
 from auth.commands.explain import lines_of_facts
 from auth.context import latchkey
 from auth.settings import state
 from auth.text.moments import until
 from auth.web import fields
+from auth.web.errors import ApiError
 
 _MOST_FOUND = 500
 _subject = click.argument("subject", metavar="EMAIL|PHONE|USER_ID")
@@ -84,10 +96,60 @@ def find(text: str, as_json: bool) -> None:
             problem = f"More than {_MOST_FOUND} users match" if ids is None else "No users match"
             raise Unusable(f"{problem} {text}.")
         for user in sorted(latchkey.db.all("describe_users", ids=ids), key=_name):
-            known = {"id": user.id, "email": user.email, "phone": user.phone, "name": user.name}
-            parts = (user.id, _name(user), user.name, "banned" if user.is_banned else None)
-            line = "  ".join(part for part in parts if part)
-            click.echo(json.dumps(known | {"banned": user.is_banned}) if as_json else printable(line))
+            click.echo(_line(user, as_json))
+
+
+def _line(user: Any, as_json: bool) -> str:
+    if as_json:
+        known = {name: getattr(user, name) for name in ("id", "email", "phone", "name")}
+        return json.dumps(known | {"banned": user.is_banned})
+    parts = (user.id, _name(user), user.name, "banned" if user.is_banned else None)
+    return printable("  ".join(filter(None, parts)))
+
+
+@click.command("list", short_help="List all users.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print the file that the console exports.")
+@json_option
+def list_command(as_csv: bool, as_json: bool) -> None:
+    """List all users, in the order of their ids.
+
+    \b
+    Example: latchkey users list --csv > users.csv
+    """
+    with acting():
+        if as_csv:
+            for piece in lists.export({}):
+                click.echo(piece, nl=False)
+            return
+        for user in chain.from_iterable(lists.pages({})):
+            click.echo(_line(user, as_json))
+
+
+@click.command("invite", short_help="Invite users by email.")
+@click.argument("emails", nargs=-1, required=True, metavar="EMAIL...|FILE")
+@json_option
+def invite(emails: tuple[str, ...], as_json: bool) -> None:
+    """Create a user for each email, up to 500, and send a link that is valid for seven days.
+
+    FILE has one email per line. Exits with 3 if an invitation was refused. AUTH_RATE_LIMIT_INVITE counts.
+
+    \b
+    Example: latchkey users invite ada@example.com
+             latchkey users invite team.txt
+    """
+    has_refused = False
+    with acting(), failures(Path(emails[0])):
+        texts = [Path(each).read_text(errors="replace") if Path(each).is_file() else each for each in emails]
+        for email in lists.emails_in("\n".join(texts)):
+            reason = None
+            try:
+                messages.invite({"email": email, "data": {}, "options": {}})
+            except ApiError as error:
+                has_refused, reason = True, error.msg
+            text = f"{email}: refused: {reason}" if reason else f"{email} is invited."
+            click.echo(json.dumps({"email": email, "reason": reason}) if as_json else printable(text))
+    if has_refused:
+        raise click.exceptions.Exit(3)
 
 
 @click.command("ban", short_help="Ban a user, and end their sessions.")
@@ -199,4 +261,4 @@ def delete(subject: str, is_sure: bool, as_json: bool) -> None:
         _report(user, f"{_name(user)} is deleted.", as_json)
 
 
-COMMANDS = (find, show, ban, unban, sign_out, unlock, remove_factors, delete)
+COMMANDS = (find, list_command, show, invite, ban, unban, sign_out, unlock, remove_factors, delete)

@@ -1,6 +1,5 @@
 """Acts on up to 500 users at once, in chunks that the browser asks for one after the other."""
 
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -8,8 +7,7 @@ from typing import Any
 import psycopg2
 from flask import Blueprint, Response, request
 
-from auth import addresses
-from auth.admin import messages, users
+from auth.admin import lists, messages, users
 from auth.console.access import act as acting
 from auth.console.access import administrator, explain, require_proof
 from auth.console.acts import Act, Subject, serve
@@ -39,7 +37,6 @@ _OF_TARGET = "target.insufficient_permissions"
 _ChosenForm = Input.of(ids=fields.Text())
 _BanForm = Input.of(ban_duration=fields.BanDuration(required=True))
 _ListForm = Input.of(emails=fields.LongText(required=True))
-_Email = Input.of(email=fields.Email(required=True))
 _Ban = AnyUserChange(only=("ban_duration",))
 
 _ON_ONE: dict[str, Callable[[str, dict[str, Any]], object]] = {
@@ -92,12 +89,7 @@ def _some(chosen: Subject, form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _emails(_list: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    lines = re.findall(r"[^\s,;]+", form["emails"]) or [""]
-    if len(lines) > MOST:
-        raise ApiError("validation_failed", f"emails: must be at most {MOST} addresses")
-    if wrong := [line for line in lines if _Email().validate({"email": line})]:
-        raise ApiError("validation_failed", f"emails: must be addresses, unlike {', '.join(wrong[:3])}")
-    return {"targets": [*dict.fromkeys(addresses.canonical(line) for line in lines)], "options": {}}
+    return {"targets": lists.emails_in(form["emails"]), "options": {}}
 
 
 def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:

@@ -1,5 +1,6 @@
 """`latchkey users show`, `ban` and others: one user, as in the console."""
 
+import csv
 import json
 import os
 import pwd
@@ -56,6 +57,32 @@ def test_users_are_found_by_a_part_of_the_name(run, alice, bob, database):
     assert run("find", "neum") == f"{bob.id}  bob@example.com  Anna Neumann  banned\n"
     for text in ("nobody", "@", " "):
         assert run("find", text, status=3) == f"Error: No users match {text}.\n"
+
+
+def test_list_is_that_of_the_console_as_lines_json_and_csv(run, carol, alice, database):
+    lines = [f"{user.id}  {user.email}" for user in sorted((alice, carol), key=lambda user: user.id)]
+    assert run("list").splitlines() == lines
+    assert [json.loads(line)["id"] for line in run("list", "--json").splitlines()] == [
+        line.partition(" ")[0] for line in lines
+    ]
+    rows = list(csv.DictReader(run("list", "--csv").splitlines()))
+    assert [f"{row['id']}  {row['email']}" for row in rows] == lines
+    assert last_act(database) == ("users_exported", "command", "ann")
+
+
+def test_emails_of_a_file_are_invited_and_refused_ones_named(run, alice, outbox, database, tmp_path):
+    path = tmp_path / "team.txt"
+    path.write_text("Dave@example.com\nalice@example.com; erin@example.com\n")
+    told = run("invite", str(path), status=3).splitlines()
+    assert (told[0], told[2]) == ("dave@example.com is invited.", "erin@example.com is invited.")
+    assert told[1].startswith("alice@example.com: refused: ")
+    assert outbox.kinds() == [("invite", "dave@example.com"), ("invite", "erin@example.com")]
+    assert last_act(database) == ("invited", "command", "ann")
+    assert json.loads(run("invite", "dave@example.com", "--json")) == {
+        "email": "dave@example.com",
+        "reason": None,
+    }
+    assert "must be addresses, unlike team" in run("invite", "team", status=2)
 
 
 @pytest.mark.parametrize(("option", "seconds"), [([], None), (["--for", "24h"], 86_400)])

@@ -6,7 +6,8 @@ from io import StringIO
 import pytest
 from flask.testing import FlaskClient
 
-from auth.console import bulk, export
+from auth.admin import lists
+from auth.console import bulk
 from auth.web.errors import ApiError
 from tests.support.audit import clear_history
 from tests.support.pages import Visitor, words
@@ -192,12 +193,12 @@ class TestExport:
         assert row["name"] == "'@SUM(A1)\n\"x\", y;'=2;'\"-3"
 
     def test_export_continues_after_a_page(self, operator, database, monkeypatch):
-        monkeypatch.setattr(export, "_PAGE", 3)
+        monkeypatch.setattr(lists, "_PAGE", 3)
         database.run(MANY, count=10)
         assert len({row["id"] for row in self.rows(operator, "?q=user")}) == 10
 
     def test_export_ends_with_the_rights_of_the_administrator(self, app, operator, database, monkeypatch):
-        monkeypatch.setattr(export, "_PAGE", 1)
+        monkeypatch.setattr(lists, "_PAGE", 1)
         operator.visit("/console/users/export")
         cookie = operator.session_cookie
         headers = {"Cookie": f"{cookie.name}={cookie.value}", "Accept": "text/html"}

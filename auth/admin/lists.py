@@ -1,0 +1,76 @@
+"""Lists of users as CSV, and lists of addresses to invite."""
+
+import csv
+import re
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any
+
+from auth import addresses
+from auth.web import fields, targets
+from auth.web.errors import ApiError
+from auth.web.schemas import Input
+
+MOST_EMAILS = 500
+_PAGE = 1_000
+# Seconds for counting, and for each page.
+_LONGEST = 10.0
+_COLUMNS = (
+    *("id", "email", "phone", "name", "role", "is_anonymous", "is_confirmed", "is_banned", "has_factor"),
+    *("providers", "created_at", "last_sign_in_at"),
+)
+# Spreadsheets run cells that begin so. Where the comma is the decimal sign, a semicolon begins a cell, even
+# between quotes. A phone number only looks like a formula.
+_FORMULA = re.compile(r'(^|[;\r\n])(?="?[=+\-@\t\r])')
+_PHONE = re.compile(r"\+[0-9]+")
+
+_Email = Input.of(email=fields.Email(required=True))
+
+
+def export(filters: dict[str, Any]) -> Iterator[str]:
+    """Record an export, and return its pieces. They fail if the caller is demoted or signed out meanwhile."""
+    with targets.act() as tx:
+        tx.run("bound_search", seconds=_LONGEST, in_order=False)
+        tx.run("record_export", filters=filters)
+    return _csv(filters)
+
+
+def _csv(filters: dict[str, Any]) -> Iterator[str]:
+    yield _lines([_COLUMNS])
+    for rows in pages(filters):
+        yield _lines([[_cell(getattr(row, name)) for name in _COLUMNS] for row in rows])
+
+
+def pages(filters: dict[str, Any]) -> Iterator[list[Any]]:
+    """Yield the users that match, as `describe_users` returns them."""
+    after = None
+    while True:
+        with targets.act() as tx:
+            tx.run("bound_search", seconds=_LONGEST, in_order=False)
+            ids = [row.id for row in tx.all("list_user_ids", filters=filters, after=after, most=_PAGE)]
+            rows = tx.all("describe_users", ids=ids)
+        if not ids:
+            return
+        yield rows
+        after = ids[-1]
+
+
+def emails_in(text: str) -> list[str]:
+    """Return the addresses in a text, in canonical form. Raises `ApiError`."""
+    found = re.findall(r"[^\s,;]+", text) or [""]
+    if len(found) > MOST_EMAILS:
+        raise ApiError("validation_failed", f"emails: must be at most {MOST_EMAILS} addresses")
+    if wrong := [each for each in found if _Email().validate({"email": each})]:
+        raise ApiError("validation_failed", f"emails: must be addresses, unlike {', '.join(wrong[:3])}")
+    return [*dict.fromkeys(map(addresses.canonical, found))]
+
+
+def _lines(rows: list[Any]) -> str:
+    text = StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> str:
+    text = " ".join(value) if isinstance(value, list) else "" if value is None else str(value)
+    return text if _PHONE.fullmatch(text) else _FORMULA.sub(r"\1'", text)
