@@ -27,7 +27,7 @@ class RestoredSecrets:
         """Raises `BackupError` if the environment lacks a key of the backup."""
         self._settings = settings
         self._environment = environment
-        self.environment_file = settings.state_dir / "restored.env" if environment else None
+        self.environment_file = environment_file(settings) if environment else None
         kept = [field for field in restored if os.environ.get(name_of(field))]
         self.kept_variables = [name_of(field) for field in kept]
         self._restored = {field: found for field, found in restored.items() if found and field not in kept}
@@ -106,6 +106,10 @@ class RestoredSecrets:
             files.write(path, text_of(field, list(reversed(different.values()))) + "\n")
         else:
             path.unlink()
+
+
+def environment_file(settings: Settings) -> Path:
+    return settings.state_dir / "restored.env"
 
 
 def former_secrets(settings: Settings) -> Path:

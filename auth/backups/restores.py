@@ -17,7 +17,12 @@ from psycopg2.extensions import make_dsn, parse_dsn
 
 from auth.backups import archive, writing
 from auth.backups.archive import BackupError, Manifest
-from auth.backups.restored_secrets import NOTHING_TO_UNDO, RestoredSecrets, former_secrets
+from auth.backups.restored_secrets import (
+    NOTHING_TO_UNDO,
+    RestoredSecrets,
+    environment_file,
+    former_secrets,
+)
 from auth.backups.writing import connect, statement
 from auth.keys import resealing
 from auth.operations import postgres_programs
@@ -177,6 +182,7 @@ def undo(url: str, settings: Settings) -> None:
         _swap(cursor, target.name, undone, former, secrets_of_before.admitted(cursor.connection))
         # Until here an undo that fails can be repeated.
         former_secrets(settings).unlink()
+        environment_file(settings).unlink(missing_ok=True)
         _run(cursor, _DROP, undone)
 
 

@@ -160,6 +160,7 @@ def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
     for name, secret in SECRETS.items():
         files.write(directory / name, secret + "\n")
     restore(url)
+    (directory / "restored.env").touch()
     restored = files_of(directory)
     settings = dataclasses.replace(parts.settings, state_dir=directory)
     kept = urlsplit(url)._replace(path=f"{urlsplit(url).path}_before_restore").geturl()
@@ -170,6 +171,7 @@ def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
     assert files_of(directory) == restored
     restores.undo(url, settings)
     assert files_of(directory)["secret_key"].strip() == SECRETS["secret_key"]
+    assert not (directory / "restored.env").exists()
 
 
 @cases(
