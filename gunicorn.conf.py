@@ -12,11 +12,12 @@ from pathlib import Path as _Path
 # Before the current directory, whose modules gunicorn prefers.
 _sys.path.insert(0, str(_Path(__file__).resolve().parent))
 
+from auth.operations import starting as _starting
 from auth.operations import supervisor as _supervisor
 
 _settings = _supervisor.settings()
 
-bind = _supervisor.address(_settings)
+bind = _starting.address(_settings)
 workers = _settings.workers
 worker_class = "auth.web.gunicorn_worker.Worker"
 # Below the usual limit of 1,024 open files of a process. Further connections wait in the backlog.

@@ -9,38 +9,26 @@ its connections. The delivery process lives by threads, and gevent has patched t
 its own.
 """
 
-import atexit
-import errno
 import gc
-import importlib
 import itertools
 import os
 import signal
-import socket
 import sys
-import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import psycopg2
 
 from auth import logs
 from auth.keys import fingerprints, key_ring
-from auth.operations import start_checks
+from auth.operations import start_checks, starting
 from auth.operations.delivery_process import DeliveryProcess
-from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from auth.senders import channels
 from auth.settings import Settings, SettingsError, load, relying_party, running, served, state
-from sql import Database, schema
-from sql.pool import SIZE, reason
-
-T = TypeVar("T")
-
-_OTHER_CONNECTIONS = 20  # for operators and their tools
+from sql.pool import reason
 
 
 def settings() -> Settings:
@@ -55,11 +43,6 @@ def settings() -> Settings:
     return served.current
 
 
-def address(settings: Settings) -> str:
-    host = f"[{settings.bind}]" if ":" in settings.bind else settings.bind
-    return f"{host}:{settings.port}"
-
-
 def on_starting(server: Any) -> None:
     """Start Postgres, apply the schema and import the application, or exit with one line for the operator."""
     # Until gunicorn installs its handlers. SystemExit stops a Postgres that has just been started.
@@ -72,7 +55,7 @@ def on_starting(server: Any) -> None:
     server.embedded_postgres = None
     server.delivery = DeliveryProcess(partial(_say, level="warning"), delivers=chosen.deliver)
     try:
-        _start_or_exit(server, chosen)
+        starting.start_or_exit(server, chosen)
     except SystemExit as error:
         if isinstance(error.code, str):
             running.keep_error(chosen.state_dir, error.code)
@@ -80,46 +63,7 @@ def on_starting(server: Any) -> None:
         raise
     if redis_problem := start_checks.redis_problem(chosen):
         _say(redis_problem, "warning")
-    _import_application()
-
-
-def _start_or_exit(server: Any, chosen: Settings) -> None:
-    try:
-        _start(server, chosen)
-    except state.InUseError as error:
-        print(logs.refusal(str(error)), file=sys.stderr)
-        sys.exit(2)
-    except (EmbeddedPostgresError, fingerprints.OtherKeys, SettingsError) as error:
-        sys.exit(str(error))
-    except OSError as error:
-        sys.exit(state.unusable(chosen.state_dir, error))
-    except psycopg2.Error as error:
-        act = "use the database" if isinstance(error, psycopg2.OperationalError) else "apply the schema"
-        sys.exit(f"DATABASE_URL: can't {act}: {reason(error)}")
-
-
-def _start(server: Any, chosen: Settings) -> None:
-    database_url = chosen.database_url or _start_embedded_postgres(server, chosen)
-    _refuse_taken_address(chosen)
-    # Before a migration: this may be the database of another deployment.
-    with suppress(psycopg2.errors.UndefinedTable):
-        _with_database(database_url, partial(fingerprints.check, settings=chosen))
-    if chosen.database_url:
-        _share_state_directory(server, chosen)
-    for step in schema.apply(database_url, notice=partial(_say, level="warning")):
-        if step not in (schema.SCHEMA.name, schema.FUNCTIONS.name):
-            _say(f"Migrated the database: {step}.")
-    kept = _with_database(database_url, partial(fingerprints.keep, settings=chosen, make_missing=True))
-    if chosen.metrics_bind:
-        state.begin_metrics(chosen.state_dir, str(chosen.port))
-    if chosen.db_prepare and (problem := start_checks.pooler_problem(database_url)):
-        sys.exit(problem)
-    hook = chosen.hook("custom_access_token")
-    check = partial(start_checks.hook_problem, hook) if hook and hook.function else None
-    # No reason to stop: sessions stay, and so do access tokens.
-    if check and (problem := _with_database(database_url, check)):
-        _say(f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: {problem}. Until then, nobody can sign in.", "warning")
-    served.current = replace(kept, database_url=database_url)
+    starting.import_application(has_metrics=chosen.metrics_bind is not None)
 
 
 def when_ready(server: Any) -> None:
@@ -143,7 +87,7 @@ def when_ready(server: Any) -> None:
         _say(notice, "warning")
     if chosen.metrics_bind:
         _say(f"Metrics: http://{chosen.metrics_bind}/metrics")
-    _say(f"Serving {chosen.base_url}, listening on {address(chosen)}. Press Ctrl-C to stop.")
+    _say(f"Serving {chosen.base_url}, listening on {starting.address(chosen)}. Press Ctrl-C to stop.")
     _announce_inbox(chosen)
 
 
@@ -188,27 +132,6 @@ def on_exit(server: Any) -> None:
     _say("Stopped.")
 
 
-def _import_application() -> None:
-    """Load what the workers share. They create the application: by name, as it is above this room."""
-    importlib.import_module("app")
-    if settings().metrics_bind:
-        importlib.import_module("auth.web.request_metrics")
-    gc.collect()
-    gc.freeze()  # else the collector would write to this memory, and copy it for each worker
-
-
-def _start_embedded_postgres(server: Any, chosen: Settings) -> str:
-    connections = max(100, chosen.workers * SIZE + _OTHER_CONNECTIONS)
-    server.embedded_postgres = EmbeddedPostgres(chosen.state_dir, {"max_connections": str(connections)})
-    # gunicorn does not call on_exit if the port is taken or the schema cannot be applied.
-    atexit.register(server.embedded_postgres.stop)
-    database_url = server.embedded_postgres.start()
-    for directory in server.embedded_postgres.opened:
-        _say(f"Made {directory} passable (o+x): Postgres does not run as root.")
-    os.environ["DATABASE_URL"] = database_url  # for the delivery process, and reloads
-    return database_url
-
-
 def _announce_inbox(chosen: Settings) -> None:
     if chosen.dev_inbox:  # the log holds no secrets
         print(f"Messages: {chosen.base_url}/dev/inbox?key={served.inbox_key}", flush=True)
@@ -216,47 +139,6 @@ def _announce_inbox(chosen: Settings) -> None:
 
 def _wants_delivery_process(chosen: Settings) -> bool:
     return chosen.deliver or chosen.metrics_bind is not None  # which it serves
-
-
-def _share_state_directory(server: Any, chosen: Settings) -> None:
-    """Lock the state directory, so that no embedded Postgres starts in it, and that missing keys may be made.
-
-    If there is nothing to make, it may be read-only or absent.
-    """
-    missing = fingerprints.missing(chosen)
-    try:
-        if missing:
-            state.make_directory(chosen.state_dir)
-        server.state_lock = state.lock(chosen.state_dir, shared=True)
-    except (state.InUseError, OSError):
-        if missing:
-            raise
-
-
-def _with_database(url: str, use: Callable[[Database], T]) -> T:
-    with closing(Database(url, size=1, prepare=False)) as db:
-        return use(db)
-
-
-def _refuse_taken_address(chosen: Settings) -> None:
-    """Exit with one line: gunicorn would retry for five seconds, and log two lines each time."""
-    if "LISTEN_FDS" in os.environ or "GUNICORN_FD" in os.environ:
-        return  # we inherit a bound socket
-    deadline = time.monotonic() + 3  # the workers of a service that was just killed may still listen
-    family = socket.AF_INET6 if ":" in chosen.bind else socket.AF_INET
-    while True:
-        try:
-            socket.create_server((chosen.bind, chosen.port), family=family).close()
-            return
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
-                is_name = isinstance(error, socket.gaierror)
-                problem = error.strerror if is_name else os.strerror(error.errno or 0)
-                sys.exit(
-                    f"Can't listen on {address(chosen)}: {problem}."
-                    " Set PORT or AUTH_BIND to use another address."
-                )
-            time.sleep(0.1)
 
 
 def _end(server: Any) -> NoReturn:
@@ -269,10 +151,11 @@ def _reload(server: Any) -> None:
     try:
         loaded = _load()
         if server.embedded_postgres:
-            # `_start_embedded_postgres` has set it.
+            # `starting` has set it.
             others = {name: origin for name, origin in loaded.origins.items() if name != "DATABASE_URL"}
             loaded = replace(loaded, origins=others)
-        served.current = _with_database(loaded.database_url, partial(fingerprints.keep, settings=loaded))
+        keep = partial(fingerprints.keep, settings=loaded)
+        served.current = starting.with_database(loaded.database_url, keep)
     except (SettingsError, fingerprints.OtherKeys, OSError) as error:
         problem = str(error)
     except psycopg2.Error as error:

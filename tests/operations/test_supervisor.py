@@ -18,10 +18,10 @@ def descriptors():
     return {os.path.realpath(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")}
 before = descriptors()
 runpy.run_path("gunicorn.conf.py")
-from auth.operations import supervisor
+from auth.operations import starting
 from auth.settings import state
 os.environ[state.METRICS_DIRECTORY] = os.environ["AUTH_STATE_DIR"]
-supervisor._import_application()
+starting.import_application(has_metrics=True)
 
 import flask, gevent, psycopg2, redis, requests
 from auth.context import Latchkey
