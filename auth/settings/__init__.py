@@ -20,11 +20,10 @@ from auth.net.networks import is_loopback
 from auth.settings import brand, kept_secrets, relying_party, state
 from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
-from auth.settings.values import checks, hooks, kinds, mistakes, targets
+from auth.settings.values import checks, combined, hooks, kinds, mistakes, targets
 from auth.tokens import claims
 from auth.tokens.access_tokens import SECOND_STEP
 
-PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 _WITHOUT_PREFIX = {"database_url", "port"}
 
 
@@ -88,7 +87,7 @@ class Settings:
     phone_confirm_required: bool = kinds.flag(True)
     password_min_length: int = kinds.number(8, 1, 128)
     password_requirements: tuple[str, ...] = kinds.list_of(
-        PASSWORD_CLASSES, OneOf(PASSWORD_CLASSES, error="Must be among {choices}.")
+        combined.PASSWORD_CLASSES, OneOf(combined.PASSWORD_CLASSES, error="Must be among {choices}.")
     )
     password_common_check: bool = kinds.flag(True)
     bcrypt_cost: int = kinds.number(10, 4, 16)
@@ -257,25 +256,8 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     problems = _problems(env) | dict.fromkeys(_empty(environment), "Is empty. Unset it or give it a value.")
     _refuse([f"{name}: {text}" for name, text in sorted(problems.items())], values)
 
-    values["base_url"] = (values["base_url"] or f"http://localhost:{values['port']}").rstrip("/")
-    for field in ("site_url", "jwt_issuer"):
-        values[field] = values[field] or values["base_url"]
-    if values["session_timebox"] and "AUTH_SESSION_TIMEBOX" not in environment:
-        values["session_timebox"] = max(values["session_timebox"], values["refresh_token_lifetime"])
-    values |= relying_party.defaults(values)
-    if values["console"] is None:
-        values["console"] = values["pages"]
-    values["brand_name"] = values["brand_name"] or urlsplit(values["site_url"]).netloc
-    chosen = values["password_requirements"]
-    values["password_requirements"] = tuple(name for name in PASSWORD_CLASSES if name in chosen)
-    values["state_dir"] = Path(values["state_dir"]).resolve()
-    if values["mail_templates"]:
-        values["mail_templates"] = Path(values["mail_templates"]).resolve()
-    is_local = is_loopback(urlsplit(values["base_url"]).hostname or "")
-    values["verify_on_get"] = values["verify_on_get"] or ("programs" if is_local else "never")
-    if values["webhook_private_networks"] is None:
-        values["webhook_private_networks"] = is_local and is_loopback(values["bind"])
-    _refuse(checks.contradictions(values, is_local) or kept_secrets.add(values, missing_secrets), values)
+    combined.complete(values, has_timebox="AUTH_SESSION_TIMEBOX" in environment)
+    _refuse(combined.contradictions(values) or kept_secrets.add(values, missing_secrets), values)
     return Settings(**values)
 
 

@@ -8,8 +8,8 @@ from auth import __version__
 from auth.context import latchkey
 from auth.net import probes
 from auth.pages.page import page
-from auth.settings import PASSWORD_CLASSES
 from auth.settings.presets import PRESETS
+from auth.settings.values.combined import PASSWORD_CLASSES
 from auth.tokens.one_time import hash_token
 from auth.web import dialect
 from auth.web.health import HealthCheck

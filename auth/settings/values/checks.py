@@ -1,7 +1,7 @@
 """Checks of settings. Each raises `ValueError`, whose message does not quote the value."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,10 @@ from psycopg2.extensions import parse_dsn
 
 from auth import addresses
 from auth.net import redirects
-from auth.settings.values import hooks, targets
+from auth.settings.values import targets
 from auth.tokens import keys, signing_keys
 
 Check = Callable[[str], object]
-_NEEDED_BY_SMS_PROVIDER = {
-    "twilio": ("twilio_account_sid", "twilio_auth_token", "twilio_from"),
-    "webhook": ("sms_webhook_url", "sms_webhook_secret"),
-}
 # At least eight letters, so that random secrets do not contain them by chance.
 _PLACEHOLDER = re.compile(
     r"change.?me|replace.?(me|this)|your.?(secret|own)|super.?secret|placeholder", re.IGNORECASE
@@ -214,33 +210,3 @@ def rate_limit(value: str) -> None:
 def smtp_url(value: str) -> None:
     if value != targets.CONSOLE:
         targets.smtp_server(value)
-
-
-def contradictions(values: Mapping[str, Any], is_local: bool) -> list[str]:
-    """Return a line for each setting that is valid on its own, but not with the others."""
-    provider = values["sms_provider"]
-    found = [
-        f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is {provider}."
-        for field in _NEEDED_BY_SMS_PROVIDER.get(provider, ())
-        if not values[field]
-    ]
-    found += [
-        f"AUTH_HOOK_{name.upper()}_SECRETS: Must be set when AUTH_HOOK_{name.upper()} is a URL."
-        for name in hooks.NAMES
-        if values[f"hook_{name}"].startswith("http") and not values[f"hook_{name}_secrets"]
-    ]
-    if values["jwt_keys"] and not values["jwt_secret"]:
-        try:
-            signing_jwk_set(values["jwt_keys"])
-        except ValueError as error:
-            found.append(f"AUTH_JWT_KEYS: {sentence(error)}")
-    if values["mfa_required"] != "none" and not values["mfa_enabled"]:
-        found.append("AUTH_MFA_REQUIRED: Must be none when AUTH_MFA_ENABLED is false.")
-    if values["console"] and not values["pages"]:
-        found.append("AUTH_CONSOLE: Must be false when AUTH_PAGES is false: administrators sign in there.")
-    if values["signup_domains"] and values["anonymous_enabled"]:
-        found.append("AUTH_ANONYMOUS_ENABLED: Must be false with AUTH_SIGNUP_DOMAINS.")
-    # The inbox shows every link.
-    if values["dev_inbox"] and not is_local:
-        found.append("AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine.")
-    return found
