@@ -18,59 +18,42 @@ def command() -> None:
 
 
 _client_id = click.argument("client_id")
+
+
+def _several(flag: str, member: str, metavar: str | None, text: str, **others: Any) -> Any:
+    return click.option(
+        flag, member, multiple=True, metavar=metavar, help=f"{text} Can be repeated.", **others
+    )
+
+
+def _whether(flags: str, member: str, text: str) -> Any:
+    return click.option(flags, member, default=None, help=f"Whether {text}")
+
+
 _options = [
-    click.option(
-        "--role",
-        "allowed_roles",
-        multiple=True,
-        metavar="ROLE",
-        help="Admit only users with this role. Can be repeated.",
-    ),
-    click.option(
-        "--pkce/--no-pkce",
-        "require_pkce",
-        default=None,
-        help="Whether it must send a code challenge. Public clients must.",
-    ),
-    click.option(
+    _several("--role", "allowed_roles", "ROLE", "Admit only users with this role."),
+    _whether("--pkce/--no-pkce", "require_pkce", "it must send a code challenge. Public clients must."),
+    _whether(
         "--skip-consent/--ask-consent",
         "skip_consent",
-        default=None,
-        help="Whether users sign in without being asked, for your own applications.",
+        "users sign in without being asked, for your own applications.",
     ),
-    click.option(
-        "--logout-uri",
-        "post_logout_redirect_uris",
-        multiple=True,
-        metavar="URI",
-        help="Where it may send users after signing them out. Can be repeated.",
+    _several(
+        "--logout-uri", "post_logout_redirect_uris", "URI", "Where it may send users after signing them out."
     ),
-    click.option(
-        "--resource",
-        "resources",
-        multiple=True,
-        metavar="URI",
-        help="An audience that it may ask for. Can be repeated.",
-    ),
-    click.option(
+    _several("--resource", "resources", "URI", "An audience that it may ask for."),
+    _several(
         "--grant",
         "grant_types",
-        multiple=True,
+        None,
+        "A grant that it may use, in place of the first two.",
         type=click.Choice(clients.GRANT_TYPES),
-        help="A grant that it may use, in place of the first two. Can be repeated.",
     ),
-    click.option(
-        "--scope",
-        "scopes",
-        multiple=True,
-        metavar="SCOPE",
-        help="A scope that it may have by client_credentials. Can be repeated.",
-    ),
-    click.option(
+    _several("--scope", "scopes", "SCOPE", "A scope that it may have by client_credentials."),
+    _whether(
         "--introspects-sessions/--no-introspects-sessions",
         "introspects_sessions",
-        default=None,
-        help="Whether it may introspect session tokens.",
+        "it may introspect session tokens.",
     ),
     click.option(
         "--method",
