@@ -13,10 +13,10 @@ from auth.web.input import known_id
 _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-test@example.com"}
 
 
-def create(body: dict[str, Any]) -> tuple[str, str]:
+def create(body: dict[str, Any], secret: str | None = None) -> tuple[str, str]:
     """Register an endpoint, and return its object and its secret. Raises `ApiError`."""
     _check_url(body["url"])
-    id, secret, most = outgoing.new_id(), webhooks.new_secret(), webhooks.MAX_WEBHOOKS
+    id, secret, most = outgoing.new_id(), secret or webhooks.new_secret(), webhooks.MAX_WEBHOOKS
     sealed = latchkey.sealer.seal(secret, id)
     with targets.act() as tx:
         row = tx.one("create_webhook", id=id, most=most, secret=sealed, **body)

@@ -98,7 +98,8 @@ def acting() -> Iterator["Latchkey"]:
         try:
             yield parts
         except ApiError as error:
-            raise (click.BadParameter if error.status == 400 else Unusable)(error.msg) from None
+            kind = click.BadParameter if error.status == 400 else Unusable
+            raise kind(error.details or error.msg) from None
 
 
 def ask(question: str, *, is_sure: bool) -> None:

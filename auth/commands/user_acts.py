@@ -145,7 +145,7 @@ def invite(emails: tuple[str, ...], as_json: bool) -> None:
             try:
                 messages.invite({"email": email, "data": {}, "options": {}})
             except ApiError as error:
-                has_refused, reason = True, error.msg
+                has_refused, reason = True, error.details or error.msg
             text = f"{email}: refused: {reason}" if reason else f"{email} is invited."
             click.echo(json.dumps({"email": email, "reason": reason}) if as_json else printable(text))
     if has_refused:

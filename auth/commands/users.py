@@ -69,13 +69,10 @@ def import_(
     file: Path,
     product: str | None,
     dry_run: bool,
-    trust_addresses: bool,
-    allow_admins: bool,
-    without_passwords: bool,
-    without_factors: bool,
     hash_config: Path | None,
     identity: Path | None,
     as_json: bool,
+    **choices: bool,
 ) -> None:
     """Create users from FILE: JSON lines, CSV, or an export of Auth0, Firebase, Supabase, Keycloak, Django or
     WordPress.
@@ -86,11 +83,10 @@ def import_(
     \b
     Example: latchkey users import auth0.ndjson --trust-addresses --dry-run
     """
-    choices = Choices(trust_addresses, allow_admins, without_passwords, without_factors)
     work = Import(
         open_database(),
         open_parts(),
-        choices,
+        Choices(**choices),
         product=product,
         hash_config=_read_hash_config(hash_config),
         is_dry_run=dry_run,

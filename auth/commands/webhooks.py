@@ -3,8 +3,8 @@ import signal
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -20,6 +20,7 @@ from auth.senders.sender import TryLater
 from auth.settings.values import targets
 from auth.text.labels import label
 from auth.text.moments import clock
+from auth.web.errors import ApiError
 
 _id = click.argument("webhook_id")
 # Seconds in which the delivery process answers.
@@ -132,34 +133,24 @@ def listen(forward: str | None, secret: str | None, as_json: bool) -> None:
     \b
     Example: latchkey webhooks listen --forward http://localhost:3000/hooks
     """
-    latchkey = open_parts()
-    if not latchkey.settings.webhook_private_networks:
-        raise click.ClickException(
-            "AUTH_WEBHOOK_PRIVATE_NETWORKS is false, so the service won't post to this machine."
-        )
-    # In all threads: the system may give a signal to any, and a handler would not wake the main one.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
     secret = secret or webhooks.new_secret()
-    with _Receiver(secret, forward, as_json) as receiver:
-        threading.Thread(target=receiver.serve_forever, args=(0.1,), daemon=True).start()
-        id = str(uuid.uuid4())
-        try:
-            made = latchkey.db.one(
-                "create_webhook",
-                id=id,
-                url=f"http://127.0.0.1:{receiver.server_port}/",
-                description=DESCRIPTION,
-                events=list(webhooks.EVENTS),
-                secret=latchkey.sealer.seal(secret, id),
-                most=webhooks.MAX_WEBHOOKS,
+    with acting() as latchkey, _Receiver(secret, forward, as_json) as receiver:
+        if not latchkey.settings.webhook_private_networks:
+            raise click.ClickException(
+                "AUTH_WEBHOOK_PRIVATE_NETWORKS is false, so the service won't post to this machine."
             )
-            if made is None:
-                limit = f"The limit of {webhooks.MAX_WEBHOOKS} webhooks is reached; delete one first."
-                raise click.ClickException(limit)
+        # In all threads: the system may give a signal to any, and a handler would not wake the main one.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+        threading.Thread(target=receiver.serve_forever, args=(0.1,), daemon=True).start()
+        url = f"http://127.0.0.1:{receiver.server_port}/"
+        body = {"url": url, "description": DESCRIPTION, "events": list(webhooks.EVENTS)}
+        id = json.loads(admin.create(body, secret)[0])["id"]
+        try:
             click.echo(f"Listening. Press Ctrl-C to stop. Events are signed with {secret}", err=as_json)
             signal.sigwait(_STOPS)
         finally:
-            latchkey.db.one("delete_webhook", id=id, batch=webhooks.VOIDED_AT_ONCE)
+            with suppress(ApiError):
+                admin.delete(id)
             receiver.shutdown()
     click.echo("Stopped.", err=as_json)
 

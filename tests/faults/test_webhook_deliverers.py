@@ -262,6 +262,6 @@ class TestListening:
         for _ in range(20):
             hooks.register("https://192.0.1.1/")
         with command("webhooks", "listen") as running:
-            assert running.process.wait(30) == 1
-            assert running.text() == "Error: The limit of 20 webhooks is reached; delete one first.\n"
+            assert running.process.wait(30) == 2
+            assert "url: must be one of at most 20 webhooks\n" in running.text()
         assert database.count("webhooks") == 20
