@@ -13,7 +13,7 @@ from auth.openid import claims
 from auth.openid.authentication import Credentials, authenticate, check
 from auth.openid.errors import OAuthError
 from auth.tokens import one_time
-from auth.tokens.access_tokens import InvalidAccessToken
+from auth.tokens.jws import InvalidAccessToken
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import audit, g, limits
 

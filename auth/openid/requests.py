@@ -8,7 +8,7 @@ from auth.net.redirects import with_query
 from auth.openid import clients, uris
 from auth.openid.errors import OAuthError
 from auth.tokens import one_time
-from auth.tokens.access_tokens import InvalidAccessToken
+from auth.tokens.jws import InvalidAccessToken
 from auth.web import fields, schemas
 from auth.web.errors import ApiError
 from auth.web.input import known_id

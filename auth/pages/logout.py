@@ -16,7 +16,7 @@ from auth.pages.sign_in import destination
 from auth.sign_in import browser_sessions
 from auth.sign_in.token_response import see_other
 from auth.text import languages, names
-from auth.tokens.access_tokens import InvalidAccessToken
+from auth.tokens.jws import InvalidAccessToken
 from auth.web import Level, cookies, form_schemas, g
 from auth.web.input import read_form, read_query
 from auth.web.limits import limited

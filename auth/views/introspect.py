@@ -7,7 +7,8 @@ from auth.openid import errors
 from auth.openid.authentication import ClientInput, authenticate, read_credentials
 from auth.openid.errors import OAuthError, invalid_client
 from auth.sign_in import api_keys
-from auth.tokens.access_tokens import LACKS_STEP, SECOND_STEP, InvalidAccessToken
+from auth.tokens.access_tokens import LACKS_STEP, SECOND_STEP
+from auth.tokens.jws import InvalidAccessToken
 from auth.web import Level, accepts_forms, fields, guard, schemas, takes_tokens
 from auth.web.input import read_body
 

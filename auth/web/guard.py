@@ -12,7 +12,8 @@ from flask import request
 from auth.context import latchkey
 from auth.logs import ThrottledLog
 from auth.settings import served
-from auth.tokens.access_tokens import Caller, InvalidAccessToken, KeyCaller, ServiceRole
+from auth.tokens.access_tokens import Caller, KeyCaller, ServiceRole
+from auth.tokens.jws import InvalidAccessToken
 from auth.web import Level, View, audit, audited, cookies, g
 from auth.web.application import FORM
 from auth.web.errors import ApiError

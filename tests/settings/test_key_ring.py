@@ -10,7 +10,7 @@ import structlog
 from auth.delivery import janitor
 from auth.settings import state
 from auth.tokens import keys, signing_keys
-from auth.tokens.access_tokens import InvalidAccessToken
+from auth.tokens.jws import InvalidAccessToken
 from auth.tokens.keys import format_time
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from tests.conftest import new_app, secret

@@ -12,7 +12,7 @@ from joserfc.jwk import KeySet
 
 from auth.keys import rotation
 from auth.keys.openid_keys import KEPT, OpenIdKeys
-from auth.tokens.access_tokens import InvalidAccessToken
+from auth.tokens.jws import InvalidAccessToken
 from auth.tokens.keys import Sealer
 from tests.conftest import BASE_URL, secret
 from tests.support.server import at_once

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from auth.tokens import api_keys
-from auth.tokens.access_tokens import InvalidAccessToken
+from auth.tokens.jws import InvalidAccessToken
 from tests.support.answers import (
     A_SENTENCE,
     A_TIMESTAMP,
