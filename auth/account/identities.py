@@ -13,6 +13,7 @@ from auth.sign_in.reauthentication import add, lock_caller, needed
 from auth.sign_in.reauthentication import remove as removing
 from auth.sign_in.token_response import issued
 from auth.tokens import one_time
+from auth.tokens.access_tokens import Caller
 from auth.web import Level, audit, g, guard
 from auth.web.errors import ApiError, found
 from sql import Transaction
@@ -27,27 +28,22 @@ def require_manual_linking() -> None:
 
 def begin(provider: Provider, *, scopes: str | None, redirect_to: str | None, given: str | None) -> str:
     """Begin a flow for the caller, and return its state. Raises `ApiError`."""
-    state, session_id = one_time.new_token(), guard.caller()["caller_session_id"]
+    state = one_time.new_token()
     with latchkey.db.transaction() as tx:
         # Not the password, because logs keep the URL.
         wanted = "nonce with the code that GET /reauthenticate sends"
         caller = lock_caller(tx, add("identity"), given=given, wanted=wanted)
-        owner = {"user_id": caller.id, "session_id": str(session_id)}
+        owner = {"user_id": caller.id, "session_id": g.caller.session_id}
         write_flow(tx, provider, state, new_secrets(scopes), redirect_to=redirect_to, **owner)
     return state
 
 
 def link(flow: Any, identity: ExternalIdentity) -> None:
     """Link an identity to the user who began the flow. Raises `ApiError`."""
-    caller = {
-        "caller_id": flow.user_id,
-        "caller_session_id": flow.session_id,
-        "caller_expires_at": None,
-        # `begin` has checked the token and the proof, by the factors of then. The session may have been
-        # raised by the first factor since.
-        "caller_aal": latchkey.db.one("select_level_since", user_id=flow.user_id, moment=flow.created_at).aal,
-        "caller_level": Level.SESSION,
-    }
+    # `begin` has checked the token and the proof, by the factors of then. The session may have been raised by
+    # the first factor since.
+    aal = latchkey.db.one("select_level_since", user_id=flow.user_id, moment=flow.created_at).aal
+    caller = guard.caller(Level.SESSION, of=Caller(flow.user_id, flow.session_id, None, aal))
     with latchkey.db.transaction() as tx:
         try:
             user = lock_caller(tx, add("identity"), given="begun", caller=caller)

@@ -7,6 +7,7 @@ from typing import Any
 from auth.context import latchkey
 from auth.hooks import access_token
 from auth.tokens import api_keys
+from auth.tokens.access_tokens import KeyCaller
 from auth.tokens.api_keys import InvalidApiKey
 from auth.web import audit, g
 from auth.web.errors import ApiError
@@ -88,11 +89,6 @@ def introspect_token(token: str) -> dict[str, Any] | None:
     return latchkey.access_tokens.claims(token) if row and row.state == "live" else None
 
 
-def user_of(caller: Any) -> Any:
+def user_of(caller: KeyCaller) -> Any:
     """Return the row of the user of a key's access token, with its `state`."""
-    return latchkey.db.one(
-        "select_user_of_api_key",
-        user_id=caller.user_id,
-        api_key_id=caller.api_key_id,
-        expires_at=caller.expires_at,
-    )
+    return latchkey.db.one("select_user_of_api_key", **vars(caller))

@@ -34,6 +34,12 @@ class ClientCaller:
     scopes: tuple[str, ...]
     expires_at: int
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of a statement that calls `client_state`."""
+        ids = {"user_id": self.subject, "session_id": self.session_id, "client_id": self.client_id}
+        return ids | {"expires_at": self.expires_at}
+
 
 class RsaKeys(Protocol):
     def all(self) -> Sequence[Key]: ...

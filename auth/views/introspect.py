@@ -46,14 +46,8 @@ def _of_session(token: str) -> dict[str, Any] | None:
         return None
     # Refuses tokens from before the user verified a factor too, which look complete.
     needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or caller.aal == LACKS_STEP
-    row = latchkey.db.one(
-        "select_caller",
-        caller_id=caller.user_id,
-        caller_session_id=caller.session_id,
-        caller_expires_at=caller.expires_at,
-        caller_aal=caller.aal,
-        caller_level=Level.AAL1 if needs_step else Level.SESSION,
-    )
+    level = Level.AAL1 if needs_step else Level.SESSION
+    row = latchkey.db.one("select_caller", **guard.caller(level, of=caller))
     if row is None or row.state != "live":
         return None
     # A session loses the level that came from a removed factor.
@@ -80,13 +74,7 @@ def _of_client(token: str, asking: Any) -> dict[str, Any] | None:
         return None
     if asking and caller.client_id != asking.id and caller.audience not in asking.resources:
         return None
-    row = latchkey.db.one(
-        "select_client_token",
-        user_id=caller.subject,
-        session_id=caller.session_id,
-        client_id=caller.client_id,
-        expires_at=caller.expires_at,
-    )
+    row = latchkey.db.one("select_client_token", **caller.parameters)
     if row is None or row.state != "live":
         return None
     claims = latchkey.client_tokens.claims(token)

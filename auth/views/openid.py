@@ -67,18 +67,11 @@ def oauth_token() -> ResponseReturnValue:
 @provider
 @any_origin
 @guard.client_token(Level.CLIENT)
-@any_origin
 @accepts_forms
 def userinfo() -> Response:
     """Return the claims about the user that the scopes of the access token name."""
     caller = g.client_caller
-    row = latchkey.db.one(
-        "select_userinfo",
-        user_id=caller.subject,
-        session_id=caller.session_id,
-        client_id=caller.client_id,
-        expires_at=caller.expires_at,
-    )
+    row = latchkey.db.one("select_userinfo", **caller.parameters)
     if row is None or row.state != "live":
         has_expired = row is not None and row.state == "bad_jwt"
         raise ApiError("expired.bad_jwt" if has_expired else "session_not_found")
@@ -96,7 +89,6 @@ def userinfo() -> Response:
 @provider
 @any_origin
 @limited("client_tokens")
-@any_origin
 @accepts_forms
 @takes_tokens
 @guard.client

@@ -131,9 +131,9 @@ def sends_client_credentials() -> bool:
     return latchkey.settings.oauth_server and (sends_basic() or in_form)
 
 
-def caller(level: Level | None = None) -> dict[str, str | int | None]:
+def caller(level: Level | None = None, *, of: Caller | None = None) -> dict[str, str | int | None]:
     """Return the parameters of a statement that uses `caller_state`, with the route's level or another."""
-    known: Caller = g.caller
+    known = of or g.caller
     return {
         "caller_id": known.user_id,
         "caller_session_id": known.session_id,
