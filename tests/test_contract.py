@@ -190,10 +190,9 @@ def test_exactly_the_limited_operations_have_a_429(app):
     assert {name for name, operation in OPERATIONS.items() if 429 in operation.responses()} == limited
 
 
-def test_operations_and_their_views_say_what_they_do(app):
+def test_operations_say_what_they_do():
     said = ("tags", "summary", "description")
-    silent = [name for name, each in OPERATIONS.items() if not all(map(each.description.get, said))]
-    assert silent + [name for name, view in views(app).items() if not view.__doc__] == []
+    assert [name for name, each in OPERATIONS.items() if not all(map(each.description.get, said))] == []
 
 
 def test_every_path_takes_the_clients_id_of_the_request():

@@ -33,7 +33,6 @@ _TOTAL_AGE = 10
 @takes_metadata
 @guard.admin
 def create_user() -> Response:
-    """Create a user."""
     body = read_body(schemas.NewUser())
     if "role" in body and not guard.is_service_role():
         raise ApiError("role.insufficient_permissions", "role: must be absent")
@@ -47,7 +46,6 @@ def create_user() -> Response:
 @guard.admin
 @dialect.translated(writes=dialect.list_of_users)
 def list_users() -> Response:
-    """List users: filtered, searched, sorted, paginated."""
     query = read_query(schemas.UsersQuery())
     prefix = query.get("q", query.get("filter", "")).strip().lower().removeprefix("@")
     filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}
@@ -60,7 +58,6 @@ def list_users() -> Response:
 @blueprint.get("/admin/users/<user_id>")
 @guard.admin
 def get_any_user(user_id: str) -> Response:
-    """Return any user."""
     row = latchkey.db.one("select_any_user", id=known_id(user_id, "user_not_found"))
     return JsonResponse(found(row, "user_not_found").user_object)
 
@@ -78,7 +75,6 @@ def list_recent_changes(user_id: str) -> Response:
 @takes_metadata
 @guard.service_role
 def update_any_user(user_id: str) -> Response:
-    """Change any user."""
     body = read_body(schemas.AnyUserChange())
     user_id = known_id(user_id, "user_not_found")
     password_hash = None
@@ -93,7 +89,6 @@ def update_any_user(user_id: str) -> Response:
 @blueprint.delete("/admin/users/<user_id>")
 @guard.service_role
 def delete_any_user(user_id: str) -> Response:
-    """Delete any user and everything that belongs to it."""
     read_body(schemas.Deletion())
     users.delete_user(known_id(user_id, "user_not_found"))
     return jsonify({})
@@ -102,7 +97,6 @@ def delete_any_user(user_id: str) -> Response:
 @blueprint.post("/admin/users/<user_id>/logout")
 @guard.service_role
 def logout_any_user(user_id: str) -> Response:
-    """End all sessions of any user."""
     read_body(schemas.AdminInput())
     moment = users.end_sessions(known_id(user_id, "user_not_found"))
     return jsonify(message="User signed out", timestamp=moment)
@@ -196,7 +190,6 @@ def invite() -> Response:
 @guard.admin
 @dialect.translated(writes=dialect.list_of_entries)
 def list_audit() -> Response:
-    """List the audit log, newest first."""
     query = read_query(schemas.AuditQuery())
     filters = {name: query.get(name) for name in ("action", "since", "until", "request_id")}
     filters["subject"] = query.get("user")

@@ -21,7 +21,6 @@ class _NewApiKey(schemas.Reauthentication):
 @limited("user_changes", key=guard.caller_on_network)
 @audited("change_refused")
 def add_api_key() -> Any:
-    """Add an API key to the caller."""
     api_keys.require_enabled()
     known = guard.live_caller()
     return jsonify(api_keys.add(known, read_body(_NewApiKey()))), 201
@@ -30,7 +29,6 @@ def add_api_key() -> Any:
 @blueprint.get("/user/api_keys")
 @guard.access_token(Level.AAL1)
 def list_api_keys() -> Response:
-    """List the caller's API keys, newest first."""
     api_keys.require_enabled()
     return jsonify(api_keys.own())
 
@@ -41,7 +39,6 @@ def list_api_keys() -> Response:
 @audited("change_refused")
 @asks_more
 def delete_api_key(api_key_id: str) -> Response:
-    """Remove one of the caller's API keys. Its access tokens end with it."""
     api_keys.require_enabled()
     api_keys.remove(known_id(api_key_id, "api_key_not_found"))
     return Response(status=204)

@@ -118,7 +118,6 @@ def get_authorization(authorization_id: str) -> Response:
 @guard.access_token(Level.AAL2)
 @limited("authorize", key=guard.caller_on_network)
 def decide_authorization(authorization_id: str) -> Response:
-    """Approve or deny what an application asks for, and return where the browser goes."""
     _check_origin()
     guard.live_caller()
     action = read_body(_Consent())["action"]
@@ -163,7 +162,6 @@ def _check_origin() -> None:
 
 
 def _parameters() -> dict[str, str]:
-    """Return the parameters of a request that have a value. Raises `OAuthError`."""
     if len(request.args.getlist("resource")) > 1:
         raise OAuthError("invalid_target", "resource must be given once")
     try:

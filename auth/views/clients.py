@@ -19,7 +19,6 @@ blueprint = Blueprint("clients", __name__)
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def create_client() -> Response:
-    """Create an OAuth client, and show its secret once."""
     return _created(clients.create(json_body()))
 
 
@@ -28,7 +27,6 @@ def create_client() -> Response:
 @guard.service_role
 @dialect.translated(writes=dialect.list_of_clients)
 def list_clients() -> Response:
-    """List the OAuth clients, newest first."""
     query = read_query(schemas.AdminPageQuery())
     shown, total = clients.page(query)
     return paginated(json.dumps(shown), total, query, name="clients")
@@ -39,7 +37,6 @@ def list_clients() -> Response:
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def get_client(client_id: str) -> Response:
-    """Return an OAuth client."""
     return jsonify(clients.get(client_id))
 
 
@@ -48,7 +45,6 @@ def get_client(client_id: str) -> Response:
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def update_client(client_id: str) -> Response:
-    """Change an OAuth client."""
     return jsonify(clients.update(client_id, json_body()))
 
 
@@ -56,7 +52,6 @@ def update_client(client_id: str) -> Response:
 @provider
 @guard.service_role
 def delete_client(client_id: str) -> Response:
-    """Delete an OAuth client, and end what users granted it."""
     read_body(schemas.AdminInput())
     clients.delete(client_id)
     return Response(status=204)
@@ -67,7 +62,6 @@ def delete_client(client_id: str) -> Response:
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def regenerate_secret(client_id: str) -> Response:
-    """Replace the secret of an OAuth client, and show the new one once."""
     read_body(schemas.AdminInput())
     return jsonify(clients.replace_secret(client_id))
 

@@ -26,7 +26,6 @@ def enrol_factor() -> Response:
 @guard.access_token(Level.SESSION)
 @limited("verify", key=guard.caller_on_network)
 def challenge_factor(factor_id: str) -> Response:
-    """Begin to verify one of the caller's factors."""
     guard.live_caller()
     site = read_body(factor_schemas.FactorChallenge()).get("webauthn")
     return jsonify(factors.challenge(_factor_id(factor_id), site))
@@ -54,7 +53,6 @@ def verify_factor(factor_id: str) -> Response:
 @audited("change_refused")
 @asks_more
 def delete_factor(factor_id: str) -> Response:
-    """Remove one of the caller's factors."""
     body, factor_id = read_body(schemas.Reauthentication()), _factor_id(factor_id)
     factors.remove(factor_id, body)
     return jsonify(id=factor_id)
@@ -63,7 +61,6 @@ def delete_factor(factor_id: str) -> Response:
 @blueprint.get("/admin/users/<user_id>/factors")
 @guard.service_role
 def list_any_factors(user_id: str) -> Response:
-    """List the second factors of any user."""
     row = latchkey.db.one("list_factors", user_id=known_id(user_id, "user_not_found"))
     return JsonResponse(found(row, "user_not_found").factors)
 
@@ -71,7 +68,6 @@ def list_any_factors(user_id: str) -> Response:
 @blueprint.delete("/admin/users/<user_id>/factors/<factor_id>")
 @guard.service_role
 def delete_any_factor(user_id: str, factor_id: str) -> Response:
-    """Remove a second factor of any user."""
     user_id, factor_id = known_id(user_id, "user_not_found"), known_id(factor_id, "mfa_factor_not_found")
     factors.remove_any(user_id, factor_id)
     return jsonify(id=factor_id)
@@ -90,7 +86,6 @@ def create_recovery_codes() -> Response:
 @blueprint.get("/recovery_codes")
 @guard.access_token(Level.SESSION)
 def get_recovery_codes() -> Response:
-    """Return how many recovery codes are left."""
     return jsonify(recovery_codes.status())
 
 
@@ -99,7 +94,6 @@ def get_recovery_codes() -> Response:
 @limited("verify", key=guard.caller_on_network)
 @audited("factor_refused", sign_in="recovery_code")
 def verify_recovery_code() -> Response:
-    """Raise the session to `aal2` by a recovery code."""
     guard.live_caller()
     code = read_body(factor_schemas.RecoveryCode())["code"]
     return token_response(issuing(recovery_codes.verify, code))

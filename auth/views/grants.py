@@ -18,7 +18,6 @@ _Query = schemas.Input.of(client_id=fields.Uuid(required=True))
 @provider
 @guard.access_token(Level.AAL1)
 def list_grants() -> Response:
-    """List the applications that the caller has allowed to sign them in, newest first."""
     return JsonResponse(guard.admit(latchkey.db.one("select_grants", **guard.caller())).grants)
 
 
@@ -29,7 +28,6 @@ def list_grants() -> Response:
 @audited("change_refused")
 @asks_more
 def delete_grant() -> Response:
-    """Remove the caller's grant to an application, with its sessions."""
     if not grants.withdraw(read_query(_Query())["client_id"]):
         raise ApiError("oauth_consent_not_found")
     return Response(status=204)

@@ -114,7 +114,6 @@ def _dead_link() -> Response:
 @audited("change_refused")
 @asks_more
 def delete_identity(identity_id: str) -> Response:
-    """Unlink one of the caller's identities, but not the last way to sign in."""
     identities.require_manual_linking()
     body = read_body(schemas.Reauthentication())
     if not is_uuid(identity_id):

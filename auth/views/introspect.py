@@ -39,7 +39,6 @@ def introspect() -> Response:
 
 
 def _of_session(token: str) -> dict[str, Any] | None:
-    """Return the claims of an access token of a user's session, or None."""
     try:
         caller = latchkey.access_tokens.verify(token)
     except InvalidAccessToken:

@@ -25,7 +25,6 @@ blueprint = Blueprint("passkeys", __name__)
 @limited("user_changes", key=guard.caller_on_network)
 @audited("change_refused")
 def begin_passkey_registration() -> Response:
-    """Return the options with which the caller's browser creates a passkey."""
     require_enabled()
     body = read_body(schemas.Reauthentication())
     return jsonify(begin_registration(guard.live_caller(), body))
@@ -36,7 +35,6 @@ def begin_passkey_registration() -> Response:
 @limited("user_changes", key=guard.caller_on_network)
 @audited("change_refused")
 def finish_passkey_registration() -> Response:
-    """Add the passkey that the caller's browser has created."""
     require_enabled()
     known = guard.live_caller()
     body = read_body(factor_schemas.PasskeyResponse())
@@ -46,7 +44,6 @@ def finish_passkey_registration() -> Response:
 @blueprint.post("/passkeys/authentication/options")
 @limited("authorize")
 def begin_passkey_sign_in() -> Response:
-    """Return the options with which a browser signs in by any passkey."""
     require_enabled()
     return jsonify(passkeys.begin_sign_in())
 
@@ -55,7 +52,6 @@ def begin_passkey_sign_in() -> Response:
 @limited("login")
 @audited("sign_in_refused", sign_in="passkey")
 def finish_passkey_sign_in() -> Response:
-    """Sign in the user of a passkey."""
     require_enabled()
     return token_response(issuing(passkeys.sign_in, read_body(factor_schemas.PasskeyResponse())))
 
@@ -63,7 +59,6 @@ def finish_passkey_sign_in() -> Response:
 @blueprint.get("/passkeys")
 @guard.access_token(Level.SESSION)
 def list_passkeys() -> Response:
-    """List the caller's passkeys."""
     guard.live_caller()
     return JsonResponse(latchkey.db.one("list_passkeys", user_id=guard.caller_id()).passkeys)
 
@@ -72,7 +67,6 @@ def list_passkeys() -> Response:
 @guard.access_token(Level.AAL2)
 @limited("user_changes", key=guard.caller_on_network)
 def rename_passkey(passkey_id: str) -> Response:
-    """Rename one of the caller's passkeys."""
     guard.live_caller()
     name = read_body(factor_schemas.PasskeyChange())["friendly_name"]
     return JsonResponse(rename(known_id(passkey_id, "webauthn_credential_not_found"), name))
@@ -84,7 +78,6 @@ def rename_passkey(passkey_id: str) -> Response:
 @audited("change_refused")
 @asks_more
 def delete_passkey(passkey_id: str) -> Response:
-    """Remove one of the caller's passkeys, but not the last way to sign in."""
     known = guard.live_caller()
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
     remove(known, passkey_id, read_body(schemas.Reauthentication()))
@@ -94,7 +87,6 @@ def delete_passkey(passkey_id: str) -> Response:
 @blueprint.get("/admin/users/<user_id>/passkeys")
 @guard.service_role
 def list_any_passkeys(user_id: str) -> Response:
-    """List the passkeys of any user."""
     user_id = known_id(user_id, "user_not_found")
     found(latchkey.db.one("select_addresses", id=user_id), "user_not_found")
     return JsonResponse(latchkey.db.one("list_passkeys", user_id=user_id).passkeys)
@@ -103,7 +95,6 @@ def list_any_passkeys(user_id: str) -> Response:
 @blueprint.delete("/admin/users/<user_id>/passkeys/<passkey_id>")
 @guard.service_role
 def delete_any_passkey(user_id: str, passkey_id: str) -> Response:
-    """Remove a passkey of any user."""
     read_body(schemas.AdminInput())
     user_id = known_id(user_id, "user_not_found")
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")

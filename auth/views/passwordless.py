@@ -15,7 +15,6 @@ blueprint = Blueprint("passwordless", __name__)
 @blueprint.post("/magiclink")
 @limited("recover")
 def magiclink() -> Response:
-    """Send a link that signs in."""
     return _requested("magiclink", read_body(schemas.Magiclink()))
 
 
@@ -32,7 +31,6 @@ def otp() -> Response:
 @limited("recover")
 @dialect.translated(writes=lambda _body: {})
 def recover() -> Response:
-    """Send a link that signs in a user who has lost their password."""
     return _requested("recovery", read_body(schemas.Recover()))
 
 
@@ -40,7 +38,6 @@ def recover() -> Response:
 @limited("recover")
 @dialect.translated(writes=lambda _body: {})
 def resend() -> Response:
-    """Send the message that confirms a sign-up or a new address again."""
     body = read_body(schemas.Resend())
     return _requested({"sms": "sms_signup"}.get(body["type"], body["type"]), body)
 

@@ -62,7 +62,6 @@ def _answer_probe(nonce: str) -> None:
 @blueprint.get("/settings")
 @dialect.translated(writes=dialect.settings)
 def get_settings() -> Response:
-    """Return the public settings."""
     settings = latchkey.settings
     names = sorted({*PRESETS, *settings.providers})
     required = settings.password_requirements

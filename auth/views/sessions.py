@@ -16,7 +16,6 @@ blueprint = Blueprint("sessions", __name__)
 @limited("logout", key=guard.caller_on_network)
 @asks_more
 def logout() -> Response:
-    """End the caller's sessions in `scope`."""
     scope = read_query(schemas.LogoutQuery())["scope"]
     level = Level.AAL2 if scope == "others" else None
     row = guard.admit(latchkey.db.one("sign_out", scope=scope, **guard.caller(level)))
@@ -26,7 +25,6 @@ def logout() -> Response:
 @blueprint.get("/sessions")
 @guard.access_token(Level.AAL1)
 def list_sessions() -> Response:
-    """List the caller's live sessions, newest first."""
     query = read_query(schemas.PageQuery())
     row = guard.admit(latchkey.db.one("select_sessions", **bounds(query), **guard.caller()))
     return paginated(row.sessions, row.total, query)
@@ -36,7 +34,6 @@ def list_sessions() -> Response:
 @guard.access_token(Level.AAL2)
 @limited("user_changes", key=guard.caller_on_network)
 def delete_session(session_id: str) -> Response:
-    """End one of the caller's sessions."""
     if not is_uuid(session_id):
         guard.live_caller()
         raise ApiError("device.not_found")

@@ -50,7 +50,6 @@ def token() -> ResponseReturnValue:
 @limited("login")
 @audited("sign_in_refused", sign_in="password")
 def login_admin() -> Response:
-    """Sign in an administrator; refuse other users."""
     row = issuing(sign_in_with_password, read_body(schemas.PasswordGrant()), admin_only=True)
     user = json.loads(row.user_object)
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}

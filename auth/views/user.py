@@ -28,7 +28,6 @@ blueprint = Blueprint("user", __name__)
 @blueprint.get("/user")
 @guard.access_token_or_api_key(Level.SESSION)
 def get_user() -> Response:
-    """Return the caller."""
     if g.key_caller:
         return JsonResponse(guard.admit(api_keys.user_of(g.key_caller)).user_object)
     row = guard.admit(latchkey.db.one("select_user", **guard.caller()))
@@ -57,7 +56,6 @@ def _count_address_change() -> None:
 @dialect.translated(reads=dialect.without_null_addresses)
 @asks_more
 def update_user() -> Response:
-    """Change the caller's metadata and password, and make a new email or phone pending."""
     # Only now, because no body is parsed before a limit has counted the request.
     if any(json_body().get(name) is not None for name in ("email", "phone")):
         count_too(_count_address_change)
@@ -71,7 +69,6 @@ def update_user() -> Response:
 @limited("user_changes", key=guard.caller_on_network)
 @audited("change_refused")
 def delete_user() -> Response:
-    """Delete the caller with everything that belongs to it."""
     moment = delete_caller(read_body(schemas.Reauthentication()))
     return jsonify(message="User deleted", timestamp=moment)
 

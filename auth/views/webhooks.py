@@ -14,14 +14,12 @@ blueprint = Blueprint("webhooks", __name__)
 @blueprint.post("/admin/webhooks")
 @guard.service_role
 def create_webhook() -> Response:
-    """Register an endpoint, and show its secret once."""
     return _with_secret(*webhooks.create(read_body(schemas.NewWebhook())))
 
 
 @blueprint.get("/admin/webhooks")
 @guard.service_role
 def list_webhooks() -> Response:
-    """List the webhooks, oldest first."""
     query = read_query(schemas.AdminPageQuery())
     row = latchkey.db.one("list_webhooks", **bounds(query))
     return paginated(row.webhooks, row.total, query)
@@ -30,7 +28,6 @@ def list_webhooks() -> Response:
 @blueprint.get("/admin/webhooks/<webhook_id>")
 @guard.service_role
 def get_webhook(webhook_id: str) -> Response:
-    """Return a webhook."""
     row = latchkey.db.one("select_webhook", id=webhook_id_of(webhook_id))
     return JsonResponse(found_webhook(row).webhook_object)
 
@@ -38,7 +35,6 @@ def get_webhook(webhook_id: str) -> Response:
 @blueprint.put("/admin/webhooks/<webhook_id>")
 @guard.service_role
 def update_webhook(webhook_id: str) -> Response:
-    """Change, disable or enable a webhook, or rotate its secret and show it once."""
     changed, secret = webhooks.change(webhook_id, read_body(schemas.WebhookChange()))
     return _with_secret(changed, secret) if secret else JsonResponse(changed)
 
@@ -55,7 +51,6 @@ def delete_webhook(webhook_id: str) -> Response:
 @blueprint.get("/admin/webhooks/<webhook_id>/deliveries")
 @guard.service_role
 def list_deliveries(webhook_id: str) -> Response:
-    """List the deliveries of a webhook, newest first."""
     query = read_query(schemas.AdminPageQuery())
     row = latchkey.db.one("list_deliveries", id=webhook_id_of(webhook_id), **bounds(query))
     return paginated(found_webhook(row).deliveries, row.total, query)
@@ -64,7 +59,6 @@ def list_deliveries(webhook_id: str) -> Response:
 @blueprint.post("/admin/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver")
 @guard.service_role
 def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
-    """Send an event again, under the same id."""
     read_body(schemas.AdminInput())
     return JsonResponse(webhooks.redeliver(webhook_id, delivery_id))
 
@@ -72,7 +66,6 @@ def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
 @blueprint.post("/admin/webhooks/<webhook_id>/test")
 @guard.service_role
 def test_webhook(webhook_id: str) -> Response:
-    """Send a test event, about a user that does not exist."""
     event = read_body(schemas.TestEvent())["event"]
     return JsonResponse(webhooks.send_test(webhook_id, event))
 
