@@ -7,15 +7,8 @@ from typing import Any
 import structlog
 
 from auth.context import latchkey
-from auth.factors.webauthn import (
-    CHALLENGE_LIFETIME,
-    NOBODYS_KEY,
-    WRONG_SIGNATURE,
-    Assertion,
-    InvalidResponse,
-    parse_assertion,
-    user_handle,
-)
+from auth.factors import webauthn
+from auth.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
 from auth.hooks import access_token
 from auth.sign_in.reauthentication import lock_caller
 from auth.sign_in.token_response import issued, open_session, raise_session
@@ -38,7 +31,7 @@ def write_challenge(
     A session keeps the five newest; lock its user first. Only rate limits bound those without a session,
     because strangers could push out each other's.
     """
-    columns = {"challenge": challenge, "lifetime": CHALLENGE_LIFETIME}
+    columns = {"challenge": challenge, "lifetime": webauthn.CHALLENGE_LIFETIME}
     return db.one("write_challenge", purpose=purpose, **columns, **_NOBODY | owner)
 
 
@@ -106,17 +99,17 @@ def check(
 ) -> tuple[Any, Assertion]:
     """Return the row that `find` returns for the id of a credential, and its assertion. Raises `ApiError`."""
     try:
-        sent = parse_assertion(response)
+        sent = webauthn.parse_assertion(response)
         row = find(sent.raw_id)
         audit.about(user_id=row and row.user_id)
         # An unknown credential is refused like a wrong signature, and takes as long.
-        public_key = bytes(row.public_key) if row else NOBODYS_KEY
+        public_key = bytes(row.public_key) if row else webauthn.NOBODYS_KEY
         assertion = latchkey.relying_party.verify_request(sent, challenge, public_key, is_passkey=is_passkey)
     except InvalidResponse as error:
         raise failed(str(error)) from None
     # A passkey names its user; a security key may leave that out.
     handle = sent.response.user_handle
-    if row is None or ((handle or is_passkey) and handle != user_handle(row.user_id)):
+    if row is None or ((handle or is_passkey) and handle != webauthn.user_handle(row.user_id)):
         raise failed(WRONG_SIGNATURE)
     return row, assertion
 

@@ -10,23 +10,12 @@ from auth.openid import claims, errors, exchange
 from auth.openid.authentication import ClientInput, Credentials, check, read_credentials
 from auth.openid.errors import OAuthError
 from auth.openid.switch import provider
-from auth.web import (
-    Level,
-    accepts_forms,
-    answered_by,
-    any_origin,
-    audited,
-    counted,
-    fields,
-    g,
-    guard,
-    takes_tokens,
-)
+from auth.web import answered_by, fields, g, guard
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
 from auth.web.input import read_body
 from auth.web.limits import limited
-from auth.web.routes import says
+from auth.web.routes import Level, accepts_forms, any_origin, audited, counted, says, takes_tokens
 
 blueprint = Blueprint("openid", __name__)
 errors.register(blueprint)

@@ -1,15 +1,8 @@
 from flask import Blueprint, Response, jsonify
 
-from auth.account.passkeys import (
-    begin_registration,
-    finish_registration,
-    remove,
-    remove_any,
-    rename,
-    require_enabled,
-)
+from auth.account import passkeys
 from auth.context import latchkey
-from auth.sign_in import passkeys
+from auth.sign_in.passkeys import begin_sign_in, sign_in
 from auth.sign_in.token_response import issuing, token_response
 from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
@@ -25,9 +18,9 @@ blueprint = Blueprint("passkeys", __name__)
 @limited("user_changes", key=guard.caller_on_network)
 @audited("change_refused")
 def begin_passkey_registration() -> Response:
-    require_enabled()
+    passkeys.require_enabled()
     body = read_body(schemas.Reauthentication())
-    return jsonify(begin_registration(guard.live_caller(), body))
+    return jsonify(passkeys.begin_registration(guard.live_caller(), body))
 
 
 @blueprint.post("/passkeys/registration/verify")
@@ -35,25 +28,25 @@ def begin_passkey_registration() -> Response:
 @limited("user_changes", key=guard.caller_on_network)
 @audited("change_refused")
 def finish_passkey_registration() -> Response:
-    require_enabled()
+    passkeys.require_enabled()
     known = guard.live_caller()
     body = read_body(factor_schemas.PasskeyResponse())
-    return JsonResponse(finish_registration(known, body))
+    return JsonResponse(passkeys.finish_registration(known, body))
 
 
 @blueprint.post("/passkeys/authentication/options")
 @limited("authorize")
 def begin_passkey_sign_in() -> Response:
-    require_enabled()
-    return jsonify(passkeys.begin_sign_in())
+    passkeys.require_enabled()
+    return jsonify(begin_sign_in())
 
 
 @blueprint.post("/passkeys/authentication/verify")
 @limited("login")
 @audited("sign_in_refused", sign_in="passkey")
 def finish_passkey_sign_in() -> Response:
-    require_enabled()
-    return token_response(issuing(passkeys.sign_in, read_body(factor_schemas.PasskeyResponse())))
+    passkeys.require_enabled()
+    return token_response(issuing(sign_in, read_body(factor_schemas.PasskeyResponse())))
 
 
 @blueprint.get("/passkeys")
@@ -69,7 +62,7 @@ def list_passkeys() -> Response:
 def rename_passkey(passkey_id: str) -> Response:
     guard.live_caller()
     name = read_body(factor_schemas.PasskeyChange())["friendly_name"]
-    return JsonResponse(rename(known_id(passkey_id, "webauthn_credential_not_found"), name))
+    return JsonResponse(passkeys.rename(known_id(passkey_id, "webauthn_credential_not_found"), name))
 
 
 @blueprint.delete("/passkeys/<passkey_id>")
@@ -80,7 +73,7 @@ def rename_passkey(passkey_id: str) -> Response:
 def delete_passkey(passkey_id: str) -> Response:
     known = guard.live_caller()
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
-    remove(known, passkey_id, read_body(schemas.Reauthentication()))
+    passkeys.remove(known, passkey_id, read_body(schemas.Reauthentication()))
     return jsonify(id=passkey_id)
 
 
@@ -98,5 +91,5 @@ def delete_any_passkey(user_id: str, passkey_id: str) -> Response:
     read_body(schemas.AdminInput())
     user_id = known_id(user_id, "user_not_found")
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
-    remove_any(user_id, passkey_id)
+    passkeys.remove_any(user_id, passkey_id)
     return jsonify(id=passkey_id)

@@ -14,22 +14,11 @@ from auth.sign_in.identities import sign_in_with_id_token
 from auth.sign_in.passwords import queued, sign_in_with_password
 from auth.sign_in.token_response import exchange, issued_by, issuing, token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken
-from auth.web import (
-    Level,
-    answered_by,
-    asks_more,
-    audit,
-    audited,
-    counted,
-    g,
-    guard,
-    limits,
-    schemas,
-    takes_tokens,
-)
+from auth.web import answered_by, audit, g, guard, limits, schemas
 from auth.web.errors import ApiError, unavailable
 from auth.web.input import read_body
 from auth.web.limits import limited
+from auth.web.routes import Level, asks_more, audited, counted, takes_tokens
 
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)

@@ -6,21 +6,11 @@ from auth.context import latchkey
 from auth.sign_in import api_keys, passkeys
 from auth.sign_in.reauthentication import record_reauthentication
 from auth.sign_in.token_response import issuing, token_response
-from auth.web import (
-    Level,
-    asks_more,
-    audited,
-    counted,
-    dialect,
-    factor_schemas,
-    g,
-    guard,
-    schemas,
-    takes_metadata,
-)
+from auth.web import dialect, factor_schemas, g, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body
 from auth.web.limits import count_too, limited
+from auth.web.routes import Level, asks_more, audited, counted, takes_metadata
 
 blueprint = Blueprint("user", __name__)
 

@@ -9,18 +9,7 @@ from auth.links import undo
 from auth.links.spending import by_code, by_link, spend
 from auth.pages.page import address, ago, device, page
 from auth.pages.sign_in import form_page
-from auth.sign_in import browser_sessions, waiting
-from auth.sign_in.arrivals import (
-    TO_PASSWORD,
-    Destination,
-    arrive,
-    form_targets,
-    next_of,
-    redirect_done,
-    redirect_signed_in,
-    redirect_with_error,
-    target_of,
-)
+from auth.sign_in import arrivals, browser_sessions, waiting
 from auth.sign_in.token_response import Outcome, issuing, token_response
 from auth.text.masking import masked
 from auth.tokens import one_time
@@ -112,7 +101,7 @@ def _page_of_link(query: Mapping[str, str], status: int = 200) -> Response:
     link = latchkey.db.one("select_link", token_hash=token_hash, purposes=purposes)
     if link is None:
         return _dead_link_page(query["type"])
-    target = _target(query, target_of(link))
+    target = _target(query, arrivals.target_of(link))
     # Nobody could answer that of a HEAD request.
     is_asked = link.asks_for_factor and request.method != "HEAD"
     challenge = undo.challenge(query["token"]) if is_asked else None
@@ -120,8 +109,8 @@ def _page_of_link(query: Mapping[str, str], status: int = 200) -> Response:
     asked = {"moment": ago(link.asked_at), "device": device(link.user_agent), "ip": link.ip}
     return page(
         "link.html",
-        form_target=form_targets(target),
-        next_page=next_of(target),
+        form_target=arrivals.form_targets(target),
+        next_page=arrivals.next_of(target),
         target=target,
         query=query,
         link=link,
@@ -178,24 +167,24 @@ def _redirect(query: Mapping[str, str], outcome: Outcome) -> Response:
     if outcome.is_elsewhere or _is_change_elsewhere(link_type, target):
         return page("confirmed.html", what=link_type)
     if link_type in _DONE:
-        return redirect_done(target, link_type, _DONE[link_type])
-    return redirect_signed_in(target, outcome, link_type)
+        return arrivals.redirect_done(target, link_type, _DONE[link_type])
+    return arrivals.redirect_signed_in(target, outcome, link_type)
 
 
 def _arrive_elsewhere(session: Any, link_type: str) -> Response:
     """Sign this browser in without the application, which waits in the one that asked for the link."""
     if link_type == "recovery":
-        return arrive(session, Destination().before_password(), "new-password")
-    return arrive(session, Destination(), "account?done=here")
+        return arrivals.arrive(session, arrivals.Destination().before_password(), "new-password")
+    return arrivals.arrive(session, arrivals.Destination(), "account?done=here")
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:
     target = _target(query, None)
-    if not latchkey.redirects.is_own_page(target) or query["type"] not in TO_PASSWORD:
-        return redirect_with_error(target, "access_denied", error)
+    if not latchkey.redirects.is_own_page(target) or query["type"] not in arrivals.TO_PASSWORD:
+        return arrivals.redirect_with_error(target, "access_denied", error)
     # In a browser that is signed in, that page would ask for the password of another user.
     if error.error_code != "otp_expired":
-        return redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
+        return arrivals.redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
     audit.refused(error.error_code)
     return _dead_link_page(query["type"])
 
