@@ -149,8 +149,13 @@ class Provider:
     def _asking(self) -> Iterator[None]:
         """Give the requests of a block one deadline and log failures. Raises `ProviderError`."""
         try:
-            with self._permit():
-                yield
+            if not self._semaphore.acquire(timeout=_PATIENCE):
+                raise ProviderUnavailable("too many sign-ins are waiting for it")
+            try:
+                with Deadline(_DEADLINE):
+                    yield
+            finally:
+                self._semaphore.release()
         except ProviderError as error:
             self.log_failure(str(error))
             raise
@@ -164,16 +169,6 @@ class Provider:
         if not isinstance(error, OAuthError):
             return type(error).__name__
         return said(error.error, error.description, self._settings.client_secret)
-
-    @contextmanager
-    def _permit(self) -> Iterator[None]:
-        if not self._semaphore.acquire(timeout=_PATIENCE):
-            raise ProviderUnavailable("too many sign-ins are waiting for it")
-        try:
-            with Deadline(_DEADLINE):
-                yield
-        finally:
-            self._semaphore.release()
 
     def _session(self, **kwargs: Any) -> _Session:
         secret = self._client_secret()

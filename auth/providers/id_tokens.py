@@ -89,7 +89,8 @@ class IdTokens:
     def _decode(self, id_token: str) -> dict[str, Any]:
         for _ in range(2):
             with suppress(*_MALFORMED):
-                return jwt.decode(id_token, self._key_set(), algorithms=ALGORITHMS).claims
+                keys: KeySet = self._cached(self.endpoint("jwks_uri"), self._fetch_keys)
+                return jwt.decode(id_token, keys, algorithms=ALGORITHMS).claims
             if not self._may_refetch_keys():
                 break
         raise ProviderError("no key of the issuer verifies its signature")
@@ -105,9 +106,6 @@ class IdTokens:
 
     def _discovered(self) -> dict[str, Any]:
         return self._cached(f"{self._issuer}/.well-known/openid-configuration", self._fetch_metadata)
-
-    def _key_set(self) -> KeySet:
-        return self._cached(self.endpoint("jwks_uri"), self._fetch_keys)
 
     def _cached(self, url: str, fetch: Callable[[str], Any]) -> Any:
         with self._lock:

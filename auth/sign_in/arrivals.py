@@ -199,15 +199,11 @@ def go_on(destination: Destination, done: str | None = None, level: Level = Leve
     if next_url := destination.next_url():
         return see_other(next_url)
     if destination:
-        return _hand_over(destination, level)
+        # Raises `ApiError` if the second step is missing.
+        return redirect_signed_in(destination.url, issuing(_open_for_application, destination, level))
     account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
     # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
     return see_other(latchkey.settings.site_url if destination.then else account)
-
-
-def _hand_over(destination: Destination, level: Level) -> Response:
-    """Redirect to the application with a code or tokens. Raises `ApiError` if the second step is missing."""
-    return redirect_signed_in(destination.url, issuing(_open_for_application, destination, level))
 
 
 @access_token.asked

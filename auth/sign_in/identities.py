@@ -65,7 +65,8 @@ def sign_in(
             try:
                 outcome = _try_sign_in(identity, code_challenge, id_token, user_id)
             except _NewUser:
-                user_id = _ask_hook(identity)
+                email, metadata = _new_user(identity)
+                user_id = before_user_created.ask(email=email, data=metadata, provider=identity.provider)
                 continue
             if outcome.refusal:
                 raise outcome.refusal
@@ -160,11 +161,6 @@ def _new_user(identity: ExternalIdentity) -> tuple[str | None, dict[str, Any]]:
         name: identity.data[name] for name in ("name", "avatar_url") if name in identity.data
     }
     return identity.email if identity.email_verified else None, metadata
-
-
-def _ask_hook(identity: ExternalIdentity) -> str:
-    email, metadata = _new_user(identity)
-    return before_user_created.ask(email=email, data=metadata, provider=identity.provider)
 
 
 def _record(

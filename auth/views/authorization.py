@@ -53,7 +53,8 @@ def begin_authorization() -> Response:
     authorization_id = requests.write(client, redirect_uri, browser, columns)
     if "none" in columns["prompts"]:
         return _without_page(authorization_id, browser)
-    response = _found(_consent_page(authorization_id))
+    named, own_page = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
+    response = _found(with_query(own_page, named) if own_page else own_url("oauth/consent", named))
     cookies.remember(response, requests.COOKIE, browser)
     if "ui_locales" in parameters and not cookies.sent(LANGUAGE):
         wished = f"{parameters['ui_locales'].replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
@@ -186,12 +187,6 @@ def _without_page(authorization_id: str, browser: str) -> Response:
         url = consent.deny(latchkey.db, row, "The user has to be asked", missing)
         return _sent_back(client, row.redirect_uri, url, missing)
     return _found(url)
-
-
-def _consent_page(authorization_id: str) -> str:
-    named = {"authorization_id": authorization_id}
-    own_page = latchkey.settings.oauth_consent_url
-    return with_query(own_page, named) if own_page else own_url("oauth/consent", named)
 
 
 def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
