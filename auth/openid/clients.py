@@ -1,11 +1,11 @@
 """OAuth clients: the applications that sign users in here, with the metadata of RFC 7591 and our own."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from marshmallow import EXCLUDE, Schema
+from marshmallow import Schema
 
 from auth.context import latchkey
 from auth.openid import uris
@@ -21,47 +21,34 @@ from sql import Transaction
 GRANT_TYPES = ("authorization_code", "refresh_token", "client_credentials")
 PUBLIC = "none"
 AUTH_METHODS = (PUBLIC, "client_secret_basic", "client_secret_post")
-RS256, ES256 = ALGORITHMS = ("RS256", "ES256")
+ALGORITHMS = ("RS256", "ES256")
 MOST_URIS = 10
+_OF_USERS = ("authorization_code", "refresh_token")
 # What a dynamic client may choose.
 _DYNAMIC = {
-    *("name", "uri", "logo_uri", "redirect_uris", "post_logout_redirect_uris", "grant_types"),
+    *("client_name", "client_uri", "logo_uri", "redirect_uris", "post_logout_redirect_uris", "grant_types"),
     *("client_type", "token_endpoint_auth_method", "id_token_signed_response_alg"),
-}
-_DEFAULTS: Mapping[str, Any] = {
-    "name": "",
-    "uri": "",
-    "logo_uri": "",
-    "redirect_uris": [],
-    "post_logout_redirect_uris": [],
-    "grant_types": ["authorization_code", "refresh_token"],
-    "scopes": [],
-    "resources": [],
-    "allowed_roles": [],
-    "require_pkce": True,
-    "skip_consent": False,
-    "introspects_sessions": False,
-    "token_lifetime": None,
-    "id_token_signed_response_alg": RS256,
 }
 
 
 class ClientChange(AdminInput):
-    name = fields.ClientName(data_key="client_name")
-    uri = fields.Text(data_key="client_uri")
-    logo_uri = fields.Text()
-    redirect_uris = fields.Texts()
-    post_logout_redirect_uris = fields.Texts()
-    grant_types = fields.Choices(*GRANT_TYPES)
+    """Load it with `partial=True`: without it, absent members get the values of a new client."""
+
+    name = fields.ClientName(data_key="client_name", load_default="")
+    uri = fields.Text(data_key="client_uri", load_default="")
+    logo_uri = fields.Text(load_default="")
+    redirect_uris = fields.Texts(load_default=list)
+    post_logout_redirect_uris = fields.Texts(load_default=list)
+    grant_types = fields.Choices(*GRANT_TYPES, load_default=lambda: list(_OF_USERS))
     token_endpoint_auth_method = fields.Choice(*AUTH_METHODS)
-    scopes = fields.Scopes()
-    resources = fields.Texts()
-    allowed_roles = fields.ShortTexts()
-    require_pkce = fields.Flag()
-    skip_consent = fields.Flag()
-    introspects_sessions = fields.Flag()
-    token_lifetime = fields.TokenLifetime(allow_none=True)
-    id_token_signed_response_alg = fields.Choice(*ALGORITHMS)
+    scopes = fields.Scopes(load_default=list)
+    resources = fields.Texts(load_default=list)
+    allowed_roles = fields.ShortTexts(load_default=list)
+    require_pkce = fields.Flag(load_default=True)
+    skip_consent = fields.Flag(load_default=False)
+    introspects_sessions = fields.Flag(load_default=False)
+    token_lifetime = fields.TokenLifetime(load_default=None)
+    id_token_signed_response_alg = fields.Choice(*ALGORITHMS, load_default="RS256")
 
 
 class NewClient(ClientChange):
@@ -80,7 +67,7 @@ def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, An
     values["token_endpoint_auth_method"] = _method(values.pop("client_type", None), values)
     secret = None if values["token_endpoint_auth_method"] == PUBLIC else one_time.new_token()
     id = str(uuid.uuid4())
-    client = {**_DEFAULTS, **values} | {"id": id, "is_dynamic": is_dynamic, "secret_hash": _hash(secret)}
+    client = values | {"id": id, "is_dynamic": is_dynamic, "secret_hash": _hash(secret)}
     _check(client)
     latchkey.openid_keys.make_first()
     # No administrator acts in a dynamic registration.
@@ -110,8 +97,7 @@ def page(query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
 
 
 def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Change a client, and return its object. Members that are absent stay. Raises `ApiError`."""
-    values = _load(ClientChange(), body)
+    values = _load(ClientChange(partial=True), body)
     if not values:
         raise _refusal("No fields provided for update")
     with targets.act() as tx:
@@ -160,10 +146,10 @@ def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _load_registration(body: Mapping[str, Any]) -> dict[str, Any]:
     """RFC 7591, section 2: unknown members are ignored, and metadata may be replaced."""
-    grant_types = body.get("grant_types")
-    if isinstance(grant_types, list):
-        body = {**body, "grant_types": [name for name in grant_types if name in _DEFAULTS["grant_types"]]}
-    return _load(NewClient(only=_DYNAMIC, unknown=EXCLUDE), body)
+    chosen = {name: value for name, value in body.items() if name in _DYNAMIC}
+    if isinstance(grant_types := chosen.get("grant_types"), list):
+        chosen["grant_types"] = [name for name in grant_types if name in _OF_USERS]
+    return _load(NewClient(), chosen)
 
 
 def _refusal(problem: str) -> ApiError:
@@ -223,7 +209,7 @@ def _check(client: Mapping[str, Any]) -> None:
         ),
         "resources: must not be AUTH_JWT_AUDIENCE": latchkey.settings.jwt_audience in client["resources"],
         "id_token_signed_response_alg: must be RS256, because no ES256 key is in use": (
-            client["id_token_signed_response_alg"] == ES256 and not _has_es256()
+            client["id_token_signed_response_alg"] not in latchkey.client_tokens.id_token_algorithms()
         ),
     }
     for problem, is_there in problems.items():
@@ -253,11 +239,6 @@ def _check_uri(name: str, uri: str, check_uri: Any) -> None:
         check_uri(uri)
     except uris.InvalidUri as error:
         raise _refusal(f"invalid {name} '{uri}': {error}") from None
-
-
-def _has_es256() -> bool:
-    keys: Sequence[Any] = latchkey.access_tokens.keys
-    return any(key.algorithm == ES256 and key.signing_key for key in keys)
 
 
 def _object(row: Any, secret: str | None = None) -> dict[str, Any]:
