@@ -17,7 +17,6 @@ from auth.passwords import hashing
 from auth.web import g, json_bodies
 
 MAX_TEXT = 2048
-_MOST_IDS = 100
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST_BAN = 1000 * 366 * 86_400
 _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -59,14 +58,19 @@ def _matching(pattern: str, requirement: str) -> Callable[..., Function]:
     return _checked(lambda value: re.fullmatch(pattern, _text(value)), requirement)
 
 
-def _list_of(is_valid: Callable[[str], bool], what: str) -> Callable[..., Function]:
+def _whole(least: int, most: int) -> Callable[..., Function]:
+    requirement = f"must be a whole number from {least} to {most}"
+    return _checked(lambda value: type(value) is int and least <= value <= most, requirement)
+
+
+def _list_of(is_valid: Callable[[str], object], what: str, most: int = 100) -> Callable[..., Function]:
     return _checked(
         lambda value: (
             isinstance(value, list)
-            and len(value) <= _MOST_IDS
+            and len(value) <= most
             and all(isinstance(item, str) and is_valid(item) for item in value)
         ),
-        f"must be a list of at most {_MOST_IDS} {what}",
+        f"must be a list of at most {most} {what}",
     )
 
 
@@ -184,9 +188,7 @@ StrangersMetadata = _object(1)
 # Attestations with certificates take a few KiB.
 Credential = _object(64)
 Base64Url = _field(_base64url)
-Counter = _checked(
-    lambda value: type(value) is int and 0 <= value < 2**32, "must be a whole number from 0 to 4294967295"
-)
+Counter = _whole(0, 2**32 - 1)
 FriendlyName = _matching(r"(?s:.{1,120})", "must be 1 to 120 characters")
 Role = _checked(
     lambda value: re.fullmatch(r"[a-z][a-z0-9_]{0,31}", _text(value)) and value not in _RESERVED_ROLES,
@@ -196,7 +198,7 @@ Role = _checked(
 ClientName = _checked(lambda value: _text(value, 1024).isprintable(), "must be printable text")
 # RFC 6749, section 3.3.
 _SCOPE = r"[!#-\[\]-~]{1,64}"
-Scopes = _list_of(lambda item: re.fullmatch(_SCOPE, item) is not None, "scopes")
+Scopes = _list_of(lambda item: re.fullmatch(_SCOPE, item), "scopes")
 KeyName = _checked(
     lambda value: len(_text(value, 80).strip()) > 0 and value.isprintable(), "must be printable text"
 )
@@ -212,13 +214,8 @@ KeyScopes = _checked(
     ),
     "must be a list of at most 20 different scopes",
 )
-Lifetime = _checked(
-    lambda value: type(value) is int and 60 <= value <= 315_360_000,
-    "must be a whole number from 60 to 315360000",
-)
-TokenLifetime = _checked(
-    lambda value: type(value) is int and 30 <= value <= 86_400, "must be a whole number from 30 to 86400"
-)
+Lifetime = _whole(60, 10 * 365 * 86_400)
+TokenLifetime = _whole(30, 86_400)
 Timestamp = _field(_timestamp)
 # As a browser sends the field of a form, in UTC.
 Minute = _field(lambda value: _timestamp(f"{value}Z"))
