@@ -17,7 +17,6 @@ from auth.views import (
     grants,
     identities,
     introspect,
-    logout,
     oauth,
     openid,
     passkeys,
@@ -37,7 +36,7 @@ from auth.web.routes import LARGEST_BODY
 BLUEPRINTS = (
     *(service, discovery, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions),
     api_keys,
-    *(introspect, factors, grants, admin, webhooks, clients, authorization, openid, logout, dev_inbox, docs),
+    *(introspect, factors, grants, admin, webhooks, clients, authorization, openid, dev_inbox, docs),
 )
 
 

@@ -92,6 +92,17 @@ def end_sessions(user_id: str) -> str:
         return tx.one("end_any_users_sessions", id=user_id).moment
 
 
+def clear_locks(user_id: str) -> bool:
+    """Forget a user's wrong passwords and codes, and return whether there were any. Raises `ApiError`."""
+    with targets.act() as tx:
+        # Counters before the user's row: see docs/decisions.md.
+        cleared = tx.run("clear_failures", user_id=user_id) > 0
+        user = targets.lock(tx, user_id)
+        if cleared:
+            audit.record(tx, user_id, user.email, ["lock_cleared"], [])
+        return cleared
+
+
 def end_session(user_id: str, session_id: str) -> None:
     """End one session of any user, with those that it opened. Raises `ApiError`."""
     with targets.act() as tx:

@@ -12,17 +12,8 @@ import click
 from marshmallow import ValidationError
 
 from auth.account import passkeys
-from auth.admin import lists, locks, messages, searches, users
-from auth.commands.common import (
-    Unusable,
-    acting,
-    ask,
-    failures,
-    json_option,
-    known_user,
-    printable,
-    yes_option,
-)
+from auth.admin import searches, users
+from auth.commands.common import Unusable, acting, ask, json_option, known_user, printable, yes_option
 from auth.commands.explain import lines_of_facts
 from auth.context import latchkey
 from auth.settings import state
@@ -221,7 +212,7 @@ def unlock(subject: str, as_json: bool) -> None:
     Example: latchkey users unlock alice@example.com
     """
     with _acting_on(subject) as user:
-        cleared = locks.clear(user.id)
+        cleared = users.clear_locks(user.id)
         sentence = "can try again." if cleared else "has no wrong passwords or codes."
         _report(user, f"{_name(user)} {sentence}", as_json, cleared=cleared)
 

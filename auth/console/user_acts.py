@@ -9,7 +9,7 @@ from typing import Any
 from flask import Blueprint, Response
 
 from auth.account import factors, passkeys
-from auth.admin import locks, messages, users
+from auth.admin import messages, users
 from auth.console import acts
 from auth.console.acts import Act, Subject
 from auth.console.page import counted, device, pretty
@@ -198,7 +198,7 @@ USER_ACTS = {
         title="Clear the lock",
         effects=lambda user: ["Forgets the wrong passwords and codes of 1 user, so that they can try again."],
         undo="Check first that it’s really them: someone else may have been guessing.",
-        do=lambda user, _form: locks.clear(user.row.id),
+        do=lambda user, _form: users.clear_locks(user.row.id),
         done="Lock cleared.",
     ),
     "metadata": Act(

@@ -1,4 +1,7 @@
-"""Authorization requests of applications: from their beginning to the code (RFC 6749, section 4.1)."""
+"""Authorization requests of applications: from their beginning to the code (RFC 6749, section 4.1).
+
+Both routes that take a form lead to a GET, because browsers send no cookies with a form of another site.
+"""
 
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -17,9 +20,9 @@ from auth.sign_in import browser_sessions
 from auth.sign_in.reauthentication import lock_caller
 from auth.sign_in.token_response import see_other
 from auth.text import languages
-from auth.web import Level, accepts_forms, cookies, fields, g, guard, refuses_by_page, schemas
+from auth.web import Level, accepts_forms, cookies, fields, form_schemas, g, guard, refuses_by_page, schemas
 from auth.web.errors import ApiError
-from auth.web.input import read_body, read_query
+from auth.web.input import read_body, read_form, read_query
 from auth.web.limits import limited
 from sql import Transaction
 
@@ -68,10 +71,20 @@ def begin_authorization() -> Response:
 @limited("authorize")
 @refuses_by_page
 def begin_authorization_by_form() -> Response:
-    """Receive a request as a form, and read it from the query."""
-    # Browsers do not send cookies with a form of another site, but with the redirect after it.
+    """Lead a request that was sent as a form to the GET."""
     query = urlencode([*request.form.items(multi=True)])
     return see_other(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
+
+
+@blueprint.post("/oauth/logout")
+@provider
+@accepts_forms
+@limited("logout")
+@refuses_by_page
+def logout_by_form() -> Response:
+    """Lead a form of an application to the page."""
+    sent = read_form(form_schemas.LogoutQuery())
+    return see_other(f"{latchkey.settings.base_url}/oauth/logout?{urlencode(sent)}")
 
 
 @blueprint.get("/oauth/continue")
