@@ -51,11 +51,6 @@ class PostgresStorage(Storage):
         self._database = database
 
     @property
-    def storage(self) -> str:
-        """What `flask limiter config` shows."""
-        return "the service's database"
-
-    @property
     def base_exceptions(self) -> type[Exception]:
         return psycopg2.Error
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 
 import psycopg2
 import pytest
-from flask.cli import FlaskGroup
 from limits import RateLimitItemPerMinute
 from limits.errors import StorageError
 from limits.storage import storage_from_string
@@ -182,11 +181,3 @@ def test_limited_request_runs_one_statement(make_app):
         response = app.test_client().post(path, json=body)
         assert (response.status_code, run.statements_run - before) == (status, statements)
         assert response.headers.get("X-RateLimit-Remaining") == remaining
-
-
-@pytest.mark.parametrize("arguments", [["config"], ["limits"]], ids=" ".join)
-def test_command_of_the_extension_shows_the_limits(app, arguments):
-    flask = FlaskGroup(create_app=lambda: app)
-    result = app.test_cli_runner().invoke(flask, ["limiter", *arguments])
-    assert result.exception is None
-    assert "per 5 minute" in result.output or "PostgresStorage" in result.output
