@@ -58,10 +58,7 @@ def _app_members(caller: Any, body: dict[str, Any], secret: str) -> dict[str, st
 
 
 def challenge(factor_id: str, site: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Write a challenge for one of the caller's factors, good for five minutes and five tries.
-
-    `site` is the relying party that a client names, if it does.
-    """
+    """Write a challenge for one of the caller's factors, good for five minutes and five tries."""
     _check_site(site or {})
     sent: bytes | None = None
     members: dict[str, Any] = {}
@@ -179,10 +176,7 @@ def _acts(factor: Any) -> list[Act]:
 
 
 def _complete(tx: Transaction, caller: Any, factor: Any, method: str, **credential: Any) -> Any:
-    """Raise the caller's session to aal2 after a verified factor, and return its row.
-
-    `credential` has the columns of a new security key.
-    """
+    """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
     if not factor.is_verified:
         check_room(tx, caller.id)
         tell(tx, caller, "factor_added", g.caller.session_id)

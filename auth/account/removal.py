@@ -97,11 +97,10 @@ def may_take_back() -> bool:
 
 
 def take_back() -> None:
-    """Undo what was added after the passkey or provider that has just proved the session, if no notice of it
-    could be mailed. Raises `ApiError`.
-    """
+    """Undo what was added after the passkey or provider that has just proved the session."""
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx)
+        # Nothing if a notice of it could be mailed.
         added = tx.all("list_taken_back", user_id=caller.id, session_id=g.caller.session_id)
         if not added:
             raise needed("older.reauthentication_needed")
@@ -136,10 +135,7 @@ def _may_remove(id: str) -> bool:
 
 
 def check_remaining(tx: Transaction, user_id: str, *, password_counts: bool = False) -> None:
-    """Check that a user whose row is locked can still sign in. Raises `ApiError`.
-
-    `password_counts` if it is enough to sign in by password with an address that is confirmed, not proved.
-    """
+    """Raises `ApiError` if a locked user could not sign in, with `password_counts` by an unproved address."""
     settings = latchkey.settings
     enabled = {
         "email": settings.email_enabled,

@@ -85,10 +85,7 @@ def write_requested(
 
 
 def send_reauthentication_code(known: Any, bound_to: Mapping[str, bytes | None] | None = None) -> str:
-    """Send the caller, a row of `select_caller`, a code and return the message's id. Raises `ApiError`.
-
-    `bound_to` has the column that binds the code to a browser.
-    """
+    """Send the caller, a row of `select_caller`, a code and return the message's id. Raises `ApiError`."""
     address = code_address(known)
     if not address:
         raise ApiError("reauthentication.validation_failed")

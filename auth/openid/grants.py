@@ -12,10 +12,7 @@ from sql import Transaction
 
 
 def add(tx: Transaction, user: Any, client: Any, scopes: Sequence[str]) -> None:
-    """Allow a client these scopes, with those that it had, in the caller's session. The user's row is locked.
-
-    `client` is a row of `oauth_clients`.
-    """
+    """Allow a client these scopes, with those that it had, in the session of the locked caller."""
     columns = {"user_id": user.id, "client_id": client.id, "scopes": list(scopes)}
     if tx.one("write_grant", **columns).is_first and not client.skip_consent:
         # Anybody may choose the name of a dynamic client.

@@ -60,9 +60,7 @@ def matches(registered: str, uri: str) -> bool:
 
 
 def is_native(uri: str) -> bool:
-    """Whether a redirect URI leads to an application on the user's device, which any program there may claim
-    to be.
-    """
+    """Whether a redirect URI leads to an application on the device, which any program may claim to be."""
     parts = urlsplit(uri)
     return parts.scheme != "https" or bool(_LOOPBACK_HOST.fullmatch(parts.hostname or ""))
 

@@ -104,9 +104,7 @@ class Passwords:
             return self.threads.run(_SCHEME, lambda: self._new_hash(password))
 
     def check(self, password: str, password_hash: str | None) -> bool:
-        """Check a password. Takes equally long for a user without one, and at least as long for a hash of
-        another scheme or cost. Raises `TooManyWaiting`.
-        """
+        """Check a password. Takes equally long without one, and as long at least for a foreign hash."""
         checked = password_hash or self._dummy_hash
         scheme = checked.lstrip("$").partition("$")[0]
         with self.queue():

@@ -137,10 +137,7 @@ class Destination:
 def redirect_signed_in(
     target: str, outcome: Outcome, link_type: str | None = None, *, way: str | None = None
 ) -> Response:
-    """Redirect with a code in the query or tokens in the fragment. For our page, sign the browser in.
-
-    `way` is what /sign-in calls the one that was used last.
-    """
+    """Redirect with a code in the query or tokens in the fragment. For our page, sign the browser in."""
     if outcome.authorization_code:
         return see_other(with_query(target, {"code": outcome.authorization_code}))
     if latchkey.redirects.is_own_page(target):

@@ -60,10 +60,7 @@ def _take_back(tx: Transaction, tried: Any) -> None:
 
 
 def proves_owner(tx: Transaction, link: Any, code: str) -> bool:
-    """Whether a code is of a factor from before the change that a link undoes. Raises `ApiError`.
-
-    `link` is a row of `select_asked_factor`. The factor may be the one that the change removed.
-    """
+    """Whether a code is of a factor from before the change that `link` undoes. Raises `ApiError`."""
     is_totp = len(code.replace(" ", "")) == _TOTP_LENGTH
     if not is_totp:
         tried = count(tx, "recovery", link.user_id)

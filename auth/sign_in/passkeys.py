@@ -161,10 +161,7 @@ def _open(passkey: Any, assertion: Assertion) -> Any:
 
 
 def prove(body: dict[str, Any], *, added_before: Any = None, **owner: str | None) -> tuple[str, Any]:
-    """Record a passkey of the caller as a proof, and raise the session. Return the time and its row.
-
-    `owner` is that of the challenge, if it is not one for a sign-in.
-    """
+    """Record a passkey of the caller as a proof, and raise the session. Return the time and its row."""
     guard.live_caller()
     passkey, assertion = _verify_passkey(body, **owner)
     if passkey.user_id != guard.caller_id():

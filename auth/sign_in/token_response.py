@@ -24,16 +24,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a sign-in: a session (a row of `open_session`), an authorization code, or a refusal.
-
-    `undone_to` is the address that an undone change has given back.
-    """
+    """The result of a sign-in: a session (a row of `open_session`), an authorization code, or a refusal."""
 
     session: Any = None
     authorization_code: str | None = None
     refusal: ApiError | None = None
     redirect_to: str | None = None
     recent_changes: list[dict[str, Any]] | None = None
+    # The address that an undone change has given back.
     undone_to: str | None = None
     # A sign-up whose password is not confirmed.
     lacks_password: bool = False
@@ -124,9 +122,7 @@ def write_code(
     provider: str | None = None,
     auth_time: float | None = None,
 ) -> str:
-    """Write a code and return it. `opened_by` is the session on our pages that hands it to an application,
-    `auth_time` when a provider authenticated the user.
-    """
+    """Write a code and return it. `opened_by` is the session on our pages that hands it over, if any."""
     code = one_time.new_token()
     tx.run(
         "write_authorization_code",

@@ -29,10 +29,7 @@ def built_in(subject: str) -> dict[str, Catalogue]:
 
 
 def with_own(folder: Path | None) -> dict[str, Catalogue]:
-    """Return the catalogues of messages; `folder` may replace strings and add languages.
-
-    Raises `ValueError` with a message for the operator.
-    """
+    """Return the catalogues of messages, changed and extended by those of a folder. Raises `ValueError`."""
     catalogues = dict(built_in("messages"))
     names = catalogues[DEFAULT].keys()
     for path in sorted(folder.glob("*.toml")) if folder else []:

@@ -50,10 +50,7 @@ def values_of(details: Mapping[str, Any]) -> dict[str, str]:
 
 
 def details(members: Mapping[str, Any], told: str = "") -> str:
-    """Return the details of an act or a refusal: `session id: 1f0c…, method: a link or code`.
-
-    Those that a sentence has `told` are left out.
-    """
+    """Return details such as `session id: 1f0c…, method: a link or code`, without those that were `told`."""
     values = values_of({name: value for name, value in members.items() if value is not None})
     if {"tries", "of"} <= values.keys():
         values["attempt"] = f"{values.pop('tries')} of {values.pop('of')}"

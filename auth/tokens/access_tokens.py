@@ -94,10 +94,7 @@ class AccessTokens:
         self.use(jwk_set, secret, step_keys)
 
     def use(self, jwk_set: str, secret: str | None, step_keys: Sequence[bytes]) -> None:
-        """Replace the keys, if they have changed, and sign with the one whose time has come.
-
-        Raises `ValueError`.
-        """
+        """Replace the keys, if they have changed, and sign with the one whose time has come."""
         if (jwk_set, secret, step_keys) != self._source:
             self._all_keys = all_keys(jwk_set, secret)
             self._source = (jwk_set, secret, step_keys)
@@ -114,10 +111,7 @@ class AccessTokens:
         return self._all_keys
 
     def compose(self, user: Mapping[str, Any], issued_at: int, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the claims of a token. `user` is a user object; `issued_at` is in Unix seconds.
-
-        `own` are the claims about the sign-in, such as `session_id`, `aal` and `amr`.
-        """
+        """Return a token's claims. `issued_at` is in Unix seconds; `own` are those about the sign-in."""
         added = evaluate(self._added, user, own)
         if added is None:
             log.warning("token_claims_too_large", user_id=user["id"], most=MAX_BYTES)

@@ -59,10 +59,7 @@ class ClientTokens:
         self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
 
     def issue(self, claims: Mapping[str, Any], *, issued_at: int, lifetime: int) -> str:
-        """Return an access token. `claims` has `sub`, `aud`, `client_id` and `scope`, and perhaps others.
-
-        `issued_at` is in Unix seconds by the database's clock, `lifetime` in seconds.
-        """
+        """Return an access token. `claims` has `sub`, `aud`, `client_id` and `scope`, and perhaps others."""
         if claims["aud"] == self._audience:
             raise ValueError("an access token of a client must not have the audience of sessions")
         times = {"iat": issued_at, "exp": issued_at + lifetime, "jti": str(uuid.uuid4())}

@@ -31,9 +31,7 @@ class RefreshToken(NamedTuple):
 
 
 class RefreshTokens:
-    """The tokens of users' sessions. Those of OAuth clients have keys of their own, derived for `purpose`:
-    neither kind is accepted in place of the other.
-    """
+    """The tokens of users' sessions; by another `purpose`, which gives them other keys, of clients."""
 
     def __init__(self, secret_keys: Sequence[str], purpose: str = "refresh token") -> None:
         self._purpose = purpose

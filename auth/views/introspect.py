@@ -64,9 +64,7 @@ def _of_api_key(token: str) -> dict[str, Any] | None:
 
 
 def _of_client(token: str, asking: Any) -> dict[str, Any] | None:
-    """Return the claims of an access token of a client, or None. `asking` is the client that asks, or None
-    for the service role: it may see its own tokens, and those for its resources.
-    """
+    """Return the claims of a client's access token that `asking`, a client or None for the key, may see."""
     try:
         caller = latchkey.client_tokens.verify(token)
     except InvalidAccessToken:
