@@ -1,6 +1,6 @@
 """Counts of wrong passwords, wrong codes and messages per address, as administrators see them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from limits import RateLimitItem
@@ -63,10 +63,8 @@ def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     prefix, *parts = row.key.split(" ")
     seconds = int(parts.pop()) if prefix in ("message", "invite", "sms", "sms_new") else None
     address, network = [*parts, None, None][:2]
-    amount = _amount(_limits(settings, prefix, address, network), seconds)
-    if prefix in WRONG_CODES_A_DAY:
-        amount = WRONG_CODES_A_DAY[prefix]
-    elif amount is None or not settings.rate_limits_enabled:
+    amount = _amount(settings, prefix, address, network, seconds)
+    if amount is None:
         return None
     what, noun = _KINDS[prefix]
     is_used_up = row.count >= amount
@@ -95,21 +93,19 @@ def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     }
 
 
-def _limits(
-    settings: Settings, prefix: str, address: str | None, network: str | None
-) -> Iterable[RateLimitItem]:
-    if prefix == "message":
-        return settings.rate_limit_messages if network else settings.rate_limit_messages_per_recipient
-    invitations = settings.rate_limit_invite_per_address if address else settings.rate_limit_invite
-    return {
-        "login": [settings.rate_limit_login_failures],
-        "account": [settings.rate_limit_account_failures],
-        "user": [settings.rate_limit_login_failures if network else settings.rate_limit_account_failures],
-        "invite": [invitations],
+def _amount(
+    settings: Settings, prefix: str, address: str | None, network: str | None, seconds: int | None
+) -> int | None:
+    if prefix in WRONG_CODES_A_DAY or not settings.rate_limits_enabled:
+        return WRONG_CODES_A_DAY.get(prefix)
+    failures, of_account = settings.rate_limit_login_failures, settings.rate_limit_account_failures
+    limits: Sequence[RateLimitItem] = {
+        "login": [failures],
+        "account": [of_account],
+        "user": [failures if network else of_account],
+        "message": settings.rate_limit_messages if network else settings.rate_limit_messages_per_recipient,
+        "invite": [settings.rate_limit_invite_per_address if address else settings.rate_limit_invite],
         "sms": [settings.rate_limit_sms_total],
         "sms_new": [share_of_new_numbers(settings.rate_limit_sms_total)],
-    }.get(prefix, [])
-
-
-def _amount(limits: Iterable[RateLimitItem], seconds: int | None) -> int | None:
+    }[prefix]
     return next((limit.amount for limit in limits if seconds in (None, limit.get_expiry())), None)
