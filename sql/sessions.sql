@@ -143,12 +143,14 @@ SELECT state,
 -- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                   session_timebox integer, session_id uuid, origin jsonb)
+-- With those that it opened for applications. Locks the user, as `sign_out` does.
 WITH caller AS (
   SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                       :caller_aal, :caller_level, :mfa_required) AS state, u.email
     FROM users AS u
     LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
    WHERE u.id = :caller_id
+     FOR UPDATE OF u
 ), ended AS (
   UPDATE sessions AS s
      SET ended_at = now(), end_reason = 'ended_by_user'
@@ -160,6 +162,8 @@ WITH caller AS (
 SELECT caller.state,
        ended.id IS NOT NULL AS found,
        iso_8601(now()) AS moment,
+       CASE WHEN ended.id IS NOT NULL
+            THEN end_session_and_opened(:caller_id, ended.id, 'ended_by_user') END AS opened,
        CASE WHEN ended.id IS NOT NULL
             THEN record_acts(:origin, :caller_id, caller.email, '{session_ended}', '{auth.logout}',
                              jsonb_build_object('session_id', ended.id))

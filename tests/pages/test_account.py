@@ -138,6 +138,26 @@ class TestDevices:
         assert visitor.page.url.startswith(f"{SITE}/account?done=devices")
         assert (tablet.get("/user").status_code, bobs.get("/user").status_code) == (401, 200)
 
+    @pytest.mark.parametrize("by_page", [True, False])
+    def test_browser_ends_with_the_sessions_that_it_opened_for_applications(
+        self, app, visitor, alice, database, by_page
+    ):
+        """Otherwise those that the browser of a thief has opened would go on."""
+        thief = Visitor(app).signed_in_as(alice)
+        browser = database.value("SELECT session_id FROM browser_sessions ORDER BY created_at DESC LIMIT 1")
+        to = f"redirect_to={SITE}/app"
+        thief.visit(f"/sign-in?{to}")
+        thief.press("sign-in/continue")
+        opened = "opened_by = %(browser)s AND ended_at IS NULL"
+        assert database.count("sessions", opened, browser=browser) == 1
+        if by_page:
+            visitor.visit("/account")
+            visitor.send("/account/sessions/end", id=browser)
+        else:
+            assert alice.open_session().delete(f"/sessions/{browser}").status_code == 200
+        assert database.count("sessions", opened, browser=browser) == 0
+        assert visitor.visit("/account").status == 200
+
 
 class TestApplications:
     def test_application_is_shown_with_what_it_may_see_and_removed(self, visitor, alice, database):
