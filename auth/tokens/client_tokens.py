@@ -56,7 +56,7 @@ class ClientTokens:
         self._issuer = issuer
         self._audience = audience
         # Exceptions are not cached.
-        self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
+        self._verified = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
 
     def issue(self, claims: Mapping[str, Any], *, issued_at: int, lifetime: int) -> str:
         """Return an access token. `claims` has `sub`, `aud`, `client_id` and `scope`, and perhaps others."""
@@ -90,11 +90,19 @@ class ClientTokens:
             raise InvalidAccessToken("not of a client")
         return claims
 
-    def _verify(self, token: str) -> ClientCaller:
+    def verify(self, token: str) -> ClientCaller:
+        """Return the caller of an access token, even if it has expired. Raises `InvalidAccessToken`."""
+        caller, key = self._verified(token)
+        # It may have been removed since.
+        if self._find(key.kid).public_jwk != key.public_jwk:
+            raise InvalidAccessToken("of another key")
+        return caller
+
+    def _verify(self, token: str) -> tuple[ClientCaller, Key]:
         claims = self.claims(token)
         try:
             session_id = claims.get("session_id")
-            return ClientCaller(
+            caller = ClientCaller(
                 str(uuid.UUID(claims["client_id"])),
                 str(uuid.UUID(claims["sub"])),
                 str(uuid.UUID(session_id)) if session_id is not None else None,
@@ -104,6 +112,7 @@ class ClientTokens:
             )
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InvalidAccessToken("a claim is missing or malformed") from error
+        return caller, self._find(jwt.get_unverified_header(token)["kid"])
 
     def _key_of(self, algorithm: str | None) -> Key:
         """Return the key that signs with an algorithm, or access tokens if it is None."""
@@ -114,11 +123,10 @@ class ClientTokens:
     def _decode(self, token: str, type: str) -> dict[str, Any]:
         return jws.verify(token, functools.partial(self._find, type), self._issuer)
 
-    def _find(self, type: str, header: Mapping[str, Any]) -> tuple[Key, None]:
-        if header.get("typ") != type:
-            raise InvalidAccessToken("of another type")
-        kid = header.get("kid")
-        for key in (*self._access_tokens.keys, *self._rsa_keys.all()):
-            if kid and key.kid == kid and key.public_jwk:
-                return key, None
+    def _find(self, kid: str | None) -> Key:
+        # The second reads the database.
+        for keys in (lambda: self._access_tokens.keys, self._rsa_keys.all):
+            for key in keys():
+                if kid and key.kid == kid and key.public_jwk:
+                    return key
         raise InvalidAccessToken("unknown kid")

@@ -167,6 +167,19 @@ class TestKeys:
         made = at_once(8, lambda number: workers[number].make_first()[0].kid)
         assert len(set(made)) == database.count("openid_keys") == 1
 
+    @pytest.mark.parametrize("settings", [{}, {"AUTH_JWT_SECRET": secret("jwt")}], ids=["session", "openid"])
+    def test_token_is_refused_once_its_key_is_removed_even_if_cached(self, make_app, settings, database):
+        parts = make_app(**settings).extensions["latchkey"]
+        token = issue(parts)
+        assert parts.client_tokens.verify(token) == parts.client_tokens.verify(token)
+        if settings:
+            database.run("DELETE FROM openid_keys")
+            parts.openid_keys._read_at = None
+        else:
+            jwks = json.dumps([private_jwk("ES256", kid=header_of(token)["kid"])])
+            parts.access_tokens.use(jwks, None, [b"s" * 32])
+        assert refuses(parts.client_tokens.verify, token)
+
     def test_key_that_cannot_be_opened_is_left_out_and_replaced(self, parts, worker, database, capfd):
         (lost,) = OpenIdKeys(parts.db, Sealer([b"\0" * 32])).make_first()
         keys = worker()
