@@ -31,8 +31,9 @@ MOST = 500
 _CHUNK = 100
 # Names in a confirmation.
 _SHOWN = 10
-# A refusal of a user, after which the others go on, as after all errors that are not about the administrator.
-_OF_TARGET = "target.insufficient_permissions"
+# Refusals of a user, after which the others go on, as after all errors that are not about the administrator.
+# A hook chooses the status of its own.
+_OF_TARGET = {"target.insufficient_permissions", "hook_refused"}
 
 _ChosenForm = Input.of(ids=fields.Text())
 _BanForm = Input.of(ban_duration=fields.BanDuration(required=True))
@@ -175,10 +176,11 @@ def work_on(bulk_id: str) -> Response:
             return _page(_find(bulk_id), goes_on=False)
         except (ApiError, psycopg2.Error) as failure:
             error = as_api_error(failure)
-            if error.status == 429 and not _is_of_one(error):
-                return _page(_find(bulk_id), explain(error))
-            if error.status in (401, 403) and error.key != _OF_TARGET:
-                raise
+            if error.key not in _OF_TARGET:
+                if error.status == 429 and not _is_of_one(error):
+                    return _page(_find(bulk_id), explain(error))
+                if error.status in (401, 403):
+                    raise
             refusal = {"target": bulk.targets[position], "why": error.msg}
             latchkey.db.run("advance_bulk_act", refusal=refusal, **place)
             if error.status >= 500:

@@ -10,7 +10,10 @@ from auth.admin import lists
 from auth.console import bulk
 from auth.web.errors import ApiError
 from tests.support.audit import clear_history
+from tests.support.http_target import HttpTarget
 from tests.support.pages import Visitor, words
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 MANY = (
     "INSERT INTO users (email, made_by) SELECT 'user' || number || '@example.com', 'administrator'"
@@ -163,6 +166,30 @@ def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alic
     assert outbox.last("f@example.com").kind == "invite"
 
 
+@pytest.mark.parametrize("status", [401, 403, 429, 500])
+def test_invitation_that_a_hook_refuses_leaves_the_others(make_app, carol, outbox, status):
+    """The hook chooses the status, also that of an administrator who may not, or of a limit."""
+
+    def answer(event):
+        refusal = {"http_code": status, "message": "Not from here"}
+        return {"error": refusal} if event["user"]["email"] == "dave@example.com" else {}
+
+    with HttpTarget() as hook:
+        hook.answer = answer
+        settings = {
+            "AUTH_HOOK_BEFORE_USER_CREATED": hook.url,
+            "AUTH_HOOK_BEFORE_USER_CREATED_SECRETS": SECRET,
+        }
+        operator = Visitor(make_app(**settings)).with_session_of(carol)
+        operator.visit("/console/users/invite-list")
+        operator.press("invite-list", emails="dave@example.com eve@example.com")
+        go_on(operator)
+        page = operator.page if status < 500 else go_on(operator)
+    assert "2 of 2 done, of these 1 refused." in words(page)
+    assert "dave@example.com Not from here" in words(page)
+    assert outbox.last("eve@example.com").kind == "invite"
+
+
 class TestExport:
     def rows(self, operator, query=""):
         operator.visit(f"/console/users/export{query}")
@@ -186,11 +213,11 @@ class TestExport:
     def test_cells_are_no_formulas(self, operator, database):
         database.run(
             "INSERT INTO users (email, phone, user_metadata, made_by)"
-            """ VALUES ('=1+1@example.com', '+4917012345', '{"name": "@SUM(A1)\\n\\"x\\", y;=2;\\"-3"}', 'signup')"""
+            """ VALUES ('=1+1@example.com', '+4917012345', '{"name": "@SUM(A1)\\n\\"x\\", y;=2;\\"-3\\t=4"}', 'signup')"""
         )
         (row,) = self.rows(operator, "?q=%2B4917012345&by=phone")
         assert (row["email"], row["phone"]) == ("'=1+1@example.com", "+4917012345")
-        assert row["name"] == "'@SUM(A1)\n\"x\", y;'=2;'\"-3"
+        assert row["name"] == "'@SUM(A1)\n\"x\", y;'=2;'\"-3\t'=4"
 
     def test_export_continues_after_a_page(self, operator, database, monkeypatch):
         monkeypatch.setattr(lists, "_PAGE", 3)
