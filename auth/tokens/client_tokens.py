@@ -112,7 +112,7 @@ class ClientTokens:
             )
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InvalidAccessToken("a claim is missing or malformed") from error
-        return caller, self._find(jwt.get_unverified_header(token)["kid"])
+        return caller, self._key(jws.key_id(token))
 
     def _key_of(self, algorithm: str | None) -> Key:
         """Return the key that signs with an algorithm, or access tokens if it is None."""

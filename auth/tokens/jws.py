@@ -44,3 +44,9 @@ def verify(
     # PyJWT does not catch the UnicodeError of a lone surrogate.
     except (jwt.InvalidTokenError, UnicodeError) as error:
         raise InvalidAccessToken(str(error)) from error
+
+
+def key_id(token: str) -> str | None:
+    """Return the unverified `kid` of a well-formed token."""
+    kid: str | None = jwt.get_unverified_header(token).get("kid")
+    return kid
