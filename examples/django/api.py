@@ -101,11 +101,12 @@ def pay(request: Any) -> HttpResponse:
 
 urlpatterns = [path("me", me), path("reports", reports), path("drafts", drafts), path("payments", pay)]
 
+# Yours are in settings.py.
+settings.configure(
+    ROOT_URLCONF=__name__,
+    MIDDLEWARE=[f"{__name__}.BearerMiddleware"],
+    ALLOWED_HOSTS=["localhost", "127.0.0.1"],
+)
+
 if __name__ == "__main__":
-    # Yours are in settings.py.
-    settings.configure(
-        ROOT_URLCONF=__name__,
-        MIDDLEWARE=[f"{__name__}.BearerMiddleware"],
-        ALLOWED_HOSTS=["localhost", "127.0.0.1"],
-    )
     execute_from_command_line(sys.argv)

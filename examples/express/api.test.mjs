@@ -7,8 +7,9 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const { LATCHKEY_COMMAND = "latchkey", PORT = "5055" } = process.env;
 const api = `http://127.0.0.1:${PORT}`;
+const settings = { AUTH_ANONYMOUS_ENABLED: "true", AUTH_TOKEN_CLAIMS: '{"roles": "app_metadata.roles"}' };
 const running = [];
-let key, control;
+let key, control, service;
 
 function run(command, options, environment) {
   const stdio = ["pipe", "pipe", "inherit"];
@@ -25,9 +26,13 @@ async function ask(path, members = {}) {
   return answer;
 }
 
-async function get(path, user, options) {
+async function authorization(user, options) {
   const { access_token: token } = await ask("/token", { user_id: user.id, ...options });
-  return fetch(api + path, { headers: { Authorization: `Bearer ${token}` } });
+  return { Authorization: `Bearer ${token}` };
+}
+
+async function get(path, user, options) {
+  return fetch(api + path, { headers: await authorization(user, options) });
 }
 
 before(async () => {
@@ -36,7 +41,7 @@ before(async () => {
     ({ key, control } = JSON.parse(line));
     break;
   }
-  const service = await ask("/start");
+  service = await ask("/start", { settings });
   control = service.control;
   run("node", ["api.mjs"], { PORT, LATCHKEY_URL: service.url, LATCHKEY_SERVICE_ROLE_KEY: service.service_role_key });
   while (!await fetch(api).catch(() => false)) await pause(50);
@@ -48,10 +53,7 @@ test("a user is known by the token", async () => {
   const alice = await ask("/user");
   const response = await get("/me", alice);
   assert.deepEqual(await response.json(), { id: alice.id, email: alice.email });
-});
-
-test("an expired token is refused", async () => {
-  assert.equal((await get("/me", await ask("/user"), { expires_in: -60 })).status, 401);
+  assert.equal((await get("/me", alice, { expires_in: -60 })).status, 401);
 });
 
 test("reports are for administrators with a second step", async () => {
@@ -59,4 +61,29 @@ test("reports are for administrators with a second step", async () => {
   assert.equal((await get("/reports", carol)).status, 200);
   assert.equal((await get("/reports", carol, { aal: "aal1" })).status, 401);
   assert.equal((await get("/reports", await ask("/user", { factors: ["totp"] }))).status, 403);
+  assert.equal((await get("/reports", await ask("/user", { role: "admin" }))).status, 403);
+});
+
+test("drafts are for editors", async () => {
+  for (const [roles, status] of [[[], 403], [["reader", "editors"], 403], [["reader", "editor"], 200]]) {
+    // Users write user_metadata themselves.
+    const dave = await ask("/user", { app_metadata: { roles }, user_metadata: { roles: ["editor"] } });
+    assert.equal((await get("/drafts", dave)).status, status);
+  }
+});
+
+test("anonymous users cannot pay", async () => {
+  const headers = await authorization(await ask("/user", { anonymous: true }));
+  assert.equal((await fetch(`${api}/payments`, { method: "POST", headers })).status, 403);
+  assert.equal((await fetch(`${api}/me`, { headers })).status, 200);
+});
+
+test("a log-out ends payments at once", async () => {
+  const request = { method: "POST", headers: await authorization(await ask("/user")) };
+  const pay = async () => (await fetch(`${api}/payments`, request)).status;
+  assert.equal(await pay(), 200);
+  await ask("/fail", { request: "POST /introspect" });
+  assert.equal(await pay(), 503);
+  assert.ok((await fetch(`${service.url}/logout`, request)).ok);
+  assert.equal(await pay(), 401);
 });
