@@ -8,8 +8,9 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import Self
+from typing import Any, Self
 
 import certifi
 
@@ -62,7 +63,7 @@ class Deadline:
     def connect(self, host: str, port: int, timeout: float) -> socket.socket:
         """Connect to the first address that answers, `timeout` seconds for each. Raises `OSError`."""
         failure: OSError = TimeoutError()
-        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
+        for family, kind, protocol, _, address in self._resolve(host, port):
             left = self._ends_at - time.monotonic()
             if left <= 0:
                 break
@@ -83,6 +84,23 @@ class Deadline:
             self.watch(connection)
             return connection
         raise failure
+
+    def _resolve(self, host: str, port: int) -> list[Any]:
+        # The resolver's own timeouts are longer, and nothing interrupts it.
+        found: Future[list[Any]] = Future()
+
+        def look_up() -> None:
+            try:
+                found.set_result(socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM))
+            except Exception as error:
+                found.set_exception(error)
+
+        threading.Thread(target=look_up, daemon=True).start()
+        try:
+            return found.result(self._ends_at - time.monotonic())
+        except TimeoutError:
+            self._end()
+            raise
 
     def watch(self, connection: socket.socket) -> None:
         """Apply the deadline to an existing connection."""

@@ -3,6 +3,8 @@
 import base64
 import gzip
 import json
+import socket
+import threading
 
 import pytest
 
@@ -119,7 +121,7 @@ def test_hook_that_answers_anything_else_has_failed(hook, target, status, header
     with pytest.raises(HookFailed) as failed:
         call(hook, PAYLOAD)
     assert str(failed.value).startswith(f"before-user-created failed: {reason}")
-    assert failed.value.reason.isprintable()
+    assert str(failed.value).isprintable()
 
 
 def test_answer_is_not_decompressed(hook, target):
@@ -142,6 +144,14 @@ def test_slow_hook_fails_in_time(hook, target, behaviour):
         ask(hook, "msg_1", PAYLOAD, timeout=0.3)
     # Only the network is tried again.
     assert len(target.requests) <= 1
+
+
+def test_look_up_of_the_name_counts_too(monkeypatch):
+    answers = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: answers.wait(60))
+    with pytest.raises(HookFailed, match=r"no answer within 0\.3 s"):
+        ask(hook_at("https://hooks.example.com"), "msg_1", PAYLOAD, timeout=0.3)
+    answers.set()
 
 
 class ClosesOnce(HttpTarget):
