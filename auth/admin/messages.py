@@ -11,7 +11,7 @@ from auth.sign_in.arrivals import requested_target
 from auth.text import names
 from auth.tokens import one_time
 from auth.web import audit, g, targets
-from auth.web.errors import ApiError, found
+from auth.web.errors import ApiError, found, unavailable
 from auth.web.input import known_id
 from sql import Transaction
 
@@ -28,7 +28,9 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     known = latchkey.db.one("select_user_of_address", address=email)
     if known and not known.is_invited:
         raise ApiError("email_exists")
-    new_id = None if known else before_user_created.ask(email=email, data=body["data"])
+    # Without a hook, a user who is deleted meanwhile is created again.
+    is_asked = not (known and before_user_created.is_set())
+    new_id = before_user_created.ask(email=email, data=body["data"]) if is_asked else None
     with targets.act() as tx:
         quota = outgoing.take_quota(tx, email, windows)
         user_id, is_created = _invited_user(tx, body, new_id)
@@ -50,7 +52,9 @@ def _invited_user(tx: Transaction, body: dict[str, Any], new_id: str | None) -> 
     if created_id:
         return created_id, True
     user = tx.one("lock_user_by_email", email=body["email"])
-    if user is None or not user.is_invited:
+    if user is None:
+        raise unavailable()
+    if not user.is_invited:
         raise ApiError("email_exists")
     targets.check(tx, user.id, user)
     tx.run("renew_invitation", user_id=user.id, user_metadata=body["data"], app_metadata=app_metadata)

@@ -155,6 +155,15 @@ class TestWhoIsNotAskedAbout:
         assert client.post("/admin/generate_link", json=body, headers=service_role).status_code == 200
         assert len(target.requests) == 1
 
+    def test_invited_user_who_is_deleted_meanwhile_is_not_created_without_the_hook(
+        self, client, service_role, database
+    ):
+        id = client.post("/invite", json={"email": NEW}, headers=service_role).json["user"]["id"]
+        with database.locked("users", id, "DELETE FROM users WHERE id = %s") as lock:
+            again = lock.start(lambda: client.post("/invite", json={"email": NEW}, headers=service_role))
+        assert_error(again.result(), 503, "service_unavailable")
+        assert database.count("users") == 0
+
     def test_nobody_is_asked_about_while_sign_ups_are_disabled(self, make_hooked, target):
         client = make_hooked(AUTH_DISABLE_SIGNUP="true").test_client()
         for way in ("password", "anonymous"):
