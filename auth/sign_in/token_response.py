@@ -91,11 +91,8 @@ def issued_by(statement: str, *, method: str | None = None, **parameters: Any) -
 def _compose(row: Any) -> dict[str, Any]:
     own = {"session_id": row.session_id, "aal": row.aal, "amr": row.amr}
     claims = latchkey.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
-    return latchkey.access_tokens.restricted(claims) if _is_restricted(row) else claims
-
-
-def _is_restricted(row: Any) -> bool:
-    return row.lacks_step and latchkey.settings.mfa_tokens == SECOND_STEP
+    is_restricted = row.lacks_step and latchkey.settings.mfa_tokens == SECOND_STEP
+    return latchkey.access_tokens.restricted(claims) if is_restricted else claims
 
 
 def tokens(row: Any) -> dict[str, Any]:
@@ -105,7 +102,7 @@ def tokens(row: Any) -> dict[str, Any]:
     if access_token.hook() and (claims is None or claims["session_id"] != row.session_id):
         raise RuntimeError("a token is issued without its hook")
     return {
-        "access_token": access_tokens.sign(claims or _compose(row), lacks_step=_is_restricted(row)),
+        "access_token": access_tokens.sign(claims or _compose(row)),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,
         "expires_at": row.issued_at + access_tokens.lifetime,

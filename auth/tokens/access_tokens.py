@@ -132,11 +132,10 @@ class AccessTokens:
             **own,
         }
 
-    def sign(self, claims: Mapping[str, Any], *, lacks_step: bool = False) -> str:
-        """Return a token. With `lacks_step` it is for the audience `second_step`."""
-        if lacks_step:
-            return jws.sign(self.restricted(claims), self._step_key, TYPE)
-        return jws.sign(claims, self._signing_key, TYPE)
+    def sign(self, claims: Mapping[str, Any]) -> str:
+        """Return a token. The audience chooses the key."""
+        key = self._step_key if claims.get("aud") == SECOND_STEP else self._signing_key
+        return jws.sign(claims, key, TYPE)
 
     @staticmethod
     def restricted(claims: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,12 +18,18 @@ _hashes: dict[int, str] = {}
 
 
 def issue_token(
-    app: Any, user: Mapping[str, Any], session_id: str, issued_at: int, aal: str = "aal1", **options: Any
+    app: Any,
+    user: Mapping[str, Any],
+    session_id: str,
+    issued_at: int,
+    aal: str = "aal1",
+    *,
+    lacks_step: bool = False,
 ) -> str:
-    """Return an access token that an application signs. `options` are those of `AccessTokens.sign`."""
+    """Return an access token that an application signs."""
     tokens = app.extensions[EXTENSION].access_tokens
-    own = {"session_id": session_id, "aal": aal, "amr": []}
-    return str(tokens.sign(tokens.compose(user, issued_at, own), **options))
+    claims = tokens.compose(user, issued_at, {"session_id": session_id, "aal": aal, "amr": []})
+    return str(tokens.sign(tokens.restricted(claims) if lacks_step else claims))
 
 
 @dataclass(frozen=True)
