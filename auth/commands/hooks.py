@@ -4,6 +4,7 @@ import json
 import sys
 import time
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -11,11 +12,14 @@ import click
 from auth.commands.common import Unusable, acting, json_option, known_user
 from auth.context import Latchkey
 from auth.hooks import access_token, before_user_created
-from auth.senders import hooks
+from auth.senders import hooks, http
 from auth.senders.hooks import HookFailed, HookRefused
+from auth.senders.message_hooks import HookSender
+from auth.senders.sender import Message
+from auth.settings.values.hooks import NAMES, Hook
 
-# The names of their settings, as arguments. `latchkey mail-test` tries those that send messages.
-_NAMES = {"before-user-created": "before_user_created", "custom-access-token": "custom_access_token"}
+# The names of their settings, by argument.
+_NAMES = {name.replace("_", "-"): name for name in NAMES}
 
 
 @click.group("hooks", short_help="Try out hooks.")
@@ -32,8 +36,8 @@ def command() -> None:
 def test(name: str, subject: str, as_json: bool) -> None:
     """Ask a hook about a user, and print the request, the answer and the verdict.
 
-    Nothing is issued or created, and what a SQL function writes is rolled back. Exits with 3 if the hook
-    refuses or fails.
+    Nothing is issued or created, and what a SQL function writes is rolled back. send-email and send-sms send
+    the user a test message. Exits with 3 if the hook refuses or fails.
 
     \b
     Example: latchkey hooks test custom-access-token --user alice@example.com
@@ -46,8 +50,14 @@ def test(name: str, subject: str, as_json: bool) -> None:
         if user is None:
             raise Unusable(f"No user has the address or id {subject}.")
         known = json.loads(parts.db.one("select_any_user", id=user.id).user_object)
+        timeout: float = hooks.TIMEOUT
         if setting == "custom_access_token":
             event = access_token.event_of(hook, _claims(parts, known), "password")
+        elif setting.startswith("send_"):
+            address = user.email if setting == "send_email" else user.phone
+            if address is None:
+                raise Unusable(f"{subject} has no address for {name}.")
+            event, timeout = _message(parts, hook, known, address), http.TIMEOUT
         else:
             about = {"email": user.email, "phone": user.phone, "data": known["user_metadata"]}
             event = before_user_created.event_of(hook, known["id"], **about)
@@ -56,7 +66,7 @@ def test(name: str, subject: str, as_json: bool) -> None:
             if hook.function:
                 result["answer"] = access_token.try_function(hook.name, hook.function, event)
             else:
-                result["answer"] = hooks.ask(hook, f"msg_{uuid.uuid4()}", event)
+                result["answer"] = hooks.ask(hook, f"msg_{uuid.uuid4()}", event, timeout)
             if setting == "custom_access_token":
                 access_token.checked(hook.name, event["claims"], result["answer"])
         except (HookRefused, HookFailed) as error:
@@ -67,6 +77,13 @@ def test(name: str, subject: str, as_json: bool) -> None:
         click.echo(json.dumps(result))
     if result["verdict"] != "accepted":
         sys.exit(3)
+
+
+def _message(parts: Latchkey, hook: Hook, user: dict[str, Any], address: str) -> dict[str, Any]:
+    subject = f"Test message from {parts.settings.site_url}"
+    message = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, f"{subject}\n")
+    event = HookSender(hook, parts.settings).payload(address, message)
+    return event | {"user": user | event["user"]}
 
 
 def _claims(parts: Latchkey, user: dict[str, Any]) -> dict[str, Any]:

@@ -78,17 +78,22 @@ class Attempts:
             log.info("message_not_sent", **_names(row), outcome=row.outcome, reason=row.last_error)
             self._count(row.channel, row.outcome)
             return
+        masked: Callable[[str], str] = one_line
         try:
-            response = sender.send(row.recipient, sender.compose(row, self._render))
+            message = sender.compose(row, self._render)
+            masked = message.masked
+            response = sender.send(row.recipient, message)
         except Refused as refusal:
-            self._record("finish_message", id=row.id, outcome="failed", reason=str(refusal), response=None)
-            log.warning("message_failed", **_names(row), attempts=row.attempts, reason=str(refusal))
+            reason = masked(refusal.reason)
+            self._record("finish_message", id=row.id, outcome="failed", reason=reason, response=None)
+            log.warning("message_failed", **_names(row), attempts=row.attempts, reason=reason)
             self._count(row.channel, "failed")
         except TryLater as failure:
-            self._defer(row, str(failure), failure.seconds)
+            reason = masked(failure.reason)
+            self._defer(row, reason, failure.seconds)
             self._count(row.channel, "deferred")
             if failure.is_down:
-                failures.begin(str(failure))
+                failures.begin(reason)
                 return
         else:
             self._record("finish_message", id=row.id, outcome="sent", reason=None, response=response)
@@ -108,7 +113,7 @@ class Attempts:
         except CannotOpen as error:
             raise Refused(f"the secret can't be opened: {error}") from None
         except CannotRender as error:
-            raise TryLater(one_line(str(error)), is_down=True) from None
+            raise TryLater(str(error), is_down=True) from None
         if self._settings.dev_inbox:
             dev_inbox.keep(self._db, self._sealer, message)
         return message

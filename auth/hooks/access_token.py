@@ -18,7 +18,6 @@ from auth.context import latchkey
 from auth.hooks import http
 from auth.hooks.http import Hook, HookFailed, HookRefused
 from auth.senders import hooks
-from auth.senders.sender import one_line
 from auth.tokens.access_tokens import SERVICE_ROLES
 from auth.web import audit, g
 from auth.web.error_handlers import as_api_error
@@ -126,7 +125,7 @@ def call_function(
         # Without a code, or with that of a shutdown, Postgres itself is away.
         if not error.pgcode or error.pgcode.startswith(("08", "57P")):
             raise
-        reason = one_line(f"{error.pgcode}: {error.diag.message_primary}")
+        reason = f"{error.pgcode}: {error.diag.message_primary}"
         raise HookFailed(name, reason, is_down=error.pgcode == "57014") from error
     return hooks.parse(name, result or "null")
 

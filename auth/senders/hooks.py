@@ -25,17 +25,21 @@ class HookRefused(Exception):
     """The hook answered with an error, whose status and message are for the client."""
 
     def __init__(self, status: int, message: str, hook: str) -> None:
-        super().__init__(f"{hook} refused with {status}: {one_line(message)}")
+        self.reason = f"{hook} refused with {status}: {message}"
+        super().__init__(one_line(self.reason))
         self.status = status
         self.message = message
         self.hook = hook
 
 
 class HookFailed(Exception):
-    """There is no answer that can be used; with `is_down`, the next call would fail too."""
+    """There is no answer that can be used; with `is_down`, the next call would fail too.
+
+    `reason` may have several lines, and all that the hook said.
+    """
 
     def __init__(self, hook: str, reason: str, *, is_down: bool = False) -> None:
-        super().__init__(f"{hook} failed: {reason}")
+        super().__init__(one_line(f"{hook} failed: {reason}"))
         self.hook = hook
         self.reason = reason
         self.is_down = is_down
@@ -111,7 +115,7 @@ def _read(name: str, status: int, content_type: str, body: bytes) -> dict[str, A
     if status not in (200, 202):
         raise HookFailed(name, f"it answered {status}: {_said(body)}", is_down=status in _DOWN)
     if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise HookFailed(name, f"its answer is not application/json but {one_line(content_type)!r}")
+        raise HookFailed(name, f"its answer is not application/json but {content_type!r}")
     return parse(name, body)
 
 
@@ -131,9 +135,7 @@ def parse(name: str, body: bytes | str) -> dict[str, Any]:
 
 
 def _said(body: bytes | str) -> str:
-    """Return the beginning of a body, for the operator."""
-    start = body[:1000]
-    return one_line(start if isinstance(start, str) else start.decode(errors="replace"))
+    return body if isinstance(body, str) else body.decode(errors="replace")
 
 
 def refusal(name: str, error: Any) -> HookRefused | HookFailed:
@@ -143,5 +145,5 @@ def refusal(name: str, error: Any) -> HookRefused | HookFailed:
     # A success, or a status that isn't one, would tell the client that the hook agreed.
     is_status = type(status) is int and 400 <= status <= 599
     if not is_status or not isinstance(message, str) or not one_line(message):
-        return HookFailed(name, f"its error is malformed: {one_line(json.dumps(error))}")
+        return HookFailed(name, f"its error is malformed: {json.dumps(error)}")
     return HookRefused(status, message, name)

@@ -4,13 +4,12 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import psycopg2
 
 from auth.senders import hooks, http
 from auth.senders.hooks import HookFailed, HookRefused
-from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
+from auth.senders.sender import Message, Refused, Sender, TryLater
 from auth.settings import Settings
 from auth.settings.values.hooks import Hook
 from sql import Database
@@ -29,19 +28,16 @@ class HookSender(Sender):
     timeout: float = http.TIMEOUT
 
     def send(self, recipient: str, message: Message) -> str:
-        token = parse_qs(urlsplit(message.link or "").query).get("token", [""])[0]
         try:
-            hooks.ask(self.hook, f"msg_{message.id}", self._payload(recipient, message, token), self.timeout)
+            hooks.ask(self.hook, f"msg_{message.id}", self.payload(recipient, message), self.timeout)
         except HookRefused as refusal:
-            reason = one_line(str(refusal), message.link, token, message.code)
             is_for_later = refusal.status == 429 or refusal.status >= 500
-            raise TryLater(reason) if is_for_later else Refused(reason) from None
+            raise TryLater(refusal.reason) if is_for_later else Refused(refusal.reason) from None
         except HookFailed as failure:
-            reason = one_line(failure.reason, message.link, token, message.code)
-            raise TryLater(reason, is_down=failure.is_down) from failure
+            raise TryLater(failure.reason, is_down=failure.is_down) from failure
         return f"the hook {self.hook.name}"
 
-    def _payload(self, recipient: str, message: Message, token: str) -> dict[str, Any]:
+    def payload(self, recipient: str, message: Message) -> dict[str, Any]:
         row = self._row(message)
         user = json.loads(row.user_object) if row and row.user_object else {}
         now = datetime.now(UTC).isoformat()
@@ -53,17 +49,15 @@ class HookSender(Sender):
             sms = {"otp": message.code or "", "phone": phone, "message": message.text.strip()}
             return {"metadata": metadata, "user": user | {"phone": phone}, "sms": sms}
         phone = (user.get("phone") or "").removeprefix("+")
-        data = self._email_data(recipient, message, token, row.variables if row else {})
+        data = self._email_data(recipient, message, row.variables if row else {})
         return {"metadata": metadata, "user": user | {"email": recipient, "phone": phone}, "email_data": data}
 
-    def _email_data(
-        self, recipient: str, message: Message, token: str, variables: dict[str, Any]
-    ) -> dict[str, str]:
+    def _email_data(self, recipient: str, message: Message, variables: dict[str, Any]) -> dict[str, str]:
         kind = message.kind
         is_action = kind in _ACTIONS
         return {
             "token": (message.code or "") if is_action else "",
-            "token_hash": token if is_action else "",
+            "token_hash": message.token if is_action else "",
             "redirect_to": variables.get("redirect_to") or self.settings.site_url,
             "email_action_type": kind if is_action else f"{_NOTICES.get(kind, kind)}_notification",
             "site_url": self.settings.base_url,
@@ -84,4 +78,4 @@ class HookSender(Sender):
         try:
             return self.db.one("select_message_for_hook", id=message.id) if self.db else None
         except psycopg2.Error as error:
-            raise TryLater(f"the database isn't responding: {one_line(str(error))}", is_down=True) from error
+            raise TryLater(f"the database isn't responding: {error}", is_down=True) from error

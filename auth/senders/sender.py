@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from sql import Database
 
@@ -23,12 +24,29 @@ class Message:
     link: str | None = None
     code: str | None = None
 
+    @property
+    def token(self) -> str:
+        """The token of the link, if there is one."""
+        return parse_qs(urlsplit(self.link or "").query).get("token", [""])[0]
 
-class Refused(Exception):
+    def masked(self, text: str) -> str:
+        """Return a reply or an error in one line, without the secrets of this message."""
+        return one_line(text, self.link, self.token, self.code)
+
+
+class _Failure(Exception):
+    """`reason` is all that the server said, perhaps secrets of the message too. The text is its beginning."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(one_line(reason))
+        self.reason = reason
+
+
+class Refused(_Failure):
     """The server refuses this message permanently."""
 
 
-class TryLater(Exception):
+class TryLater(_Failure):
     """The message cannot be sent now; with `is_down`, no other can either. `seconds` is the Retry-After."""
 
     def __init__(self, reason: str, *, seconds: float | None = None, is_down: bool = False) -> None:
@@ -74,5 +92,6 @@ def one_line(text: str, *secrets: str | None) -> str:
     """Return a reply or an error in one short printable line, without secrets."""
     for secret in filter(None, secrets):
         text = text.replace(secret, "…")
-    printable = "".join(character if character.isprintable() else " " for character in text)
+    start = text[: 4 * _LONGEST_REASON]
+    printable = "".join(character if character.isprintable() else " " for character in start)
     return " ".join(printable.split())[:_LONGEST_REASON]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from auth.senders import http
-from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
+from auth.senders.sender import Message, Refused, Sender, TryLater
 
 # Statuses that blame the message, not the account.
 _REFUSALS = {400, 422}
@@ -36,9 +36,9 @@ class TwilioSender(Sender):
             members = None
         if not isinstance(members, dict):
             members = {}
-        explanation = one_line(" ".join(str(members.get(name, "")) for name in names), message.code)
+        explanation = " ".join(str(members.get(name, "")) for name in names)
         if response.is_success:
-            return one_line(f"{response.status} {explanation}")
+            return message.masked(f"{response.status} {explanation}")
         raise _failure(response, explanation)
 
 

@@ -15,7 +15,7 @@ from email.utils import format_datetime
 
 from auth.net.networks import is_loopback
 from auth.net.sockets import Deadline, tls, why
-from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
+from auth.senders.sender import Message, Refused, Sender, TryLater
 from auth.settings.values.targets import SmtpServer
 
 # Seconds. The reply timeout applies to connecting too.
@@ -57,7 +57,7 @@ class SmtpSender(Sender):
         connection.idle_since = time.monotonic()
         with self._lock:
             self._idle.append(connection)
-        return one_line(f"{self.server.host}: {reply}", message.link, message.code)
+        return message.masked(f"{self.server.host}: {reply}")
 
     def check(self) -> None:
         """Connect, log in, and ask whether the server accepts our sender. Raises `TryLater`."""
@@ -221,7 +221,7 @@ def _explained(problem: str, deadline: Deadline, *, is_down: bool) -> Iterator[N
         elif deadline.has_passed:
             reason = f"not done within {deadline.seconds} s"
         elif isinstance(error, smtplib.SMTPNotSupportedError):
-            reason = one_line(str(error))
+            reason = str(error)
         else:
             reason = why(error)
         raise TryLater(f"{problem}: {reason}", is_down=is_down) from error
@@ -236,4 +236,4 @@ def _refusal(stage: str, code: int, reply: bytes | str) -> Refused | TryLater:
 
 def _said(stage: str, code: int, reply: bytes | str) -> str:
     text = reply.decode(errors="replace") if isinstance(reply, bytes) else reply
-    return one_line(f"{stage} {code} {text}")
+    return f"{stage} {code} {text}".strip()

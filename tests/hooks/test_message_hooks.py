@@ -9,7 +9,7 @@ from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.deliverers import deliver_due
 from tests.support.hooks import verified
-from tests.support.links import PHONE, follow, type_in
+from tests.support.links import OTHER_PHONE, PHONE, follow, type_in
 from tests.support.outbox import CODE, TOKEN, Outbox
 from tests.support.users import PASSWORD, session_of, sign_in
 
@@ -107,6 +107,9 @@ def test_user_has_the_address_that_the_message_goes_to(hooked, alice, deliver):
         ({"error": {"message": "down"}}, None),
         ({"error": f"{TOKEN} {CODE}"}, None),
         ([TOKEN, CODE], None),
+        # Secrets where the reason is cut.
+        ({"error": {"http_code": 400, "message": "x" * 260 + TOKEN}}, "failed"),
+        ([" " * 960 + TOKEN], None),
     ],
 )
 def test_answer_decides_whether_the_message_is_retried(target, deliver, outbox, answer, outcome):
@@ -115,7 +118,7 @@ def test_answer_decides_whether_the_message_is_retried(target, deliver, outbox, 
     assert len(deliver()) == 1
     row = outbox.row(id)
     assert row.outcome == outcome
-    assert TOKEN not in (row.last_error or "")
+    assert TOKEN[:4] not in (row.last_error or "")
     assert CODE not in (row.last_error or "")
     if outcome == "sent":
         assert row.response == "the hook send-email"
@@ -134,6 +137,22 @@ def test_messages_wait_while_the_hook_is_down(target, deliver, outbox):
     target.answer = lambda _asked: {}
     deliver()
     assert outbox.outcome(id) == "sent"
+
+
+def test_command_sends_the_user_a_test_message(hooked, target, service_role):
+    body = {"email": DAVE, "phone": PHONE}
+    user = hooked.test_client().post("/admin/users", json=body, headers=service_role).json
+    for name, member in (("send-email", "email_data"), ("send-sms", "sms")):
+        done = run_command(hooked, "hooks", "test", name, "--user", DAVE, "--json")
+        result = json.loads(done.output)
+        assert (done.exit_code, result["verdict"]) == (0, "accepted")
+        assert result["request"] == verified(target.requests[-1], SECRET)
+        assert (result["request"]["user"]["id"], result["request"]["metadata"]["name"]) == (user["id"], name)
+        assert "Test message from http://localhost:8000" in result["request"][member].values()
+    path = "/auth/v1/admin/users"
+    only_phone = hooked.test_client().post(path, json={"phone": OTHER_PHONE}, headers=service_role)
+    done = run_command(hooked, "hooks", "test", "send-email", "--user", only_phone.json["id"])
+    assert (done.exit_code, len(target.requests)) == (3, 2)
 
 
 def test_mail_test_uses_the_hook(hooked, target):
