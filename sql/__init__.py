@@ -12,6 +12,7 @@ each statement is a transaction.
 
 import functools
 import json
+import math
 import re
 from abc import ABC, abstractmethod
 from collections import namedtuple
@@ -159,7 +160,7 @@ class Database(_Runner):
     Parameters with the name of a constant always have its value. The parameter `origin` is what `origin()`
     returns when the statement runs. Every method raises `psycopg2.Error`; `OperationalError` and
     `InterfaceError` mean that the database is away. With `has_timeouts=False`, for long work, statements have
-    no time limit.
+    no time limit. From `last` on, a time of `time.monotonic`, Postgres is given up.
     """
 
     def __init__(
@@ -171,6 +172,7 @@ class Database(_Runner):
         constants: Mapping[str, Any] | None = None,
         origin: Callable[[], Mapping[str, Any]] = dict,
         has_timeouts: bool = True,
+        last: float = math.inf,
     ) -> None:
         self._prepares = prepare
         self._origin = origin
@@ -183,7 +185,7 @@ class Database(_Runner):
             name: statement.execute(self._constants[name]) if prepare else statement.direct
             for name, statement in self._statements.items()
         }
-        self.pool = Pool(url, size, has_timeouts)
+        self.pool = Pool(url, size, has_timeouts, last)
         self.statements_run = 0
 
     @contextmanager

@@ -4,6 +4,7 @@ psycopg2's own pool closes what is returned above its minimum, connects all of t
 at once when it is exhausted.
 """
 
+import math
 import select
 import sys
 import threading
@@ -131,12 +132,13 @@ class Pool:
     time limit.
     """
 
-    def __init__(self, url: str, size: int, has_timeouts: bool = True) -> None:
+    def __init__(self, url: str, size: int, has_timeouts: bool = True, last: float = math.inf) -> None:
         self.size = size
         # How often a request gave up waiting for a connection.
         self.timeouts = 0
         self._url = url
         self._has_timeouts = has_timeouts
+        self._last = last
         self._lock = threading.Lock()
         # None stands for a connection that has not been opened yet.
         self._idle: list[Connection | None] = [None] * size
@@ -147,7 +149,7 @@ class Pool:
         """Lend a connection. Raises `psycopg2.OperationalError` when none is free in time, or Postgres is
         away.
         """
-        deadline = time.monotonic() + DEADLINE if self._has_timeouts else None
+        deadline = min(time.monotonic() + DEADLINE, self._last) if self._has_timeouts else None
         connection = self._take()
         try:
             if not connection or _has_been_closed(connection):

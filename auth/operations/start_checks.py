@@ -13,8 +13,7 @@ from auth.settings.brand import read_logo
 from auth.settings.values.hooks import Hook
 from sql import Database
 
-_REDIS_TIMEOUT = 2.0  # seconds
-_HOOK_TIMEOUT = 2.0
+_LONGEST = 2.0  # seconds
 
 
 def check_files(settings: Settings) -> None:
@@ -43,14 +42,16 @@ def pooler_problem(url: str) -> str | None:
     )
 
 
-def redis_problem(settings: Settings) -> str | None:
+def redis_problem(settings: Settings, seconds: float = _LONGEST) -> str | None:
     uri = settings.rate_limit_storage
     if not settings.rate_limits_enabled or not uri.startswith(("redis://", "rediss://")):
         return None
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    options: dict[str, Any] = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), _REDIS_TIMEOUT)
+    options: dict[str, Any] = dict.fromkeys(
+        ("socket_timeout", "socket_connect_timeout"), min(seconds, _LONGEST)
+    )
     # By default, a Redis that hangs is tried four times.
     options["retry"] = Retry(NoBackoff(), 0)
     if storage_from_string(uri, **options).check():
@@ -58,10 +59,10 @@ def redis_problem(settings: Settings) -> str | None:
     return "AUTH_RATE_LIMIT_STORAGE: Redis does not respond. Requests are not limited until it does."
 
 
-def hook_problem(hook: Hook, db: Database) -> str | None:
+def hook_problem(hook: Hook, db: Database, seconds: float = _LONGEST) -> str | None:
     """Return why a hook cannot be asked, without asking it. Raises `psycopg2.Error`."""
     if hook.function is None:
-        return _connection_problem(hook)
+        return _connection_problem(hook, min(seconds, _LONGEST))
     schema, name = hook.function
     function = db.one("select_function", schema=schema, name=name)
     if function.is_allowed is None:
@@ -69,12 +70,12 @@ def hook_problem(hook: Hook, db: Database) -> str | None:
     return None if function.is_allowed else f"GRANT USAGE ON SCHEMA {schema} and EXECUTE ON FUNCTION {name}"
 
 
-def _connection_problem(hook: Hook) -> str | None:
+def _connection_problem(hook: Hook, seconds: float) -> str | None:
     parts = urlsplit(hook.url)
     host, is_safe = parts.hostname or "", parts.scheme == "https"
     try:
-        with sockets.Deadline(_HOOK_TIMEOUT, hooks.allowed_addresses(hook)) as deadline:
-            connection = deadline.connect(host, parts.port or (443 if is_safe else 80), _HOOK_TIMEOUT)
+        with sockets.Deadline(seconds, hooks.allowed_addresses(hook)) as deadline:
+            connection = deadline.connect(host, parts.port or (443 if is_safe else 80), seconds)
             with sockets.tls().wrap_socket(connection, server_hostname=host) if is_safe else connection:
                 return None
     except OSError as error:

@@ -458,7 +458,7 @@ class TestMail:
 
     def test_closed_port_and_server_that_hangs(self, look_at, monkeypatch):
         assert "host and port" in look_at(f"smtp://127.0.0.1:{free_port()}")
-        monkeypatch.setattr("auth.operations.doctor.check._MARGIN", 19.0)
+        monkeypatch.setattr(examination, "_MARGIN", 19.0)
         with BadMailServer("EHLO", "hang") as server:
             assert "host and port" in look_at(f"smtp://127.0.0.1:{server.port}")
 

@@ -191,8 +191,13 @@ def _test_settings(context: Context) -> Failure | None:
 def fetch(context: Context, url: str, headers: dict[str, str] | None = None) -> requests.Response:
     """Raises `requests.RequestException`."""
     sent = {"User-Agent": "latchkey doctor", "X-Request-Id": secrets.token_hex(16)} | (headers or {})
-    with Deadline(context.seconds_left), BoundedSession() as session:
-        return session.request("GET", url, headers=sent)
+    with Deadline(context.seconds_left) as deadline, BoundedSession() as session:
+        try:
+            return session.request("GET", url, headers=sent)
+        except requests.RequestException:
+            if deadline.has_passed:  # which closes the connection
+                raise requests.Timeout from TimeoutError()
+            raise
 
 
 CHECKS = (

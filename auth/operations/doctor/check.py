@@ -23,7 +23,6 @@ class NotChecked(Exception):
 
 
 NOT_PUBLIC = "AUTH_BASE_URL is this machine"
-_MARGIN = 0.5  # seconds for the report of a connection that was given up
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,11 @@ class Context:
     settings: Settings
     db: Database
     resolver: dns.resolver.Resolver
-    ends_at: float  # of `time.monotonic`
+    last: float  # when connections are given up, by `time.monotonic`
 
     @property
     def seconds_left(self) -> float:
-        """The timeout of a connection, so that its failure is still reported."""
-        return max(0.1, round(self.ends_at - time.monotonic() - _MARGIN, 1))
+        return max(0.1, round(self.last - time.monotonic(), 1))
 
 
 @dataclass(frozen=True)

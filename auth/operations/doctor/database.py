@@ -80,6 +80,7 @@ def _schema(context: Context) -> Failure | None:
 def _pooler(context: Context) -> Failure | None:
     if not context.settings.db_prepare:
         raise NotChecked(_POOLED)
+    context.db.one("ping")  # a database that hangs is given up
     if start_checks.pooler_problem(context.settings.find_database()) is None:
         return None
     return Failure(
@@ -140,7 +141,7 @@ def _time_of_site(context: Context, url: str) -> float | None:
 
 
 def _redis(context: Context) -> Failure | None:
-    if start_checks.redis_problem(context.settings) is None:
+    if start_checks.redis_problem(context.settings, context.seconds_left) is None:
         return None
     return Failure(
         "Redis does not respond: requests are not limited.",

@@ -20,6 +20,7 @@ from sql import Database
 
 CHECKS = (*database.CHECKS, *secrets.CHECKS, *addresses.CHECKS, *mail.CHECKS, *delivery.CHECKS, *hooks.CHECKS)
 SECONDS = 4.0  # from the start of the command
+_MARGIN = 0.5  # seconds in which connections that were given up are reported
 _CONNECTIONS = 8
 # If one of these fails, the statements of other checks fail too.
 _FIRST = {"database", "schema"}
@@ -45,13 +46,14 @@ def examine(
     started: float | None = None,
 ) -> list[Result]:
     """Return the results in the order of `CHECKS`, `SECONDS` after `started`, a time of `time.monotonic`."""
-    ends_at = (time.monotonic() if started is None else started) + SECONDS
+    last = (time.monotonic() if started is None else started) + SECONDS - _MARGIN
     try:
-        db: Any = closing(Database(settings.find_database(), size=_CONNECTIONS, prepare=False))
+        url = settings.find_database()
+        db: Any = closing(Database(url, size=_CONNECTIONS, prepare=False, last=last))
     except NotRunningError as error:
         db = nullcontext(_NoDatabase(error))
     with db as opened:
-        return _results(CHECKS, skip, Context(settings, opened, resolver or _resolver(), ends_at))
+        return _results(CHECKS, skip, Context(settings, opened, resolver or _resolver(last), last))
 
 
 def examine_files(state_dir: Path, skip: Collection[str] = ()) -> list[Result]:
@@ -92,7 +94,7 @@ def _run(checks: list[Check], context: Context) -> dict[str, _Outcome]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(max(0.0, context.ends_at - time.monotonic()))
+        thread.join(max(0.0, context.last + _MARGIN - time.monotonic()))
     return dict(outcomes)
 
 
@@ -107,19 +109,16 @@ def _result(check: Check, outcome: _Outcome, has_failed: Collection[str]) -> Res
         return Result(check.name, "skipped", f"{check.title}: not checked, the service does not run")
     if isinstance(outcome, psycopg2.Error) and has_failed:
         return Result(check.name, "skipped", f"{check.title}: not checked, see {min(has_failed)}")
+    reason, remedy = " ".join(f"{type(outcome).__name__}: {outcome}".split()), f"--skip {check.name}"
     if isinstance(outcome, TimeoutError):
-        reason = f"no answer within {SECONDS:.0f} s"
-    else:
-        reason = " ".join(f"{type(outcome).__name__}: {outcome}".split())
-    return Result(
-        check.name, "failed", f"{check.title}: could not be checked, {reason}.", f"--skip {check.name}"
-    )
+        reason, remedy = f"no answer within {SECONDS:.0f} s", f"a working network and DNS, or {remedy}"
+    return Result(check.name, "failed", f"{check.title}: could not be checked, {reason}.", remedy)
 
 
-def _resolver() -> dns.resolver.Resolver:
+def _resolver(last: float) -> dns.resolver.Resolver:
     try:
         resolver = dns.resolver.Resolver()
     except dns.resolver.NoResolverConfiguration:
         resolver = dns.resolver.Resolver(configure=False)
-    resolver.lifetime = _DNS_SECONDS
+    resolver.lifetime = max(0.1, min(_DNS_SECONDS, last - time.monotonic()))
     return resolver

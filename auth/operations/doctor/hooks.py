@@ -10,7 +10,7 @@ def _hooks(context: Context) -> Failure | None:
     if not found:
         raise NotChecked("there are none")
     for name, hook in found.items():
-        if problem := start_checks.hook_problem(hook, context.db):
+        if problem := start_checks.hook_problem(hook, context.db, context.seconds_left):
             setting = f"AUTH_HOOK_{name.upper()}"
             return Failure(f"The hook {hook.name} can't be asked: {problem}.", setting)
     return None
