@@ -8,32 +8,24 @@ import re
 import time
 from collections.abc import Iterable
 from datetime import date
-from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Blueprint, Response, render_template, request
+from flask import Response, render_template, request
 from markupsafe import Markup
 
 from auth.addresses import spaced_phone
 from auth.context import latchkey
 from auth.net.redirects import origin
 from auth.openid import consent
-from auth.settings.brand import LOGO_TYPES, is_svg, logo_file, palette
-from auth.settings.logo_size import is_wide
+from auth.settings.brand import is_svg, logo_file
 from auth.settings.presets import PRESETS
 from auth.settings.providers import PROVIDER_PREFIX
 from auth.sign_in.token_response import see_other
 from auth.text import languages, masking, moments, names, user_agents
 from auth.text.catalogues import DEFAULT, built_in, string
-from auth.web import cookies, fields, forms, g, refuses_by_page, schemas
+from auth.web import cookies, forms, g
 from auth.web.edge import for_no_other_origin
-from auth.web.errors import ApiError
-from auth.web.forms import own_form
-from auth.web.input import read_form
-from auth.web.limits import limited
-
-blueprint = Blueprint("brand", __name__)
 
 LANGUAGES = sorted(built_in("pages"))
 _CSP = (
@@ -46,28 +38,12 @@ _MESSAGE_CSP = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; {images}form-action 'none'; "
     "frame-ancestors 'self'; base-uri 'none'"
 )
-_THEMES = ("light", "dark")
+THEMES = ("light", "dark")
 # Characters that fit beside each other on the narrowest phone.
 _PHONE_WIDTH = 34
 # Cookies of the footer's choices.
-LANGUAGE, _THEME = "latchkey_language", "latchkey_theme"
-_CACHED = {"Cache-Control": "public, max-age=300"}
-# A logo must not run or load anything, even if it is opened on its own.
-_LOGO_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-_ICON = Markup(
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" font-family="system-ui, sans-serif"'
-    ' font-size="18" font-weight="600" text-anchor="middle"><rect width="32" height="32" rx="8"'
-    ' fill="{accent}"/><text x="16" y="22" fill="{on_accent}">{initial}</text></svg>\n'
-)
-_YEAR = 365 * 86_400
-# A path of ours, relative to the root.
-_OWN_PATH = re.compile(r"/([a-z-]+(/[a-z0-9-]+)*)?(\?[!-~]*)?")
+LANGUAGE, THEME = "latchkey_language", "latchkey_theme"
 _TIME = re.compile(r"[0-9]{1,10}(\.[0-9]{1,9})?")
-_Preferences = schemas.Input.of(
-    language=fields.Choice(*LANGUAGES),
-    theme=fields.Choice("system", *_THEMES),
-    back=fields.Text(required=True),
-)
 
 
 def page(
@@ -158,8 +134,8 @@ def chosen_language() -> str:
 
 def chosen_theme() -> str | None:
     """Return the theme chosen in the footer, or None to follow the system."""
-    theme = cookies.sent(_THEME)
-    return theme if theme in _THEMES else None
+    theme = cookies.sent(THEME)
+    return theme if theme in THEMES else None
 
 
 def root() -> str:
@@ -260,53 +236,3 @@ def application(name: str) -> Markup:
     if not line:
         return text("account", "unnamed_application")
     return Markup('<bdi translate="no">{}</bdi>').format(line)
-
-
-@blueprint.get("/brand.css")
-def brand_css() -> Response:
-    """Return the colours that page.css uses."""
-    colors = palette(latchkey.settings.brand_color)
-    css = (
-        f":root {{ --accent: {colors.accent}; --on-accent: {colors.on_accent}; "
-        f"--link: light-dark({colors.on_light}, {colors.on_dark}); }}\n"
-    )
-    return Response(css, mimetype="text/css", headers=_CACHED)
-
-
-@blueprint.get("/brand/logo", defaults={"name": None})
-@blueprint.get("/brand/logo/<name>")
-def brand_logo(name: str | None) -> Response:
-    """Return the file `AUTH_BRAND_LOGO`, or that of a provider."""
-    setting = f"{PROVIDER_PREFIX}{name.upper()}_LOGO" if name else "AUTH_BRAND_LOGO"
-    logo = latchkey.settings.logos.get(setting)
-    content = logo_file(setting, logo) if logo else None
-    if logo is None or content is None:
-        raise ApiError("not_found")
-    headers = _CACHED | {"Content-Security-Policy": _LOGO_CSP}
-    return Response(content, mimetype=LOGO_TYPES[PurePath(logo).suffix.lower()], headers=headers)
-
-
-@blueprint.get("/brand/icon")
-def brand_icon() -> Response:
-    """Return the logo, unless it is too wide for a tab of the browser, or the initial of the brand."""
-    settings = latchkey.settings
-    if settings.brand_logo and not is_wide(settings.brand_logo):
-        return brand_logo(None)
-    colors, initial = palette(settings.brand_color), settings.brand_name[0].upper()
-    svg = _ICON.format(accent=colors.accent, on_accent=colors.on_accent, initial=initial)
-    return Response(svg, mimetype="image/svg+xml", headers=_CACHED | {"Content-Security-Policy": _LOGO_CSP})
-
-
-@blueprint.post("/preferences")
-@own_form
-@limited("links")
-@refuses_by_page
-def preferences() -> Response:
-    """Remember a language or a theme, and return to the page."""
-    form = read_form(_Preferences())
-    back = form["back"] if _OWN_PATH.fullmatch(form["back"]) else "/"
-    response = to_own(back[1:])
-    for cookie, name in ((LANGUAGE, "language"), (_THEME, "theme")):
-        if name in form:
-            cookies.remember(response, cookie, form[name], max_age=_YEAR)
-    return response

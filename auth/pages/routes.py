@@ -3,11 +3,11 @@ from flask import Blueprint, Flask
 from auth.pages import (
     account,
     api_keys,
+    brand,
     confirm,
     consent,
     factors,
     logout,
-    page,
     passkeys,
     passwords,
     problems,
@@ -21,20 +21,8 @@ from auth.settings.brand import logo_file
 
 blueprint = Blueprint("pages", __name__)
 for _pages in (
-    *(
-        sign_in,
-        waiting,
-        passwords,
-        account,
-        api_keys,
-        removing,
-        profile,
-        confirm,
-        passkeys,
-        factors,
-        consent,
-        logout,
-    ),
+    *(sign_in, waiting, passwords, account, api_keys, removing),
+    *(profile, confirm, passkeys, factors, consent, logout),
 ):
     blueprint.register_blueprint(_pages.blueprint)
 problems.register_in(blueprint)
@@ -43,7 +31,7 @@ problems.register_in(blueprint)
 def register(app: Flask, settings: Settings) -> None:
     for setting, logo in settings.logos.items():
         logo_file(setting, logo)
-    app.register_blueprint(page.blueprint)
+    app.register_blueprint(brand.blueprint)
     if settings.pages:
         app.register_blueprint(blueprint)
     problems.register(app, settings.pages)

@@ -1,0 +1,87 @@
+"""What all pages load: the operator's colours, logo and icon. And the footer's choices."""
+
+import re
+from pathlib import PurePath
+
+from flask import Blueprint, Response
+from markupsafe import Markup
+
+from auth.context import latchkey
+from auth.pages.page import LANGUAGE, LANGUAGES, THEME, THEMES, to_own
+from auth.settings.brand import LOGO_TYPES, logo_file, palette
+from auth.settings.logo_size import is_wide
+from auth.settings.providers import PROVIDER_PREFIX
+from auth.web import cookies, fields, refuses_by_page, schemas
+from auth.web.errors import ApiError
+from auth.web.forms import own_form
+from auth.web.input import read_form
+from auth.web.limits import limited
+
+blueprint = Blueprint("brand", __name__)
+
+_CACHED = {"Cache-Control": "public, max-age=300"}
+# A logo must not run or load anything, even if it is opened on its own.
+_LOGO_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_ICON = Markup(
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" font-family="system-ui, sans-serif"'
+    ' font-size="18" font-weight="600" text-anchor="middle"><rect width="32" height="32" rx="8"'
+    ' fill="{accent}"/><text x="16" y="22" fill="{on_accent}">{initial}</text></svg>\n'
+)
+_YEAR = 365 * 86_400
+# A path of ours, relative to the root.
+_OWN_PATH = re.compile(r"/([a-z-]+(/[a-z0-9-]+)*)?(\?[!-~]*)?")
+_Preferences = schemas.Input.of(
+    language=fields.Choice(*LANGUAGES),
+    theme=fields.Choice("system", *THEMES),
+    back=fields.Text(required=True),
+)
+
+
+@blueprint.get("/brand.css")
+def brand_css() -> Response:
+    """Return the colours that page.css uses."""
+    colors = palette(latchkey.settings.brand_color)
+    css = (
+        f":root {{ --accent: {colors.accent}; --on-accent: {colors.on_accent}; "
+        f"--link: light-dark({colors.on_light}, {colors.on_dark}); }}\n"
+    )
+    return Response(css, mimetype="text/css", headers=_CACHED)
+
+
+@blueprint.get("/brand/logo", defaults={"name": None})
+@blueprint.get("/brand/logo/<name>")
+def brand_logo(name: str | None) -> Response:
+    """Return the file `AUTH_BRAND_LOGO`, or that of a provider."""
+    setting = f"{PROVIDER_PREFIX}{name.upper()}_LOGO" if name else "AUTH_BRAND_LOGO"
+    logo = latchkey.settings.logos.get(setting)
+    content = logo_file(setting, logo) if logo else None
+    if logo is None or content is None:
+        raise ApiError("not_found")
+    headers = _CACHED | {"Content-Security-Policy": _LOGO_CSP}
+    return Response(content, mimetype=LOGO_TYPES[PurePath(logo).suffix.lower()], headers=headers)
+
+
+@blueprint.get("/brand/icon")
+def brand_icon() -> Response:
+    """Return the logo, unless it is too wide for a tab of the browser, or the initial of the brand."""
+    settings = latchkey.settings
+    if settings.brand_logo and not is_wide(settings.brand_logo):
+        return brand_logo(None)
+    colors, initial = palette(settings.brand_color), settings.brand_name[0].upper()
+    svg = _ICON.format(accent=colors.accent, on_accent=colors.on_accent, initial=initial)
+    return Response(svg, mimetype="image/svg+xml", headers=_CACHED | {"Content-Security-Policy": _LOGO_CSP})
+
+
+@blueprint.post("/preferences")
+@own_form
+@limited("links")
+@refuses_by_page
+def preferences() -> Response:
+    """Remember a language or a theme, and return to the page."""
+    form = read_form(_Preferences())
+    back = form["back"] if _OWN_PATH.fullmatch(form["back"]) else "/"
+    response = to_own(back[1:])
+    for cookie, name in ((LANGUAGE, "language"), (THEME, "theme")):
+        if name in form:
+            cookies.remember(response, cookie, form[name], max_age=_YEAR)
+    return response
