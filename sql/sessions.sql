@@ -180,6 +180,8 @@ WITH live AS (
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
        (SELECT count(*) FROM live) AS total,
+       (SELECT coalesce(jsonb_object_agg(id, opened_by), '{}')
+          FROM live WHERE opened_by IS NOT NULL) AS openers,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
                  'id', page.id,
                  'created_at', iso_8601(page.created_at),

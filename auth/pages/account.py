@@ -52,7 +52,7 @@ def show_account() -> Response:
         here="/account",
         user=user,
         has_password=known.password_hash is not None,
-        sessions=[_device(session) for session in _sessions()],
+        sessions=_devices(),
         providers=[_provider(name, user) for name in latchkey.providers],
         grants=[_grant(grant) for grant in own_grants()],
         has_api_keys=latchkey.settings.api_keys,
@@ -73,7 +73,7 @@ def download_data() -> Response:
     activity = latchkey.db.one("list_activity", user_id=guard.caller_id(), most=_MOST_ACTIVITY).entries
     data = {
         "user": own_user(),
-        "sessions": _sessions(),
+        "sessions": _sessions()[0],
         "passkeys": own_passkeys(),
         "applications": own_grants(),
         "api_keys": own_keys(),
@@ -206,17 +206,26 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sessions() -> list[dict[str, Any]]:
+def _sessions() -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Return the sessions, the current one first, and those that opened sessions for applications."""
     row = guard.admit(latchkey.db.one("select_sessions", **_ALL, **guard.caller()))
-    # The current one first.
-    return sorted(json.loads(row.sessions), key=lambda session: not session["current"])
+    return sorted(json.loads(row.sessions), key=lambda session: not session["current"]), row.openers
 
 
-def _device(session: dict[str, Any]) -> dict[str, Any]:
-    name = device(session["user_agent"]) or text("account", "unknown_device")
-    is_phone = user_agents.browser_and_system(session["user_agent"])[1] in ("iOS", "Android")
-    mark = f"marks/{'phone' if is_phone else 'computer'}.svg"
-    return session | {"name": name, "used": ago(session["refreshed_at"]), "mark": mark}
+def _devices() -> list[dict[str, Any]]:
+    """Return the sessions for the page: those of applications below that of the browser that opened them."""
+    sessions, openers = _sessions()
+    places = {session["id"]: place for place, session in enumerate(sessions)}
+    for session in sessions:
+        opener = openers.get(session["id"])
+        session["is_opened"] = opener in places
+        session["place"] = places[opener if opener in places else session["id"]]
+        name = device(session["user_agent"]) or text("account", "unknown_device")
+        session["name"] = text("account", "application") if session["is_opened"] else name
+        is_phone = user_agents.browser_and_system(session["user_agent"])[1] in ("iOS", "Android")
+        session["mark"] = f"marks/{'phone' if is_phone else 'computer'}.svg"
+        session["used"] = ago(session["refreshed_at"])
+    return sorted(sessions, key=lambda session: (session["place"], session["is_opened"]))
 
 
 def own_grants() -> list[dict[str, Any]]:

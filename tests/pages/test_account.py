@@ -2,6 +2,7 @@
 
 import json
 import re
+import uuid
 
 import pytest
 
@@ -127,6 +128,19 @@ class TestProof:
 
 
 class TestDevices:
+    def test_sessions_of_applications_stand_below_their_browser(self, visitor, alice, database):
+        laptop, opened, phone, orphan = (alice.open_session() for _ in range(4))
+        for session, opener in ((opened, laptop.id), (orphan, uuid.uuid4())):
+            database.run(
+                "UPDATE sessions SET opened_by = %(by)s WHERE id = %(id)s", by=str(opener), id=session.id
+            )
+        shown = visitor.visit("/account").text
+        below = shown.partition('<li class="opened">')[2].partition("</li>")[0]
+        assert shown.count('class="opened"') == 1
+        assert ("Application" in below, f'value="{opened.id}"' in below) == (True, True)
+        above = shown.partition('<li class="opened">')[0]
+        assert above.rindex(laptop.id) > max(above.rindex(each.id) for each in (phone, orphan))
+
     def test_only_sessions_of_the_user_are_ended(self, visitor, alice, bob):
         laptop, tablet, bobs = alice.open_session(), alice.open_session(), bob.open_session()
         visitor.visit("/account")
