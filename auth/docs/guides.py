@@ -37,10 +37,15 @@ class Section:
 def markdown() -> MarkdownIt:
     """Return a parser that shows HTML as text. Wide tables and code scroll, also by the keyboard."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    inline = Markup("<code>{}</code>")
     code = Markup('<pre tabindex="0"><code>{}</code></pre>\n')
     rules: dict[str, Callable[..., str]] = {
         "table_open": lambda *_: '<div class="table" tabindex="0" role="group" aria-label="Table"><table>',
         "table_close": lambda *_: "</table></div>",
+        # Lists without spaces, such as defaults of settings, may break.
+        "code_inline": lambda tokens, place, *_: inline.format(
+            Markup(",<wbr>").join(tokens[place].content.split(","))
+        ),
         "fence": lambda tokens, place, *_: code.format(tokens[place].content),
     }
     parser.renderer.rules |= rules  # type: ignore[attr-defined]
