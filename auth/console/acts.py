@@ -33,12 +33,16 @@ _TOTP_LENGTH = 6
 
 @dataclass(frozen=True)
 class Subject:
-    """What an act is about: its name for people, the path of its page, and fields of the act's form."""
+    """What an act is about: its name for people, the path of its page, and fields of the act's form.
+
+    Without an effect, the page of the act has no form.
+    """
 
     name: str
     path: str
     row: Any = None
     hidden: Mapping[str, str] = field(default_factory=dict)
+    has_effect: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def told(acts: Mapping[str, Act]) -> str | None:
 def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, View]:
     def confirmation(problem: Problem | None = None, **ids: Any) -> Response:
         subject = find(**ids)
-        ways = _asked_factors() if act.needs_factor else None
+        ways = _asked_factors() if act.needs_factor and subject.has_effect else None
         values: dict[str, Any] = {"act": act, "subject": subject, "effects": act.effects(subject)}
         return console_page(act.template, problem=problem, ways=ways, **values)
 

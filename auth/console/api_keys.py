@@ -11,6 +11,7 @@ from auth.account import api_keys
 from auth.console.acts import Act, Subject, serve
 from auth.console.user_acts import changeable_user
 from auth.context import latchkey
+from auth.pages.api_keys import states
 from auth.text.labels import quoted
 from auth.web.errors import found
 from auth.web.input import known_id
@@ -22,8 +23,8 @@ def keys_of(user_id: str) -> list[dict[str, Any]] | None:
     """Return the API keys of a user, newest first, or None if they are disabled."""
     if not latchkey.settings.api_keys:
         return None
-    keys: list[dict[str, Any]] = json.loads(latchkey.db.one("list_api_keys", user_id=user_id).api_keys)
-    return keys
+    keys = json.loads(latchkey.db.one("list_api_keys", user_id=user_id).api_keys)
+    return [key | {"states": states(key)} for key in keys]
 
 
 def _key(user_id: str, api_key_id: str) -> Subject:

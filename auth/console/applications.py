@@ -3,6 +3,7 @@
 An application that has registered itself chose its name and URLs: they are shown as text, and never loaded.
 """
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -156,7 +157,10 @@ def _make(_subject: Subject, body: dict[str, Any]) -> Response:
 
 
 def _once(client: dict[str, Any]) -> Response:
-    return console_page("application_secret.html", client=client, issuer=latchkey.settings.jwt_issuer)
+    id, name = client["client_id"], application_name(client["client_name"])
+    facts = {"Client ID": id, "Secret": client["client_secret"], "Issuer": latchkey.settings.jwt_issuer}
+    use, path = "Enter these in the application.", f"console/applications/{id}"
+    return console_page("secret.html", name=name, use=use, facts=facts, path=path)
 
 
 def _remove(subject: Subject, _form: dict[str, Any]) -> None:
@@ -165,8 +169,10 @@ def _remove(subject: Subject, _form: dict[str, Any]) -> None:
             raise ApiError("oauth_consent_not_found")
 
 
+_act = partial(Act, needs_factor=True)
+_writing = partial(_act, form=_ClientForm, template="act_application.html")
 _MAKING = {
-    "new": Act(
+    "new": _writing(
         title="Add an application",
         effects=lambda _subject: [
             "Creates 1 application that can sign users in here.",
@@ -175,14 +181,11 @@ _MAKING = {
         undo="You can delete it at any time.",
         do=_make,
         done="Application created. It has no secret.",
-        needs_factor=True,
-        form=_ClientForm,
         check=lambda _subject, form: _checked(clients.NewClient, form),
-        template="act_application.html",
     ),
 }
 _ACTS = {
-    "change": Act(
+    "change": _writing(
         title="Change application",
         effects=lambda subject: [
             f"Changes 1 application with {subject.row.grants}.",
@@ -191,12 +194,9 @@ _ACTS = {
         undo="You can change it back.",
         do=lambda subject, body: clients.update(subject.row.client_id, body),
         done="Application changed.",
-        needs_factor=True,
-        form=_ClientForm,
         check=lambda _subject, form: _checked(clients.ClientChange, form),
-        template="act_application.html",
     ),
-    "new-secret": Act(
+    "new-secret": _act(
         title="Create a new secret",
         effects=lambda _subject: [
             "Creates 1 secret, which you’ll see once.",
@@ -205,10 +205,9 @@ _ACTS = {
         undo="The old secret can’t be restored.",
         do=lambda subject, _form: _once(clients.replace_secret(subject.row.client_id)),
         done="Secret created.",
-        needs_factor=True,
         is_destructive=True,
     ),
-    "delete": Act(
+    "delete": _act(
         title="Delete",
         effects=lambda subject: [
             f"Deletes 1 application with {subject.row.grants}, and ends the sessions of each.",
@@ -217,7 +216,6 @@ _ACTS = {
         undo="This can’t be undone. A new one has another ID and secret.",
         do=lambda subject, _form: _delete(subject.row.client_id),
         done="Application deleted.",
-        needs_factor=True,
         is_destructive=True,
     ),
 }

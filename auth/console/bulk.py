@@ -62,7 +62,9 @@ def _chosen() -> Subject:
     if ids is None or len(ids) > MOST:
         raise ApiError("validation_failed", f"ids: must be at most {MOST} users")
     row = latchkey.db.one("select_chosen", ids=[id for id in ids if is_uuid(id)])
-    return Subject(counted(len(row.ids), "user"), "console/users", row, {"ids": ",".join(row.ids)})
+    hidden = {"ids": ",".join(row.ids)}
+    name = counted(len(row.ids), "user") if row.ids else "Users"
+    return Subject(name, "console/users", row, hidden, has_effect=row.changeable > 0)
 
 
 def _effects(does: str) -> Callable[[Subject], Iterator[str]]:
@@ -73,7 +75,10 @@ def _effects(does: str) -> Callable[[Subject], Iterator[str]]:
             return
         others = len(row.names) - _SHOWN
         yield ", ".join(row.names[:_SHOWN]) + (f" and {others} more." if others > 0 else ".")
-        yield does.format(users=counted(row.changeable, "user"), sessions=counted(row.sessions, "session"))
+        if row.changeable:
+            yield does.format(
+                users=counted(row.changeable, "user"), sessions=counted(row.sessions, "session")
+            )
         if kept := len(row.ids) - row.changeable:
             yield f"Leaves {counted(kept, 'administrator')} unchanged."
 
@@ -81,7 +86,7 @@ def _effects(does: str) -> Callable[[Subject], Iterator[str]]:
 
 
 def _some(chosen: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    if not chosen.row.ids:
+    if not chosen.has_effect:
         raise ApiError("validation_failed", "ids: must be at least one user")
     return {
         "targets": chosen.row.ids,

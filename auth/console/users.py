@@ -36,7 +36,7 @@ _STATUSES = {
     "anonymous": "Anonymous",
     "administrator": "Administrators",
 }
-_FACTORS = {"": "With or without two-step", "yes": "With two-step", "no": "Without two-step"}
+_FACTORS = {"": "Any two-step", "yes": "With two-step", "no": "Without two-step"}
 _SIGNED_IN: dict[str, tuple[str, Filters]] = {
     "": ("Any last sign-in", {}),
     "day": ("In the last day", {"within": "1 day"}),

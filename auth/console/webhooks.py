@@ -1,6 +1,7 @@
 """The webhooks, and the deliveries of each. Only the origin of a URL is shown: the rest may be secret."""
 
 import json
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,6 +92,7 @@ def _making() -> Subject:
 def _found(webhook_id: str) -> Subject:
     known = _webhook(webhook_id)
     known.boxes = _BOXES
+    known.titles = {event: label("events", event).capitalize() for event in EVENTS}
     return Subject(known.origin, f"console/webhooks/{known.id}", known)
 
 
@@ -127,7 +129,9 @@ def _rotate(subject: Subject, _form: dict[str, Any]) -> Response:
 
 
 def _once(id: str, secret: str | None) -> Response:
-    return console_page("webhook_secret.html", webhook=_webhook(id), secret=secret)
+    known = _webhook(id)
+    use, path = "Use this secret to verify signatures.", f"console/webhooks/{known.id}"
+    return console_page("secret.html", name=known.origin, use=use, facts={"Secret": secret}, path=path)
 
 
 def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
@@ -143,8 +147,10 @@ def _sent_again(subject: Subject) -> list[str]:
     return [sent, follow] if event.others else [sent]
 
 
+_act = partial(Act, needs_factor=True)
+_writing = partial(_act, form=_WebhookForm, template="act_webhook.html")
 _MAKING = {
-    "new": Act(
+    "new": _writing(
         title="Add a webhook",
         effects=lambda _subject: [
             f"Creates 1 webhook. You have {len(_states())} of at most {MAX_WEBHOOKS}.",
@@ -153,24 +159,20 @@ _MAKING = {
         undo="You can delete it at any time, but sent events can’t be recalled.",
         do=_make,
         done="Webhook created.",
-        needs_factor=True,
-        form=_WebhookForm,
         check=lambda _subject, form: check(schemas.NewWebhook(), _body(form)),
-        template="act_webhook.html",
     ),
 }
 _WEBHOOK_ACTS = {
-    "test": Act(
+    "test": _act(
         title="Send a test event",
         effects=lambda subject: [f"Sends 1 event to {subject.row.origin}, about a made-up user."],
         undo="A sent event can’t be recalled.",
         do=lambda subject, form: webhooks.send_test(subject.row.id, form["event"]),
         done="The test event will be sent within seconds.",
-        needs_factor=True,
         form=Input.of(event=fields.Choice(*EVENTS, required=True)),
         template="act_webhook_test.html",
     ),
-    "change": Act(
+    "change": _writing(
         title="Change webhook",
         effects=lambda subject: [
             "Changes 1 webhook.",
@@ -179,12 +181,9 @@ _WEBHOOK_ACTS = {
         undo="You can change it back, but events sent to the new URL can’t be recalled.",
         do=_change,
         done="Webhook changed.",
-        needs_factor=True,
-        form=_WebhookForm,
         check=lambda _subject, form: check(schemas.WebhookChange(), _body(form)),
-        template="act_webhook.html",
     ),
-    "new-secret": Act(
+    "new-secret": _act(
         title="Create a new secret",
         effects=lambda _subject: [
             "Creates 1 secret, which you’ll see once.",
@@ -193,9 +192,8 @@ _WEBHOOK_ACTS = {
         undo="The old secret can’t be restored.",
         do=_rotate,
         done="Secret created.",
-        needs_factor=True,
     ),
-    "disable": Act(
+    "disable": _act(
         title="Disable",
         effects=lambda subject: [
             "Stops 1 webhook. It won’t get events until you enable it.",
@@ -204,18 +202,16 @@ _WEBHOOK_ACTS = {
         undo="You can enable it again, but missed events won’t be sent.",
         do=lambda subject, _form: _change(subject, {"disabled": True}),
         done="Webhook disabled.",
-        needs_factor=True,
         is_destructive=True,
     ),
-    "enable": Act(
+    "enable": _act(
         title="Enable",
         effects=lambda subject: ["Starts 1 webhook.", f"{subject.row.waiting} will be sent immediately."],
         undo="You can disable it again.",
         do=lambda subject, _form: _change(subject, {"disabled": False}),
         done="Webhook enabled.",
-        needs_factor=True,
     ),
-    "delete": Act(
+    "delete": _act(
         title="Delete",
         effects=lambda subject: [
             "Deletes 1 webhook with its secret.",
@@ -224,7 +220,6 @@ _WEBHOOK_ACTS = {
         undo="This can’t be undone.",
         do=_delete,
         done="Webhook deleted.",
-        needs_factor=True,
         is_destructive=True,
     ),
 }

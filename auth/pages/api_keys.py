@@ -32,12 +32,13 @@ def own_keys() -> list[dict[str, Any]]:
 def shown_keys() -> list[dict[str, Any]]:
     """Return the caller's API keys as the account page shows them."""
     return [
-        {"id": key["id"], "name": application(key["name"]), "prefix": key["prefix"], "states": _states(key)}
+        {"id": key["id"], "name": application(key["name"]), "prefix": key["prefix"], "states": states(key)}
         for key in own_keys()
     ]
 
 
-def _states(key: dict[str, Any]) -> list[Any]:
+def states(key: dict[str, Any]) -> list[Any]:
+    """Return when an API key was added, used and expires, as texts."""
     used, today = key["last_used_on"], datetime.now(UTC).date()
     states = [text("account", "added", ago=ago(key["created_at"]))]
     if used is None:

@@ -15,6 +15,7 @@ from auth.net.redirects import with_query
 from auth.openid import grants
 from auth.pages import api_keys
 from auth.pages.account import name_of, own_grants, shown_change
+from auth.pages.factors import own_steps
 from auth.pages.page import address, application, page, provider, text, to_own
 from auth.pages.problems import Problem, form
 from auth.pages.sign_in import destination
@@ -27,6 +28,10 @@ from auth.web.input import check, known_id
 blueprint = Blueprint("removing", __name__)
 
 
+# What the account says after the removal of a factor or passkey.
+_REMOVED = {"totp": "factor_removed", "webauthn": "key_removed", "passkey": "passkey_removed"}
+
+
 class _Removal(NamedTuple):
     """`name` and `follows` are what the page says, `act` what it needs, `done` where it leads."""
 
@@ -37,26 +42,19 @@ class _Removal(NamedTuple):
     done: str
 
 
-def _factor(id: str) -> _Removal:
-    row = latchkey.db.one("select_factor", id=id, user_id=guard.caller_id(), session_id=None)
-    name = name_of(found(row, "not_found").factor_type, row.friendly_name)
-    done = "key_removed" if row.factor_type == "webauthn" else "factor_removed"
-    follows = text("removal", "last_factor" if _is_last() else "factor")
-    run = partial(factors.remove, id, {})
-    return _Removal(name, follows, remove("factor", id), run, f"account?done={done}#security")
-
-
-def _passkey(id: str) -> _Removal:
-    row = latchkey.db.one("select_passkey", user_id=guard.caller_id(), passkey_id=id)
-    name = name_of("passkey", found(row, "not_found").friendly_name)
-    keys = ("passkey", "last_factor") if _is_last() else ("passkey",)
-    follows = Markup(" ").join(text("removal", key) for key in keys)
-    run, done = partial(passkeys.remove, guard.live_caller(), id, {}), "account?done=passkey_removed#security"
-    return _Removal(name, follows, remove("passkey", id), run, done)
-
-
-def _is_last() -> bool:
-    return bool(latchkey.db.one("count_verified_factors", user_id=guard.caller_id()).total == 1)
+def _step(id: str) -> _Removal:
+    steps = own_steps()
+    step = found(next((each for each in steps if each["id"] == id), None), "not_found")
+    is_last, type = len(steps) == 1, step["type"]
+    if type == "passkey":
+        act, run = remove("passkey", id), partial(passkeys.remove, guard.live_caller(), id, {})
+    else:
+        act, run = remove("factor", id), partial(factors.remove, id, {})
+    follows = ["passkey"] if type == "passkey" else [] if is_last else ["factor"]
+    follows += ["last_factor"] if is_last else []
+    said = Markup(" ").join(text("removal", key) for key in follows)
+    name = name_of(type, step["friendly_name"])
+    return _Removal(name, said, act, run, f"account?done={_REMOVED[type]}#security")
 
 
 def _identity(id: str) -> _Removal:
@@ -101,8 +99,8 @@ def _change(id: str) -> _Removal:
 
 
 _FINDERS = {
-    "factor": _factor,
-    "passkey": _passkey,
+    "factor": _step,
+    "passkey": _step,
     "identity": _identity,
     "application": _application,
     "api_key": _api_key,

@@ -92,7 +92,7 @@ def _verify_form() -> Response:
         return _spend_and_redirect(form)
     statement, what = _DECLINED.get(form["type"], _DECLINED["signup"])
     declined = latchkey.db.run(statement, token_hash=one_time.hash_token(form["token"]))
-    return page("declined.html", what=what) if declined else _dead_link_page(form["type"])
+    return page("told.html", what=what, said="text") if declined else _dead_link_page(form["type"])
 
 
 def _page_of_link(query: Mapping[str, str], status: int = 200) -> Response:
@@ -165,7 +165,8 @@ def _redirect(query: Mapping[str, str], outcome: Outcome) -> Response:
     if outcome.is_elsewhere and outcome.session:
         return _arrive_elsewhere(outcome.session, link_type)
     if outcome.is_elsewhere or _is_change_elsewhere(link_type, target):
-        return page("confirmed.html", what=link_type)
+        said = "email_change" if link_type == "email_change" else "signup"
+        return page("told.html", what="confirmed", said=said)
     if link_type in _DONE:
         return arrivals.redirect_done(target, link_type, _DONE[link_type])
     return arrivals.redirect_signed_in(target, outcome, link_type)

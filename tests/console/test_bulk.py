@@ -10,7 +10,7 @@ from auth.admin import lists
 from auth.console import bulk
 from auth.web.errors import ApiError
 from tests.support.audit import clear_history
-from tests.support.http_target import HttpTarget
+from tests.support.links import SITE
 from tests.support.pages import Visitor, words
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -65,9 +65,12 @@ def test_confirmation_tells_the_numbers(operator, alice, bob, carol):
         "3 users alice@example.com, bob@example.com, carol@example.com. Bans 2 users and ends 1 session. Leaves 1 administrator unchanged."
         in said
     )
-    page = operator.visit("/console/users/chosen/ban")
-    assert "No users are chosen." in words(page)
-    assert operator.press("ban").status == 400
+    fields = operator.page.forms[-1].fields
+    for id, said in (("", "No users are chosen."), (carol.id, "Leaves 1 administrator unchanged.")):
+        page = operator.visit(f"/console/users/chosen/ban?id={id}")
+        # Without anybody to ban, there is no button for it.
+        assert (said in words(page), "Ban these users</button>" in page.text) == (True, False)
+        assert operator.post(f"{SITE}/console/users/chosen/ban", fields | {"ids": id}).status == 400
 
 
 def test_repeated_and_concurrent_requests_do_nothing_twice(begin, operator, alice, bob, carol, database):

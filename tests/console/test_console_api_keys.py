@@ -23,11 +23,14 @@ def keys(client, alice, carol):
 def test_key_is_shown_and_removed(operator, client, alice, carol, keys, database, outbox):
     id, _, key = keys
     page = operator.visit(f"/console/users/{alice.id}")
-    assert f"API keys <b>CI</b> {key[:11]}… read , added just now , never used, expires on" in words(page)
+    assert f"API keys <b>CI</b> {key[:11]}… Added just now , never used, expires " in words(page)
     assert "<b>CI" not in page.text
     assert key not in page.text
     use(client, key)
     assert "API key used for the first time that day" in words(operator.visit(f"/console/users/{alice.id}"))
+    database.run("UPDATE api_keys SET expires_at = now()")
+    said = words(operator.visit(f"/console/users/{alice.id}"))
+    assert ("used today, expired " in said, "expires" in said) == (True, False)
     operator.visit(f"/console/users/{alice.id}/api-keys/{id}/remove")
     assert "Removes 1 API key: “<b>CI</b>”." in words(operator.page)
     assert "No API keys." in words(operator.press("/remove"))

@@ -1,5 +1,6 @@
 """Whole stories of administrators in Chromium, and all pages of the console with axe-core."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from tests.pages.test_stories import signed_in_with_new_passkey
 from tests.support import security_keys
 from tests.support.browser import Browser, fill
 from tests.support.factors import App, set_up
+from tests.support.pictures import take_overview
 from tests.support.users import PASSWORD, Session
 
 pytestmark = pytest.mark.browser
@@ -73,22 +75,38 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
             assert problems(page) == [], (path, width)
             assert page.run("document.documentElement.scrollWidth <= innerWidth"), (path, width)
             assert page.run(_CUT) == [], (path, width)
+    if "PICTURES" in os.environ:
+        take_overview(page, here, database)
 
 
-def test_slash_leads_to_the_search_of_users(console, alice):
+def find(console: Browser, search: str) -> None:
+    """Search for users with the keyboard alone."""
     console.press("/")
     console.wait(lambda: console.run("document.activeElement.id") == "search")
-    console.run("document.activeElement.value = 'alice@ex'")
+    console.type(search)
     console.press("Enter")
-    console.wait_for("whose email starts with")
-    console.click(alice.email)
-    console.wait_for("Can sign in with a password")
+    console.wait_for("starts with")
 
 
-def test_passkey_changes_and_deletes_a_user_and_removes_a_factor(
-    page, here, site, passkey, alice, bob, database
-):
-    set_up(alice.sign_in(client=site), "Old phone")
+def test_lost_phone_is_removed_and_signed_out(page, here, site, passkey, alice):
+    _app, session = set_up(alice.sign_in(client=site), "Old phone")
+    page.open(f"{here}/console")
+    find(page, "alice@ex")
+    page.click(alice.email)
+    page.wait_for("Can sign in with a password")
+    page.click("Remove Old phone")
+    page.wait_for("Removes 1 authenticator app: “Old phone”.")
+    page.click("Remove with a passkey")
+    page.wait_for("No authenticator app, security key or passkey.")
+    page.click("End all sessions")
+    page.wait_for("Ends 1 session.")
+    page.click("End all sessions")
+    page.wait_for("All sessions ended.")
+    assert session.get("/user").status_code == 401
+    assert alice.sign_in(client=site).get("/user").json["factors"] == []
+
+
+def test_passkey_changes_and_deletes_a_user(page, here, passkey, alice, bob, database):
     page.open(f"{here}/console/users/{alice.id}/addresses")
     fill(page, email=bob.email)
     page.click("Change addresses with a passkey")
@@ -98,10 +116,6 @@ def test_passkey_changes_and_deletes_a_user_and_removes_a_factor(
     fill(page, email="new@example.com")
     page.click("Change addresses with a passkey")
     page.wait_for("Addresses saved.")
-    page.click("Remove Old phone")
-    page.wait_for("Removes 1 authenticator app: “Old phone”.")
-    page.click("Remove with a passkey")
-    page.wait_for("No authenticator app, security key or passkey.")
     press(page, "Delete", "a passkey", "This user was deleted.")
     assert database.count("users", "id = %(id)s", id=alice.id) == 0
 
@@ -139,17 +153,21 @@ def test_credential_that_is_not_at_hand_leaves_the_other_ways(page, here, owner,
     page.wait_for("This user was deleted.")
 
 
-def test_act_on_many_users_goes_on_by_itself(console, here, alice, bob, database):
-    console.open(f"{here}/console/users?q=example")
-    console.run("for (const box of document.querySelectorAll('[name=id]')) box.checked = true")
+def test_twenty_users_of_a_domain_are_banned_and_the_act_goes_on_by_itself(console, here, alice, database):
+    database.run(
+        "INSERT INTO users (email, made_by) SELECT n || '@spam.example', 'signup' FROM generate_series(1, 20) AS n"
+    )
+    find(console, "@spam.example")
+    console.run("document.querySelector('[name=all]').click()")
     console.click("Ban")
-    console.wait_for("Bans 2 users")
+    console.wait_for("Bans 20 users")
     console.click("Ban these users")
-    console.wait_for("2 of 2 done.")
-    assert database.count("users", "banned_until > now()") == 2
+    console.wait_for("20 of 20 done.")
+    banned = "banned_until > now() AND email LIKE '%%@spam.example'"
+    assert database.count("users", "banned_until > now()") == database.count("users", banned) == 20
     # Not after its page was left: the rest was to stay as it is.
     console.open(f"{here}/console/users")
     database.run("UPDATE bulk_acts SET position = 1")
     console.run("history.back()")
-    console.wait_for("1 of 2 done.")
+    console.wait_for("1 of 20 done.")
     assert console.run("document.querySelector('form button.danger').innerText") == "Continue"

@@ -1,10 +1,13 @@
-"""Pictures of the pages for docs/pages/README.md: each in both themes, on a desktop and on a phone."""
+"""Pictures of the pages for docs/pages/README.md, each in both themes, on a desktop and on a phone; and that
+of the console's overview.
+"""
 
 import base64
 import re
 from pathlib import Path
 
 from tests.support.browser import Browser
+from tests.support.tables import Rows
 
 _PAGES = Path(__file__).parents[2] / "docs" / "pages"
 # Width, height, dark, and the width in the picture.
@@ -57,3 +60,28 @@ class Pictures:
 
     def _write(self, name: str, picture: str) -> None:
         (_PAGES / f"{name}.webp").write_bytes(base64.b64decode(picture))
+
+
+# Two months of a service with 300 users: weeks with quiet ends, and growth.
+_TWO_MONTHS = """
+INSERT INTO users (email, made_by) SELECT n || '@example.com', 'signup' FROM generate_series(1, 300) AS n;
+INSERT INTO last_done (task, at) SELECT unnest('{delivery,counts,backup}'::text[]), now() - interval '40 seconds'
+    ON CONFLICT (task) DO UPDATE SET at = excluded.at;
+DELETE FROM hourly_counts;
+INSERT INTO hourly_counts (hour, name, count)
+SELECT at, name, (level * (1 - days / 150.0) * CASE WHEN extract(isodow FROM at) > 5 THEN 0.55 ELSE 1 END
+                  * (1 + 0.2 * sin(days * level)))::integer
+  FROM generate_series(0, 59) AS days,
+       (VALUES ('signed_in', 140), ('user_created', 7), ('sign_in_refused', 16)) AS counted (name, level),
+       date_trunc('hour', now() - days * interval '1 day') AS at;
+INSERT INTO hourly_counts VALUES (now(), 'active_users', 247), (now(), 'verification_refused', 3);
+"""
+
+
+def take_overview(page: Browser, here: str, rows: Rows) -> None:
+    """Take the picture of docs/console.md, as an administrator who is signed in."""
+    rows.run(_TWO_MONTHS)
+    page.resize(1280, 860)
+    page.open(f"{here}/console")
+    picture = base64.b64decode(page.photograph())
+    (_PAGES.parent / "console" / "overview.webp").write_bytes(picture)
