@@ -119,10 +119,10 @@ class _Handler(BaseHTTPRequestHandler):
         if length > _LONGEST_BODY:
             self.send_error(413)
             return
-        text = self.rfile.read(length).decode()
         key = self.headers.get("Authorization", "")
         try:
-            status, body = self.server.owner.answer(self.path, key, dict(self.headers), text)
+            content = self._chunks() if "Transfer-Encoding" in self.headers else self.rfile.read(length)
+            status, body = self.server.owner.answer(self.path, key, dict(self.headers), content.decode())
         except (Refused, TypeError, ValueError) as error:
             status, body = 400, {"error": str(error)}
         except ApiError as error:  # of a hook
@@ -136,6 +136,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+    def _chunks(self) -> bytes:
+        """Read a chunked body (RFC 9112, section 7.1), which some clients send."""
+        body = b""
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        return body
 
     def log_message(self, *_: Any) -> None:
         pass

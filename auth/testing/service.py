@@ -28,7 +28,6 @@ from auth.testing import FAILURES, Refused
 from auth.testing.databases import Database
 from auth.testing.process import Process
 from auth.tokens import one_time
-from auth.tokens.access_tokens import SECOND_STEP
 from auth.web import g
 from auth.web.errors import ERRORS
 from auth.web.forms import SESSION
@@ -135,13 +134,12 @@ class Service:
             return response
         access_tokens = self._parts.access_tokens
         signed = access_tokens.claims(response["access_token"])
-        lacks_step = signed["aud"] == SECOND_STEP
         if expires_in is not None:
             signed["exp"] = int(time.time()) + expires_in
             signed["iat"] = min(signed["iat"], signed["exp"] - 1)
             response |= {"expires_in": expires_in, "expires_at": signed["exp"]}
         signed = {name: value for name, value in (signed | (claims or {})).items() if value is not None}
-        return response | {"access_token": access_tokens.sign(signed, lacks_step=lacks_step)}
+        return response | {"access_token": access_tokens.sign(signed)}
 
     def cookies(self, user_id: str, aal: str | None = None) -> list[dict[str, Any]]:
         """Sign a browser in on our pages, and return its cookie as Playwright takes it."""

@@ -65,6 +65,10 @@ def test_many_users_sign_in_with_their_password(latchkey, http):
     assert len({user.email for user in users}) == 2_000
     credentials = {"email": last.email, "password": last.password}
     assert http.post("/token?grant_type=password", json=credentials).status_code == 200
+    # As those of POST /admin/users.
+    objects = [http.get("/user", headers=user.headers()).json() for user in (last, latchkey.user())]
+    assert objects[0].keys() == objects[1].keys()
+    assert objects[0]["identities"][0]["identity_data"] == {"sub": last.id, "email": last.email}
 
 
 def test_token_has_the_chosen_level_expiry_and_claims(latchkey, http):
@@ -194,6 +198,15 @@ def test_control_needs_its_key_and_listens_on_loopback_only(latchkey):
         socket.create_connection(("127.0.0.2", address.port or 0)).close()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", urlsplit(latchkey.url).port or 0)).close()
+
+
+def test_control_reads_chunks(latchkey):
+    headers = {"Authorization": f"Bearer {latchkey._control._key}"}
+    chunks = iter([b'{"email": ', b'"alice@example.com"}'])
+    answer = httpx.post(
+        f"{latchkey._control.url}/user", headers=headers, content=chunks, trust_env=False, timeout=60
+    )
+    assert answer.json()["email"] == "alice@example.com"
 
 
 @cases(
