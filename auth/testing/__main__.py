@@ -134,6 +134,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
+        # Java's client would take it for kept alive, in spite of HTTP/1.0.
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(content)
 
