@@ -10,6 +10,7 @@ import limits
 import psycopg2
 import pyrage
 from environs import Env
+from limits import RateLimitItem
 from marshmallow import ValidationError
 from psycopg2.extensions import parse_dsn
 
@@ -192,19 +193,22 @@ def domains(value: str) -> frozenset[str]:
     return found
 
 
-def rate_limits(value: str, problem: str = "must be rate limits such as 1 per minute; 5 per hour") -> int:
-    """Return the number of limits."""
+def rate_limits(
+    value: str, problem: str = "must be rate limits such as 1 per minute; 5 per hour"
+) -> tuple[RateLimitItem, ...]:
     with suppress(ValueError):
-        parsed = limits.parse_many(value)
+        parsed = tuple(limits.parse_many(value))
         if all(limit.amount > 0 for limit in parsed):
-            return len(parsed)
+            return parsed
     raise ValueError(problem)
 
 
-def rate_limit(value: str) -> None:
+def rate_limit(value: str) -> RateLimitItem:
     problem = "must be a rate limit such as 30 per 5 minutes"
-    if rate_limits(value, problem) > 1:
+    first, *others = rate_limits(value, problem)
+    if others:
         raise ValueError(problem)
+    return first
 
 
 def smtp_url(value: str) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import limits
 from environs import Env
-from marshmallow.validate import OneOf, Range, Regexp
+from marshmallow.validate import OneOf, Range
 from psycopg2.extensions import parse_dsn
 
 from auth.settings.values import checks, hooks
@@ -80,18 +79,23 @@ def number(default: int | None, least: int, most: int) -> Any:
     return setting(lambda env, name: env.int(name, default, **options))
 
 
+def parsed(parse: Callable[[str], Any], default: str = "") -> Any:
+    """Declare a setting by the function that parses its text. It raises `ValueError`."""
+    check = validator(parse)
+    return setting(lambda env, name: parse(env.str(name, default, validate=check) or default))
+
+
 def number_or_none(default: int, least: int, most: int) -> Any:
     """Declare a number that `none`, or 0, turns off."""
 
-    def check(given: str) -> None:
-        if given not in _NONE and not (given.isdecimal() and least <= int(given) <= most):
+    def parse(given: str) -> int | None:
+        if given in _NONE:
+            return None
+        if not (given.isdecimal() and least <= int(given) <= most):
             raise ValueError(f"must be a whole number from {least} to {most}, or none")
+        return int(given)
 
-    def read(env: Env, name: str) -> int | None:
-        given = env.str(name, str(default), validate=validator(check)) or "none"
-        return None if given in _NONE else int(given)
-
-    return shown_as(lambda value: "none" if value is None else str(value), setting(read))
+    return shown_as(lambda value: "none" if value is None else str(value), parsed(parse, str(default)))
 
 
 def flag(default: bool | None) -> Any:
@@ -119,43 +123,31 @@ def domains() -> Any:
     def shows(chosen: frozenset[str]) -> str:
         return ", ".join(sorted(chosen)) if len(chosen) <= _MOST_SHOWN else f"{len(chosen):,} domains"
 
-    check = validator(checks.domains)
-    return shown_as(shows, setting(lambda env, name: checks.domains(env.str(name, "", validate=check) or "")))
+    return shown_as(shows, parsed(checks.domains))
 
 
 def claims_of(rules: claims.Rules) -> Any:
     """Declare claims that are added to tokens, as a JSON object of their paths."""
-
-    def read(env: Env, name: str) -> claims.Paths:
-        return claims.read(env.str(name, "", validate=check) or "", rules)
-
-    check = validator(lambda text: claims.read(text, rules))
-    return shown_as(lambda chosen: json.dumps(chosen) if chosen else "", setting(read))
-
-
-def hook_secrets() -> Any:
-    check = validator(hooks.secrets)
-    return secret(setting(lambda env, name: hooks.secrets(env.str(name, "", validate=check) or "")))
-
-
-def rate_limits(default: str) -> Any:
-    check = validator(checks.rate_limits)
-    return setting(
-        lambda env, name: tuple(limits.parse_many(env.str(name, default, validate=check) or default))
+    return shown_as(
+        lambda chosen: json.dumps(chosen) if chosen else "", parsed(partial(claims.read, rules=rules))
     )
 
 
-def rate_limit(default: str) -> Any:
-    check = validator(checks.rate_limit)
-    return setting(lambda env, name: limits.parse(env.str(name, default, validate=check) or default))
+def hook_secrets() -> Any:
+    return secret(parsed(hooks.secrets))
+
+
+rate_limits = partial(parsed, checks.rate_limits)
+rate_limit = partial(parsed, checks.rate_limit)
 
 
 def age(default: str) -> Any:
     """Declare a number of seconds, `always` (0) or `never` (None)."""
-    form = Regexp(r"\A([0-9]{1,9}|always|never)\Z", error="Must be seconds, always or never.")
+    words = {"always": 0, "never": None}
 
-    def read(env: Env, name: str) -> int | None:
-        text = env.str(name, default, validate=form) or "never"
-        return {"always": 0, "never": None}[text] if text.isalpha() else int(text)
+    def parse(given: str) -> int | None:
+        if given not in words and not re.fullmatch("[0-9]{1,9}", given):
+            raise ValueError("must be seconds, always or never")
+        return words[given] if given in words else int(given)
 
-    return shown_as(lambda age: {0: "always", None: "never"}.get(age, str(age)), setting(read))
+    return shown_as(lambda age: {0: "always", None: "never"}.get(age, str(age)), parsed(parse, default))
