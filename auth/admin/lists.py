@@ -23,6 +23,8 @@ _COLUMNS = (
 # between quotes. A phone number only looks like a formula.
 _FORMULA = re.compile(r'(^|[;\r\n])(?="?[=+\-@\t\r])')
 _PHONE = re.compile(r"\+[0-9]+")
+# A terminal would obey them.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 _Email = Input.of(email=fields.Email(required=True))
 
@@ -73,4 +75,4 @@ def _lines(rows: list[Any]) -> str:
 
 def _cell(value: Any) -> str:
     text = " ".join(value) if isinstance(value, list) else "" if value is None else str(value)
-    return text if _PHONE.fullmatch(text) else _FORMULA.sub(r"\1'", text)
+    return text if _PHONE.fullmatch(text) else _FORMULA.sub(r"\1'", _CONTROLS.sub(" ", text))

@@ -65,8 +65,10 @@ def test_list_is_that_of_the_console_as_lines_json_and_csv(run, carol, alice, da
     assert [json.loads(line)["id"] for line in run("list", "--json").splitlines()] == [
         line.partition(" ")[0] for line in lines
     ]
+    database.run("""UPDATE users SET user_metadata = '{"name": "A\\u001b[2J"}'""")
     rows = list(csv.DictReader(run("list", "--csv").splitlines()))
     assert [f"{row['id']}  {row['email']}" for row in rows] == lines
+    assert {row["name"] for row in rows} == {"A [2J"}
     assert last_act(database) == ("users_exported", "command", "ann")
 
 
