@@ -78,7 +78,7 @@ class _Search:
         explained = explanation.explain(self._settings, self._db, user)
         obstacles = [obstacle.text for obstacle in explained.obstacles]
         remedies = [_remedy(obstacle, user) for obstacle in explained.obstacles]
-        about = {"user": _facts(self._settings, self._db, user), "can_sign_in": not obstacles}
+        about = {"user": facts(self._settings, self._db, user), "can_sign_in": not obstacles}
         about |= {"obstacles": obstacles, "remedies": list(dict.fromkeys(remedies))}
         about |= {"claims": explained.claims, "claims_problem": explained.claims_problem}
         return {"kind": "user"} | about | {"limits": explained.limits} | self._story(user.id)
@@ -116,7 +116,7 @@ def _lines_of_user(found: dict[str, Any]) -> Iterator[str]:
     for obstacle in found["obstacles"]:
         yield f"  - {obstacle}"
     yield ""
-    yield from _lines_of_facts(user)
+    yield from lines_of_facts(user)
     if claims := found["claims_problem"] or found["claims"]:
         text = claims if isinstance(claims, str) else json.dumps(claims, ensure_ascii=False)
         yield printable(f"{'claims':<14}{text}")
@@ -181,12 +181,8 @@ _LINES = {
 }
 
 
-def lines_of_facts(settings: Settings, db: Database, user: Any) -> Iterator[str]:
-    """Yield what is known about a row of `select_summary`."""
-    return _lines_of_facts(_facts(settings, db, user))
-
-
-def _facts(settings: Settings, db: Database, user: Any) -> dict[str, Any]:
+def facts(settings: Settings, db: Database, user: Any) -> dict[str, Any]:
+    """Return what is known about a row of `select_summary`."""
     used_since = rotation.secret_used_since(settings)
     of_old_keys = db.one("count_sessions_of_old_keys", user_id=user.id, used_since=used_since).total
     return user._asdict() | {"sessions_of_old_keys": of_old_keys}
@@ -202,7 +198,7 @@ def _remedy(obstacle: Obstacle, user: Any) -> str:
     return obstacle.advice
 
 
-def _lines_of_facts(user: dict[str, Any]) -> Iterator[str]:
+def lines_of_facts(user: dict[str, Any]) -> Iterator[str]:
     for title, text in _titled(user):
         yield printable(f"{title:<14}{text}")
 

@@ -12,9 +12,18 @@ import click
 from marshmallow import ValidationError
 
 from auth.account import passkeys
-from auth.admin import searches, users
-from auth.commands.common import Unusable, acting, ask, json_option, known_user, printable, yes_option
-from auth.commands.explain import lines_of_facts
+from auth.admin import lists, locks, messages, searches, users
+from auth.commands.common import (
+    Unusable,
+    acting,
+    ask,
+    failures,
+    json_option,
+    known_user,
+    printable,
+    yes_option,
+)
+from auth.commands.explain import facts, lines_of_facts
 from auth.context import latchkey
 from auth.settings import state
 from auth.text.moments import until
@@ -64,7 +73,7 @@ def show(subject: str, as_json: bool) -> None:
         if as_json:
             click.echo(latchkey.db.one("select_any_user", id=user.id).user_object)
             return
-        for line in lines_of_facts(latchkey.settings, latchkey.db, user):
+        for line in lines_of_facts(facts(latchkey.settings, latchkey.db, user)):
             click.echo(line)
 
 

@@ -72,9 +72,13 @@ def list_keys(db: Database, settings: Settings) -> list[Key]:
 def openid_keys_of(db: Database) -> list[Key]:
     """Return the keys of ID tokens, the newest first."""
     rows = db.all("list_openid_keys")[::-1]
-    times = [keys.parse_time(row.active_from) for row in rows]
-    newest = keys.in_use(times) if times else None
-    return [Key(OPENID, row.id, None, times[number], number == newest) for number, row in enumerate(rows)]
+    return _timed(OPENID, [(row.id, None, keys.parse_time(row.active_from)) for row in rows])
+
+
+def _timed(kind: str, found: Sequence[tuple[str, Any, float]]) -> list[Key]:
+    """Return the keys of ids, entries and times. The newest whose time has come is used."""
+    newest = keys.in_use([at for _, _, at in found]) if found else None
+    return [Key(kind, *each, number == newest) for number, each in enumerate(found)]
 
 
 def keys_of(kind: str, settings: Settings) -> list[Key]:
@@ -89,12 +93,7 @@ def keys_of(kind: str, settings: Settings) -> list[Key]:
         ]
     if kind == "service-role":  # used by its holders, not by us
         return [Key(kind, _id_of(entry), entry, 0.0) for entry in entries]
-    times = [keys.split_time(entry)[1] for entry in entries]
-    newest = keys.in_use(times)
-    return [
-        Key(kind, _id_of(entry), entry, times[number], number == newest)
-        for number, entry in enumerate(entries)
-    ]
+    return _timed(kind, [(_id_of(entry), entry, keys.split_time(entry)[1]) for entry in entries])
 
 
 def rotate(

@@ -214,23 +214,19 @@ def _api_keys(
     """Yield the rows of the keys that a secret of this deployment made: the others could not be used."""
     for key in user["api_keys"]:
         if parts.api_keys.made(bytes.fromhex(key["key_mac"])):
-            moments = {
-                "created_at": _text(key.get("created_at") or created_at),
-                "expires_at": _text(key.get("expires_at")),
-            }
-            yield (
-                {"id": key["id"], "user_id": id, "key_mac": f"\\x{key['key_mac']}"}
-                | moments
-                | {name: key[name] for name in ("name", "scopes")}
-            )
+            own = {"id": key["id"], "user_id": id, "key_mac": f"\\x{key['key_mac']}"}
+            yield own | _members(key, ("name", "scopes"), "expires_at", created_at)
 
 
 def _identity(identity: dict[str, Any], created_at: datetime) -> dict[str, Any]:
-    moments = {
-        "created_at": _text(identity.get("created_at") or created_at),
-        "last_sign_in_at": _text(identity.get("last_sign_in_at")),
-    }
-    return {name: identity[name] for name in ("provider", "subject", "identity_data")} | moments
+    return _members(identity, ("provider", "subject", "identity_data"), "last_sign_in_at", created_at)
+
+
+def _members(
+    given: dict[str, Any], names: tuple[str, ...], moment: str, created_at: datetime
+) -> dict[str, Any]:
+    moments = {"created_at": given.get("created_at") or created_at, moment: given.get(moment)}
+    return {name: given[name] for name in names} | {name: _text(at) for name, at in moments.items()}
 
 
 def _text(moment: datetime | None) -> str | None:
