@@ -24,6 +24,7 @@ _MARGIN = 0.5  # seconds in which connections that were given up are reported
 _CONNECTIONS = 8
 # If one of these fails, the statements of other checks fail too.
 _FIRST = {"database", "schema"}
+_OF_DATABASE = {check.name for check in (*database.CHECKS, *secrets.CHECKS, *delivery.CHECKS)} - {"database"}
 _DNS_SECONDS = 2.0
 _Outcome = Failure | Exception | None  # of a check: what it found or raised
 
@@ -107,7 +108,8 @@ def _result(check: Check, outcome: _Outcome, has_failed: Collection[str]) -> Res
         return Result(check.name, "skipped", f"{check.title}: not checked, {outcome}")
     if isinstance(outcome, NotRunningError):
         return Result(check.name, "skipped", f"{check.title}: not checked, the service does not run")
-    if isinstance(outcome, psycopg2.Error) and has_failed:
+    hangs = isinstance(outcome, TimeoutError) and check.name in _OF_DATABASE
+    if has_failed and (hangs or isinstance(outcome, psycopg2.Error)):
         return Result(check.name, "skipped", f"{check.title}: not checked, see {min(has_failed)}")
     reason, remedy = " ".join(f"{type(outcome).__name__}: {outcome}".split()), f"--skip {check.name}"
     if isinstance(outcome, TimeoutError):
