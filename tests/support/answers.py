@@ -70,6 +70,11 @@ def assert_ok(response: Response, body: Any, status: int = 200) -> None:
     assert response.mimetype == "application/json"
 
 
+def page_of(page: int, per_page: int, total: int, total_pages: int) -> dict[str, int]:
+    """Return the expected member `pagination` of a list."""
+    return {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}
+
+
 def unhealthy(msg: str) -> dict[str, Any]:
     """Return the expected response of GET /health at 503."""
     return {

@@ -5,11 +5,11 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, page_of
 from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse
 from tests.support.cases import cases
 from tests.support.query_plans import analyze, plan_of
-from tests.views.test_admin_list_users import links, pagination
+from tests.views.test_admin_list_users import links
 
 ALICE, BOB = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
 
@@ -55,7 +55,7 @@ class TestList:
             "details": {"method": "password"},
         }
         response = look()
-        assert_ok(response, {"data": [entry], "pagination": pagination(1, 20, 1, 1)})
+        assert_ok(response, {"data": [entry], "pagination": page_of(1, 20, 1, 1)})
         assert response.headers["X-Total-Count"] == "1"
         only = "/admin/audit?page=1&per_page=20"
         assert links(response) == {"first": only, "last": only}
@@ -79,17 +79,12 @@ class TestList:
     def test_administrator_reads_an_act_of_the_service_with_nulls(self, look, database, carol):
         session = carol.open_session()
         clear_history(database)
-        assert_ok(look(), {"data": [], "pagination": pagination(1, 20, 0, 0)})
+        assert_ok(look(), {"data": [], "pagination": page_of(1, 20, 0, 0)})
         origin = {"actor": "service"} | dict.fromkeys(("ip", "network", "user_agent", "request_id"))
         act(database, None, "webhook_disabled", origin=origin)
         (entry,) = session.get("/admin/audit").json["data"]
         assert (entry["action"], entry["actor"]) == ("webhook_disabled", "service")
         assert {entry[name] for name in ("user_id", "actor_id", "ip", "user_agent", "request_id")} == {None}
-
-    def test_audit_log_cannot_be_changed(self, client, service_role):
-        for method in ("POST", "PUT", "PATCH", "DELETE"):
-            response = client.open("/admin/audit", method=method, json={}, headers=service_role)
-            assert_error(response, 405, "method_not_allowed")
 
 
 class TestFilters:
@@ -127,14 +122,13 @@ class TestFilters:
                 ["since", "until"],
                 ["", "yesterday", "2026-01-01", "2026-01-01T00:00:00", "1767225600", "infinity", "\0"],
             ),
-            (["page", "per_page"], ["0", "-1", "x", "1.0"]),
         ],
     )
     def test_malformed_parameter_is_400(self, look, names, values):
         for name, value in itertools.product(names, values):
             assert_error(look(f"?{name}={quote(value)}"), 400, "validation_failed", details=A_SENTENCE)
 
-    @cases("name", ["user", "action", "since", "until", "request_id", "page", "per_page"])
+    @cases("name", ["user", "action", "since", "until", "request_id"])
     def test_repeated_filter_is_400(self, look, name):
         details = f"{name}: must be given once"
         assert_error(look(f"?{name}=1&{name}=1"), 400, "validation_failed", details=details)
@@ -149,13 +143,6 @@ class TestPages:
             met += days(response)
             path = links(response).get("next")
         assert met == [2, 1]
-
-    def test_page_has_the_requested_size_and_one_beyond_the_last_is_empty(self, look, five):
-        response = look("?per_page=2&page=2")
-        assert (days(response), response.json["pagination"]) == ([3, 2], pagination(2, 2, 5, 3))
-        for page in ("4", "2147483648", "9" * 20):
-            response = look(f"?per_page=2&page={page}")
-            assert (days(response), response.json["pagination"]["total"]) == ([], 5)
 
 
 @pytest.fixture(scope="class")
@@ -219,6 +206,6 @@ class TestManyRows:
     def test_total_is_counted_up_to_100_000(self, many, default_app, service_role):
         client = default_app.test_client()
         first = client.get("/admin/audit", headers=service_role)
-        assert first.json["pagination"] == pagination(1, 20, 100_000, 5_000)
+        assert first.json["pagination"] == page_of(1, 20, 100_000, 5_000)
         assert len(client.get("/admin/audit?page=5000", headers=service_role).json["data"]) == 20
         assert client.get("/admin/audit?page=5001", headers=service_role).json["data"] == []

@@ -9,7 +9,7 @@ import pytest
 from auth.openid import clients as openid_clients
 from auth.openid import requests, uris
 from auth.tokens import signing_keys
-from tests.support.answers import A_CLIENT_SECRET, Like, assert_error, assert_ok, oauth_client
+from tests.support.answers import A_CLIENT_SECRET, Like, assert_error, assert_ok, oauth_client, page_of
 from tests.support.cases import cases
 from tests.support.openid import grant
 from tests.support.server import at_once
@@ -268,18 +268,10 @@ class TestRedirectUris:
 
 
 class TestListing:
-    def test_newest_client_is_first_and_pages_have_their_headers(self, ask, create):
-        assert_ok(
-            ask("get"),
-            {"clients": [], "pagination": {"page": 1, "per_page": 20, "total": 0, "total_pages": 0}},
-        )
-        made = [create()["client_id"] for _ in range(5)][::-1]
-        first = ask("get", "?per_page=2")
-        assert [one["client_id"] for one in first.json["clients"]] == made[:2]
-        assert first.headers["X-Total-Count"] == "5"
-        assert 'rel="next"' in first.headers["Link"]
-        assert [one["client_id"] for one in ask("get", "?page=3&per_page=2").json["clients"]] == made[4:]
-        assert len(ask("get", "?page=&per_page=").json["clients"]) == 5
+    def test_newest_client_is_first(self, ask, create):
+        assert_ok(ask("get"), {"clients": [], "pagination": page_of(1, 20, 0, 0)})
+        made = [create()["client_id"] for _ in range(3)]
+        assert [one["client_id"] for one in ask("get").json["clients"]] == made[::-1]
 
     def test_dialect_has_the_audience_and_only_the_grants_that_its_clients_know(self, ask, create):
         both = create(grant_types=["authorization_code", "client_credentials"])["client_id"]

@@ -1,11 +1,10 @@
 """GET /sessions and DELETE /sessions/{id}: the sessions of a user."""
 
-import itertools
 import uuid
 
 import pytest
 
-from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error, assert_ok, page_of
 from tests.support.users import PASSWORD
 
 NOT_FOUND = (404, "not_found", "Session not found")
@@ -14,10 +13,6 @@ NOT_FOUND = (404, "not_found", "Session not found")
 def entry(session, current):
     times = {"created_at": A_TIMESTAMP, "refreshed_at": A_TIMESTAMP}
     return {"id": session.id, "user_agent": "Werkzeug/3.1.9", "ip": "127.0.0.1", "current": current} | times
-
-
-def page_of(page, per_page, total, total_pages):
-    return {"page": page, "per_page": per_page, "total": total, "total_pages": total_pages}
 
 
 class TestList:
@@ -56,9 +51,7 @@ class TestList:
         assert other["ip"] == shown
         assert other["user_agent"].startswith("Firefox on Alice")
 
-    def test_ended_and_expired_sessions_are_not_listed_and_others_with_their_last_refresh(
-        self, alice, database
-    ):
+    def test_live_sessions_are_listed_with_their_last_refresh(self, alice, database):
         laptop, phone, tablet = (alice.sign_in() for _ in range(3))
         phone.post("/logout?scope=local")
         expired = "UPDATE sessions SET refreshed_at = now() - interval '30 days' WHERE id = %(id)s"
@@ -67,50 +60,6 @@ class TestList:
         listed = laptop.get("/sessions")
         assert_ok(listed, {"data": [entry(laptop, True)], "pagination": page_of(1, 20, 1, 1)})
         assert listed.json["data"][0]["refreshed_at"] > listed.json["data"][0]["created_at"]
-
-
-class TestPages:
-    @pytest.fixture
-    def sessions(self, alice):
-        return [alice.open_session() for _ in range(7)][::-1]
-
-    def test_pages_follow_each_other_and_link_to_the_next_one(self, sessions):
-        pages = [sessions[0].get(f"/sessions?page={page}&per_page=3") for page in (1, 2, 3)]
-        listed = [item["id"] for page in pages for item in page.json["data"]]
-        assert listed == [session.id for session in sessions]
-        for number, page in enumerate(pages, 1):
-            assert page.json["pagination"] == page_of(number, 3, 7, 3)
-            assert page.headers["X-Total-Count"] == "7"
-            targets = {"first": 1, "prev": number - 1, "next": number + 1, "last": 3}
-            links = {
-                f'</sessions?page={n}&per_page=3>; rel="{rel}"' for rel, n in targets.items() if 0 < n < 4
-            }
-            assert set(page.headers["Link"].split(", ")) == links
-
-    def test_empty_or_oversized_page_parameter_means_default_or_maximum(self, sessions):
-        for query, per_page in (
-            ("?page=&per_page=", 20),
-            ("?per_page=100", 100),
-            ("?per_page=101", 100),
-            ("?per_page=99999999999999999999", 100),
-            ("?page=01", 20),
-        ):
-            response = sessions[0].get(f"/sessions{query}")
-            assert response.json["pagination"] == page_of(1, per_page, 7, 1)
-            assert len(response.json["data"]) == 7
-        beyond = sessions[0].get("/sessions?page=9&per_page=3")
-        assert_ok(beyond, {"data": [], "pagination": page_of(9, 3, 7, 3)})
-        beyond = sessions[0].get("/sessions?page=99999999999999999999")
-        assert (beyond.status_code, beyond.json["data"]) == (200, [])
-
-    def test_page_that_is_repeated_or_not_a_positive_number_is_400(self, sessions):
-        details = "page: must be given once"
-        assert_error(sessions[0].get("/sessions?page=1&page=2"), 400, "validation_failed", details=details)
-        values = ("0", "-1", "1.5", "one", "1e3", "+1", "0x1", "%31%32%20", "%D9%A1", "1_0", "9" * 400)
-        for name, value in itertools.product(("page", "per_page"), values):
-            response = sessions[0].get(f"/sessions?{name}={value}")
-            details = f"{name}: must be a whole number of at least 1"
-            assert_error(response, 400, "validation_failed", details=details)
 
 
 class TestEndingASession:
