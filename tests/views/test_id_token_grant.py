@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import jwt
 import pytest
 
-from tests.support.answers import A_SENTENCE, ANYTHING, assert_error, token_response
+from tests.support.answers import ANYTHING, assert_error, token_response
 from tests.support.cases import cases
 from tests.support.factors import raised, set_up
 from tests.support.fake_provider import Answer
@@ -100,9 +100,7 @@ class TestReplay:
         assert sorted(response.status_code for response in responses) == [200] + [400] * 7
         assert (database.count("sessions"), database.count("users")) == (1, 1)
 
-    def test_id_token_is_not_spent_when_its_identity_is_unlinked_meanwhile(
-        self, service, google, alice, database
-    ):
+    def test_id_token_is_not_spent_when_its_identity_is_unlinked(self, service, google, alice, database):
         hand_in(service, google.id_token(jti="before"))
         unlinking = f"UPDATE users SET updated_at = now() WHERE id = %s; DELETE FROM identities WHERE user_id = '{alice.id}' AND provider = 'google'"
         token = google.id_token()
@@ -152,9 +150,7 @@ class TestNonce:
         others = {} if sent is None else {"nonce": sent}
         assert_refused(hand_in(service, google.id_token(nonce=claimed), **others), database)
 
-    def test_nonce_of_a_browser_flow_is_refused_and_a_hashed_one_in_a_browser_flow(
-        self, service, google, database
-    ):
+    def test_nonce_of_a_browser_flow_is_refused_and_there_a_hashed_one(self, service, google, database):
         browser = service.browser()
         url = service.return_url(browser, "google")
         (grant,) = google.grants.values()
@@ -173,16 +169,12 @@ class TestInvalidToken:
             jwt.encode({"sub": "alice"}, "", "none"),
         ],
     )
-    def test_token_that_is_no_signed_jwt_is_refused_without_asking_the_issuer(
-        self, make_service, google, database, token
-    ):
+    def test_unsigned_token_is_refused_without_asking_the_issuer(self, make_service, google, database, token):
         google.instead = {"/.well-known/openid-configuration": Answer(500)}
         assert_refused(hand_in(make_service(), token), database)
         assert google.paths() == []
 
-    def test_token_with_wrong_claims_or_of_another_provider_is_refused(
-        self, service, google, fakes, database
-    ):
+    def test_token_with_wrong_claims_or_another_provider_is_refused(self, service, google, fakes, database):
         # tests/providers/test_oauth_faults.py has all claims.
         for claims in ({"iss": "x"}, {"aud": "another"}, {"exp": int(time.time()) - 3600}, {"sub": ""}):
             assert_refused(hand_in(service, google.id_token(**claims)), database)
@@ -222,9 +214,7 @@ class TestInvalidToken:
             assert_error(hand_in(service, google.id_token()), 503, "service_unavailable")
         assert hand_in(service, google.id_token()).status_code == 200
 
-    def test_second_issuer_name_and_access_tokens_of_the_service_are_refused(
-        self, service, google, fakes, alice
-    ):
+    def test_second_issuer_name_and_own_access_tokens_are_refused(self, service, google, fakes, alice):
         fakes.acme.person = google.person
         refused = fakes.acme.id_token(iss="accounts.google.com")
         assert_error(hand_in(service, refused, "acme"), *REFUSED, details=DETAILS)
@@ -232,14 +222,6 @@ class TestInvalidToken:
         assert_error(hand_in(service, refused), *REFUSED, details=DETAILS)
         # Google alone has two names.
         assert hand_in(service, google.id_token(iss="accounts.google.com")).status_code == 200
-
-    @cases(
-        ("provider", "id_token"),
-        [(None, "x"), (7, "x"), ("google", None), ("google", 7), (None, None)],
-    )
-    def test_missing_or_malformed_member_is_refused(self, service, provider, id_token):
-        response = hand_in(service, id_token, provider)
-        assert_error(response, 400, "validation_failed", details=A_SENTENCE)
 
 
 class TestLinking:
@@ -260,9 +242,7 @@ class TestLinking:
 
         return link
 
-    def test_identity_is_linked_and_the_session_continues(
-        self, service, link, session, outbox, database, google
-    ):
+    def test_identity_is_linked_and_the_session_stays(self, service, link, session, outbox, database, google):
         linked = session_of(service.client, link(session))
         assert (linked.id, linked.claims["amr"]) == (session.id, session.claims["amr"])
         assert linked.user["id"] == session.user["id"]
@@ -285,9 +265,7 @@ class TestLinking:
         assert_error(link(session), 401, "session_not_found")
         assert database.count("users") == 1
 
-    def test_spent_token_or_identity_of_another_user_is_not_linked(
-        self, link, session, service, google, database
-    ):
+    def test_spent_token_or_identity_of_another_is_not_linked(self, link, session, service, google, database):
         token = google.id_token(jti="before")
         owner = hand_in(service, token).json["user"]["id"]
         assert_error(link(session), 409, "identity_already_exists")

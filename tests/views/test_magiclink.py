@@ -93,9 +93,7 @@ class TestUnknownAddress:
     @pytest.mark.parametrize(
         "body", [{}, {"create_user": True}, {"create_user": None, "data": {"x": 1, "y": None}}]
     )
-    def test_unknown_address_gets_a_link_that_makes_a_user(
-        self, client, outbox, database, service_role, route, body
-    ):
+    def test_link_to_unknown_address_makes_a_user(self, client, outbox, database, service_role, route, body):
         assert_ok(client.post(route, json={"email": DAVE} | body), ON_ITS_WAY)
         made = database.one("SELECT id, made_by, password_hash, email_proved FROM users")
         assert (made.made_by, made.password_hash, made.email_proved) == ("message", None, False)
@@ -158,37 +156,6 @@ class TestSeveralLinks:
 
 
 class TestRefusals:
-    @cases("route", ["/magiclink", "/recover"])
-    @cases(
-        ("body", "details"),
-        [
-            ({}, "email: is required"),
-            ({"email": None}, "email: is required"),
-            ({"email": 1}, "email: must be a string"),
-            ({"email": "alice@"}, A_SENTENCE),
-            ({"email": "alice@example.com", "redirect_to": 1}, "redirect_to: must be a string"),
-            ({"phone": PHONE}, "email: is required"),
-        ],
-    )
-    def test_invalid_body_is_400(self, client, alice, database, route, body, details):
-        assert_error(client.post(route, json=body), 400, "validation_failed", details=details)
-        assert (database.count("outbox"), database.count("users")) == (0, 1)
-
-    @cases("route", ["/magiclink", "/otp"])
-    @cases("email", ["alice@example.com", DAVE])
-    @cases(
-        ("body", "details"),
-        [
-            ({"create_user": 1}, "create_user: must be true or false"),
-            ({"data": []}, "data: must be an object"),
-            *(({"data": {"x": "x" * 9000}, "create_user": value}, A_SENTENCE) for value in (True, False)),
-        ],
-    )
-    def test_invalid_description_of_a_user_is_400(self, client, alice, database, route, email, body, details):
-        response = client.post(route, json={"email": email} | body)
-        assert_error(response, 400, "validation_failed", details=details)
-        assert (database.count("outbox"), database.count("users")) == (0, 1)
-
     def test_form_is_refused_and_every_request_when_email_is_disabled(self, make_app, alice, database):
         client = make_app(AUTH_EMAIL_ENABLED="false").test_client()
         for route, _, _ in ROUTES:
@@ -206,9 +173,7 @@ class TestRefusals:
             *("alice\uff20example.com", '"alice\r\n"@example.com', "mailto:{0}", "{0}@mallory.example"),
         ],
     )
-    def test_address_that_mail_software_reads_differently_is_refused(
-        self, client, alice, service_role, database, address
-    ):
+    def test_address_that_mailers_misread_is_refused(self, client, alice, service_role, database, address):
         """On each route that takes one: line breaks, commas and brackets could inject recipients or headers."""
         session, email = alice.open_session(), {"email": address.format(alice.email)}
         change = {"type": "email_change", "email": alice.email, "new_email": email["email"]}

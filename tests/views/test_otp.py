@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.support.cases import cases
+from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.links import (
     ON_ITS_WAY,
     PHONE,
@@ -13,8 +12,6 @@ from tests.support.links import (
     type_in,
 )
 from tests.support.users import PASSWORD
-
-DAVE = "dave@example.com"
 
 
 def phone_user(phone, **changes):
@@ -98,26 +95,6 @@ class TestCode:
 
 
 class TestRefusals:
-    @cases(
-        ("body", "details"),
-        [
-            ({}, "email: give either an email or a phone"),
-            ({"email": "alice@example.com", "phone": PHONE}, "email: give either an email or a phone"),
-            ({"phone": 491701234567}, "phone: must be a string"),
-            *(
-                ({"phone": malformed}, A_SENTENCE)
-                for malformed in (
-                    *("491701234567", "+0491701234567", "+49170", "+4917012345678901", "++491701234567"),
-                    *("+49170123456\uff17", f"{PHONE}\n", f"{PHONE},+15551234567", f"{PHONE};ext=1"),
-                )
-            ),
-            ({"phone": PHONE, "create_user": "yes"}, "create_user: must be true or false"),
-        ],
-    )
-    def test_invalid_body_is_400(self, client, phil, database, body, details):
-        assert_error(client.post("/otp", json=body), 400, "validation_failed", details=details)
-        assert (database.count("outbox"), database.count("users")) == (0, 1)
-
     @pytest.mark.parametrize(
         ("settings", "error_code", "details"),
         [

@@ -163,25 +163,6 @@ class TestBody:
     def by(self, alice):
         return "link"
 
-    @cases(
-        ("changes", "details"),
-        [
-            ({"code_verifier": None}, "code_verifier: is required"),
-            ({"auth_code": None}, "auth_code: is required"),
-            ({"code_verifier": 1}, "code_verifier: must be a string"),
-            ({"code_verifier": ["x" * 43]}, "code_verifier: must be a string"),
-            *(
-                ({"code_verifier": malformed}, A_SENTENCE)
-                for malformed in ("", "x" * 42, "x" * 129, *("x" * 42 + end for end in " é\n="), "ä" * 43)
-            ),
-        ],
-    )
-    def test_malformed_body_is_400(self, service, code, database, changes, details):
-        body = {"auth_code": code, "code_verifier": VERIFIER} | changes
-        for given in (body, {name: value for name, value in body.items() if value is not None}):
-            assert_error(service.client.post(PATH, json=given), 400, "validation_failed", details=details)
-        assert database.count("sessions") == 0
-
     @cases("wrong", ["x", "x" * 43, "x" * 2048, "ä" * 43, "{code}x", "{code} "])
     def test_unknown_code_is_refused(self, service, code, wrong, database):
         assert_error(trade(service, wrong.format(code=code)), *GONE)

@@ -15,13 +15,7 @@ from tests.support.users import refresh, sign_up_anonymously
 UNKNOWN = (400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found")
 STOLEN = (400, "refresh_token_already_used", "Invalid Refresh Token: Already Used")
 EXPIRED = (400, "session_expired", "Invalid Refresh Token: the session has expired")
-PATH = "/token?grant_type=refresh_token"
 MONTH = 30 * 86_400
-
-
-@pytest.fixture
-def session(alice):
-    return alice.open_session()
 
 
 @pytest.fixture
@@ -252,16 +246,6 @@ class TestRefusals:
         msg = "Invalid Refresh Token: this user is banned"
         assert_error(session.refresh(), 400, "user_banned", msg)
         assert database.everything() == before
-
-    @cases(
-        ("body", "details"),
-        [
-            *((body, "refresh_token: is required") for body in ({}, {"refresh_token": None})),
-            ({"refresh_token": 1}, "refresh_token: must be a string"),
-        ],
-    )
-    def test_missing_token_is_400(self, client, body, details):
-        assert_error(client.post(PATH, json=body), 400, "validation_failed", details=details)
 
     def test_token_of_unknown_origin_does_not_reach_the_database(self, client, session, parts):
         before = parts.db.statements_run

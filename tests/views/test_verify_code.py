@@ -11,7 +11,6 @@ from tests.support.links import (
     BY_CODE,
     BY_LINK,
     OTHER_PHONE,
-    PHONE,
     TYPES,
     assert_dead,
     assert_signs_in,
@@ -74,9 +73,7 @@ class TestEachType:
         assert database.everything(*EFFECTS) == before
 
     @pytest.mark.parametrize("tries", [4, 5])
-    def test_right_code_is_refused_after_five_wrong_tries_but_no_link(
-        self, client, message, database, type, tries
-    ):
+    def test_code_is_refused_after_five_wrong_tries_but_no_link(self, client, message, database, type, tries):
         before = database.everything(*EFFECTS)
         for number in range(tries):
             assert_expired(type_in(client, type, message.to, message.wrong_code))
@@ -120,9 +117,7 @@ def test_spent_link_voids_its_code(client, message, type):
     [{"email": "elsewhere@example.com"}, {"password": "Another-Horse-1"}, {"ban_duration": "1h"}, None],
     ids=["address", "password", "ban", "deletion"],
 )
-def test_link_and_code_are_void_after_a_deletion_a_ban_or_a_change_of_address_or_password(
-    client, service_role, message, database, type, change
-):
+def test_link_and_code_are_void_after_a_change(client, service_role, message, database, type, change):
     path = f"/admin/users/{database.value('SELECT user_id FROM one_time_tokens')}"
     if change is None:
         assert client.delete(path, headers=service_role).status_code == 200
@@ -251,33 +246,7 @@ class TestMisplacedCodes:
         assert_expired(hand_in(client, "magiclink", base64.urlsafe_b64encode(hash).decode().rstrip("=")))
 
 
-def body(**changes):
-    return {"type": "magiclink", "token": "123456", "email": ERIN} | changes
-
-
 class TestRefusals:
-    @pytest.mark.usefixtures("unspent")
-    @cases(
-        ("body", "details"),
-        [
-            ({}, "type: is required"),
-            ({"type": "magiclink"}, "token: give a token with an email or a phone, or a token_hash"),
-            ({"type": "magiclink", "token": "123456"}, "email: give either an email or a phone"),
-            (body(phone=PHONE), "email: give either an email or a phone"),
-            ({"type": "magiclink", "email": ERIN}, A_SENTENCE),
-            *((body(token=token), "token: must be a string") for token in (123456, ["123456"], {"$gt": ""})),
-            (body(token_hash=True), "token_hash: must be a string"),
-            (body(token_hash="x" * 3000), A_SENTENCE),
-            (body(type=["magiclink"]), "type: must be a string"),
-            *((body(type=type), A_SENTENCE) for type in ("nonsense", "MAGICLINK", "reauthentication")),
-            ({"type": "sms_signup", "token": "123456", "phone": PHONE}, A_SENTENCE),
-            ({"type": "sms", "token": "123456", "phone": "49170"}, A_SENTENCE),
-            ({"type": "undo", "token_hash": "x" * 43}, A_SENTENCE),
-        ],
-    )
-    def test_invalid_body_is_refused(self, client, body, details):
-        assert_error(client.post("/verify", json=body), 400, "validation_failed", details=details)
-
     @pytest.mark.usefixtures("unspent")
     @cases("content_type", ["text/plain", "multipart/form-data; boundary=x", "application/xml", ""])
     def test_other_content_type_is_refused(self, client, message, content_type):
