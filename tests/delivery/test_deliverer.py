@@ -104,9 +104,7 @@ def sending_threads():
 
 
 class TestWaking:
-    def test_notification_at_commit_wakes_it_also_after_its_connection_was_lost(
-        self, outbox, deliver, listens, database, monkeypatch
-    ):
+    def test_notification_wakes_it_after_a_reconnect(self, outbox, deliver, listens, database, monkeypatch):
         monkeypatch.setattr(deliverer_module, "POLL_INTERVAL", 600)
         target = Target()
         # Written before it listens.
@@ -122,9 +120,7 @@ class TestWaking:
         id = outbox.write()
         wait_until(partial(is_sent, outbox, id))
 
-    def test_message_of_a_stranger_is_due_within_a_second_and_sent_then_without_polling(
-        self, client, alice, deliver, database, monkeypatch
-    ):
+    def test_strangers_message_is_due_within_a_second(self, client, alice, deliver, database, monkeypatch):
         monkeypatch.setattr(deliverer_module, "POLL_INTERVAL", 600)
         monkeypatch.setattr(outgoing, "_LONGEST_DELAY", LONGEST_DELAY)
         target = Target()
@@ -179,9 +175,7 @@ class TestSlowTargets:
 
 class TestFailures:
     @pytest.mark.parametrize("error", [RuntimeError("a bug"), SystemExit()])
-    def test_exception_in_a_sender_is_logged_once_and_leaves_the_threads_free(
-        self, outbox, deliver, database, error
-    ):
+    def test_exception_in_a_sender_is_logged_once_and_frees_threads(self, outbox, deliver, database, error):
         target = Target()
         target.fails = error
         for _ in range(8):
@@ -209,9 +203,7 @@ class TestFailures:
         outbox.write(recipient="bob@example.com")
         target.await_sent("bob")
 
-    def test_unreachable_database_is_logged_once_and_delivery_resumes_when_it_is_back(
-        self, outbox, deliver, cut_off
-    ):
+    def test_unreachable_database_is_logged_once_and_delivery_resumes(self, outbox, deliver, cut_off):
         target, (db, way) = Target(), cut_off
         with capture_logs() as logs:
             way.close()
@@ -258,9 +250,7 @@ class TestFailures:
             monkeypatch.undo()
         assert len(target.sent) == 4
 
-    def test_message_is_not_sent_twice_when_the_database_goes_away_after_sending(
-        self, outbox, deliver, cut_off
-    ):
+    def test_message_is_not_sent_twice_when_the_database_is_lost_after_it(self, outbox, deliver, cut_off):
         target, (db, way) = Target(held="@example.com", holds=2), cut_off
         id = outbox.write()
         # Both messages go to one target, which must not count as slow.

@@ -244,11 +244,9 @@ class TestUnusedUsers:
     def dave(self, client):
         client.post("/magiclink", json={"email": "dave@example.com"})
 
-    @pytest.mark.parametrize("from_before_the_upgrade", [False, True])
-    def test_users_are_removed_30_days_after_they_were_made_or_the_upgrade(
-        self, made, database, users_after, from_before_the_upgrade
-    ):
-        if from_before_the_upgrade:
+    @pytest.mark.parametrize("is_older", [False, True])
+    def test_users_are_removed_30_days_after_sign_up_or_upgrade(self, made, database, users_after, is_older):
+        if is_older:
             database.run("UPDATE users SET created_at = now() - interval '3 years'")
         assert [users_after(29), users_after(1)] == [4, 0]
         assert [database.count(table) for table in ("identities", "user_objects")] == [0, 0]

@@ -167,9 +167,7 @@ class TestReplies:
             ("MAIL FROM", "550 5.7.1 Not as this", TryLater, True),
         ],
     )
-    def test_permanent_reply_refuses_a_mail_and_any_other_defers_it(
-        self, smtp, server, stage, reply, error, is_down
-    ):
+    def test_permanent_reply_refuses_a_mail_others_defer_it(self, smtp, server, stage, reply, error, is_down):
         server.replies[stage.split()[0]] = reply
         raised = refused_with(error, smtp)
         assert (str(raised), getattr(raised, "is_down", None)) == (f"{stage} {reply}", is_down)
@@ -200,9 +198,7 @@ class TestTls:
             assert len(server.mails) == 1
 
     @pytest.mark.parametrize("scheme", ["smtps", "smtp"])
-    def test_certificate_that_is_untrusted_or_of_another_host_is_refused(
-        self, certificate, tmp_path, monkeypatch, scheme
-    ):
+    def test_untrusted_or_foreign_certificate_is_refused(self, certificate, tmp_path, monkeypatch, scheme):
         def serve(certificate):
             return MailServer(tls=certificate) if scheme == "smtps" else MailServer(starttls=certificate)
 
@@ -232,9 +228,7 @@ class TestAuthentication:
         ],
         ids=["wrong password", "no password", "no authentication"],
     )
-    def test_failed_authentication_is_reported_without_the_password(
-        self, trusted, password, credentials, reason
-    ):
+    def test_failed_authentication_is_told_without_the_password(self, trusted, password, credentials, reason):
         with MailServer(**({"starttls": trusted, "password": password} if password else {})) as server:
             error = refused_with(TryLater, sender(server.url(credentials=credentials)))
         assert str(error).endswith(reason)

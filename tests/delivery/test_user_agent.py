@@ -56,9 +56,7 @@ def browser(sites):
         ("__Secure-c=1", False, False, False),
     ],
 )
-def test_valid_cookie_is_stored_and_same_site_decides_which_requests_carry_it(
-    browser, sites, cookie, stored, link, form
-):
+def test_valid_cookie_is_stored_and_carried_by_its_same_site(browser, sites, cookie, stored, link, form):
     here, _ = sites
     here.answers["/set"] = Response(headers={"Set-Cookie": cookie})
     if "Secure" in cookie:

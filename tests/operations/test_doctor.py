@@ -5,8 +5,6 @@ import json
 import os
 import re
 import resource
-import subprocess
-import sys
 import threading
 import time
 from contextlib import ExitStack

@@ -228,9 +228,7 @@ class TestCallback:
             *((error, None, "server_error") for error in ("invalid_scope", "<script>alert(1)</script>", "")),
         ],
     )
-    def test_error_of_the_provider_is_told_in_own_words(
-        self, service, google, database, no_effect, error, code, passed_on
-    ):
+    def test_error_is_told_in_own_words(self, service, google, database, no_effect, error, code, passed_on):
         words = {"error_description": "words of mallory", "error_uri": "https://evil.example"}
         google.response = words | {"error": error, "code": code}
         page = service.sign_in("google", redirect_to=APPLICATION)
@@ -267,9 +265,7 @@ class TestChangesDuringAFlow:
 
         return come_back
 
-    def test_flow_of_a_removed_provider_or_root_secret_ends_with_an_error(
-        self, come_back, make_app, make_service, database, no_effect
-    ):
+    def test_flow_ends_with_provider_or_secret(self, come_back, make_app, make_service, database, no_effect):
         for later, error in (
             (Service(make_app(**ALLOW_LIST)), ("oauth_provider_not_supported", "server_error")),
             (make_service(AUTH_SECRET_KEY=secret("x")), STALE),

@@ -29,9 +29,7 @@ def anonymous(**changes):
 
 
 class TestSignUp:
-    def test_anonymous_sign_up_creates_a_user_without_address_and_signs_it_in(
-        self, client, service_role, database, target, hooks
-    ):
+    def test_user_without_an_address_is_made_signed_in(self, client, service_role, database, target, hooks):
         hooks.register(target)
         response = client.post("/signup", json={"data": {"theme": "dark"}, "gotrue_meta_security": {}})
         made = anonymous(user_metadata={"theme": "dark"})
@@ -97,9 +95,7 @@ class TestRefusals:
             (ENABLED | {"AUTH_DISABLE_SIGNUP": "true"}, {}, (403, "signup_disabled")),
         ],
     )
-    def test_disabled_or_invalid_sign_up_without_email_is_refused(
-        self, make_app, database, settings, body, error
-    ):
+    def test_disabled_or_invalid_sign_up_is_refused(self, make_app, database, settings, body, error):
         assert_error(make_app(**settings).test_client().post("/signup", json=body), *error)
         assert database.count("users") == 0
 

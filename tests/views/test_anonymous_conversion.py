@@ -79,9 +79,7 @@ class TestEmail:
         age(database, days=20)
         assert visitor.put("/user", json={"email": EMAIL}).status_code == 200
 
-    def test_session_that_asked_is_kept_and_others_end_as_does_an_unconfirmed_sign_up(
-        self, client, visitor, outbox, database
-    ):
+    def test_other_sessions_end_as_does_an_unconfirmed_sign_up(self, client, visitor, outbox, database):
         database.run("INSERT INTO sessions (user_id, method) SELECT id, 'anonymous' FROM users")
         client.post("/signup", json={"email": EMAIL, "password": PASSWORD})
         visitor.put("/user", json={"email": EMAIL})
@@ -141,9 +139,7 @@ class TestTakenAddress:
     def owner(self, client, service_role):
         return register(client, service_role, EMAIL)
 
-    def test_answer_is_that_for_a_free_one_and_the_owner_is_notified(
-        self, client, owner, visitor, outbox, database
-    ):
+    def test_answer_is_as_for_a_free_one_and_the_owner_told(self, client, owner, visitor, outbox, database):
         taken = visitor.put("/user", json={"email": EMAIL})
         # No link, neither now nor later.
         client.post("/resend", json={"type": "email_change", "email": EMAIL})
@@ -184,9 +180,7 @@ class TestProofs:
     """An anonymous sign-in proves nothing, neither before nor after the first address."""
 
     @pytest.mark.parametrize(("body", "days"), [({"phone": PHONE}, 0), ({"password": PASSWORD}, 2)], ids=str)
-    def test_second_address_and_a_password_of_an_old_session_need_a_code(
-        self, client, visitor, link, outbox, database, body, days
-    ):
+    def test_next_address_or_password_needs_a_code(self, client, visitor, link, outbox, database, body, days):
         age(database, days=days)
         follow(client, "email_change", link)
         assert_error(visitor.put("/user", json=body), *NEEDED, details=A_SENTENCE)
@@ -255,9 +249,7 @@ class TestAutoconfirm:
         assert database.count("identities") == 1
 
 
-def test_address_confirmed_by_an_administrator_makes_permanent_for_good(
-    client, service_role, visitor, database
-):
+def test_address_confirmed_by_an_administrator_makes_permanent(client, service_role, visitor, database):
     url = f"/admin/users/{visitor.user['id']}"
     for body, is_anonymous in (({"email": EMAIL}, True), ({"email_confirm": True}, False)):
         assert client.put(url, json=body, headers=service_role).json["is_anonymous"] is is_anonymous

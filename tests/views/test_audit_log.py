@@ -65,7 +65,7 @@ class TestAct:
             }
         ]
 
-    def test_act_names_the_administrator_the_service_role_or_nobody_as_actor(
+    def test_actor_is_a_user_the_service_role_or_anonymous(
         self, client, alice, carol, service_role, database
     ):
         session = carol.open_session()
@@ -101,9 +101,7 @@ class TestRefusal:
         clear_history(database)
         return alice
 
-    def test_wrong_password_is_recorded_with_its_count_and_the_reason_beyond_the_limit(
-        self, make_app, quiet, database
-    ):
+    def test_wrong_password_has_its_count_and_the_reason_beyond_the_limit(self, make_app, quiet, database):
         settings = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN_FAILURES": "2 per hour"}
         limited = make_app(**settings).test_client()
         statuses = [quiet.try_to_sign_in(WRONG_PASSWORD, limited).status_code for _ in range(4)]
@@ -143,9 +141,7 @@ class TestRefusal:
         ]
         assert "nobody@example.com" not in str(written(database))
 
-    def test_wrong_code_and_dead_link_are_recorded_for_their_user(
-        self, client, service_role, outbox, database
-    ):
+    def test_wrong_code_and_dead_link_are_recorded_by_user(self, client, service_role, outbox, database):
         sent = send("magiclink", client, service_role, outbox)
         type_in(client, "magiclink", sent.to, sent.wrong_code)
         for token in (sent.token, sent.token, "a" * 43):
@@ -155,9 +151,7 @@ class TestRefusal:
             ("verification_refused", "otp_expired", None, 1),
         ]
 
-    def test_refresh_of_an_ended_session_is_recorded_but_no_forged_token(
-        self, client, parts, quiet, database
-    ):
+    def test_refresh_of_ended_session_is_recorded_but_no_forged_token(self, client, parts, quiet, database):
         before = parts.db.statements_run
         assert refresh(client, "a" * 56).status_code == 400
         assert (parts.db.statements_run - before, refusals(database)) == (0, [])

@@ -299,9 +299,7 @@ class TestRaces:
         assert sorted(response.status_code for response in responses) == [302] + [404] * 49
         assert database.count("oauth_requests", "code_hash IS NOT NULL") == 1
 
-    def test_deletion_of_the_client_leaves_nothing_without_a_deadlock(
-        self, session, begin, client_id, client, service_role, database
-    ):
+    def test_deleted_client_leaves_nothing(self, session, begin, client_id, client, service_role, database):
         paths = [begin() for _ in range(20)]
         for path in paths:
             session.get(path)

@@ -176,9 +176,7 @@ class TestPage:
         for id in (UNKNOWN, "nonsense", "%00"):
             assert_error(client.get(f"/dev/inbox/{id}"), 404, "not_found")
 
-    def test_html_of_a_message_is_served_with_a_sandbox_policy(
-        self, client, outbox, deliver, target, make_app, tmp_path
-    ):
+    def test_html_of_a_message_is_in_a_sandbox(self, client, outbox, deliver, target, make_app, tmp_path):
         path = f"/dev/inbox/{outbox.write()}"
         deliver()
         response = client.get(path)

@@ -80,9 +80,7 @@ def assert_not_linked(database, google) -> None:
 
 
 class TestBeginningALinking:
-    def test_response_is_the_url_of_a_page_whose_flow_is_not_bound_to_a_browser_yet(
-        self, session, alice, google, database
-    ):
+    def test_response_is_the_url_of_a_page_with_an_unbound_flow(self, session, alice, google, database):
         # The provider is not asked.
         google.instead[google.DISCOVERY] = Answer(500)
         response = session.get(f"{WITH_GOOGLE}&redirect_to={APPLICATION}")
@@ -112,9 +110,7 @@ class TestBeginningALinking:
 
 
 class TestPage:
-    def test_page_names_the_provider_and_the_user_and_viewing_it_has_no_effect(
-        self, service, session, google, database
-    ):
+    def test_page_names_provider_and_user_and_has_no_effect(self, service, session, google, database):
         url = begin_linking(service, session, "google")
         before = database.everything()
         for _ in range(2):
@@ -147,9 +143,7 @@ class TestPage:
             service.signed_in("twitter")
             assert f"{sentence} Twitter.</p>" in service.browser().visit(url).text
 
-    def test_page_escapes_an_address_and_names_a_user_without_any_name_generically(
-        self, service, session, database
-    ):
+    def test_page_escapes_an_address_and_names_a_user_without_any_name(self, service, session, database):
         url = begin_linking(service, session, "google")
         database.run("UPDATE users SET email = '<b>x</b>@example.com'")
         assert "<b>x" not in service.browser().visit(url).text
@@ -165,9 +159,7 @@ class TestPage:
         assert browser.submit().status == 403
         assert service.browser().visit(url).status == 403
 
-    def test_button_redirects_back_with_an_error_while_the_provider_is_down(
-        self, make_service, alice, google, database
-    ):
+    def test_button_leads_back_while_the_provider_is_down(self, make_service, alice, google, database):
         service, session = make_service(), alice.sign_in()
         google.instead[google.DISCOVERY] = Answer(500)
         page = link(service, session, "google", redirect_to=APPLICATION)
@@ -239,9 +231,7 @@ class TestLinking:
 
 
 class TestConflicts:
-    def test_identity_of_another_user_or_a_second_one_of_a_provider_is_not_linked(
-        self, service, session, bob, google, database
-    ):
+    def test_foreign_or_second_identity_is_not_linked(self, service, session, bob, google, database):
         link(service, session, "google")
         bobs = bob.sign_in()
         before = database.everything("identities", "users")
@@ -251,9 +241,7 @@ class TestConflicts:
             assert_failed(link(service, session, "google"), "identity_already_exists")
         assert database.everything("identities", "users") == before
 
-    def test_one_of_two_users_gets_an_identity_linked_concurrently(
-        self, service, browser, back, bob, database
-    ):
+    def test_one_of_two_users_gets_an_identity_linked_at_once(self, service, browser, back, bob, database):
         bobs = service.browser()
         bobs.visit(begin_linking(service, bob.sign_in(), "google"))
         ways = [(browser, back), (bobs, bobs.submit(stop=service.is_callback).url)]
@@ -307,9 +295,7 @@ class TestMallory:
 class TestChangesDuringALinking:
     """Changes between the page and the callback; tests/providers/test_oauth_state.py has what sign-ins share."""
 
-    def test_linking_fails_if_the_session_adds_the_first_factor_meanwhile(
-        self, session, browser, service, database
-    ):
+    def test_linking_fails_if_the_session_adds_the_first_factor(self, session, browser, service, database):
         _app, session = set_up(session)
         assert_failed(browser.submit(), "session_not_found")
         assert database.count("identities") == 1
@@ -391,9 +377,7 @@ class TestReauthentication:
 
 
 class TestUnlinking:
-    def test_unlinked_identity_is_gone_mailed_and_does_not_sign_in(
-        self, service, session, alice, outbox, google
-    ):
+    def test_unlinked_identity_is_gone_mailed_and_does_not_sign_in(self, service, session, alice, outbox):
         link(service, session, "google")
         by_google = service.signed_in("google")
         path = path_of(session)
@@ -408,9 +392,7 @@ class TestUnlinking:
         assert session.delete(path_of(session)).status_code == 200
         assert service.signed_in("google").get("/user").json["id"] != alice.id
 
-    def test_unknown_identity_or_that_of_another_user_or_an_address_is_not_unlinked(
-        self, service, session, mallory, database
-    ):
+    def test_unknown_foreign_or_email_identity_is_not_unlinked(self, service, session, mallory, database):
         link(service, session, "google")
         for id in ("00000000-0000-4000-8000-000000000000", "x", "google", "%00", "0" * 37):
             assert_error(session.delete(f"/user/identities/{id}"), 404, "identity_not_found")
@@ -428,9 +410,7 @@ class TestUnlinking:
         link(service, session, "google")
         return session
 
-    def test_last_identity_of_a_provider_that_is_set_up_cannot_be_unlinked(
-        self, by_twitter, google, make_app, database
-    ):
+    def test_last_identity_of_a_known_provider_is_not_unlinked(self, by_twitter, google, make_app, database):
         # The deployment later, without Twitter.
         later = make_app(**google.settings()).test_client()
         assert_error(by_twitter.on(later).delete(path_of(by_twitter)), *LAST)
@@ -457,9 +437,7 @@ class TestUnlinking:
         assert (response.status_code, response.json["user"]["id"]) == (200, session.claims["sub"])
 
 
-def test_each_response_with_a_user_lists_its_identities_and_providers_cannot_be_set(
-    service, session, alice, service_role
-):
+def test_users_list_their_identities_and_providers_cannot_be_set(service, session, alice, service_role):
     link(service, session, "google")
     expected = session.get("/user").json
     assert [each["provider"] for each in expected["identities"]] == ["email", "google"]

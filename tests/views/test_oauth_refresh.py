@@ -21,11 +21,6 @@ MINUTES = "UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes
 
 
 @pytest.fixture
-def app_client(database) -> Client:
-    return make_client(database)
-
-
-@pytest.fixture
 def tokens(client, database, app_client, alice):
     return tokens_of(client, database, app_client, alice, "openid email", resource=RESOURCE)
 

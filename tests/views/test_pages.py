@@ -107,9 +107,7 @@ def ask(make_app, outbox):
 
 class TestContinuePage:
     @pytest.mark.parametrize("purpose", PURPOSES)
-    def test_page_shows_the_address_and_has_the_fields_of_the_link(
-        self, client, service_role, outbox, purpose
-    ):
+    def test_page_shows_the_address_and_has_the_links_fields(self, client, service_role, outbox, purpose):
         address, heading = PURPOSES[purpose]
         token = send(purpose, client, service_role, outbox).token
         page = look(client, path(purpose, token))

@@ -9,7 +9,6 @@ from tests.support.factors import raised, set_up
 from tests.support.server import at_once
 from tests.support.users import session_of
 
-LOW = (403, "insufficient_aal")
 WRONG = (422, "mfa_verification_failed")
 NONE = {"remaining": 0, "created_at": None}
 

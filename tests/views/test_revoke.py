@@ -9,11 +9,6 @@ PATH = "/oauth/revoke"
 
 
 @pytest.fixture
-def app_client(database) -> Client:
-    return make_client(database)
-
-
-@pytest.fixture
 def tokens(client, database, app_client, alice):
     return tokens_of(client, database, app_client, alice)
 

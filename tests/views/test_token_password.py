@@ -39,9 +39,7 @@ def dave(client, service_role):
 
 
 class TestSignIn:
-    def test_sign_in_returns_tokens_and_the_whole_user_in_two_statements(
-        self, alice, parts, hashes, database
-    ):
+    def test_sign_in_returns_tokens_and_the_user_in_two_statements(self, alice, parts, hashes, database):
         before = parts.db.statements_run, hashes.count
         response = alice.try_to_sign_in()
         assert (parts.db.statements_run - before[0], hashes.count - before[1]) == (2, 1)
@@ -76,9 +74,7 @@ class TestSignIn:
 
 
 @pytest.mark.parametrize("path", [PATH, "/login-admin"])
-def test_wrong_credentials_get_the_same_response_for_the_same_work(
-    client, dave, alice, carol, database, parts, hashes, path
-):
+def test_wrong_credentials_get_and_cost_the_same(client, dave, alice, carol, database, parts, hashes, path):
     dave(email="nopassword@example.com", password=None, email_confirm=True)
     attempts = {
         "wrong password": {"email": alice.email, "password": WRONG},
@@ -215,9 +211,7 @@ class TestRefusals:
             ("?grant_type=password", {"password": None}, "validation_failed", "password: is required"),
         ],
     )
-    def test_invalid_grant_or_body_is_refused(
-        self, client, alice, database, query, body, error_code, details
-    ):
+    def test_invalid_grant_or_body_is_400(self, client, alice, database, query, body, error_code, details):
         response = client.post(f"/token{query}", json=DAVE | {"email": alice.email} | body)
         assert_error(response, 400, error_code, details=details)
         assert database.count("sessions") == 0

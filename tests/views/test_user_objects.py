@@ -12,11 +12,6 @@ from tests.support.tables import Rows
 IDENTITY = "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', 'alice', '{\"sub\": \"alice\"}')"
 
 
-@pytest.fixture
-def session(alice):
-    return alice.open_session()
-
-
 def providers_of(session):
     return session.get("/user").json["app_metadata"]["providers"]
 

@@ -71,9 +71,7 @@ class TestClaims:
         ("listed", "expected"),
         [('["a", "b"]', ["a", "b"]), ('["a", 1, null, ["b"]]', ["a"]), ('"a"', []), ('{"a": "b"}', [])],
     )
-    def test_groups_and_roles_are_lists_of_strings_in_app_metadata(
-        self, database, userinfo, listed, expected
-    ):
+    def test_groups_and_roles_are_lists_of_text_in_app_metadata(self, database, userinfo, listed, expected):
         metadata = f'{{"groups": {listed}, "roles": {listed}}}'
         database.run("UPDATE users SET app_metadata = %(metadata)s", metadata=metadata)
         assert userinfo("openid groups") == {"groups": expected}

@@ -293,9 +293,7 @@ class TestChangedRightsApplyToTheNextRequest:
     def change(self, server, service_role, carol, **body):
         assert server.put(f"/admin/users/{carol.id}", json=body, headers=service_role).status_code == 200
 
-    def test_demoted_administrator_is_refused_by_admin_routes_until_promoted(
-        self, server, service_role, carol, session
-    ):
+    def test_demoted_administrator_is_refused_until_promoted(self, server, service_role, carol, session):
         self.change(server, service_role, carol, role="authenticated")
         self.assert_statuses(server, session, ADMIN_ROUTES, 403)
         assert session.on(server).get("/user").status_code == 200

@@ -396,9 +396,7 @@ def test_token_from_before_the_second_step_of_a_recovery_removes_nothing(subject
         ("undo_link", "authenticated", NEVER, "undo.insufficient_aal"),
     ],
 )
-def test_operators_and_undo_links_are_decided_by_the_same_function(
-    alice, database, actor, role, age, expected
-):
+def test_operators_and_undo_links_ask_the_same_function(alice, database, actor, role, age, expected):
     database.run("UPDATE users SET role = %(role)s", role=role)
     refusal = database.value(
         """SELECT refusal_of_act(%(actor)s, u, NULL, NULL, 'none', NULL, 900, 86400, 'remove', 'factor',
