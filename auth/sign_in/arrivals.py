@@ -12,16 +12,9 @@ from auth.context import latchkey
 from auth.hooks import access_token
 from auth.messages.outgoing import own_url
 from auth.net.redirects import origin, with_fragment, with_query
-from auth.sign_in import browser_sessions
+from auth.sign_in import browser_sessions, token_response
 from auth.sign_in.reauthentication import lock_caller
-from auth.sign_in.token_response import (
-    Outcome,
-    issuing,
-    open_application_session,
-    see_other,
-    tokens,
-    write_code,
-)
+from auth.sign_in.token_response import Outcome, see_other
 from auth.tokens import one_time
 from auth.web import Level, audit, cookies, form_schemas, g, guard
 from auth.web.errors import ApiError
@@ -144,7 +137,7 @@ def redirect_signed_in(
         if outcome.lacks_password:
             target = _destination(target).before_password().own_url("new-password")
         return _sign_in_browser(target, outcome.session, "code" if link_type == "magiclink" else way)
-    members = tokens(outcome.session) | ({"type": link_type} if link_type else {})
+    members = token_response.tokens(outcome.session) | ({"type": link_type} if link_type else {})
     return see_other(with_fragment(target, members))
 
 
@@ -197,7 +190,9 @@ def go_on(destination: Destination, done: str | None = None, level: Level = Leve
         return see_other(next_url)
     if destination:
         # Raises `ApiError` if the second step is missing.
-        return redirect_signed_in(destination.url, issuing(_open_for_application, destination, level))
+        return redirect_signed_in(
+            destination.url, token_response.issuing(_open_for_application, destination, level)
+        )
     account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
     # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
     return see_other(latchkey.settings.site_url if destination.then else account)
@@ -210,9 +205,9 @@ def _open_for_application(destination: Destination, level: Level) -> Outcome:
         caller, opened_by = lock_caller(tx, caller=guard.caller(level)), g.caller.session_id
         method = tx.one("select_session_method", session_id=opened_by).method
         if destination.code_challenge:
-            code = write_code(tx, caller.id, destination.code_challenge, method, opened_by)
+            code = token_response.write_code(tx, caller.id, destination.code_challenge, method, opened_by)
         else:
-            session = open_application_session(tx, caller, method, opened_by)
+            session = token_response.open_application_session(tx, caller, method, opened_by)
     return Outcome(session, code)
 
 

@@ -31,8 +31,7 @@ class _TokenRequest(ClientInput):
     scope = fields.Text()
 
 
-class _Revocation(ClientInput):
-    token = fields.LongText()
+_Revocation = ClientInput.of(token=fields.LongText())
 
 
 @blueprint.post("/oauth/token")

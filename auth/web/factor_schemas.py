@@ -42,11 +42,9 @@ class FactorVerification(Input):
 RecoveryCode = Input.of(code=fields.ShortText(required=True))
 
 
-class PasskeyResponse(Input):
-    challenge_id = fields.Uuid(required=True)
-    credential = fields.Credential(required=True)
-
-
+PasskeyResponse = Input.of(
+    challenge_id=fields.Uuid(required=True), credential=fields.Credential(required=True)
+)
 PasskeyChange = Input.of(friendly_name=fields.FriendlyName(required=True))
 
 
