@@ -23,7 +23,7 @@ SECONDS = 4.0  # from the start of the command
 _MARGIN = 0.5  # seconds in which connections that were given up are reported
 _CONNECTIONS = 8
 # If one of these fails, the statements of other checks fail too.
-_FIRST = {"database", "schema"}
+_FIRST = ("database", "schema")
 _OF_DATABASE = {check.name for check in (*database.CHECKS, *secrets.CHECKS, *delivery.CHECKS)} - {"database"}
 _DNS_SECONDS = 2.0
 _Outcome = Failure | Exception | None  # of a check: what it found or raised
@@ -77,8 +77,9 @@ class _NoDatabase:
 def _results(checks: Sequence[Check], skip: Collection[str], context: Context) -> list[Result]:
     checks = [check for check in checks if check.name not in skip]
     outcomes = _run(checks, context)
-    has_failed = {name for name in _FIRST if isinstance(outcomes.get(name), (Failure, TimeoutError))}
-    return [_result(check, outcomes[check.name], has_failed) for check in checks]
+    broken = (Failure, TimeoutError, psycopg2.Error)
+    cause = next((name for name in _FIRST if isinstance(outcomes.get(name), broken)), None)
+    return [_result(check, outcomes[check.name], cause) for check in checks]
 
 
 def _run(checks: list[Check], context: Context) -> dict[str, _Outcome]:
@@ -99,7 +100,7 @@ def _run(checks: list[Check], context: Context) -> dict[str, _Outcome]:
     return dict(outcomes)
 
 
-def _result(check: Check, outcome: _Outcome, has_failed: Collection[str]) -> Result:
+def _result(check: Check, outcome: _Outcome, cause: str | None) -> Result:
     if outcome is None:
         return Result(check.name, "ok", check.title)
     if isinstance(outcome, Failure):
@@ -109,8 +110,8 @@ def _result(check: Check, outcome: _Outcome, has_failed: Collection[str]) -> Res
     if isinstance(outcome, NotRunningError):
         return Result(check.name, "skipped", f"{check.title}: not checked, the service does not run")
     hangs = isinstance(outcome, TimeoutError) and check.name in _OF_DATABASE
-    if has_failed and (hangs or isinstance(outcome, psycopg2.Error)):
-        return Result(check.name, "skipped", f"{check.title}: not checked, see {min(has_failed)}")
+    if cause not in (None, check.name) and (hangs or isinstance(outcome, psycopg2.Error)):
+        return Result(check.name, "skipped", f"{check.title}: not checked, see {cause}")
     reason, remedy = " ".join(f"{type(outcome).__name__}: {outcome}".split()), f"--skip {check.name}"
     if isinstance(outcome, TimeoutError):
         reason, remedy = f"no answer within {SECONDS:.0f} s", f"a working network and DNS, or {remedy}"
