@@ -156,7 +156,7 @@ class TestDocumentation:
     @pytest.mark.parametrize(
         ("document", "providers"),
         [
-            ("README.md", ["google", "github", "acme"]),
+            ("README.md", ["google"]),
             ("docs/oauth.md", ["google", "github", "apple", "azure", "acme"]),
         ],
     )
