@@ -58,7 +58,8 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
     row, client = asked
     parts = urlsplit(row.redirect_uri)
     host = parts.netloc or parts.scheme
-    is_https = client.logo_uri.startswith("https://")
+    # A stranger's would show another's mark, and tell who opens the page.
+    shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
     return {
         "application": names.in_one_line(client.name) or host,
         "host": host,
@@ -66,7 +67,7 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
         "is_dynamic": client.is_dynamic,
         "scopes": row.scopes,
         "resource": row.resource,
-        "client_logo": client.logo_uri if is_https else None,
+        "client_logo": client.logo_uri if shows_logo else None,
     }
 
 

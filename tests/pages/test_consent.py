@@ -329,6 +329,12 @@ class TestAttacks:
             f"form-action 'self' {target}; frame-ancestors 'none'; base-uri 'none'"
         )
 
+    def test_logo_of_client_that_registered_itself_is_not_loaded(self, signed_in, database):
+        logo = "https://mallory.example.com/google.svg"
+        page = signed_in.visit(authorize_path(insert_client(database, is_dynamic=True, logo_uri=logo)))
+        assert asks(signed_in)
+        assert "mallory" not in page.text + page.headers["Content-Security-Policy"]
+
     def test_names_of_applications_are_text(self, signed_in, database):
         client_id = insert_client(
             database, name="<b>" + "Grafana " * 50, logo_uri="http://grafana.example.com/x"
