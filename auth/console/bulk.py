@@ -1,5 +1,7 @@
 """Acts on up to 500 users at once, in chunks that the browser asks for one after the other."""
 
+import re
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -27,8 +29,8 @@ from sql import Transaction
 blueprint = Blueprint("bulk", __name__)
 
 MOST = 500
-# About a second of deletions.
-_CHUNK = 100
+# About a second of deletions; a hook may take two seconds for each invitation, and proxies do not wait.
+_CHUNK, _SECONDS = 100, 10.0
 # Names in a confirmation.
 _SHOWN = 10
 # Refusals of a user, after which the others go on, as after all errors that are not about the administrator.
@@ -170,7 +172,7 @@ def show_bulk(bulk_id: str) -> Response:
 def work_on(bulk_id: str) -> Response:
     """Work on the next targets. Each is its own transaction, which also notes that it is done, so that a
     repeated request does nothing twice."""
-    bulk = _find(bulk_id)
+    bulk, until = _find(bulk_id), time.monotonic() + _SECONDS
     for position in range(bulk.position, min(bulk.position + _CHUNK, len(bulk.targets))):
         place = {"id": bulk.id, "position": position}
         g.claim = partial(_claim, **place)
@@ -192,6 +194,8 @@ def work_on(bulk_id: str) -> Response:
                 break  # it may have taken long, and so may the next
         finally:
             g.claim = None
+        if time.monotonic() >= until:
+            break
     return to_own(f"console/bulk/{bulk.id}")
 
 

@@ -100,6 +100,13 @@ def test_second_request_leaves_the_rest_to_the_first_one(
     assert sorted("data-continue" in page.text for page in pages) == [False, True]
 
 
+def test_request_ends_in_time_and_the_next_one_goes_on(begin, operator, alice, bob, monkeypatch):
+    monkeypatch.setattr(bulk, "_SECONDS", 0)
+    begin("end-sessions", alice, bob)
+    assert "1 of 2 done." in words(go_on(operator))
+    assert "2 of 2 done." in words(go_on(operator))
+
+
 def test_all_that_match_are_deleted_in_chunks_with_a_factor(armed, codes, app, bob, database, monkeypatch):
     monkeypatch.setattr(bulk, "_CHUNK", 25)
     database.run(MANY, count=40)
