@@ -54,8 +54,9 @@ class TestTwilio:
     def test_refused_number_is_not_retried_and_the_response_kept_without_the_message(self, target, sms):
         target.status = 400
         target.body = b'{"code": 21211, "message": "Invalid \'To\' 123456", "status": 400}'
-        with pytest.raises(Refused, match=r"^400 Bad Request 21211 Invalid 'To' …$"):
+        with pytest.raises(Refused) as refused:
             twilio(target).send(DAVE, sms)
+        assert sms.masked(refused.value.reason) == "400 Bad Request 21211 Invalid 'To' …"
 
     @cases("status", [401, 403, 404, 429, 500, 503])
     def test_errors_of_account_and_server_are_retried(self, target, sms, status):
