@@ -35,7 +35,7 @@ class Message:
 
 
 class _Failure(Exception):
-    """`reason` is all that the server said, perhaps secrets of the message too. The text is its beginning."""
+    """`reason` is the whole reply, which may repeat secrets of the message. The text is its beginning."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(one_line(reason))
