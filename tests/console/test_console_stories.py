@@ -69,6 +69,8 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
     axe, console = AXE.read_text(), Console(app, ids, database)
     for path in {*console.pages, *console.forms} - {FRAME}:
         page.open(here + path)
+        # An act on many users submits itself until it is done.
+        page.wait(lambda: page.run("!document.querySelector('[data-continue]')"))
         page.run(axe)
         for width, height, dark in SCREENS:
             page.resize(width, height, dark=dark)
@@ -88,7 +90,7 @@ def find(console: Browser, search: str) -> None:
     console.wait_for("starts with")
 
 
-def test_lost_phone_is_removed_and_signed_out(page, here, site, passkey, alice):
+def test_lost_phone_is_removed_and_signed_out(page, here, site, passkey, alice, database):
     _app, session = set_up(alice.sign_in(client=site), "Old phone")
     page.open(f"{here}/console")
     find(page, "alice@ex")
@@ -103,7 +105,7 @@ def test_lost_phone_is_removed_and_signed_out(page, here, site, passkey, alice):
     page.click("End all sessions")
     page.wait_for("All sessions ended.")
     assert session.get("/user").status_code == 401
-    assert alice.sign_in(client=site).get("/user").json["factors"] == []
+    assert database.count("factors", "user_id = %(id)s", id=alice.id) == 0
 
 
 def test_passkey_changes_and_deletes_a_user(page, here, passkey, alice, bob, database):

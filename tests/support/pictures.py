@@ -69,7 +69,7 @@ INSERT INTO last_done (task, at) SELECT unnest('{delivery,counts,backup}'::text[
     ON CONFLICT (task) DO UPDATE SET at = excluded.at;
 DELETE FROM hourly_counts;
 INSERT INTO hourly_counts (hour, name, count)
-SELECT at, name, (level * (1 - days / 150.0) * CASE WHEN extract(isodow FROM at) > 5 THEN 0.55 ELSE 1 END
+SELECT at, name, (level * (1 - days / 150.0) * CASE WHEN extract(isodow FROM at) > 5 OR days = 0 THEN 0.55 ELSE 1 END
                   * (1 + 0.2 * sin(days * level)))::integer
   FROM generate_series(0, 59) AS days,
        (VALUES ('signed_in', 140), ('user_created', 7), ('sign_in_refused', 16)) AS counted (name, level),
@@ -83,5 +83,6 @@ def take_overview(page: Browser, here: str, rows: Rows) -> None:
     rows.run(_TWO_MONTHS)
     page.resize(1280, 860)
     page.open(f"{here}/console")
+    page.run("document.documentElement.style.overflow = 'hidden'")  # without a scroll bar
     picture = base64.b64decode(page.photograph())
     (_PAGES.parent / "console" / "overview.webp").write_bytes(picture)
