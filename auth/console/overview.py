@@ -21,19 +21,6 @@ _DAYS = 30
 # A larger number is shown as "10,000 or more".
 _MOST = 10_000
 _CHARTS = {"sign_ins": "Sign-ins", "sign_ups": "New users", "refused": "Refused sign-ins"}
-_FAILURES = {
-    "sign_in_refused": "Sign-ins refused",
-    "sign_up_refused": "Sign-ups refused",
-    "verification_refused": "Links and codes refused",
-    "factor_refused": "Second-factor codes refused",
-    "oauth_refused": "Provider sign-ins refused",
-    "refresh_refused": "Refresh tokens refused",
-    "refresh_token_reused": "Refresh tokens reused",
-    "change_refused": "User changes refused",
-    "admin_refused": "Administrator requests refused",
-    "messages_failed": "Messages not sent",
-    "messages_expired": "Messages expired",
-}
 _HEIGHT, _STEP = 100, 10
 
 
@@ -47,7 +34,6 @@ def show_overview() -> Response:
         charts=[_chart(shown, before, name, title) for name, title in _CHARTS.items()],
         days=shown,
         failures=latchkey.db.all("list_failures"),
-        failure_names=_FAILURES,
         health=latchkey.db.one("select_health", most=_MOST),
         most=_MOST,
         needs_backup=not latchkey.settings.is_local,
