@@ -77,12 +77,7 @@ class FakeProvider(LocalServer):
         self.name = name
         self.client_id, self.client_secret = f"client-at-{name}", f"secret-at-{name}"
         super().__init__(_handler(self))
-        self.over = threading.Event()
         self.reset()
-
-    def __exit__(self, *_: object) -> None:
-        self.over.set()
-        super().__exit__()
 
     def reset(self) -> None:
         """Restore the initial state."""

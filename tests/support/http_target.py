@@ -30,7 +30,6 @@ class HttpTarget(LocalServer):
         self.body = b"{}"
         self.behaviour = ""
         self.answer: Callable[[Any], Any] | None = None
-        self.over = threading.Event()
         self.reached = threading.Event()
         target = self
 
@@ -57,10 +56,6 @@ class HttpTarget(LocalServer):
             do_GET = do_POST
 
         super().__init__(Recorder, tls)
-
-    def __exit__(self, *_: object) -> None:
-        self.over.set()
-        super().__exit__()
 
     def _misbehave(self, out: BufferedIOBase) -> None:
         misbehave(out, self.behaviour, self.over)

@@ -1,5 +1,6 @@
 """An HTTP or HTTPS server on a free port of loopback, which serves inside the context."""
 
+import socket
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,7 +51,10 @@ def misbehave(out: BufferedIOBase, behaviour: str, over: threading.Event) -> Non
 
 
 class LocalServer:
+    """`over` ends what `misbehave` does."""
+
     def __init__(self, handler: type[BaseHTTPRequestHandler], tls: Certificate | None = None) -> None:
+        self.over = threading.Event()
         self._server = _Server(("127.0.0.1", 0), handler)
         if tls:
             self._server.socket = tls.server_context.wrap_socket(
@@ -59,12 +63,22 @@ class LocalServer:
         self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        # Not by serve_forever, which would look fifty times a second whether to end.
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
+        self.over.set()
+        self._is_closed = True
+        self._server.socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._server.server_close()
+
+    def _serve(self) -> None:
+        while not self._is_closed:
+            self._server.handle_request()
 
 
 class _Server(ThreadingHTTPServer):
