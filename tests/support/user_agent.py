@@ -5,6 +5,7 @@ Fetch; form-action of the page's CSP applies to a form and its redirects, as in 
 the service under test.
 """
 
+import functools
 import http.client
 import re
 from collections.abc import Callable, Mapping
@@ -52,7 +53,7 @@ class Page:
     text: str
     trail: list[str]
 
-    @property
+    @functools.cached_property
     def forms(self) -> list[Form]:
         parser = _Forms()
         parser.feed(self.text)
