@@ -38,12 +38,13 @@ def _without_id(line: str) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Scan a test's log at its end. An xdist worker keeps it to itself if the test has passed."""
+    """Scan a test's log at its end. An xdist worker keeps most of a passed report to itself."""
     report = yield
     if report.when == "teardown":
         scan_log(report.nodeid, report.capstderr)
     if report.passed and hasattr(item.config, "workeroutput"):
         report.sections.clear()
+        report.keywords = {}
     return report
 
 
