@@ -49,7 +49,7 @@ def test_files_and_settings_are_checked_without_a_database(doctor, state_dir):
 def test_error_of_the_last_start_is_shown_until_a_start_succeeds(doctor, state_dir):
     (state_dir / "postgres").mkdir()
     (state_dir / "postgres" / "PG_VERSION").write_text("9.6\n")
-    service = Service(state_dir)
+    service = Service(state_dir, AUTH_WORKERS="1")
     status, said = service.refuses_to_start()
     assert (status, "Postgres did not start" in said) == (1, True)
     shown = doctor()["last-start"]
@@ -61,7 +61,7 @@ def test_error_of_the_last_start_is_shown_until_a_start_succeeds(doctor, state_d
 
 
 def test_service_whose_postgres_was_killed_does_not_run(doctor, state_dir):
-    with Service(state_dir) as service:
+    with Service(state_dir, AUTH_WORKERS="1") as service:
         os.kill(int((state_dir / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
         service.process.wait(30)
     results = doctor(PORT=str(service.port))
