@@ -181,3 +181,10 @@ def test_limited_request_runs_one_statement(make_app):
         response = app.test_client().post(path, json=body)
         assert (response.status_code, run.statements_run - before) == (status, statements)
         assert response.headers.get("X-RateLimit-Remaining") == remaining
+
+
+def test_command_of_the_extension_shows_the_limits(app):
+    flask = FlaskGroup(create_app=lambda: app)
+    result = app.test_cli_runner().invoke(flask, ["limiter", "limits"])
+    assert result.exception is None
+    assert "per 5 minute" in result.output
