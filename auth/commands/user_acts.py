@@ -12,7 +12,7 @@ import click
 from marshmallow import ValidationError
 
 from auth.account import passkeys
-from auth.admin import lists, locks, messages, searches, users
+from auth.admin import lists, messages, searches, users
 from auth.commands.common import (
     Unusable,
     acting,

@@ -1,6 +1,5 @@
 """Acts on up to 500 users at once, in chunks that the browser asks for one after the other."""
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -11,18 +11,6 @@ from auth.web.input import read_form, read_query
 
 blueprint = Blueprint("export", __name__)
 
-_PAGE = 1_000
-# Seconds for counting, and for each page.
-_LONGEST = 10.0
-_COLUMNS = (
-    *("id", "email", "phone", "name", "role", "is_anonymous", "is_confirmed", "is_banned", "has_factor"),
-    *("providers", "created_at", "last_sign_in_at"),
-)
-# Spreadsheets run cells that begin so. Where the comma is the decimal sign, a semicolon begins a cell, even
-# between quotes; LibreOffice offers the tab too. A phone number only looks like a formula.
-_FORMULA = re.compile(r'(^|[;\t\r\n])(?="?[=+\-@\t\r])')
-_PHONE = re.compile(r"\+[0-9]+")
-
 
 def _list() -> Subject:
     query = read_form(Query()) if request.method == "POST" else read_query(Query())

@@ -97,6 +97,7 @@ def page(query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
 
 
 def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Change a client, and return its object. Members that are absent stay. Raises `ApiError`."""
     values = _load(ClientChange(partial=True), body)
     if not values:
         raise _refusal("No fields provided for update")

@@ -117,13 +117,8 @@ class Service:
     def users(self, count: int) -> list[dict[str, Any]]:
         """Create many users with confirmed emails and one password."""
         password = f"Aa1!{secrets.token_urlsafe(12)}"
-        hash = self._parts.passwords.hash(password)
-        made = [(str(uuid.uuid4()), f"user-{next(_numbers)}@example.com") for _ in range(count)]
-        rows: list[tuple[str, ...]] = [(*user, "now", "true", hash, "administrator") for user in made]
-        self._copy("users", "id email email_confirmed_at email_proved password_hash made_by", rows)
-        rows = [(id, "email", id, json.dumps({"sub": id, "email": email})) for id, email in made]
-        self._copy("identities", "user_id provider subject identity_data", rows)
-        return [{"id": id, "email": email, "password": password} for id, email in made]
+        rows = self._call("users", count, self._parts.passwords.hash(password))
+        return [{"id": id, "email": email, "password": password} for id, email in rows]
 
     def token(
         self,
@@ -268,18 +263,6 @@ class Service:
         if response.status_code >= 400:
             raise Refused(response.get_data(as_text=True).strip())
         return response.get_json()
-
-    def _copy(self, table: str, columns: str, rows: list[tuple[str, ...]]) -> None:
-        """Run a COPY of rows whose values need no escapes."""
-        lines = io.StringIO("".join("\t".join(row) + "\n" for row in rows))
-        # psycopg2 cannot copy with a wait callback. Meanwhile, statements of other threads have no deadlines.
-        with _without_callback, self._database.connection.cursor() as cursor:
-            callback = get_wait_callback()
-            set_wait_callback(None)
-            try:
-                cursor.copy_from(lines, table, columns=columns.split())
-            finally:
-                set_wait_callback(callback)
 
     def _call(self, function: str, *arguments: Any) -> list[Any]:
         """Call a function of functions.sql."""

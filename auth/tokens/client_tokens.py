@@ -94,7 +94,7 @@ class ClientTokens:
         """Return the caller of an access token, even if it has expired. Raises `InvalidAccessToken`."""
         caller, key = self._verified(token)
         # It may have been removed since.
-        if self._find(key.kid).public_jwk != key.public_jwk:
+        if self._key(key.kid).public_jwk != key.public_jwk:
             raise InvalidAccessToken("of another key")
         return caller
 
@@ -123,7 +123,12 @@ class ClientTokens:
     def _decode(self, token: str, type: str) -> dict[str, Any]:
         return jws.verify(token, functools.partial(self._find, type), self._issuer)
 
-    def _find(self, kid: str | None) -> Key:
+    def _find(self, type: str, header: Mapping[str, Any]) -> tuple[Key, None]:
+        if header.get("typ") != type:
+            raise InvalidAccessToken("of another type")
+        return self._key(header.get("kid")), None
+
+    def _key(self, kid: str | None) -> Key:
         # The second reads the database.
         for keys in (lambda: self._access_tokens.keys, self._rsa_keys.all):
             for key in keys():

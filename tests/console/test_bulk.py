@@ -10,6 +10,7 @@ from auth.admin import lists
 from auth.console import bulk
 from auth.web.errors import ApiError
 from tests.support.audit import clear_history
+from tests.support.http_target import HttpTarget
 from tests.support.links import SITE
 from tests.support.pages import Visitor, words
 

@@ -5,6 +5,8 @@ import json
 import os
 import re
 import resource
+import subprocess
+import sys
 import threading
 import time
 from contextlib import ExitStack

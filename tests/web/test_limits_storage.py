@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import psycopg2
 import pytest
+from flask.cli import FlaskGroup
 from limits import RateLimitItemPerMinute
 from limits.errors import StorageError
 from limits.storage import storage_from_string
