@@ -1,6 +1,5 @@
 -- name: authenticate_client(client_id uuid, auth_method text, secret_hash bytea)
 SELECT c.id, c.grant_types, c.scopes, c.resources, c.require_pkce, c.token_lifetime, c.introspects_sessions,
-       c.id_token_signed_response_alg,
        client_refusal(c, :auth_method, :secret_hash) AS refusal,
        floor(extract(epoch FROM now()))::bigint AS issued_at
   FROM oauth_clients AS c
@@ -56,7 +55,8 @@ WITH too_many AS (
 )
 SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, opened.resource, opened.aal,
        opened.amr, floor(extract(epoch FROM opened.auth_time))::bigint AS auth_time,
-       c.id AS client_id, c.token_lifetime, 'refresh_token' = ANY (c.grant_types) AS refreshes_tokens,
+       c.id AS client_id, c.token_lifetime, c.id_token_signed_response_alg,
+       'refresh_token' = ANY (c.grant_types) AS refreshes_tokens,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
        copy.object AS user_object, u.email_proved, u.phone_proved,
        record_acts(:origin, u.id, u.email, '{signed_in}', '{auth.login}',
@@ -83,9 +83,10 @@ UPDATE sessions AS s
        ended_at = CASE WHEN refresh_token_is_stolen(s, :counter, :reuse_interval) THEN now() END,
        end_reason = CASE WHEN refresh_token_is_stolen(s, :counter, :reuse_interval)
                          THEN 'refresh_token_reused' END
-  FROM users AS u, oauth_grants AS g, oauth_clients AS c
+  FROM users AS u, user_objects AS copy, oauth_grants AS g, oauth_clients AS c
  WHERE s.id = :session_id
    AND u.id = s.user_id
+   AND copy.user_id = u.id
    AND g.id = s.grant_id
    AND c.id = g.client_id
    AND c.id = :client_id
@@ -97,7 +98,8 @@ UPDATE sessions AS s
 RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
           s.id AS session_id, s.user_id, s.counter, s.scopes, s.resource, s.aal, methods_of(s) AS amr,
           floor(extract(epoch FROM s.auth_time))::bigint AS auth_time,
-          c.id AS client_id, c.token_lifetime, true AS refreshes_tokens,
+          c.id AS client_id, c.token_lifetime, c.id_token_signed_response_alg, true AS refreshes_tokens,
+          copy.object AS user_object, u.email_proved, u.phone_proved,
           s.refreshes, extract(epoch FROM s.counted_until - now())::float AS seconds_left,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           CASE WHEN s.ended_at IS NULL THEN set_config('synchronous_commit', 'off', true) END AS commits,

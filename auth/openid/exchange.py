@@ -46,10 +46,7 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
             audit.record(tx, owner.id, None, ["authorization_code_reused"], [], **details)
     if row is None:
         raise OAuthError("invalid_grant", _UNKNOWN_CODE)
-    answer = _session_tokens(row, row.scopes)
-    if "openid" in row.scopes:
-        answer["id_token"] = _id_token(row, client, request.nonce, answer["access_token"])
-    return answer
+    return _session_tokens(row, row.scopes, request.nonce)
 
 
 def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
@@ -61,6 +58,8 @@ def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
         raise OAuthError("invalid_grant", _UNKNOWN) from None
     narrowed = _scopes(body)
     known = {"session_id": sent.session_id, "scopes": narrowed, **credentials.parameters}
+    # As for a code: load the keys while the refresh token is still good.
+    latchkey.openid_keys.make_first()
     row = latchkey.db.one("refresh_client_session", counter=sent.counter, **known)
     if row is None:
         _refuse_refresh(credentials, latchkey.db.one("select_client_refresh_refusal", **known))
@@ -98,12 +97,14 @@ def session_of(token: str) -> tuple[bool, str | None]:
     return False, None
 
 
-def _session_tokens(row: Any, scopes: Collection[str]) -> dict[str, Any]:
+def _session_tokens(row: Any, scopes: Collection[str], nonce: str | None = None) -> dict[str, Any]:
     """Return the tokens of a client's session, a row of `open_client_session` or `refresh_client_session`."""
     own = {"sub": row.user_id, "session_id": row.session_id, **claims.of_authentication(row)}
     answer = _tokens(own, row.client_id, row.resource, scopes, row)
     if row.refreshes_tokens:
         answer["refresh_token"] = latchkey.client_refresh_tokens.make(row.session_id, row.counter)
+    if "openid" in scopes:
+        answer["id_token"] = _id_token(row, scopes, nonce, answer["access_token"])
     return answer
 
 
@@ -116,10 +117,10 @@ def _tokens(
     return {"access_token": access_token, "token_type": "bearer", "expires_in": lifetime, "scope": scope}
 
 
-def _id_token(row: Any, client: Any, nonce: str | None, access_token: str) -> str:
-    named = {**claims.of_user(row, row.scopes), **claims.of_authentication(row), "aud": client.id}
+def _id_token(row: Any, scopes: Collection[str], nonce: str | None, access_token: str) -> str:
+    named = {**claims.of_user(row, scopes), **claims.of_authentication(row), "aud": row.client_id}
     named |= {"at_hash": claims.hash_of(access_token)} | ({"nonce": nonce} if nonce is not None else {})
-    algorithm = client.id_token_signed_response_alg
+    algorithm = row.id_token_signed_response_alg
     return latchkey.client_tokens.id_token(named, issued_at=row.issued_at, algorithm=algorithm)
 
 

@@ -93,7 +93,15 @@ def forwarder(database_url: str) -> Iterator[Forwarder]:
 
 
 @pytest.fixture(scope="module")
-def started(tab, serve, host: str, settings: dict[str, str]) -> Iterator[tuple[Service, ServerClient]]:
+def gunicorn() -> list[str]:
+    """The command that runs a module's service."""
+    return PATIENT_GUNICORN
+
+
+@pytest.fixture(scope="module")
+def started(
+    tab, serve, host: str, settings: dict[str, str], gunicorn: list[str]
+) -> Iterator[tuple[Service, ServerClient]]:
     """The service at an address that the browser can open; its other name is another origin."""
     port = free_port()
     changes = {
@@ -103,7 +111,7 @@ def started(tab, serve, host: str, settings: dict[str, str]) -> Iterator[tuple[S
         "AUTH_WORKERS": "1",
         "AUTH_BRAND_NAME": "Acme",
     }
-    with serve(PATIENT_GUNICORN, **changes | settings) as started:
+    with serve(gunicorn, **changes | settings) as started:
         yield started
 
 

@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar
 CHECKOUT = Path(__file__).resolve().parents[2]
 GUNICORN = ["-m", "gunicorn", "wsgi:app"]
 PATIENT_GUNICORN = [sys.executable, *GUNICORN, "--config", "tests/support/patient.conf.py"]
+BRIEF_GUNICORN = [sys.executable, *GUNICORN, "--config", "tests/support/brief.conf.py"]
 T = TypeVar("T")
 
 

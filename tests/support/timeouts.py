@@ -11,6 +11,7 @@ from auth.providers import client
 from auth.web import health, limits
 from sql import pool
 
+BRIEF_ID_TOKEN_LIFETIME = 15  # seconds
 SERVICE_TIMEOUTS, LONGEST_DELAY = pool._TIMEOUTS, outgoing._LONGEST_DELAY
 PATIENCE: tuple[tuple[Any, str, Any], ...] = (
     (pool, "DEADLINE", 24.0),

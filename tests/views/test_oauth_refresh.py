@@ -1,8 +1,11 @@
 """POST /oauth/token for a refresh token: rotation, reuse, narrowing, and what ends a client's session."""
 
+import jwt
 import pytest
+from authlib.oidc.core.util import create_half_hash
 
 from tests.support.answers import A_REFRESH_TOKEN, AN_ACCESS_TOKEN, assert_error, assert_ok
+from tests.support.factors import set_up
 from tests.support.openid import (
     RESOURCE,
     Client,
@@ -36,7 +39,8 @@ class TestRotation:
         before = database.everything(*tables)
         answer = refresh_with(tokens["refresh_token"])
         expected = {"access_token": AN_ACCESS_TOKEN, "token_type": "bearer", "expires_in": 3600}
-        assert_ok(answer, expected | {"scope": "openid email", "refresh_token": A_REFRESH_TOKEN})
+        expected |= {"scope": "openid email", "refresh_token": A_REFRESH_TOKEN, "id_token": AN_ACCESS_TOKEN}
+        assert_ok(answer, expected)
         assert answer.json["refresh_token"] != tokens["refresh_token"]
         old, new = (claims_of(each["access_token"]) for each in (tokens, answer.json))
         assert {name for name in old if old[name] != new[name]} <= {"iat", "exp", "jti"}
@@ -101,6 +105,54 @@ class TestScope:
         for scope in ("openid email profile", "admin", "openid\xa0email"):
             assert_refused(refresh_with(tokens["refresh_token"], scope=scope), "invalid_scope")
         assert database.everything() == before
+
+
+class TestIdToken:
+    """OpenID Connect Core, section 12.2."""
+
+    @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
+    def test_refresh_repeats_the_sign_in_with_new_times_and_no_nonce(
+        self, client, database, alice, algorithm
+    ):
+        app_client = make_client(database, id_token_signed_response_alg=algorithm)
+        _, session = set_up(alice.open_session())
+        age = "created_at = created_at - interval '1 hour', reauthenticated_at = now() - interval '1 hour'"
+        database.run(f"UPDATE sessions SET {age}")
+        code = granted_code(database, app_client, session, "openid email", nonce="a nonce")
+        tokens = app_client.redeem(client, code).json
+        old = claims_of(tokens["id_token"])
+        assert (old.pop("nonce"), old["acr"], old["auth_time"] < old["iat"] - 3000) == (
+            "a nonce",
+            "aal2",
+            True,
+        )
+        answer = app_client.refresh(client, tokens["refresh_token"]).json
+        new = claims_of(answer["id_token"])
+        assert jwt.get_unverified_header(answer["id_token"])["alg"] == algorithm
+        half = create_half_hash(answer["access_token"], algorithm)
+        assert new.pop("at_hash") == (half and half.decode()) != old.pop("at_hash")
+        issued_at = claims_of(answer["access_token"])["iat"]
+        assert (new.pop("iat"), new.pop("exp")) == (issued_at, issued_at + 3600)
+        assert (old.pop("iat") <= issued_at, old.pop("exp") <= issued_at + 3600) == (True, True)
+        assert new == old
+
+    def test_claims_are_those_of_now(self, client, database, app_client, alice):
+        database.run('UPDATE users SET app_metadata = \'{"groups": ["editors", "staff"]}\'')
+        tokens = tokens_of(client, database, app_client, alice, "openid email groups")
+        assert claims_of(tokens["id_token"])["groups"] == ["editors", "staff"]
+        database.run("UPDATE users SET email = 'new@example.com', app_metadata = '{\"groups\": [\"staff\"]}'")
+        claims = claims_of(app_client.refresh(client, tokens["refresh_token"]).json["id_token"])
+        assert (claims["groups"], claims["email"]) == (["staff"], "new@example.com")
+
+    def test_narrowed_scope_narrows_the_id_token(self, client, database, refresh_with, tokens, alice):
+        narrow = refresh_with(tokens["refresh_token"], scope="openid").json
+        claims = claims_of(narrow["id_token"])
+        assert (claims["sub"], "email" in claims) == (alice.id, False)
+        assert "id_token" not in refresh_with(narrow["refresh_token"], scope="email").json
+
+    def test_without_the_scope_openid_there_is_none(self, client, database, app_client, alice):
+        tokens = tokens_of(client, database, app_client, alice, "email")
+        assert "id_token" not in app_client.refresh(client, tokens["refresh_token"]).json
 
 
 class TestRefusals:

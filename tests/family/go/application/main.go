@@ -150,8 +150,19 @@ func (a *application) refresh(w http.ResponseWriter, r *http.Request, s *session
 	if err != nil {
 		return err
 	}
+	raw, _ := refreshed.Extra("id_token").(string)
+	idToken, err := a.provider.Verifier(&oidc.Config{ClientID: a.config.ClientID}).Verify(r.Context(), raw)
+	if err != nil {
+		return err
+	}
+	if idToken.Subject != info.Subject {
+		return errors.New("another user")
+	}
+	if err := idToken.VerifyAccessToken(refreshed.AccessToken); err != nil {
+		return err
+	}
 	isNew := refreshed.AccessToken != s.token.AccessToken
-	s.token = refreshed
+	s.token, s.idToken = refreshed, raw
 	return json.NewEncoder(w).Encode(map[string]any{"is_new": isNew, "sub": info.Subject, "email": info.Email})
 }
 
