@@ -44,8 +44,10 @@ def of_user(row: Any, scopes: Collection[str]) -> dict[str, Any]:
                 [item for item in listed if isinstance(item, str)] if isinstance(listed, list) else []
             )
     paths = latchkey.settings.id_claims
-    # Without a value too: users write those of `_profile` themselves.
-    return {name: value for name, value in claims.items() if name not in paths} | _added(user, row, scopes)
+    # A path without a value replaces a claim too: users write those of `_profile` themselves. None of them is
+    # null (OpenID Connect Core, section 5.3.2).
+    given = {name: value for name, value in claims.items() if value is not None and name not in paths}
+    return given | _added(user, row, scopes)
 
 
 def _added(user: dict[str, Any], row: Any, scopes: Collection[str]) -> dict[str, Any]:

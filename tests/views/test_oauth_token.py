@@ -108,10 +108,9 @@ class TestTokens:
             True,
             True,
         )
-        names = dict.fromkeys(("name", "preferred_username", "picture", "locale"))
         half = create_half_hash(tokens["access_token"], algorithm)
         expected = {"iss": "http://localhost:8000", "sub": alice.id, "aud": app_client.id, "nonce": "a nonce"}
-        expected |= {"at_hash": half and half.decode(), "acr": "aal1", "amr": ["pwd"], **names}
+        expected |= {"at_hash": half and half.decode(), "acr": "aal1", "amr": ["pwd"]}
         assert claims == expected | {"email": alice.email, "email_verified": True}
 
     def test_without_the_scope_openid_there_is_no_id_token(self, client, database, app_client, alice):
