@@ -77,6 +77,7 @@ def _metadata() -> dict[str, Any]:
         "response_modes_supported": ["query"],
         "grant_types_supported": GRANT_TYPES,
         "subject_types_supported": ["public"],
+        "acr_values_supported": ["aal1", "aal2"],
         "id_token_signing_alg_values_supported": latchkey.client_tokens.id_token_algorithms(),
         "token_endpoint_auth_methods_supported": [*by_secret, "none"],
         "revocation_endpoint_auth_methods_supported": [*by_secret, "none"],

@@ -56,6 +56,7 @@ def test_metadata_names_the_endpoints_of_the_provider(make_app, path):
     }
     assert metadata["issuer"] == "https://issuer.example"
     assert metadata["code_challenge_methods_supported"] == ["S256"]
+    assert metadata["acr_values_supported"] == ["aal1", "aal2"]
     assert metadata["id_token_signing_alg_values_supported"] == ["RS256", "ES256"]
     assert metadata["grant_types_supported"] == ["authorization_code", "refresh_token", "client_credentials"]
     assert metadata["authorization_response_iss_parameter_supported"] is True
