@@ -19,11 +19,16 @@ from auth.web.fields import is_uuid
 
 _refused = ThrottledLog("client_not_authenticated")
 BASIC, POST, NONE = "client_secret_basic", "client_secret_post", "none"
-# By the results of the SQL function `client_refusal`. An unknown client looks like a wrong secret.
+_REMEDY = "give the application the client's secret: latchkey clients secret {} makes a new one"
+# By the results of the SQL function `client_refusal`: the cause and, for the log, the remedy. An unknown
+# client looks like a wrong secret.
 _CAUSES = {
-    "unknown": "Unknown client, or wrong client_secret",
-    "public": "public clients must not provide client_secret",
-    "secret_missing": "confidential clients must provide client_secret",
+    "unknown": ("Unknown client, or wrong client_secret", _REMEDY),
+    "public": (
+        "public clients must not provide client_secret",
+        "remove the secret from the application, or create a confidential client for it",
+    ),
+    "secret_missing": ("confidential clients must provide client_secret", _REMEDY),
 }
 
 
@@ -59,7 +64,10 @@ def read_credentials(body: Mapping[str, Any]) -> Credentials:
     client_id, secret, method = body.get("client_id"), body.get("client_secret"), NONE
     if (sent := _basic()) is not None:
         if secret is not None:
-            raise OAuthError("invalid_request", "client_secret: must not be given with Authorization")
+            problem = "client_secret: must not be given with Authorization"
+            remedy = "let the application send its secret one way, by HTTP Basic or in the form"
+            _refused.count(client_id=_known(sent[0]), reason=problem, remedy=remedy)
+            raise OAuthError("invalid_request", problem)
         if client_id not in (None, sent[0]):
             raise invalid_client("client_id: must be that of Authorization", by_basic=True)
         client_id, secret = sent
@@ -68,8 +76,7 @@ def read_credentials(body: Mapping[str, Any]) -> Credentials:
         method = POST
     if client_id is None:
         raise invalid_client("client_id: is required")
-    known_id = client_id.lower() if is_uuid(client_id) else None
-    return Credentials(known_id, method, secret and hashlib.sha256(secret.encode()).digest())
+    return Credentials(_known(client_id), method, secret and hashlib.sha256(secret.encode()).digest())
 
 
 def authenticate(credentials: Credentials) -> Any:
@@ -83,11 +90,18 @@ def check(credentials: Credentials, row: Any) -> None:
     """Raise `OAuthError` if the column `refusal` of a row, or its absence, refuses the credentials."""
     refusal = "unknown" if row is None else row.refusal
     if refusal is not None:
-        used = credentials.auth_method
-        wrong_method = f"client is registered for '{refusal}' but '{used}' was used"
-        cause = _CAUSES.get(refusal, wrong_method)
-        _refused.count(client_id=credentials.client_id, reason=cause)
+        used, id = credentials.auth_method, credentials.client_id
+        wrong_method = (
+            f"client is registered for '{refusal}' but '{used}' was used",
+            f"choose {refusal} in the application, or: latchkey clients update {{}} --method {used}",
+        )
+        cause, remedy = _CAUSES.get(refusal, wrong_method)
+        _refused.count(client_id=id, reason=cause, remedy=remedy.format(id or "CLIENT_ID"))
         raise invalid_client(cause, by_basic=used == BASIC)
+
+
+def _known(client_id: str) -> str | None:
+    return client_id.lower() if is_uuid(client_id) else None
 
 
 def _basic() -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ _BY_STATUS = {400: "invalid_request", 401: "invalid_token", 403: "insufficient_s
 
 
 class OAuthError(Exception):
-    """An error by its name in the RFCs. `members` are added to the body."""
+    """An error by its name in the RFCs. `members` are added to the body; `remedy` is for the log alone."""
 
     def __init__(
         self,
@@ -24,12 +24,14 @@ class OAuthError(Exception):
         *,
         headers: Mapping[str, str] | None = None,
         members: Mapping[str, Any] | None = None,
+        remedy: str | None = None,
     ) -> None:
         self.error = error
         self.description = description
         self.status = status
         self.headers = headers or {}
         self.members = members or {}
+        self.remedy = remedy
         super().__init__(description)
 
 

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from auth.context import latchkey
+from auth.logs import ThrottledLog
 from auth.net.redirects import with_query
 from auth.openid import clients, uris
 from auth.openid.errors import OAuthError
@@ -32,15 +33,30 @@ Parameters = schemas.Input.of(
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _SECONDS = re.compile(r"[0-9]{1,9}")
 
+_refused = ThrottledLog("authorization_request_refused")
+_MOST_LOGGED = 255  # characters of what anybody may send
+
 
 def find_client(client_id: str, redirect_uri: str) -> Any:
     """Return the row of a client that has registered the URI. Raises `ApiError`."""
     client = clients.select_client(client_id)
     if client is None:
+        log_refusal(client_id, "unknown client_id", "compare it with latchkey clients list")
         raise ApiError("authorize.oauth_client_not_found")
     if not any(uris.matches(registered, redirect_uri) for registered in client.redirect_uris):
-        raise ApiError("validation_failed", "redirect_uri: must be one that the client has registered")
+        problem = "redirect_uri: must be one that the client has registered"
+        remedy = _update(client, "--redirect-uri URI, which replaces all: repeat it for each")
+        # The query may contain a secret.
+        sent = re.split("[?#]", redirect_uri, maxsplit=1)[0][:_MOST_LOGGED]
+        log_refusal(client.id, problem, remedy, redirect_uri=sent)
+        raise ApiError("validation_failed", problem)
     return client
+
+
+def log_refusal(client_id: str, reason: str, remedy: str | None, **facts: str) -> None:
+    """Log why users of an application cannot sign in. They only see that it failed."""
+    facts |= {"remedy": remedy} if remedy else {}
+    _refused.count(client_id=client_id[:_MOST_LOGGED], reason=reason[:_MOST_LOGGED], **facts)
 
 
 def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
@@ -55,7 +71,9 @@ def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
     if sent.get("response_mode", "query") != "query":
         raise OAuthError("invalid_request", "response_mode must be query")
     if "authorization_code" not in client.grant_types:
-        raise OAuthError("unauthorized_client", "the client is not registered for authorization_code")
+        remedy = _update(client, "--grant authorization_code --grant refresh_token")
+        description = "the client is not registered for authorization_code"
+        raise OAuthError("unauthorized_client", description, remedy=remedy)
     return {
         **{name: sent.get(name) for name in ("state", "nonce", "login_hint")},
         "code_challenge": _challenge(client, sent),
@@ -90,6 +108,10 @@ def answer(redirect_uri: str, state: str | None, **members: str) -> str:
     return with_query(redirect_uri, members | echo | {"iss": latchkey.settings.jwt_issuer})
 
 
+def _update(client: Any, options: str) -> str:
+    return f"latchkey clients update {client.id} {options}"
+
+
 def _scopes(sent: dict[str, str]) -> list[str]:
     if "scope" not in sent:
         return ["email"]
@@ -108,9 +130,13 @@ def _challenge(client: Any, sent: dict[str, str]) -> str | None:
             raise OAuthError("invalid_request", "state, nonce or code_challenge is required")
         return None
     if challenge is None:
-        raise OAuthError("invalid_request", "code_challenge is required (RFC 7636)")
+        remedy = "turn on PKCE with S256 in the application"
+        if client.secret_hash and not client.is_dynamic:
+            remedy += f", or: {_update(client, '--no-pkce')}"
+        raise OAuthError("invalid_request", "code_challenge is required (RFC 7636)", remedy=remedy)
     if (method or "plain").upper() != "S256":
-        raise OAuthError("invalid_request", "code_challenge_method must be S256")
+        remedy = "set code_challenge_method to S256 in the application"
+        raise OAuthError("invalid_request", "code_challenge_method must be S256", remedy=remedy)
     if not _CHALLENGE.fullmatch(challenge):
         raise OAuthError("invalid_request", "code_challenge must have 43 characters of base64url")
     return challenge
@@ -126,7 +152,8 @@ def _resource(client: Any, resource: str | None) -> str | None:
     # The page names what a client that registered itself asks for; others may be trusted unasked.
     is_allowed = resource in client.resources or client.is_dynamic
     if resource == latchkey.settings.jwt_audience or not is_allowed:
-        raise OAuthError("invalid_target", "resource must be one of the client's")
+        remedy = _update(client, "--resource URI, which replaces all: repeat it for each")
+        raise OAuthError("invalid_target", "resource must be one of the client's", remedy=remedy)
     return resource
 
 

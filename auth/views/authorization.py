@@ -20,7 +20,18 @@ from auth.sign_in import browser_sessions
 from auth.sign_in.reauthentication import lock_caller
 from auth.sign_in.token_response import see_other
 from auth.text import languages
-from auth.web import Level, accepts_forms, cookies, fields, form_schemas, g, guard, refuses_by_page, schemas
+from auth.web import (
+    Level,
+    accepts_forms,
+    audit,
+    cookies,
+    fields,
+    form_schemas,
+    g,
+    guard,
+    refuses_by_page,
+    schemas,
+)
 from auth.web.errors import ApiError
 from auth.web.input import read_body, read_form, read_query
 from auth.web.limits import limited
@@ -203,6 +214,8 @@ def _without_page(authorization_id: str, browser: str) -> Response:
 
 
 def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
+    audit.refused(error.error)
+    requests.log_refusal(client.id, error.description, error.remedy)
     states = request.args.getlist("state")
     state = states[0] if len(states) == 1 and "\0" not in states[0] else None
     members = {"error": error.error, "error_description": error.description}

@@ -6,10 +6,12 @@ import pytest
 
 from auth.logs import ThrottledLog
 from auth.messages import outgoing
+from auth.openid import authentication, requests
 from auth.web import guard, input
 from tests.support.cases import cases
 from tests.support.fake_provider import Answer
 from tests.support.oauth import APPLICATION, SITE
+from tests.support.openid import Client, authorize_path, make_client
 from tests.support.pages import Visitor
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -26,6 +28,8 @@ def said(monkeypatch, capfd):
         (input, "_challenge_refused"),
         (guard, "_key_refused"),
         (outgoing, "_over_quota"),
+        (requests, "_refused"),
+        (authentication, "_refused"),
     ):
         # Each may have counted within the last second.
         monkeypatch.setattr(module, name, ThrottledLog(getattr(module, name)._event))
@@ -132,3 +136,106 @@ class TestProvider:
         assert ("invalid_client" in page.text) == is_shown
         visitor.visit("/sign-in?error_code=bad_oauth_callback&reason=invalid_client")
         assert ("invalid_client" in visitor.page.text) == is_shown
+
+
+class TestAuthorizationRequest:
+    """The user sees an error of the application, or of a page, and the operator has to mend it."""
+
+    @cases(
+        ("columns", "changes", "reason", "remedy"),
+        [
+            (
+                {},
+                {"code_challenge": None, "code_challenge_method": None},
+                "code_challenge is required",
+                "turn on PKCE with S256 in the application, or: latchkey clients update {} --no-pkce",
+            ),
+            ({}, {"code_challenge_method": "plain"}, "code_challenge_method must be S256", "S256 in the"),
+            ({}, {"redirect_uri": EVIL}, "redirect_uri: must be one", "clients update {} --redirect-uri URI"),
+            (
+                {},
+                {"resource": "https://x.example"},
+                "resource must be one",
+                "clients update {} --resource URI",
+            ),
+            (
+                {"grant_types": ["client_credentials"]},
+                {},
+                "not registered for authorization_code",
+                "latchkey clients update {} --grant authorization_code",
+            ),
+        ],
+    )
+    def test_refusal_names_client_reason_and_remedy(
+        self, client, database, said, columns, changes, reason, remedy
+    ):
+        requests._refused._logged_at = 0.0
+        id = make_client(database, **columns).id
+        response = client.get(authorize_path(id, **changes))
+        assert response.status_code in (302, 400)
+        (line,) = said("authorization_request_refused")
+        assert f"'client_id': '{id}'" in line
+        assert (reason in line, remedy.format(id) in line, "'level': 'warning'" in line) == (True, True, True)
+        assert "a-token-of-a-link" not in line
+
+    @cases("columns", [{"token_endpoint_auth_method": "none"}, {"is_dynamic": True}])
+    def test_client_that_always_needs_pkce_is_not_offered_to_go_without(
+        self, client, database, said, columns
+    ):
+        requests._refused._logged_at = 0.0
+        id = make_client(database, **columns).id
+        client.get(authorize_path(id, code_challenge=None, code_challenge_method=None))
+        (line,) = said("authorization_request_refused")
+        assert ("turn on PKCE" in line, "--no-pkce" in line) == (True, False)
+
+    def test_request_log_has_the_error(self, client, database, said):
+        client.get(authorize_path(make_client(database).id, response_type="token"))
+        (line,) = said("request")
+        assert "'error_code': 'unsupported_response_type'" in line
+
+    def test_what_a_stranger_sends_is_bounded(self, client, database, said):
+        for id in ("\x1b[31m\r\n" + "x" * 2000, make_client(database).id):
+            requests._refused._logged_at = 0.0
+            client.get(authorize_path(id, redirect_uri="https://evil.example/" + "y" * 2000))
+        unknown, unregistered = said("authorization_request_refused")
+        assert "unknown client_id" in unknown
+        assert "https://evil.example/y" in unregistered
+        assert (len(unknown) < 700, len(unregistered) < 1000) == (True, True)
+
+    def test_answers_that_users_choose_are_not_logged(self, client, database, said):
+        client.get(authorize_path(make_client(database).id))
+        client.get(authorize_path(make_client(database).id, prompt="none"))
+        assert said("authorization_request_refused") == []
+
+
+class TestClientAuthentication:
+    @cases(
+        ("registered", "used"),
+        [("client_secret_basic", "client_secret_post"), ("client_secret_post", "client_secret_basic")],
+    )
+    def test_other_method_names_the_command_that_allows_it(self, client, database, said, registered, used):
+        authentication._refused._logged_at = 0.0
+        app_client = make_client(database, token_endpoint_auth_method=registered)
+        response = Client(app_client.id, app_client.secret, used).redeem(client, "a-code")
+        assert (response.status_code, response.json["error"]) == (401, "invalid_client")
+        (line,) = said("client_not_authenticated")
+        assert f"'client_id': '{app_client.id}'" in line
+        assert f"choose {registered} in the application" in line
+        assert f"latchkey clients update {app_client.id} --method {used}" in line
+        assert app_client.secret not in line
+
+    def test_both_methods_at_once_are_refused_and_logged(self, client, database, said):
+        app_client = make_client(database)
+        both = {"client_id": app_client.id, "client_secret": app_client.secret, "grant_type": "refresh_token"}
+        response = client.post("/oauth/token", data=both, headers=app_client.basic)
+        assert (response.status_code, response.json["error"]) == (400, "invalid_request")
+        (line,) = said("client_not_authenticated")
+        assert ("by HTTP Basic or in the form" in line, app_client.id in line) == (True, True)
+        assert app_client.secret not in line
+
+    def test_wrong_secret_names_the_command_that_makes_a_new_one(self, client, database, said):
+        id = make_client(database).id
+        Client(id, "a-wrong-secret").redeem(client, "a-code")
+        (line,) = said("client_not_authenticated")
+        assert f"latchkey clients secret {id}" in line
+        assert "a-wrong-secret" not in line
