@@ -1,3 +1,4 @@
 from auth.commands import main
 
-main()
+# click would print `python -m auth.commands`, which `latchkey` starts.
+main(prog_name="latchkey")

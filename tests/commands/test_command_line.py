@@ -2,7 +2,11 @@
 
 import json
 import re
+import runpy
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pyrage
@@ -15,6 +19,7 @@ from auth.commands import main
 from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.contract import OPENAPI
+from tests.support.processes import CHECKOUT
 
 PAGE = (OPENAPI.parent / "docs" / "commands.md").read_text()
 
@@ -33,6 +38,7 @@ def commands(group: click.Group = main, name: str = "latchkey") -> Iterator[tupl
 
 
 COMMANDS = dict(commands())
+GROUPS = {name.rpartition(" ")[0] for name in COMMANDS}
 
 
 def test_page_lists_each_command_and_what_it_prints_as_json():
@@ -59,6 +65,25 @@ def test_page_about_the_night_names_commands_that_exist():
 def test_help_has_an_example_of_the_command(name):
     text = CliRunner().invoke(main, [*name.split()[1:], "--help"]).output
     assert re.search(rf"Example: .*\b{name}\b", text)
+
+
+@cases("name", sorted({*GROUPS, *COMMANDS}))
+def test_usage_line_names_the_command_that_was_typed(name, monkeypatch, capsys):
+    # As the process of `latchkey` does.
+    monkeypatch.setattr(sys, "argv", ["", *name.split()[1:], "--help"])
+    with pytest.raises(SystemExit):
+        runpy.run_path(str(CHECKOUT / "auth/commands/__main__.py"), run_name="__main__")
+    assert capsys.readouterr().out.startswith(f"Usage: {name} [OPTIONS]")
+
+
+def test_usage_line_is_the_same_however_the_command_is_started():
+    for program in ([Path(sys.executable).with_name("latchkey")], [sys.executable, "-m", "latchkey"]):
+        done = subprocess.run(
+            [*program, "users", "nonsense"], cwd=CHECKOUT, capture_output=True, text=True, check=False
+        )
+        assert done.stderr.startswith(
+            "Usage: latchkey users [OPTIONS] COMMAND [ARGS]...\nTry 'latchkey users --help' for help.\n"
+        )
 
 
 @pytest.mark.parametrize("group", ["", "clients", "keys", "users", "webhooks"])

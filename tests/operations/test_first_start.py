@@ -80,6 +80,13 @@ def test_wheel_has_one_top_level_package_which_holds_everything(installed):
     assert [name for name in listed.stdout.split() if not (installed / "latchkey" / name).exists()] == []
 
 
+def test_command_of_the_wheel_is_called_latchkey_in_its_help(installed):
+    command = [sys.executable, "-P", "-m", "latchkey", "clients", "create", "--help"]
+    environment = {"PYTHONPATH": str(installed)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: latchkey clients create [OPTIONS] NAME")
+
+
 def test_delivery_process_runs_from_the_wheel(service, installed):
     (process,) = wait_until(service.delivery_processes)
     environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
