@@ -1,5 +1,6 @@
 """Requests a second of the main operations, each against its limit in the same round, and their slowest responses."""
 
+import statistics
 import threading
 import time
 from collections import defaultdict, deque
@@ -103,6 +104,14 @@ def measure(pace: Pace) -> Iterator[Figure]:
         yield against(f"{name}, p99 in ms at that load, against its median", p99s, medians, target)
     failures = sum(one.failures for taken in loads.values() for one in taken)
     yield alone("failed requests at those loads", failures, "≤ 0")
+    yield alone("active users at a third of the load", _active_users(rates))
+
+
+def _active_users(rates: dict[str, list[float]]) -> float:
+    """Return the number of users who may each send a refresh and nine GET /user in an hour."""
+    refresh, get_user = (statistics.median(rates[name]) for name in ("refresh", "GET /user"))
+    seconds_per_user = 1 / refresh + 9 / get_user
+    return round(3600 / 3 / seconds_per_user, -4)
 
 
 def hashes_per_second(seconds: float) -> float:
