@@ -1,4 +1,5 @@
 // An API for the users of Latchkey: PORT=5000 node api.mjs
+import { createServer } from "node:http";
 import express from "express";
 import { createRemoteJWKSet, errors, jwtVerify } from "jose";
 
@@ -65,4 +66,5 @@ app.use((error, request, response, next) => {
   response.set("WWW-Authenticate", 'Bearer error="invalid_token"').sendStatus(401);
 });
 
-app.listen(process.env.PORT ?? 5000, "127.0.0.1");
+// An access token contains the user's metadata and can take 24 KiB. Node accepts headers of 16 KiB by default.
+createServer({ maxHeaderSize: 65_536 }, app).listen(process.env.PORT ?? 5000, "127.0.0.1");

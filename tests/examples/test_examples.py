@@ -24,7 +24,7 @@ from tests.support.forwarder import Forwarder
 from tests.support.openid import granted_code, make_client
 from tests.support.processes import CHECKOUT, free_port, wait_until
 from tests.support.server import ServerClient, served
-from tests.support.users import Session, register, session_of, sign_in
+from tests.support.users import LARGEST_METADATA, Person, Session, register, session_of, sign_in
 
 EXAMPLES = CHECKOUT / "examples"
 NODE = shutil.which("node")
@@ -128,9 +128,14 @@ def api(running_api: httpx.Client, app) -> httpx.Client:
 
 
 @pytest.fixture
-def session(latchkey, app, service_role) -> Session:
+def person(latchkey, app, service_role) -> Person:
     client, _ = latchkey
-    return register(client, service_role, "alice@example.com").sign_in()
+    return register(client, service_role, "alice@example.com")
+
+
+@pytest.fixture
+def session(person) -> Session:
+    return person.sign_in()
 
 
 def encoded(value: Any) -> str:
@@ -197,6 +202,15 @@ def test_token_that_lacks_a_second_step_is_refused(api, session):
     for method, path in (("GET", "/me"), ("GET", "/reports"), ("POST", "/payments")):
         response = api.request(method, path, headers=lacking.authorization)
         assert (path, response.status_code) == (path, 401)
+
+
+def test_api_accepts_the_token_of_a_user_with_the_largest_metadata(api, person, service_role):
+    both = {"user_metadata": LARGEST_METADATA, "app_metadata": LARGEST_METADATA}
+    person.client.put(f"/admin/users/{person.id}", json=both, headers=service_role)
+    session = person.sign_in()
+    assert len(session.access_token) > 20_000
+    assert api.get("/me", headers=session.authorization).json()["email"] == person.email
+    assert api.post("/payments", headers=session.authorization).json() == {"paid_by": person.id}
 
 
 def test_api_serves_while_latchkey_is_down_but_cannot_ask_it(api, session, latchkey):

@@ -2,8 +2,10 @@
 
 import base64
 import json
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from string import ascii_letters
 from typing import Any
 
 from flask.testing import FlaskClient
@@ -13,6 +15,8 @@ from auth.sign_in.token_response import tokens
 from tests.support.server import Methods
 
 PASSWORD = "Correct-Horse-1"
+# 8 KiB as JSON, the most that a user may have of each kind. Random, or a cookie would be compressed.
+LARGEST_METADATA = {"x": "".join(random.Random(0).choices(ascii_letters, k=8192 - len('{"x": ""}')))}
 # Hashes of it by their cost.
 _hashes: dict[int, str] = {}
 

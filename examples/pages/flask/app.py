@@ -15,33 +15,44 @@ from flask.typing import ResponseReturnValue
 LATCHKEY = os.environ.get("LATCHKEY_URL", "http://localhost:8000")
 
 app = Flask(__name__)
-# Without one, each start signs all users out.
+# All processes need the same one.
 app.secret_key = os.environ.get("SECRET_KEY") or secrets.token_hex()
-# The cookie holds the tokens: out of reach of scripts, and not sent with forms of other sites.
+# Out of reach of scripts, and not sent with forms of other sites.
 app.config.update(SESSION_COOKIE_SAMESITE="Lax", SESSION_COOKIE_SECURE=LATCHKEY.startswith("https:"))
+# The tokens and the user of each browser, by the random id in its cookie. The cookie has no room for them: an
+# access token contains the user's metadata and can take 24 KiB. A restart forgets this dict, and other
+# processes do not see it: use a table of your database, and delete the rows of browsers that stay away.
+SESSIONS: dict[str, dict[str, Any]] = {}
 
 
-def trade(grant_type: str, **proof: str) -> bool:
-    """Trade a code or a refresh token for tokens. Return False if Latchkey refuses."""
+def trade(grant_type: str, **proof: str) -> dict[str, Any] | None:
+    """Trade a code or a refresh token for tokens and the user. Return None if Latchkey refuses."""
     response = requests.post(f"{LATCHKEY}/token", params={"grant_type": grant_type}, json=proof, timeout=5)
     if response.status_code in (400, 403, 404):
-        return False
+        return None
     response.raise_for_status()
-    answer = response.json()
-    session["tokens"] = {name: answer[name] for name in ("access_token", "refresh_token", "expires_at")}
-    session["user"] = {name: answer["user"][name] for name in ("id", "email", "phone")}
-    return True
+    return response.json()
 
 
-def current_user() -> dict[str, Any] | None:
-    """Return the user, or None. Bans, and sign-outs elsewhere, are noticed when the access token expires."""
-    tokens = session.get("tokens")
-    if tokens and tokens["expires_at"] < time.time() + 60:
+def current() -> dict[str, Any] | None:
+    """Return the tokens and the user, or None. Send `access_token` to your APIs as "Authorization: Bearer …".
+
+    Bans, and sign-outs elsewhere, are noticed when the access token expires.
+    """
+    key = session.get("id", "")
+    known = SESSIONS.get(key)
+    if known and known["expires_at"] < time.time() + 60:
         # Two requests may send the same refresh token: within a minute, it returns the same tokens.
-        is_live = trade("refresh_token", refresh_token=tokens["refresh_token"])
-        if not is_live:
-            session.clear()
-    return session.get("user")
+        known = trade("refresh_token", refresh_token=known["refresh_token"])
+        if known:
+            SESSIONS[key] = known
+        else:
+            forget()
+    return known
+
+
+def forget() -> None:
+    SESSIONS.pop(session.pop("id", ""), None)
 
 
 @app.errorhandler(requests.RequestException)
@@ -54,7 +65,8 @@ def unavailable(error: Exception) -> ResponseReturnValue:
 # asked for it. Latchkey has signed them in there, and its page then offers to continue.
 @app.get("/")
 def home() -> ResponseReturnValue:
-    return render_template("home.html", user=current_user(), latchkey=LATCHKEY)
+    known = current()
+    return render_template("home.html", user=known and known["user"], latchkey=LATCHKEY)
 
 
 @app.get("/<any('sign-in', 'sign-up'):page>")
@@ -71,16 +83,19 @@ def leave(page: str) -> ResponseReturnValue:
 def callback() -> ResponseReturnValue:
     code, verifier = request.args.get("code"), session.pop("verifier", None)
     # A code from anywhere else does not fit the verifier of this browser. The home page offers to sign in.
-    if code and verifier:
-        trade("pkce", auth_code=code, code_verifier=verifier)
+    known = trade("pkce", auth_code=code, code_verifier=verifier) if code and verifier else None
+    if known:
+        forget()
+        session["id"] = secrets.token_urlsafe(32)
+        SESSIONS[session["id"]] = known
     return redirect(url_for("home"))
 
 
 @app.post("/sign-out")
 def sign_out() -> ResponseReturnValue:
     """End our session, and lead to the page that ends Latchkey's."""
-    if current_user():
-        bearer = {"Authorization": f"Bearer {session['tokens']['access_token']}"}
+    if known := current():
+        bearer = {"Authorization": f"Bearer {known['access_token']}"}
         requests.post(f"{LATCHKEY}/logout", params={"scope": "local"}, headers=bearer, timeout=5)
-    session.clear()
+    forget()
     return redirect(f"{LATCHKEY}/sign-out?{urlencode({'redirect_to': url_for('home', _external=True)})}", 303)
