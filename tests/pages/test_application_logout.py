@@ -1,5 +1,6 @@
 """Applications sign the browser out: /oauth/logout (OpenID Connect RP-Initiated Logout 1.0), and /sign-out."""
 
+import re
 import time
 import uuid
 from urllib.parse import urlencode
@@ -8,9 +9,11 @@ import pytest
 
 from tests.conftest import BASE_URL
 from tests.support.cases import cases
-from tests.support.links import SITE
-from tests.support.openid import insert_client
+from tests.support.contract import OPENAPI
+from tests.support.links import CHALLENGE, SITE, VERIFIER
+from tests.support.openid import REDIRECT_URI, granted_code, insert_client, make_client
 from tests.support.pages import Visitor, words
+from tests.support.users import session_of
 
 APP = "https://grafana.example.com"
 BACK = f"{APP}/signed-out?from=latchkey"
@@ -55,6 +58,39 @@ def test_application_with_an_expired_id_token_signs_the_browser_out(app, alice, 
     assert database.value("SELECT details ->> 'scope' FROM audit_log WHERE action = 'signed_out'") == "local"
     # The browser is signed out already.
     assert visitor.visit(path(id_token_hint=hint(), state=None)).url == BACK
+
+
+@pytest.mark.parametrize("way", ["button", "ID token"])
+def test_sign_out_ends_sessions_given_by_the_page_but_not_those_of_openid_clients(
+    app, client, alice, hint, database, way
+):
+    visitor, grafana = Visitor(app).with_session_of(alice), make_client(database)
+    browser = database.value("SELECT session_id FROM browser_sessions")
+    allowed = granted_code(database, grafana, alice.open_session(), session_id=browser)
+    tokens = grafana.redeem(client, allowed, redirect_uri=REDIRECT_URI).json
+    visitor.visit(f"/sign-in?redirect_to={SITE}/health&code_challenge={CHALLENGE}")
+    code = visitor.press("sign-in/continue").url.partition("?code=")[2]
+    proof = {"auth_code": code, "code_verifier": VERIFIER}
+    given = session_of(client, client.post("/token?grant_type=pkce", json=proof))
+    assert given.get("/user").status_code == 200
+
+    if way == "button":
+        visitor.visit("/sign-out")
+        visitor.press("sign-out")
+    else:
+        visitor.visit(path(id_token_hint=hint(aud=grafana.id)))
+    assert not is_signed_in(visitor)
+    assert given.get("/user").status_code == 401
+    renewed = grafana.refresh(client, tokens["refresh_token"])
+    assert renewed.status_code == 200
+    grafana.post(client, "/oauth/revoke", token=renewed.json["refresh_token"])
+    assert grafana.refresh(client, renewed.json["refresh_token"]).status_code == 400
+
+
+def test_guides_say_the_same_of_signing_out():
+    guides = [(OPENAPI.parent / "docs" / name).read_text() for name in ("pages.md", "openid.md")]
+    said = {re.findall(r"^Signing out ends .+?(?=\n\n)", guide, re.M | re.S)[0] for guide in guides}
+    assert len(said) == 1
 
 
 def test_form_of_an_application_signs_the_browser_out(app, alice, hint, client_id):
