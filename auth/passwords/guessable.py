@@ -1,23 +1,31 @@
-"""Passwords that are easy to guess: common ones, words of the calendar and rows of keys.
+"""Passwords that are easy to guess: common words, words of the calendar, rows of keys, repetitions.
 
 Refused alone, repeated, or with digits and symbols at the ends. Not the score of zxcvbn: a list can be
 explained to a user.
 """
 
 import itertools
+import re
+import string
 import unicodedata
-from collections.abc import Iterator
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec
 from types import ModuleType
 
+# Shorter words would refuse random passwords with few letters.
+_LEAST_WORD = 4
 
-def _read_common_passwords() -> frozenset[str]:
-    """Read a list of zxcvbn without its other words and their indexes, which would take 12 MiB."""
+
+def _read_common_words() -> "array[int]":
+    """Read the lists of zxcvbn (passwords, names, English, films) as sorted hashes: 0.7 MiB instead of 9."""
     package, lists = find_spec("zxcvbn"), ModuleType("frequency_lists")
     directories = list((package and package.submodule_search_locations) or ())
     SourceFileLoader(lists.__name__, f"{directories[0]}/frequency_lists.py").exec_module(lists)
-    return frozenset(lists.FREQUENCY_LISTS["passwords"][:10_000])
+    words = itertools.chain.from_iterable(lists.FREQUENCY_LISTS.values())
+    return array("q", sorted({hash(word) for word in words if len(word) >= _LEAST_WORD}))
 
 
 # Seasons, months and weekdays in the languages of the pages, Chinese ones also in Pinyin.
@@ -34,8 +42,12 @@ janvier février mars avril juin juillet août septembre octobre novembre décem
 """
 _CHINESE_NUMBERS = "一 二 三 四 五 六 七 八 九 十 十一 十二 日 天"
 _PINYIN_NUMBERS = "yi er san si wu liu qi ba jiu shi shiyi shier ri tian"
-_ROWS = ("qwertyuiopasdfghjklzxcvbnm", "qwertzuiopasdfghjklyxcvbnm", "azertyuiopqsdfghjklmwxcvbn")
-_LEAST_ROW = 4
+_ROWS = [
+    *("qwertyuiopasdfghjklzxcvbnm", "qwertzuiopasdfghjklyxcvbnm", "azertyuiopqsdfghjklmwxcvbn"),
+    # Columns.
+    *("1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p", "zaq1xsw2cde3vfr4bgt5nhy6mju7", "1q2w3e4r5t6y7u8i9o0p"),
+    *("1qay2wsx3edc4rfv5tgb6zhn7ujm8ik9ol0p", "1q2w3e4r5t6z7u8i9o0p"),
+]
 
 
 def _calendar() -> Iterator[str]:
@@ -48,33 +60,64 @@ def _calendar() -> Iterator[str]:
         yield from (f"xingqi{number}", f"zhou{number}", f"{number}yue")
 
 
-def _runs(row: str) -> Iterator[str]:
+def _runs(row: str, least: int) -> Iterator[str]:
     for keys in (row, row[::-1]):
         for start, end in itertools.combinations(range(len(keys) + 1), 2):
-            if end - start >= _LEAST_ROW:
+            if end - start >= least:
                 yield keys[start:end]
 
 
 _WORDS = {
     "calendar": frozenset(_calendar()),
-    "keyboard": frozenset(run for row in _ROWS for run in _runs(row)),
-    "common": _read_common_passwords(),
+    "keyboard": frozenset(run for row in _ROWS for run in _runs(row, least=4)),
+    "common": frozenset(_runs(string.ascii_lowercase, least=3)),
 }
+_COMMON = _read_common_words()
 # Digits and symbols next to the letters of a password that may stand for letters.
 _MOST_LEET = 4
 _MOST_UNIT = 32
-# A 1 stands for i or l.
-_LEET = [str.maketrans("4@83690!|$57+21", f"aabeggoiissttz{one}") for one in "il"]
+# A 1 stands for i or l, and a symbol for the digit on its key.
+_SPELLINGS = [
+    *(str.maketrans("4@83690!|$57+21", f"aabeggoiissttz{one}") for one in "il"),
+    str.maketrans("!@#$%^&*()", "1234567890"),
+]
 
 
-def kind_of(password: str) -> str | None:
-    """Return why a password in lower case is easy to guess: `calendar`, `keyboard` or `common`; else None."""
+def kind_of(password: str, own: Collection[str] = ()) -> str | None:
+    """Return why a password in lower case is easy to guess: `calendar`, `keyboard` or `common`; else None.
+
+    `own` are words of the service and the user that count as common: see `words_of`.
+    """
     cores = {password, *_cores(password)}
+    if any(map(_is_repetition, [password, *filter(str.isalpha, cores)])):
+        return "common"
     # Not of units again: the time would grow exponentially.
     for unit in {_unit(core) for core in cores} - cores:
         cores |= {unit, *_cores(unit)}
-    spellings = {spelling for core in cores for spelling in (core, *map(core.translate, _LEET))}
-    return next((kind for kind, words in _WORDS.items() if not words.isdisjoint(spellings)), None)
+    spellings = {spelling for core in cores for spelling in (core, *map(core.translate, _SPELLINGS))}
+    kind = next((kind for kind, words in _WORDS.items() if not words.isdisjoint(spellings)), None)
+    return kind or ("common" if not spellings.isdisjoint(own) or any(map(_is_common, spellings)) else None)
+
+
+def words_of(names: Iterable[str]) -> frozenset[str]:
+    """Return names in lower case, whole, without what separates their parts, and the parts."""
+    words: set[str] = set()
+    for name in map(str.casefold, names):
+        parts = re.split(r"[\W_]+", name)
+        words |= {name, "".join(parts), *parts}
+    return frozenset(word for word in words if len(word) >= _LEAST_WORD)
+
+
+def _is_common(word: str) -> bool:
+    wanted = hash(word)
+    index = bisect_left(_COMMON, wanted)
+    return index < len(_COMMON) and _COMMON[index] == wanted
+
+
+def _is_repetition(text: str) -> bool:
+    """Return whether a text repeats one to four letters or digits, as `aa` and `19851985` do."""
+    units = (text[:length] for length in range(1, min(4, len(text) // 2) + 1))
+    return text.isalnum() and any(text == unit * (len(text) // len(unit)) for unit in units)
 
 
 def _cores(password: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The password policy (NIST SP 800-63B, section 5.1.1.2)."""
 
 from collections.abc import Callable, Collection, Mapping
+from urllib.parse import urlsplit
 
 from auth.passwords import guessable
 from auth.settings import Settings
@@ -43,8 +44,17 @@ def check_strength(settings: Settings, password: str, own_addresses: Collection[
         problems["characters"] = f"contain at least one character of each: {', '.join(missing)}"
     if settings.password_common_check:
         folded = password.casefold()
-        guessed = "own" if folded in own_addresses else guessable.kind_of(folded)
+        own = _own_words(settings, own_addresses)
+        guessed = "own" if folded in own_addresses else guessable.kind_of(folded, own)
     if guessed:
         problems["common"] = _REQUIREMENTS[guessed]
     if problems:
         raise WeakPassword(problems, guessed, missing)
+
+
+def _own_words(settings: Settings, own_addresses: Collection[str | None]) -> Collection[str]:
+    """Return words that a guesser tries at this service and for this user."""
+    hosts = [urlsplit(url).hostname or "" for url in (settings.base_url, settings.site_url)]
+    addresses = [address for address in own_addresses if address]
+    local_parts = [address.rpartition("@")[0] for address in addresses]
+    return guessable.words_of([settings.brand_name, *hosts, *addresses, *local_parts])

@@ -77,7 +77,7 @@ class TestSignUp:
 
     def test_weak_password_has_its_reasons(self, auth):
         with pytest.raises(AuthWeakPasswordError) as raised:
-            auth.sign_up({"email": "dave@example.com", "password": "Short-1"})
+            auth.sign_up({"email": "dave@example.com", "password": "Shrtq-1"})
         assert raised.value.message == "Password should be at least 8 characters."
         assert raised.value.reasons == ["length"]
 

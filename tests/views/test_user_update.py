@@ -140,7 +140,7 @@ class TestPassword:
         needed = "must be at least 8 characters and contain at least one character of each"
         details = f"password: {needed}: uppercase, numbers, symbols"
         weak = {"reasons": ["length", "characters"]}
-        refused = put(session, password="weak")
+        refused = put(session, password="wkhq")
         assert_error(refused, 422, "weak_password", details=details, weak_password=weak)
 
     @pytest.mark.usefixtures("unchanged")
