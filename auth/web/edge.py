@@ -34,6 +34,8 @@ _CORS_ALLOWED = [
     *("authorization", "apikey", "content-type"),
     *("x-client-info", "x-supabase-api-version", "x-request-id"),
 ]
+# Browsers open these; no page reads them by a script (RFC 9700, section 2.6).
+_WITHOUT_CORS = {"/authorize", "/callback", "/oauth/authorize", "/oauth/continue"}
 
 
 class Edge:
@@ -50,6 +52,7 @@ class Edge:
             environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + dialect.PREFIX
             environ["PATH_INFO"] = path[len(dialect.PREFIX) :] or "/"
         dialect.find_route(environ)
+        allows_any_origin = self._allows_any_origin and environ["PATH_INFO"] not in _WITHOUT_CORS
 
         began_at = time.perf_counter()
 
@@ -65,7 +68,7 @@ class Edge:
                 frames_itself = "frame-ancestors 'self'" in dict(headers)["Content-Security-Policy"]
                 headers.append(("X-Frame-Options", "SAMEORIGIN" if frames_itself else "DENY"))
             # The same as in responses that gunicorn sends by itself. Flask-CORS answers preflights.
-            is_open = self._allows_any_origin and "Cross-Origin-Resource-Policy" not in names
+            is_open = allows_any_origin and "Cross-Origin-Resource-Policy" not in names
             if is_open and method != "OPTIONS":
                 headers += response_headers.CORS_FOR_ALL
             seconds = time.perf_counter() - began_at
@@ -163,7 +166,7 @@ def _cors(settings: Settings) -> Callable[[Response], Response]:
     adds_to_all = _allows_any_origin(settings)
 
     def add(response: Response) -> Response:
-        if adds_to_all and request.method != "OPTIONS":
+        if (adds_to_all and request.method != "OPTIONS") or request.path in _WITHOUT_CORS:
             return response
         # Not the current route, which another view may have answered.
         view = current_app.view_functions.get(request.endpoint or "")

@@ -61,6 +61,29 @@ def test_preflight_does_not_allow_other_headers(client):
     assert names(response.headers["Access-Control-Allow-Headers"]) == {"authorization"}
 
 
+# With answers of several kinds, also to the wrong method.
+AUTHORIZATION = [
+    *((method, path) for path in ("/authorize", "/oauth/authorize") for method in ("GET", "POST", "PUT")),
+    *((method, path) for path in ("/callback", "/oauth/continue") for method in ("GET", "PUT")),
+    ("GET", "/authorize?provider=google&skip_http_redirect=true"),
+]
+
+
+@pytest.mark.parametrize("prefix", ["", "/auth/v1"])
+@pytest.mark.parametrize("origins", ["*", APP])
+def test_no_origin_may_read_the_authorization_endpoints(make_app, prefix, origins):
+    app = make_app(AUTH_CORS_ORIGINS=origins)
+    assert {path.partition("?")[0] for _, path in AUTHORIZATION} <= {
+        rule.rule for rule in app.url_map.iter_rules()
+    }
+    client = app.test_client()
+    assert client.get(f"{prefix}/health", headers=ORIGIN).headers["Access-Control-Allow-Origin"] == origins
+    for method, path in AUTHORIZATION:
+        answer = client.open(prefix + path, method=method, headers=ORIGIN)
+        for each in (answer, preflight(client, prefix + path, method)):
+            assert [name for name, _ in each.headers if name.startswith("Access-Control-")] == []
+
+
 def test_routes_that_clients_call_from_browsers_are_for_any_origin(app):
     well_known = ("openid-configuration", "oauth-authorization-server", "jwks.json")
     of_clients = {*(f"/.well-known/{name}" for name in well_known), "/oauth/clients/register"}
