@@ -1,5 +1,6 @@
 """deploy/nginx.conf and deploy/Caddyfile, run by the real programs in front of a recorder or of nothing."""
 
+import ssl
 from collections.abc import Iterator
 
 import httpx
@@ -8,7 +9,7 @@ import pytest
 from tests.support.processes import free_port, wait_until
 from tests.support.reverse_proxies import Caddy, Nginx, ReverseProxy
 
-HSTS = "max-age=63072000"
+HSTS = "max-age=63072000; includeSubDomains"
 PROXIES = {"nginx": Nginx, "caddy": Caddy}
 
 
@@ -29,7 +30,13 @@ def assert_limited(response):
     assert response.json()["error_code"] == "over_request_rate_limit"
     assert response.headers["Content-Type"] == "application/json"
     assert response.headers["Retry-After"] == "1"
+    assert_headers(response)
+
+
+def assert_headers(response):
     assert response.headers["Strict-Transport-Security"] == HSTS
+    assert response.headers.get_list("X-Content-Type-Options") == ["nosniff"]
+    assert response.headers.get("Server") in ("nginx", None)
 
 
 def test_plain_http_is_redirected_to_https(proxy, target):
@@ -43,12 +50,12 @@ def test_plain_http_is_redirected_to_https(proxy, target):
 
 def test_claimed_addresses_are_replaced_and_the_response_has_hsts_but_no_version(https, target):
     claimed = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "http"}
+    target.headers = {"X-Content-Type-Options": "nosniff"}
     response = https.get("/user", headers=claimed)
     (request,) = target.requests
     assert request.headers["x-forwarded-for"] == "127.0.0.1"
     assert request.headers["x-forwarded-proto"] == "https"
-    assert response.headers["Strict-Transport-Security"] == HSTS
-    assert response.headers.get("Server") in ("nginx", None)
+    assert_headers(response)
 
 
 def test_longest_token_and_a_body_over_1_mib_reach_the_service(https, target):
@@ -86,7 +93,7 @@ def test_unreachable_service_is_a_json_error_and_no_token_is_logged(tmp_path, na
     body = response.json()
     assert (body["code"], body["error_code"]) == (response.status_code, "service_unavailable")
     assert response.headers["Retry-After"] == "1"
-    assert response.headers["Strict-Transport-Security"] == HSTS
+    assert_headers(response)
     logs = [path.read_bytes() for path in tmp_path.rglob("*.log")]
     assert logs
     assert not [log for log in logs if b"topsecret" in log]
@@ -130,6 +137,67 @@ def test_acme_challenge_is_served_over_plain_http(nginx):
     plain = f"http://127.0.0.1:{nginx.plain_port}/.well-known/acme-challenge/token"
     response = httpx.get(plain, timeout=20)
     assert (response.status_code, response.text) == (200, "key authorization")
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [
+        *((method, {}) for method in ("POST", "PUT", "DELETE", "OPTIONS")),
+        *(("GET", {name: "topsecret"}) for name in ("Authorization", "apikey")),
+    ],
+)
+def test_request_over_plain_http_that_may_have_sent_a_secret_is_refused(nginx, target, method, headers):
+    plain = f"http://127.0.0.1:{nginx.plain_port}/token?grant_type=password"
+    response = httpx.request(method, plain, headers={"Host": "auth.example.com", **headers}, timeout=20)
+    assert (response.status_code, response.headers["Content-Type"]) == (403, "application/json")
+    assert response.json()["error_code"] == "insufficient_permissions"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Server"] == "nginx"
+    assert target.requests == []
+
+
+def test_errors_of_nginx_itself_have_the_headers(nginx):
+    with nginx.client() as https:
+        answers = [
+            https.post("/user", content=b"x" * 2_200_000),
+            https.get("/user", headers={"Authorization": "a" * 40_000}),
+            https.get("/user", headers={"Host": "a b"}),
+        ]
+    assert [answer.status_code for answer in answers] == [413, 400, 400]
+    for answer in answers:
+        assert_headers(answer)
+    for head in ("GET / HTTP/1.1\r\n\r\n", "nonsense\r\n\r\n"):
+        with nginx.connect() as connection:
+            connection.sendall(head.encode())
+            received = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+        assert received.startswith("HTTP/1.1 400 ")
+        assert "\r\nX-Content-Type-Options: nosniff\r\n" in received
+        assert "\r\nServer: nginx\r\n" in received
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        ("ECDSA", "ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-SHA256 ECDHE-ECDSA-AES256-SHA"),
+        (
+            "RSA",
+            "ECDHE-RSA-AES128-GCM-SHA256",
+            "ECDHE-RSA-AES128-SHA256 ECDHE-RSA-AES128-SHA AES128-GCM-SHA256",
+        ),
+    ],
+)
+def test_tls_has_forward_secrecy_and_authenticated_encryption_alone(tmp_path, target, kind, good, bad):
+    with Nginx(tmp_path, target.url.removeprefix("http://"), is_rsa=kind == "RSA") as nginx:
+        with nginx.connect() as connection:
+            assert connection.version() == "TLSv1.3"
+        nginx.tls.maximum_version = ssl.TLSVersion.TLSv1_2
+        for suite in bad.split():
+            nginx.tls.set_ciphers(suite)
+            with pytest.raises(ssl.SSLError, match="handshake failure"):
+                nginx.connect()
+        nginx.tls.set_ciphers(good)
+        with nginx.connect() as connection:
+            assert good in (connection.cipher() or ())
 
 
 def test_flood_of_requests_is_refused_with_json(tmp_path, target):

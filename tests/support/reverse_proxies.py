@@ -24,12 +24,14 @@ class ReverseProxy(ABC):
     The lines of docs/deployment.md admit only the networks in `operators` to the console.
     """
 
-    def __init__(self, directory: Path, *upstreams: str, operators: str | None = None) -> None:
+    def __init__(
+        self, directory: Path, *upstreams: str, operators: str | None = None, is_rsa: bool = False
+    ) -> None:
         self._operators = operators
         self.directory = directory
         self.log = directory / "latchkey.log"
         self.port, self.plain_port = free_port(), free_port()
-        self.certificate = Certificate(directory).path
+        self.certificate = Certificate(directory, is_rsa=is_rsa).path
         self.tls = ssl.create_default_context(cafile=self.certificate)
         self.url = f"https://localhost:{self.port}"
         self.environment: dict[str, str] = {}
@@ -81,10 +83,15 @@ class Nginx(ReverseProxy):
     """The rate is raised, so that no test depends on the speed of the machine."""
 
     def __init__(
-        self, directory: Path, *upstreams: str, rate: str = "1000000r/s", operators: str | None = None
+        self,
+        directory: Path,
+        *upstreams: str,
+        rate: str = "1000000r/s",
+        operators: str | None = None,
+        is_rsa: bool = False,
     ) -> None:
         self._rate = rate
-        super().__init__(directory, *upstreams, operators=operators)
+        super().__init__(directory, *upstreams, operators=operators, is_rsa=is_rsa)
 
     def _configure(self, upstreams: tuple[str, ...]) -> list[str]:
         program = find_program("nginx", "nginx", "DEPLOY/NGINX.CONF IS NOT TESTED")
@@ -106,7 +113,8 @@ class Nginx(ReverseProxy):
             },
         )
         text = re.sub(r"listen \[::\].*\n", "", text)
-        text = before_server + text.replace("server_tokens off;\n", f"server_tokens off;\n{in_server}")
+        before, anchor, after = text.rpartition("server_tokens off;\n")
+        text = before_server + before + anchor + in_server + after
         paths = "".join(
             f"{name}_temp_path {self.directory}/{name};"
             for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")

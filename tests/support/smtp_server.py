@@ -16,7 +16,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from auth.settings.values.targets import mail_address, smtp_server
 
@@ -223,10 +223,12 @@ class BadMailServer:
 
 
 class Certificate:
-    """A self-signed certificate for 127.0.0.1 and localhost."""
+    """A self-signed certificate for 127.0.0.1 and localhost, with a key for ECDSA or RSA."""
 
-    def __init__(self, directory: Path, host: str = "localhost", address: str = "127.0.0.1") -> None:
-        key = ec.generate_private_key(ec.SECP256R1())
+    def __init__(
+        self, directory: Path, host: str = "localhost", address: str = "127.0.0.1", is_rsa: bool = False
+    ) -> None:
+        key = rsa.generate_private_key(65537, 2048) if is_rsa else ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
         now = datetime.datetime.now(datetime.UTC)
         certificate = (
