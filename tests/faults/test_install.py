@@ -188,6 +188,7 @@ def test_release_is_installed_beside_the_other_and_left_again(machine, wheels):
     assert machine.release() == __version__
     status, output = machine.install(wheels["next"])
     assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs. To go back: deploy/install --back")
+    assert "restored backup" not in output
     assert (machine.release(), (machine.root / __version__).is_dir()) == (NEXT, True)
     assert machine.install(wheels["next"]) == (1, f"deploy/install: {NEXT} is installed and current.\n")
     assert machine.install("--back") == (0, f"{__version__} runs instead of {NEXT}.\n")
@@ -200,8 +201,18 @@ def test_release_that_does_not_start_is_left_at_once(machine, wheels):
     assert (status, machine.release()) == (1, __version__), output
 
 
+def test_first_release_promises_no_way_back(bare, wheels):
+    status, output = bare.install(wheels["this"])
+    assert (status, output.splitlines()[-1]) == (0, f"{__version__} runs.")
+    assert "only a restored backup leads back to an older release: docs/backup.md." in output
+    assert bare.install("--back") == (1, f"deploy/install: there is no release before {__version__}.\n")
+
+
 def test_release_with_a_migration_is_not_left(machine, wheels, url):
-    assert machine.install(wheels["migrating"])[0] == 0
+    status, output = machine.install(wheels["migrating"])
+    assert (status, output.splitlines()[-1]) == (0, f"{NEXT} runs.")
+    warning = f"only a restored backup leads back to {__version__}: docs/backup.md.\n"
+    assert -1 < output.find(warning) < output.find(f"{schema.NEWEST + 1:04}_next")
     with psycopg2.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM next_things")
     status, output = machine.install("--back")
