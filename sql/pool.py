@@ -16,7 +16,23 @@ from contextlib import contextmanager
 from functools import partial
 
 import psycopg2
-from psycopg2.extensions import POLL_OK, POLL_READ, TRANSACTION_STATUS_IDLE, make_dsn, parse_dsn
+from psycopg2 import BINARY, STRING
+from psycopg2.extensions import (
+    BOOLEAN,
+    FLOAT,
+    INTEGER,
+    JSONB,
+    LONGINTEGER,
+    POLL_OK,
+    POLL_READ,
+    PYDATETIMETZ,
+    STRINGARRAY,
+    TRANSACTION_STATUS_IDLE,
+    make_dsn,
+    new_type,
+    parse_dsn,
+    register_type,
+)
 from psycopg2.extensions import connection as PlainConnection
 
 # Seconds for which a connection is lent, including the wait for it. A little more than lock_timeout below, so
@@ -32,6 +48,12 @@ SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_s
 """
 # Statements keep the ids of their types, which a restore of the database changes.
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
+# Of the types that statements return, because another library in the process may register its own for all
+# connections, as Django does for uuid.
+_CASTERS = (
+    *(BINARY, BOOLEAN, FLOAT, INTEGER, JSONB, LONGINTEGER, PYDATETIMETZ, STRING, STRINGARRAY),
+    new_type((2950,), "UUID", lambda text, _cursor: text),
+)
 # Connections of a process. Each takes 4 MB in Postgres.
 SIZE = 9
 # Looks at a connection without waiting. gevent's `poll` would run other requests meanwhile.
@@ -56,6 +78,8 @@ class Connection(PlainConnection):
         self.prepared: set[str] = set()
         self.types: tuple | None = None
         super().__init__(dsn)
+        for caster in _CASTERS:
+            register_type(caster, self)
 
 
 def _wait(connection: PlainConnection) -> None:

@@ -1,5 +1,6 @@
 """The pool of connections to Postgres, and the timeouts of its connections."""
 
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from functools import partial
@@ -8,7 +9,10 @@ from urllib.parse import quote
 
 import psycopg2
 import pytest
+from psycopg2.extensions import string_types
+from psycopg2.extras import register_uuid
 
+from sql import load_statements
 from sql.pool import Pool, connect
 from tests.support.processes import free_port, wait_until
 from tests.support.timeouts import SERVICE_TIMEOUTS
@@ -42,6 +46,43 @@ def test_refused_connection_is_an_error_that_names_host_and_port_but_no_password
     where = f'connection to server at "127.0.0.1", port {port} failed: Connection refused'
     assert str(raised.value).startswith(where)
     assert "topsecret" not in str(raised.value)
+
+
+@pytest.fixture
+def other_library():
+    """Registers a type for all connections of the process, as Django's backend does when it is imported."""
+    before = dict(string_types)
+    register_uuid()
+    yield
+    string_types.clear()
+    string_types.update(before)
+
+
+@pytest.mark.usefixtures("other_library")
+def test_connection_returns_uuids_as_text_when_another_library_registers_them(database_url):
+    with closing(psycopg2.connect(database_url)) as others, others.cursor() as cursor:
+        cursor.execute("SELECT gen_random_uuid()")
+        assert isinstance(cursor.fetchone()[0], uuid.UUID)
+    with closing(connect(database_url)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT gen_random_uuid()")
+        assert isinstance(cursor.fetchone()[0], str)
+
+
+def test_connection_has_its_own_casters_for_the_types_that_statements_return(database_url):
+    with closing(connect(database_url)) as connection, connection.cursor() as cursor:
+        if connection.server_version < 16_00_00:
+            pytest.skip("NOT TESTED: only Postgres 16 and later list the types that statements return")
+        for statement in load_statements().values():
+            cursor.execute(statement.prepare())
+        cursor.execute(
+            "SELECT DISTINCT coalesce(nullif(t.typbasetype, 0), t.oid)"
+            "  FROM pg_prepared_statements AS p, unnest(p.result_types) AS returned"
+            "  JOIN pg_type AS t ON t.oid = returned"
+            " WHERE t.typname <> 'void'"
+        )
+        returned = {oid for (oid,) in cursor.fetchall()}
+        assert returned - connection.string_types.keys() == set()
+        assert len(returned) > 5
 
 
 @pytest.fixture

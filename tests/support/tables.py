@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import psycopg2
 from psycopg2.extras import NamedTupleCursor
 
+from sql.pool import Connection
 from tests.support.processes import wait_until
 
 _STALE_OBJECTS = """
@@ -51,7 +53,9 @@ class Rows:
         self._can_empty = False
         # The names of prepared statements.
         self._names: dict[str, str] = {}
-        self._connection = psycopg2.connect(url, cursor_factory=NamedTupleCursor)
+        # Its rows have the types that the service gets.
+        factory = partial(Connection, deadline=None)
+        self._connection = psycopg2.connect(url, connection_factory=factory, cursor_factory=NamedTupleCursor)
         self._connection.autocommit = True
         names = self.all(
             "SELECT format('%%I', tablename) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'schema_version'"
