@@ -28,7 +28,7 @@ from psycopg2.errors import FeatureNotSupported, InternalError_, InvalidSqlState
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.extras import Json
 
-from sql.pool import SIZE, TYPES, Connection, Pool
+from sql.pool import BEGIN, SIZE, TYPES, Connection, Pool
 
 DIRECTORY = Path(__file__).parent
 _HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n(?:--.*\n)*", re.MULTILINE)
@@ -196,7 +196,7 @@ class Database(_Runner):
         """
         with self.pool.connection() as connection, connection.cursor() as cursor:
             # In a transaction a failed statement cannot be prepared again.
-            cursor.execute(f"BEGIN; {TYPES}")
+            cursor.execute(f"{BEGIN}; {TYPES}")
             if (types := cursor.fetchone()) != connection.types:
                 _forget_statements(connection)
                 connection.types = types

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import psycopg2
 from psycopg2 import BINARY, STRING
@@ -21,6 +22,7 @@ from psycopg2.extensions import (
     BOOLEAN,
     FLOAT,
     INTEGER,
+    ISOLATION_LEVEL_READ_COMMITTED,
     JSONB,
     LONGINTEGER,
     POLL_OK,
@@ -41,11 +43,18 @@ DEADLINE = 2.4
 CHECKOUT_DEADLINE = 2.0
 # Without a deadline, seconds for each of several hosts.
 _PATIENCE = 10.0
+# Replace the role's settings; PgBouncer passes both on.
+_PARAMETERS: dict[str, Any] = {"application_name": "latchkey", "client_encoding": "UTF8"}
 # When a client gives up a connection, Postgres notices by the check and ends the statement.
-_SESSION = "SET client_connection_check_interval = '1s'; SET jit = off; SET timezone = 'UTC'"
+_SESSION = """
+SET client_connection_check_interval = '1s'; SET jit = off; SET timezone = 'UTC';
+SET default_transaction_isolation = 'read committed'
+"""
 _TIMEOUTS = """
 SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'
 """
+# The session's setting for single statements is in one of the sessions behind PgBouncer.
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 # Statements keep the ids of their types, which a restore of the database changes.
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
 # Of the types that statements return, because another library in the process may register its own for all
@@ -106,8 +115,9 @@ def connect(url: str, deadline: float | None = None, *, has_timeouts: bool = Tru
 
 
 def connect_patiently(url: str, deadline: float | None = None) -> Connection:
-    """Open a connection without a time limit for statements. Each of several hosts gets a share of the time:
-    libpq would spend all of it on one that hangs, and not reach the one that has taken over.
+    """Open a connection without a time limit for statements, whose transactions are READ COMMITTED whatever
+    the role's settings say. Each of several hosts gets a share of the time: libpq would spend all of it on
+    one that hangs, and not reach the one that has taken over.
     """
     hosts = sorted(_hosts(url), key=lambda host: host != _served_last.get(url))
     last = deadline
@@ -118,12 +128,14 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
         until = last and time.monotonic() + (last - time.monotonic()) / (len(hosts) + 1)
         factory = partial(Connection, deadline=until)
         try:
-            connection = psycopg2.connect(host, connection_factory=factory, application_name="latchkey")
+            connection = psycopg2.connect(host, connection_factory=factory, **_PARAMETERS)
         except psycopg2.OperationalError as error:
             if not hosts:
                 raise _naming(host, error) from None
         else:
             connection.deadline = deadline
+            # psycopg2's BEGIN says so; in autocommit, it is in `_SESSION`.
+            connection.isolation_level = ISOLATION_LEVEL_READ_COMMITTED
             _served_last[url] = host
             return connection
 

@@ -40,8 +40,8 @@ def apply(
     """Create or upgrade the schema, and return the names of the steps. Calls `progress(1)` after each, and
     `notice` with the reason for a long wait.
 
-    Each is a transaction. Raises `psycopg2.Error`, also if the database belongs to another application, to a
-    newer release, or to one before 0.2.0.
+    Each is a transaction. Raises `psycopg2.Error`, also if the database is not UTF8, or belongs to another
+    application, to a newer release, or to one before 0.2.0.
     """
     steps: list[str] = []
     with closing(connect_patiently(url)) as connection:
@@ -123,6 +123,12 @@ def _run(cursor: Cursor, step: str) -> None:
 
 
 def _pending(cursor: Cursor) -> list[str]:
+    encoding = cursor.connection.get_parameter_status("server_encoding")
+    if encoding not in ("UTF8", None):  # some poolers do not report it
+        raise psycopg2.ProgrammingError(
+            f"the database must be UTF8, not {encoding}:"
+            " CREATE DATABASE latchkey ENCODING 'UTF8' TEMPLATE template0"
+        )
     version, digest = _installed(cursor)
     if version is None:
         return [SCHEMA.name, FUNCTIONS.name]

@@ -277,9 +277,9 @@ def new_databases(rows: Rows, database_url: str) -> Iterator[Callable[..., str]]
     """Return what `new_database` returns, for fixtures of any scope."""
     names: list[str] = []
 
-    def make(script: str = "") -> str:
+    def make(script: str = "", options: str = "") -> str:
         names.append(f"{urlsplit(database_url).path[1:]}_{next(_numbers)}")
-        rows.run(f"CREATE DATABASE {names[-1]}")
+        rows.run(f"CREATE DATABASE {names[-1]} {options}")
         url = urlsplit(database_url)._replace(path=f"/{names[-1]}").geturl()
         if script:
             with (

@@ -62,7 +62,7 @@ def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, opt
             return None
         draft = _draft(target.name)
         _run(cursor, _DROP, draft)
-        _run(cursor, "CREATE DATABASE {} TEMPLATE template0", draft)
+        _run(cursor, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
         try:
             fill(_of(url, draft), plaintext, options)
         except BaseException:

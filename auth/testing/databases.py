@@ -60,7 +60,7 @@ class Databases:
                 if not is_used and not name.startswith(f"{_PREFIX}template_"):
                     self._drop(run, name)
             if template not in marked:
-                draft = self._create(run, "template1")
+                draft = self._create(run, "template0")
                 schema.apply(self._of(draft))
                 with closing(connect(self._of(draft))) as connection, connection:
                     connection.cursor().execute(_FUNCTIONS.read_text())
@@ -78,7 +78,7 @@ class Databases:
 
     def _create(self, run: Callable[..., Any], template: str) -> str:
         name = _PREFIX + secrets.token_hex(8)
-        run(_composed("CREATE DATABASE {} TEMPLATE {}", name, template))
+        run(_composed("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'", name, template))
         run(composed.SQL("COMMENT ON DATABASE {} IS {}").format(*_parts(name), composed.Literal(_MARK)))
         return name
 
