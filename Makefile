@@ -17,7 +17,7 @@ help:
 	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI and Spectral, which need Node.js'
 	@echo 'make format   format the code'
 	@echo
-	@echo 'Each target first installs its dependencies into .venv. PYTHON=python3.12 selects the interpreter (3.11 or newer).'
+	@echo 'Each target first installs its dependencies into .venv. PYTHON=python3.12 selects the interpreter (3.11 to 3.14).'
 	@echo 'Settings are environment variables or lines of .env; see docs/settings.md.'
 
 # exec replaces the shell, so that signals from make reach gunicorn.

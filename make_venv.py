@@ -7,17 +7,48 @@ import configparser
 import fcntl
 import hashlib
 import os
+import platform
 import subprocess
 import sys
 
+# The oldest Python for which the pinned packages have wheels, by system and machine.
+OLDEST = {("Linux", "x86_64"): 11, ("Linux", "aarch64"): 11, ("macOS", "arm64"): 12}
+NEWEST = 14
+OLDEST_GLIBC = (2, 28)
+
+
+def problem():
+    """Return a line if there are no wheels for this machine or this Python."""
+    system = platform.system().replace("Darwin", "macOS"), platform.machine()
+    if system not in OLDEST:
+        return (
+            "Latchkey runs on Linux (x86_64, aarch64) and macOS (Apple silicon), not on {} ({})."
+            " Use another machine, or a container or virtual machine with Linux."
+        ).format(*system)
+    if not (3, OLDEST[system]) <= sys.version_info[:2] <= (3, NEWEST):
+        return "Latchkey needs Python 3.{} to 3.{} on {}; {} is {}.{}. Try: make PYTHON=python3.13 …".format(
+            OLDEST[system], NEWEST, system[0], sys.executable, *sys.version_info
+        )
+    if system[0] == "Linux":
+        try:
+            _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()
+        except ValueError:  # of musl
+            return (
+                "Latchkey needs Linux with glibc, which this one lacks (Alpine has musl)."
+                " Use another distribution, such as Debian."
+            )
+        if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_GLIBC:
+            return (
+                "Latchkey needs Linux with glibc {}.{} or later; this one has {}."
+                " Use a newer distribution, such as Debian 10 or Red Hat Enterprise Linux 8."
+            ).format(*OLDEST_GLIBC, version)
+    return None
+
 
 def main(extras):
-    if sys.version_info < (3, 11):  # noqa: UP036
-        sys.exit(
-            "Latchkey needs Python 3.11 or newer; {} is {}.{}. Try: make PYTHON=python3.12 …".format(
-                sys.executable, *sys.version_info
-            )
-        )
+    line = problem()
+    if line:
+        sys.exit(line)
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     os.umask(0o022)  # under root, the embedded Postgres runs as another user, which must be able to read it
     with open("setup.cfg") as manifest, open("constraints.txt") as constraints:
@@ -61,16 +92,19 @@ def main(extras):
             "-c",
             "constraints.txt",
         ]
-        subprocess.run([*pip, *filter(None, wanted.splitlines())], check=True)  # noqa: S603
+        # Whatever pip's configuration says: a virtual environment has no packages of the user.
+        environment = dict(os.environ, PIP_USER="0")
+        subprocess.run([*pip, *filter(None, wanted.splitlines())], env=environment, check=True)  # noqa: S603
         # The checkout itself in place, for .venv/bin/latchkey.
-        subprocess.run([*pip, "--no-deps", "--editable", "."], check=True)  # noqa: S603
+        subprocess.run([*pip, "--no-deps", "--editable", "."], env=environment, check=True)  # noqa: S603
         with open(stamp, "w") as file:
             file.write(" ".join([state, *extras]))
 
 
-try:
-    main(sys.argv[1:])
-except subprocess.CalledProcessError as error:
-    sys.exit(error.returncode)  # venv or pip has printed the error
-except KeyboardInterrupt:
-    sys.exit(130)
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except subprocess.CalledProcessError as error:
+        sys.exit(error.returncode)  # venv or pip has printed the error
+    except KeyboardInterrupt:
+        sys.exit(130)

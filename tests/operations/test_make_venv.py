@@ -1,0 +1,114 @@
+"""make_venv.py, which `make` runs with the Python of the user."""
+
+import configparser
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+import make_venv
+from tests.support.cases import cases
+from tests.support.processes import CHECKOUT
+
+# Runs it as another Python or machine would.
+ELSEWHERE = """
+import json, os, platform, runpy, sys
+machine = json.loads(sys.argv.pop())
+sys.version_info = (*machine["python"], 0, "final", 0)
+platform.system, platform.machine = lambda: machine["system"], lambda: machine["machine"]
+def confstr(name):
+    if machine["libc"] is None:
+        raise ValueError("unrecognized configuration name")
+    return machine["libc"]
+os.confstr = confstr
+runpy.run_path("make_venv.py", run_name="__main__")
+"""
+HERE = {"python": [3, 11], "system": "Linux", "machine": "x86_64", "libc": "glibc 2.28"}
+MAC = {"system": "Darwin", "machine": "arm64", "libc": None}
+PYTHON = f"{sys.executable} is"
+# What pip asks for an installation in place. Has no requirements, which pip would download.
+BACKEND = """
+from zipfile import ZipFile
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    with ZipFile(f"{folder}/latchkey-1.0-py3-none-any.whl", "w") as wheel:
+        about = "latchkey-1.0.dist-info"
+        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\\nName: latchkey\\nVersion: 1.0\\n")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{about}/RECORD", "")
+    return "latchkey-1.0-py3-none-any.whl"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A checkout with one dependency, a wheel of its own."""
+    shutil.copy(CHECKOUT / "make_venv.py", tmp_path)
+    (tmp_path / "constraints.txt").write_text("")
+    (tmp_path / "setup.cfg").write_text(
+        "[options]\ninstall_requires =\n    ./dependency-1.0-py3-none-any.whl\n"
+    )
+    build = 'requires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    (tmp_path / "pyproject.toml").write_text(f"[build-system]\n{build}")
+    (tmp_path / "backend.py").write_text(BACKEND)
+    with ZipFile(tmp_path / "dependency-1.0-py3-none-any.whl", "w") as wheel:
+        about = "dependency-1.0.dist-info"
+        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: dependency\nVersion: 1.0\n")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{about}/RECORD", "")
+    return tmp_path
+
+
+def run(folder, *arguments, **environment):
+    command = [sys.executable, *arguments]
+    changed = os.environ | environment
+    return subprocess.run(command, cwd=folder, env=changed, capture_output=True, text=True, check=False)
+
+
+@cases(
+    ("machine", "line"),
+    [
+        ({"python": [3, 10]}, f"Latchkey needs Python 3.11 to 3.14 on Linux; {PYTHON} 3.10."),
+        ({"python": [3, 15]}, f"Latchkey needs Python 3.11 to 3.14 on Linux; {PYTHON} 3.15."),
+        (MAC, f"Latchkey needs Python 3.12 to 3.14 on macOS; {PYTHON} 3.11."),
+        (
+            MAC | {"machine": "x86_64", "python": [3, 13]},
+            "Latchkey runs on Linux (x86_64, aarch64) and macOS (Apple silicon), not on macOS (x86_64).",
+        ),
+        (
+            {"machine": "riscv64"},
+            "Latchkey runs on Linux (x86_64, aarch64) and macOS (Apple silicon), not on Linux (riscv64).",
+        ),
+        ({"libc": None}, "Latchkey needs Linux with glibc, which this one lacks (Alpine has musl)."),
+        ({"libc": "glibc 2.17"}, "Latchkey needs Linux with glibc 2.28 or later; this one has 2.17."),
+    ],
+)
+def test_machine_without_wheels_is_told_in_one_line_before_anything_is_installed(folder, machine, line):
+    done = run(folder, "-c", ELSEWHERE, json.dumps(HERE | machine))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(f"{line} ")
+    assert not (folder / ".venv").exists()
+
+
+def test_packages_are_installed_whatever_pip_is_configured_to_do(folder):
+    (folder / "pip.conf").write_text("[install]\nuser = true\n")
+    configuration = {"PIP_USER": "1", "PIP_CONFIG_FILE": str(folder / "pip.conf")}
+    done = run(folder, "make_venv.py", **configuration)
+    assert (done.returncode, done.stderr) == (0, "")
+    names = {path.name for path in folder.glob(".venv/lib/python3*/site-packages/*.dist-info")}
+    assert {"dependency-1.0.dist-info", "latchkey-1.0.dist-info"} <= names
+
+
+def test_wheel_and_documents_name_the_pythons_that_make_venv_accepts():
+    configuration = configparser.ConfigParser()
+    configuration.read(CHECKOUT / "setup.cfg")
+    oldest, newest = min(make_venv.OLDEST.values()), make_venv.NEWEST
+    assert configuration["options"]["python_requires"] == f">=3.{oldest},<3.{newest + 1}"
+    for system, name in [("Linux", "x86_64"), ("macOS", "arm64")]:
+        pythons = f"3.{make_venv.OLDEST[system, name]} to 3.{newest}"
+        for document in ("README.md", "docs/deployment.md"):
+            assert pythons in (CHECKOUT / document).read_text(), (document, pythons)
