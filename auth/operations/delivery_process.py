@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from auth.operations.embedded_postgres import signal_when_parent_dies
 from auth.settings.state import METRICS_SLOT
 
+_TREE = str(Path(__file__).resolve().parents[2])
 _COMMAND = [sys.executable, "-W", "ignore", "-m", "auth.delivery"]
 # All in seconds. The process waits five for messages in flight when it stops.
 _STOP_LIMIT = 6.0
@@ -85,9 +87,12 @@ class DeliveryProcess:
     def _launch(self) -> subprocess.Popen:
         at_work = {slot for slot, process in self._processes.items() if process.poll() is None}
         slot = next(slot for slot in itertools.count() if slot not in at_work)
+        # With PYTHONSAFEPATH, Python does not look into the current directory.
+        path = dict.fromkeys([_TREE, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
+        environment = {"PYTHONPATH": os.pathsep.join(path), METRICS_SLOT: f"delivery-{slot}"}
         self._processes[slot] = subprocess.Popen(  # noqa: S603
             self._command,
-            env=os.environ | {METRICS_SLOT: f"delivery-{slot}"},
+            env=os.environ | environment,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C must reach only the master
             preexec_fn=partial(signal_when_parent_dies, signal.SIGTERM),

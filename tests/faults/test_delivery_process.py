@@ -99,6 +99,13 @@ def test_killed_delivery_process_is_started_again_and_ends_with_its_master(servi
         wait_until(lambda: not is_running(restarted))
 
 
+def test_message_is_sent_where_python_does_not_look_into_the_current_directory(service, outbox):
+    with MailServer() as mail, service(AUTH_SMTP_URL=mail.url(), PYTHONSAFEPATH="1") as running:
+        id = outbox.write()
+        wait_until(lambda: outbox.outcome(id) == "sent")
+        assert not [line for line in running.said() if line.startswith("The delivery process died")]
+
+
 def test_stop_finishes_the_message_in_flight(service, outbox):
     with BadMailServer("END", "wait") as mail, service(AUTH_SMTP_URL=mail.url) as running:
         pid = delivery_process(running)

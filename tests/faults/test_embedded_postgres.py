@@ -19,7 +19,7 @@ import pytest
 
 from auth.operations.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, find_programs
 from auth.settings.state import InUseError
-from tests.support.processes import children_of, is_running, wait_until
+from tests.support.processes import CHECKOUT, children_of, is_running, wait_until
 
 pytestmark = [pytest.mark.selection, pytest.mark.root]
 
@@ -126,6 +126,28 @@ def test_data_of_before_the_restart_is_read_by_its_own_user_alone_and_served_onc
     if os.geteuid() == 0:
         done = psql(url, user=54321, group=54321, extra_groups=[])
         assert (done.returncode, "Permission denied" in done.stderr) == (2, True)
+
+
+WITHOUT_NAME = """
+import os, sys
+from pathlib import Path
+from auth.operations.embedded_postgres import EmbeddedPostgres
+os.setgroups([])
+os.setgid(54321)
+os.setuid(54321)
+EmbeddedPostgres(Path(sys.argv[1])).start()
+"""
+
+
+@as_root
+def test_user_without_an_entry_in_passwd_is_told_what_to_do(place):
+    os.chown(place, 54321, 54321)
+    command = [sys.executable, "-c", WITHOUT_NAME, str(place / "var")]
+    said = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False).stderr
+    assert said.splitlines()[-1].partition(": ")[2] == (
+        "Postgres can't create a database as user 54321, which has no entry in /etc/passwd."
+        " Run the service as a user that has one, or set DATABASE_URL."
+    )
 
 
 @as_root
