@@ -1,0 +1,96 @@
+"""Which packages the documents tell their readers to install: only those whose owner has been checked."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.cases import cases
+from tests.support.processes import CHECKOUT
+
+# By index and name, the project that owns it. `latchkey` is another project's on PyPI.
+OWNERS = {
+    "PyPI": {
+        "django": "https://github.com/django/django",
+        "fastapi": "https://github.com/fastapi/fastapi",
+        "flask": "https://github.com/pallets/flask",
+        "httpx": "https://github.com/encode/httpx",
+        "pyjwt": "https://github.com/jpadilla/pyjwt",
+        "requests": "https://github.com/psf/requests",
+        "standardwebhooks": "https://github.com/standard-webhooks/standard-webhooks",
+        "uvicorn": "https://github.com/Kludex/uvicorn",
+    },
+    "npm": {"@supabase/supabase-js": "https://github.com/supabase/supabase-js"},
+}
+COMMANDS = {
+    "PyPI": r"pip3? install|pipx (?:install|run|inject)|uv (?:add|pip install|tool (?:install|run))|uvx",
+    "npm": r"(?:npm|pnpm) (?:install|i|add|exec)|pnpm dlx|yarn (?:add|dlx)|npx|bunx",
+}
+# A command and its arguments, up to its end or that of the code.
+INSTALLATION = {
+    index: re.compile(rf"(?<![\w/-])({commands})(?= )([^`\n;&|)\"]*)") for index, commands in COMMANDS.items()
+}
+# Their other arguments are those of the package's own command.
+TAKE_ONE = ("run", "exec", "dlx", "uvx", "npx", "bunx")
+WITH_VALUE = {"-c", "-r", "-e", "--constraint", "--requirement", "--editable", "--python", "--outdir"}
+SKIPPED = {"node_modules", "var", "__pycache__", "target", "build", "dist"}
+OWN = Path(__file__).resolve()
+
+
+def names(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the index and name of each package that commands in a text install, but for files and folders."""
+    for index, installation in INSTALLATION.items():
+        for match in installation.finditer(text):
+            arguments = iter(shlex.split(match[2].replace("'", " ").partition(" #")[0]))
+            for argument in arguments:
+                if argument in WITH_VALUE:
+                    next(arguments, None)
+                elif not argument.startswith(("-", ".", "/", "$")) and not argument.endswith(".whl"):
+                    name = re.match(r"@?[\w./-]+", argument)
+                    yield index, (name[0] if name else argument).lower()
+                    if match[1].endswith(TAKE_ONE):
+                        break
+
+
+def documents() -> Iterator[Path]:
+    """Yield all files of the checkout: comments and docstrings advise too."""
+    for folder, folders, files in os.walk(CHECKOUT):
+        folders[:] = [name for name in folders if name not in SKIPPED and not name.startswith(".")]
+        yield from (Path(folder, name) for name in sorted(files) if Path(folder, name) != OWN)
+
+
+def found() -> dict[tuple[str, str], list[str]]:
+    """Return the documents by the packages that they install."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for path in documents():
+        for package in names(path.read_text(errors="replace")):
+            found.setdefault(package, []).append(str(path.relative_to(CHECKOUT)))
+    return found
+
+
+def test_documents_install_only_packages_whose_owner_is_known():
+    known = {(index, name) for index, owners in OWNERS.items() for name in owners}
+    packages = found()
+    assert {package: where for package, where in packages.items() if package not in known} == {}
+    assert known - packages.keys() == set()
+
+
+@cases(
+    ("text", "expected"),
+    [
+        ("`pip install latchkey`.", [("PyPI", "latchkey")]),
+        ("pip install --no-deps latchkey     # the plugin", [("PyPI", "latchkey")]),
+        ("python3 -m pip install 'Latchkey[test]>=0.3' flask", [("PyPI", "latchkey"), ("PyPI", "flask")]),
+        ("pipx install latchkey && latchkey serve", [("PyPI", "latchkey")]),
+        ("uv add latchkey", [("PyPI", "latchkey")]),
+        ("uvx latchkey serve", [("PyPI", "latchkey")]),
+        ("npm install --no-save @supabase/supabase-js@2.119.1", [("npm", "@supabase/supabase-js")]),
+        ("npx latchkey", [("npm", "latchkey")]),
+        ("pip install ./latchkey-*.whl; pip install -e .", []),
+        ("pip install -c constraints.txt latchkey-*.whl -r requirements.txt", []),
+        ("`npm install --package-lock-only`", []),
+    ],
+)
+def test_command_that_installs_a_package_by_name_is_found(text, expected):
+    assert list(names(text)) == expected
