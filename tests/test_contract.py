@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from openapi_schema_validator import OAS30Validator, oas30_format_checker
 from openapi_spec_validator import validate
 from werkzeug.test import EnvironBuilder
@@ -39,6 +41,20 @@ SCHEMES = {
 # Flask's route to the files in auth/static.
 STATIC = "static"
 LIMIT_HEADERS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
+
+
+class CoreSchema(yaml.SafeLoader):
+    """Reads the core schema of YAML 1.2."""
+
+
+CoreSchema.yaml_implicit_resolvers = {}
+for kind, pattern, first in (
+    ("null", r"null|~|", "n~"),
+    ("bool", r"true|false", "tf"),
+    ("int", r"-?(0|[1-9][0-9]*)", "-0123456789"),
+    ("float", r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[-+][0-9]+)?", "-0123456789"),
+):
+    CoreSchema.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(rf"^({pattern})$"), [*first, ""])
 
 
 class Operation(NamedTuple):
@@ -138,10 +154,22 @@ def open_objects(schema: dict[str, Any], where: str = "it") -> Iterator[str]:
     for part in combined:
         for name, member in part.get("properties", {}).items():
             yield from open_objects(member, f"{where}.{name}")
-        for choice in part.get("oneOf", []):
+        for choice in part.get("anyOf", []):
             yield from open_objects(choice, where)
         if "items" in part:
             yield from open_objects(part["items"], f"{where}[]")
+
+
+def nodes(node: Any) -> Iterator[dict[str, Any]]:
+    """Yield each object in a part of the description."""
+    if isinstance(node, dict):
+        yield node
+    for each in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from nodes(each)
+
+
+def required_members(schema: dict[str, Any]) -> set[str]:
+    return {name for part in parts(schema) for name in part.get("required", ())}
 
 
 def errors_of(operation: Operation) -> set[tuple[int, str]]:
@@ -163,6 +191,49 @@ def errors_of(operation: Operation) -> set[tuple[int, str]]:
 def test_contract_is_valid_openapi():
     assert CONTRACT["openapi"] == "3.0.3"
     validate(CONTRACT)
+
+
+def test_contract_is_plain_yaml_which_every_version_reads_alike():
+    """Merge keys exist only in YAML 1.1, where `no` is false too. Some readers do not resolve aliases."""
+    text = OPENAPI.read_text()
+    assert yaml.load(text, CoreSchema) == CONTRACT  # noqa: S506
+    assert [
+        str(event.start_mark)
+        for event in yaml.parse(text, yaml.SafeLoader)
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) or getattr(event, "tag", None)
+    ] == []
+
+
+def test_schemas_have_no_names_that_code_generators_give():
+    """In Go, `NewUser` makes a `User`. Bodies and responses without a name are `SignupRequest` and the like."""
+    names = set(CONTRACT["components"]["schemas"])
+    given = {f"{word}{name}" for word in ("New", "Nullable") for name in names}
+    for name, operation in OPERATIONS.items():
+        title = "".join(map(str.capitalize, name.split("_")))
+        given |= {
+            f"{title}{word}" for word in ("Request", "Body", "Data", "Params", "Response", "DefaultResponse")
+        }
+        for status in operation.responses():
+            given |= {f"{title}{status}", f"{title}{status}Response", f"{title}Response{status}"}
+    folded = {name.casefold() for name in given}
+    assert {name for name in names if name.casefold() in folded} == set()
+
+
+def test_choices_between_schemas_are_those_that_generated_clients_can_make():
+    """They lose the members beside a choice, take the first that has its required members, and refuse two of
+    `oneOf`.
+    """
+    found = [node for node in nodes(CONTRACT) if {"anyOf", "oneOf"} & set(node)]
+    assert len(found) > 5
+    assert [node for node in found if not set(node) <= {"anyOf", "description"}] == []
+    choices = [resolved(node["anyOf"]) for node in found if {*chain(*node["anyOf"])} == {"$ref"}]
+    assert len(choices) == len(found)
+    assert [
+        (earlier, later)
+        for each in choices
+        for earlier, later in combinations(map(required_members, each), 2)
+        if earlier <= later
+    ] == []
 
 
 def test_contract_has_the_version_of_the_service():

@@ -40,12 +40,12 @@ def test_generated_client_has_a_class_for_each_object_and_enumeration(generated)
     # The generator does not know application/yaml, which only GET /openapi.yaml returns.
     assert (printed.count("WARNING"), printed.count("Unsupported content_type application/yaml")) == (1, 1)
     schemas = resolved(description()["components"]["schemas"])
-    # A nullable object is a union.
+    # A nullable one is a union.
     expected = {
         name
         for name, schema in schemas.items()
         for part in parts(schema)
-        if "enum" in part or (part.get("type") == "object" and "nullable" not in part)
+        if ("enum" in part or part.get("type") == "object") and "nullable" not in part
     }
     assert expected - set(vars(modules["models"])) == set()
 
@@ -56,7 +56,7 @@ def test_generated_client_signs_a_user_up_in_and_out(generated, make_app, databa
     with served(make_app(AUTH_AUTOCONFIRM="true")) as server:
         url = f"http://127.0.0.1:{server.port}"
         anyone = modules["client"].Client(base_url=url)
-        new = models.SignupRequest(email=EMAIL, password=PASSWORD)
+        new = models.Signup(email=EMAIL, password=PASSWORD)
         created = api("sign_in.signup")(client=anyone, body=new)
         assert (type(created), type(created.id)) == (models.SignedUpUser, UUID)
 
@@ -65,7 +65,7 @@ def test_generated_client_signs_a_user_up_in_and_out(generated, make_app, databa
         tokens = get_tokens(client=anyone, body=password, grant_type=grants.PASSWORD)
         refresh = models.RefreshTokenGrant(tokens.refresh_token)
         refreshed = get_tokens(client=anyone, body=refresh, grant_type=grants.REFRESH_TOKEN)
-        assert type(tokens) is type(refreshed) is models.TokenResponse
+        assert type(tokens) is type(refreshed) is models.UserTokens
 
         signed_in = modules["client"].AuthenticatedClient(base_url=url, token=refreshed.access_token)
         user = api("user.get_user")(client=signed_in)
