@@ -10,7 +10,7 @@ help:
 	@echo '              ARGS="-k token -x" is passed to pytest; ARGS="-n 0" runs them in one process'
 	@echo 'make test-browser  test the pages, the JavaScript client of Supabase, and applications that sign users in here, in Chromium'
 	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
-	@echo 'make test-family  test the Supabase clients for Go, Rust and Kotlin, the example for Spring, and OpenID applications'
+	@echo 'make test-family  test the Supabase clients for Go, Rust and Kotlin, generated clients, the example for Spring, and OpenID applications'
 	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
 	@echo 'make bench    measure the performance, in ten minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types'
@@ -43,7 +43,8 @@ test-clients:
 
 test-family:
 	@$(PYTHON) make_venv.py test
-	@if command -v npm >/dev/null; then cd tests/family/mcp && npm ci --ignore-scripts; fi
+	@if command -v npm >/dev/null; then for each in mcp generated/typescript; do \
+	  npm ci --ignore-scripts --prefix tests/family/$$each || exit; done; fi
 	@exec .venv/bin/pytest tests/family tests/examples -m family $(ARGS)
 
 test-faults:

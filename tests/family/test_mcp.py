@@ -1,11 +1,9 @@
 """MCP clients by other hands, unmodified, at a server of FastMCP that accepts our access tokens."""
 
-import hashlib
 import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -38,18 +36,9 @@ def settings() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def python(request) -> str:
-    """A Python with FastMCP, in an environment of its own: it needs other versions than Latchkey."""
-    requirements = HERE / "requirements.txt"
-    state = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:16]
-    directory = request.config.cache.mkdir("mcp") / state
-    program = directory / "bin" / "python"
-    if not (directory / "stamp").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", directory], check=True)
-        install = [program, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "-r", requirements]
-        subprocess.run(install, check=True)
-        (directory / "stamp").touch()
-    return str(program)
+def python(make_python) -> str:
+    """A Python with FastMCP."""
+    return str(make_python(HERE / "requirements.txt") / "python")
 
 
 @pytest.fixture

@@ -1,0 +1,3 @@
+module latchkey.example/generated
+
+go 1.25.0
