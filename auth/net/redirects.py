@@ -92,10 +92,15 @@ def with_query(url: str, parameters: Mapping[str, str]) -> str:
     return f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(parameters, quote_via=quote)}"
 
 
+def is_web(url: str) -> bool:
+    """Whether a website has the URL, not an application with a scheme of its own."""
+    return urlsplit(url).scheme in _DEFAULT_PORTS
+
+
 def origin(url: str) -> str:
     """Return a URL's source expression for a CSP: its origin, or the scheme of an application."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}" if parts.scheme in _DEFAULT_PORTS else f"{parts.scheme}:"
+    return f"{parts.scheme}://{parts.netloc}" if is_web(url) else f"{parts.scheme}:"
 
 
 def _wildcard(text: str, one: str) -> str:

@@ -6,7 +6,6 @@ from urllib.parse import urlencode, urlsplit
 from flask import Blueprint, Response, request
 
 from auth.context import latchkey
-from auth.net.redirects import origin
 from auth.openid import consent, uris
 from auth.openid.switch import provider
 from auth.pages.page import page, to_own
@@ -43,7 +42,7 @@ def _form(problem: Problem | None = None) -> Response:
     return page(
         "consent.html",
         status=403 if missing == "access_denied" else 200,
-        form_target=origin(asked.request.redirect_uri),
+        form_target=asked.request.redirect_uri,
         here=f"/{here}",
         to=Destination(next=here),
         problem=problem,

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, request
 
 from auth.context import latchkey
-from auth.net.redirects import origin, with_query
+from auth.net.redirects import with_query
 from auth.openid import clients
 from auth.openid.switch import provider
 from auth.pages.page import LANGUAGE, LANGUAGES, page, root
@@ -114,7 +114,7 @@ def _ask(
     return page(
         "logout.html",
         action=action,
-        form_target=origin(url) if url else None,
+        form_target=url,
         client_name=application,
         account=known.email or known.phone or known.name,
         sent={name: value for name, value in sent.items() if value},

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from auth.addresses import spaced_phone
 from auth.context import latchkey
-from auth.net.redirects import origin
+from auth.net.redirects import is_web, origin
 from auth.openid import consent
 from auth.settings.brand import is_svg, logo_file
 from auth.settings.presets import PRESETS
@@ -57,11 +57,12 @@ def page(
     wait: float | None = None,
     **values: Any,
 ) -> Response:
-    """Render a page, perhaps with the logo of an application. Its forms may redirect to the origin
-    `form_target`, which form-action must allow; they have the token `form_token`.
+    """Render a page, perhaps with the logo of an application. Its forms have the token `form_token`, and may
+    redirect to the application `form_target`.
 
     They may lead to `next_page`, else the `next` of the request: if that is the consent page, also to the
-    application that waits for it.
+    application that waits for it. form-action must allow the scheme of an application on the device. Websites
+    are not reached by a redirect: see auth/pages/leaving.py.
 
     Another code may be sent after `wait` seconds, which the forms remember.
 
@@ -72,7 +73,7 @@ def page(
     again_in, again_at = _again(wait, values.get("problem"))
     secret = forms.secret()
     waiting = consent.behind(next_page or request.values.get("next"))
-    targets = [form_target, waiting and origin(waiting.redirect_uri)]
+    targets = [form_target, waiting and waiting.redirect_uri]
     common = {
         "language": language,
         "languages": {code: string("pages", code, "common.language").render() for code in LANGUAGES},
@@ -109,7 +110,7 @@ def page(
     response.headers["Content-Security-Policy"] = _CSP.format(
         script=_SCRIPT if script else "",
         images=logo_source("brand/icon", client_logo, *settings.logos.values()),
-        form_target="".join(f" {target}" for target in targets if target),
+        form_target="".join(f" {origin(target)}" for target in targets if target and not is_web(target)),
     )
     response.vary.add("Accept-Language")
     return for_no_other_origin(response)

@@ -7,6 +7,7 @@ from auth.pages import (
     confirm,
     consent,
     factors,
+    leaving,
     logout,
     passkeys,
     passwords,
@@ -35,3 +36,4 @@ def register(app: Flask, settings: Settings) -> None:
     if settings.pages:
         app.register_blueprint(blueprint)
     problems.register(app, settings.pages)
+    leaving.register(app)

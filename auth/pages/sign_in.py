@@ -13,7 +13,7 @@ from auth.context import latchkey
 from auth.links.requests import request_message
 from auth.links.spending import by_code, spend
 from auth.messages import outgoing
-from auth.net.redirects import origin, with_query
+from auth.net.redirects import with_query
 from auth.pages.page import identifier, page, provider, text, to_own
 from auth.pages.problems import Form, Problem, form, told
 from auth.sign_in import browser_sessions, waiting
@@ -41,7 +41,7 @@ def form_page(template: str, own_path: str, **values: Any) -> Response:
     """Show a form that leads to the destination, and that GET of `own_path` shows too."""
     to = destination()
     here = f"/{to.path(own_path)}"
-    return page(template, script=True, form_target=origin(to.url), to=to, here=here, **values)
+    return page(template, script=True, form_target=to.url, to=to, here=here, **values)
 
 
 def _address_of(sent: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from flask import Response
 from auth.context import latchkey
 from auth.hooks import access_token
 from auth.messages.outgoing import own_url
-from auth.net.redirects import origin, with_fragment, with_query
+from auth.net.redirects import with_fragment, with_query
 from auth.sign_in import browser_sessions, token_response
 from auth.sign_in.reauthentication import lock_caller
 from auth.sign_in.token_response import Outcome, see_other
@@ -141,13 +141,9 @@ def redirect_signed_in(
     return see_other(with_fragment(target, members))
 
 
-def form_targets(target: str) -> str:
-    """Return the source expressions for the form-action of a page whose form redirects to a target.
-
-    Browsers apply it to each redirect, and a page of ours may redirect to the application.
-    """
-    last = _destination(target).url if latchkey.redirects.is_own_page(target) else target
-    return " ".join(dict.fromkeys(map(origin, (target, last))))
+def application_of(target: str) -> str:
+    """Return the URL of the application that a target leads to, if it is a page of ours, else the target."""
+    return _destination(target).url if latchkey.redirects.is_own_page(target) else target
 
 
 def next_of(target: str) -> str | None:

@@ -52,7 +52,8 @@ def raise_session(tx: Transaction, session_id: str, method: str, factor_id: str 
 
 
 def see_other(url: str) -> Response:
-    # Not `redirect`: its page repeats the tokens.
+    # Not `redirect`: its page repeats the tokens. Browsers that leave for another website get a page instead:
+    # see auth/pages/leaving.py.
     return Response(status=303, headers={"Location": url})
 
 

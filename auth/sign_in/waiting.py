@@ -5,12 +5,12 @@ its link was opened elsewhere: a stranger could ask for a link, wait until its o
 """
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from flask import Response, after_this_request
 
 from auth.context import latchkey
 from auth.messages import outgoing
+from auth.net.redirects import is_web
 from auth.sign_in.token_response import open_session
 from auth.text.user_agents import browser_and_system
 from auth.tokens import one_time
@@ -54,7 +54,7 @@ def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
     if link.browser_hash and link.purpose not in one_time.CHANGES:
         return bytes(link.browser_hash) != _browser_hash()
     is_bound = link.code_challenge and link.purpose in ("magiclink", "recovery", "signup")
-    opens_application = urlsplit(link.redirect_to or "https:").scheme not in ("http", "https")
+    opens_application = not is_web(link.redirect_to or "https:")
     if is_same or opens_application or not is_bound or not latchkey.settings.pages:
         return False
     asked, here = browser_and_system(link.user_agent), browser_and_system(g.client["user_agent"])

@@ -6,7 +6,6 @@ from werkzeug.routing import BaseConverter
 from auth.account import identities
 from auth.context import latchkey
 from auth.messages import outgoing
-from auth.net.redirects import origin
 from auth.pages.page import page
 from auth.sign_in import oauth
 from auth.sign_in.reauthentication import add, give_proof, remove
@@ -57,14 +56,10 @@ def linking_page() -> Response:
     flow = _linking_flow(flow_token)
     if not flow:
         return _dead_link()
-    # Browsers apply form-action to redirects too: the provider's and the application's.
-    targets = {"https:", origin(latchkey.redirects.checked(flow.redirect_to))}
-    if latchkey.settings.is_local:
-        targets.add("http:")
     titles = latchkey.settings.provider_titles
     return page(
         "link_identity.html",
-        form_target=" ".join(sorted(targets)),
+        form_target=latchkey.redirects.checked(flow.redirect_to),
         provider=names.provider(flow.provider, titles),
         account=flow.email or flow.phone,
         known_by=names.provider(flow.known_by, titles),

@@ -109,7 +109,7 @@ def _page_of_link(query: Mapping[str, str], status: int = 200) -> Response:
     asked = {"moment": ago(link.asked_at), "device": device(link.user_agent), "ip": link.ip}
     return page(
         "link.html",
-        form_target=arrivals.form_targets(target),
+        form_target=arrivals.application_of(target),
         next_page=arrivals.next_of(target),
         target=target,
         query=query,

@@ -70,9 +70,11 @@ export async function open(link) {
       const [name, value] = cookie.split(";")[0].split(/=(.*)/s);
       cookies.set(name, value);
     }
-    const location = response.headers.get("Location");
+    const page = await response.text();
+    const refresh = page.match(/<meta http-equiv="refresh" content="0;url=([^"]*)">/);
+    const location = response.headers.get("Location") ?? refresh?.[1].replaceAll("&amp;", "&");
     if (!location) {
-      form = formOf(await response.text(), target);
+      form = formOf(page, target);
       target.search = "";
       continue;
     }

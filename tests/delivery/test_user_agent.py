@@ -129,6 +129,22 @@ def test_form_action_restricts_the_form_and_its_redirects(browser, sites):
     assert there.requests == []
 
 
+def test_refresh_after_a_form_is_another_navigation(browser, sites):
+    here, there = sites
+    policy = {"Content-Security-Policy": "default-src 'none'; form-action 'self'"}
+    here.answers["/"] = Response(FORM, headers=policy)
+    refresh = f'<meta http-equiv="refresh" content="0;url={THERE}/?a=1&amp;b=\'#c">'
+    here.answers["/x"] = Response(refresh, headers=policy)
+    there.answers["/"] = Response(status=302, headers={"Location": f"{HERE}/end"})
+    browser.visit(f"{HERE}/")
+    page = browser.submit()
+    assert (page.url, page.trail) == (
+        f"{HERE}/end#c",
+        [f"{HERE}/x", f"{THERE}/?a=1&b='#c", f"{HERE}/end#c"],
+    )
+    assert there.told[:4] == ("GET", {}, None, "cross-site")
+
+
 @cases(("location", "url"), [("/x", f"{HERE}/x#a"), ("/x#b", f"{HERE}/x#b")])
 def test_fragment_is_kept_through_redirects(browser, sites, location, url):
     sites[0].answers["/"] = Response(status=302, headers={"Location": location})

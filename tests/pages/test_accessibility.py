@@ -16,6 +16,8 @@ import pytest
 from auth.pages.page import LANGUAGES
 from tests.support.browser import Browser, fill
 from tests.support.deliverers import deliver_due
+from tests.support.http_target import HttpTarget
+from tests.support.openid import authorize_path, insert_client
 from tests.support.page_clients import ChromiumPageClient
 from tests.support.page_tour import ALICE, SETTINGS, TOUR, WRONG, google
 from tests.support.pictures import Pictures
@@ -78,6 +80,18 @@ def problems(page: Browser, *except_rules: str) -> list[str]:
     )
 
 
+def assert_accessible(page: Browser, axe: str, name: str) -> None:
+    page.run(axe)
+    for width, height, dark in SCREENS:
+        page.resize(width, height, dark=dark)
+        assert problems(page) == [], (name, width)
+        assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
+    page.run("window.focused = document.activeElement")
+    page.press("Tab")
+    assert page.run(_WITHOUT_RING) == [], name
+    page.run("document.activeElement.blur(); focused.focus()")
+
+
 @pytest.mark.parametrize("part", TOUR, ids=lambda part: part.__name__)
 def test_pages_are_accessible_and_fit_the_screen(page_client, page, part, axe):
     pictures = Pictures(page) if "PICTURES" in os.environ else None
@@ -85,20 +99,35 @@ def test_pages_are_accessible_and_fit_the_screen(page_client, page, part, axe):
     def check(name: str) -> None:
         if pictures:
             pictures.take(name)
-        page.run(axe)
-        for width, height, dark in SCREENS:
-            page.resize(width, height, dark=dark)
-            assert problems(page) == [], (name, width)
-            assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
-        page.run("window.focused = document.activeElement")
-        page.press("Tab")
-        assert page.run(_WITHOUT_RING) == [], name
-        page.run("document.activeElement.blur(); focused.focus()")
+        assert_accessible(page, axe, name)
 
     page_client.check = check
     part(page_client)
     if pictures:
         pictures.save()
+
+
+def test_page_that_leads_to_an_application_is_accessible_and_fits_the_screen(page_client, page, axe):
+    page_client.person()
+    page_client.sign_in()
+    with HttpTarget() as application:
+        # The browser stays on the page.
+        application.status, application.body = 204, b""
+        uri = f"{application.url}/{'callback' * 9}"
+        client_id = insert_client(page_client.rows, uri)
+        page_client.visit(authorize_path(client_id, redirect_uri=uri))
+        page.click("Allow")
+        page.wait(application.reached.is_set)
+        for language in LANGUAGES:
+            page.speak(language)
+            page_client.visit(authorize_path(client_id, redirect_uri=uri))
+            page.wait(lambda: page.run("!!document.querySelector('[http-equiv=refresh]')"))
+            assert_accessible(page, axe, language)
+            page.resize(375, 740)
+            assert page.run(_BROKEN) == [], language
+        application.reached.clear()
+        page.click(page.run("document.querySelector('.button').innerText"))
+        assert application.reached.wait(30)
 
 
 def test_choices_of_language_and_theme_cover_and_move_nothing(page, here):

@@ -17,6 +17,7 @@ from tests.support.links import (
     VERIFIER,
     WITH_CHALLENGE,
     later,
+    location,
     path,
     press,
     query,
@@ -255,7 +256,7 @@ class TestSignUp:
 
         def poll(_: int) -> str:
             browser = app.test_client(use_cookies=False)
-            return browser.post("/waiting", data=form.fields, headers=headers).headers["Location"]
+            return location(browser.post("/waiting", data=form.fields, headers=headers))
 
         led = sorted(at_once(50, poll))
         assert (led[0], led[-1].partition("=")[0]) == (led[-2], f"{APP}?code")

@@ -132,7 +132,10 @@ class ChromiumPageClient(PageClient):
         place = self.page.run(_FILL_IN.format(action=json.dumps(action), fields=json.dumps(fields)))
         assert place, f"no form leads to {action}: {self.page.text}"
         self.page.hit(place)
-        self.page.wait(lambda: self.page.run("!('pressed' in window)"))
+        # Also until a page that leads to another website has done so.
+        self.page.wait(
+            lambda: self.page.run("!('pressed' in window || document.querySelector('[http-equiv=refresh]'))")
+        )
 
 
 _FILL_IN = """((action, fields) => {{

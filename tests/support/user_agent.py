@@ -1,11 +1,12 @@
 """A simulated browser: cookies, redirects, forms and request metadata, without rendering.
 
 Cookies follow RFC 6265bis (SameSite, Secure, `__Host-`, paths); requests carry Sec-Fetch-* and Origin as in
-Fetch; form-action of the page's CSP applies to a form and its redirects, as in Chrome. It does not depend on
-the service under test.
+Fetch; form-action of the page's CSP applies to a form and its redirects, as in Chrome, but not to what follows
+an immediate refresh. It does not depend on the service under test.
 """
 
 import functools
+import html
 import http.client
 import re
 from collections.abc import Callable, Mapping
@@ -133,7 +134,7 @@ class UserAgent:
             target = headers.get("Location")
             if status not in (301, 302, 303, 307, 308) or not target:
                 self.page = Page(url, status, headers, text, trail)
-                return self.page
+                return self._refreshed(stop)
             if status == 303 or (status in (301, 302) and method == "POST"):
                 method, body = "GET", None
             # A fragment is kept through redirects without their own fragment.
@@ -143,6 +144,15 @@ class UserAgent:
                 url += f"#{fragment}"
             trail.append(url)
             assert len(trail) < MOST_REDIRECTS, trail
+
+    def _refreshed(self, stop: Callable[[str], bool]) -> Page:
+        """Follow the refresh of the current page, if it has one."""
+        refresh = re.search(r'<meta http-equiv="refresh" content="0;url=([^"]*)">', self.page.text)
+        if refresh:
+            url, trail = urljoin(self.page.url, html.unescape(refresh[1])), self.page.trail
+            self._navigate("GET", url, None, origin_of(self.page.url), stop)
+            self.page.trail[:0] = trail
+        return self.page
 
     def _is_there(self, url: str) -> bool:
         return origin_of(url) in self._sites or (urlsplit(url).scheme == "http" and _is_loopback(url))

@@ -132,7 +132,6 @@ class TestContinuePage:
         page = look(client, link)
         assert page.fields["redirect_to"] == PREVIEW
         assert page.heading == "Sign in to app.example.com"
-        # The form-action of the page allows no other origin.
         database.run("UPDATE one_time_tokens SET expires_at = now()")
         assert fragment(client.post("/verify", data=page.fields), PREVIEW) == EXPIRED
 
@@ -301,19 +300,20 @@ class TestHeaders:
     @pytest.mark.parametrize(
         ("redirect_to", "target"),
         [
-            (None, "https://app.example.com"),
-            ("https://app.example.com/welcome?x=1;y=2", "https://app.example.com"),
-            (PREVIEW, "https://pr-7.preview.example.com"),
-            ("myapp://callback", "myapp:"),
-            ("https://evil.example", "https://app.example.com"),
-            ("https://evil.example; script-src *", "https://app.example.com"),
-            ("https://x;script-src.preview.example.com/", "https://app.example.com"),
+            (None, ""),
+            (PREVIEW, ""),
+            ("myapp://callback", " myapp:"),
+            ("yourapp://callback", ""),
+            ("myapp://callback; script-src *", ""),
+            ("https://x;script-src.preview.example.com/", ""),
         ],
     )
-    def test_policy_of_a_form_allows_only_the_checked_target(self, make_app, link, redirect_to, target):
+    def test_policy_of_a_form_allows_only_the_scheme_of_the_checked_target(
+        self, make_app, link, redirect_to, target
+    ):
         query = "&" + urlencode({"redirect_to": redirect_to}) if redirect_to else ""
         response = make_app(**APP).test_client().get(link + query, headers=BROWSER)
-        assert response.headers.getlist("Content-Security-Policy") == [CSP.format(f" {target}")]
+        assert response.headers.getlist("Content-Security-Policy") == [CSP.format(target)]
 
     def test_policy_of_other_pages_allows_no_target(self, client):
         policies = [

@@ -187,7 +187,7 @@ class TestOpeningALink:
             page = client.get(path("magiclink", token, redirect_to=target), headers=BROWSER)
             assert (page.status_code, "Location" in page.headers) == (200, False)
             policy = page.headers["Content-Security-Policy"]
-            assert "form-action 'self' https://app.example.com;" in policy, target
+            assert "form-action 'self';" in policy, target
             assert leads_to(press(client, "magiclink", token, redirect_to=target)), target
             for use in (follow, press):
                 response = use(client, "magiclink", "x" * 43, redirect_to=target)
@@ -209,15 +209,15 @@ class TestOpeningALink:
     @cases(
         ("target", "source"),
         [
-            ("https://pr-7.preview.example.com/x", "https://pr-7.preview.example.com"),
-            ("https://port.example.com:8443/x", "https://port.example.com:8443"),
-            ("myapp://callback", "myapp:"),
+            ("https://pr-7.preview.example.com/x", ""),
+            ("https://port.example.com:8443/x", ""),
+            ("myapp://callback", " myapp:"),
         ],
     )
-    def test_policy_of_the_page_allows_the_target(self, client, link, target, source):
-        """Browsers apply form-action to the redirect after a POST."""
+    def test_policy_of_the_page_allows_the_scheme_of_an_application(self, client, link, target, source):
+        """Browsers apply form-action to the redirect after a POST. A page leads to websites."""
         page = client.get(path("magiclink", link(), redirect_to=target), headers=BROWSER)
-        assert f"form-action 'self' {source};" in page.headers["Content-Security-Policy"]
+        assert f"form-action 'self'{source};" in page.headers["Content-Security-Policy"]
 
     def test_target_of_the_request_is_used_as_long_as_it_is_allowed(self, client, ask, make_app, outbox):
         ask("/magiclink", "https://exact.example.com/cb")

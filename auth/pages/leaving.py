@@ -1,0 +1,40 @@
+"""Leads browsers to applications and providers by a page, not by a redirect.
+
+Browsers apply form-action of a page to all redirects that follow its form, also to those of the application,
+whose targets we do not know. A page ends that navigation. Its refresh begins another, and replaces it in the
+history, so that no form is sent twice. A redirect to a URL of ours would need a place to keep the code.
+"""
+
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, request
+
+from auth.context import latchkey
+from auth.net.redirects import is_web
+from auth.pages.page import page
+from auth.pages.problems import asks_for_page
+
+
+def register(app: Flask) -> None:
+    app.after_request(_by_page)
+
+
+def _by_page(response: Response) -> Response:
+    """Replace a redirect after a form to another website with a page."""
+    url = response.headers.get("Location", "")
+    if response.status_code != 303 or not is_web(url) or _is_ours(url) or not _has_window():
+        return response
+    shown = page("leaving.html", here=None, url=url, host=urlsplit(url).netloc)
+    for cookie in response.headers.getlist("Set-Cookie"):
+        shown.headers.add("Set-Cookie", cookie)
+    return shown
+
+
+def _is_ours(url: str) -> bool:
+    rest = url.removeprefix(latchkey.settings.base_url)
+    return rest != url and rest[:1] in "/?#"
+
+
+def _has_window() -> bool:
+    """Whether the client can show the page: a browser, not a program, and not in a frame."""
+    return asks_for_page() and request.headers.get("Sec-Fetch-Dest", "document") == "document"
