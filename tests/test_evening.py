@@ -1,0 +1,213 @@
+"""The evening in which a stranger reads the specification's service: what its story runs, and how far it may reach.
+
+`pytest -s tests/test_evening.py` prints the figures of each request and of all.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.conftest import SERVICE_ROLE_KEY
+from tests.support.deliverers import deliver_due
+from tests.support.evening import Meter, Reach
+from tests.support.fake_provider import FakeProvider
+from tests.support.http_target import HttpTarget
+from tests.support.links import BROWSER, PHONE, SITE, Outbox, path
+from tests.support.oauth import Service
+from tests.support.users import PASSWORD, register
+
+NEW_PASSWORD = "Another-Horse-2"
+# One for all tests: the threads that hash passwords keep it.
+METER = Meter()
+pytest_plugins = ["tests.support.oauth_fixtures"]
+
+# What each of these may reach. A change that makes the story longer makes it shorter elsewhere. The aim is three
+# quarters of the functions, lines and SQL of 0.3.0: 479, 3,937 and 1,598.
+LIMITS = {
+    "all": {"functions": 486, "lines": 3_977, "files": 95, "statements": 63, "lines of SQL": 1_598},
+    "POST /token password": {"functions": 94, "files": 32},
+    "GET /user": {"functions": 51},
+    "POST /token refresh_token": {"functions": 70},
+    "PUT /user": {"functions": 143},
+}
+
+
+class Story:
+    """The specification's service, played once from beginning to end; names differ from play to play."""
+
+    def __init__(self, service: Service, outbox: Outbox, meter: Meter, number: int) -> None:
+        self._service, self._outbox, self._meter = service, outbox, meter
+        self._client = service.client
+        self._number = number
+        self.reached: dict[str, Reach] = defaultdict(Reach)
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        with self._meter.measure() as reach:
+            yield
+        self.reached[name] |= reach
+
+    def _ask(
+        self, name: str, status: int = 200, target: str = "", *, bearer: str = "", **options: Any
+    ) -> Any:
+        """Send a request, named by its method, route and perhaps a word, and return the response."""
+        method, route, *_ = name.split()
+        if bearer:
+            options["headers"] = {"Authorization": f"Bearer {bearer}"}
+        with self._step(name):
+            response = self._client.open(target or route, method=method, **options)
+        assert response.status_code == status, (name, response.text)
+        return response
+
+    def _admin(self, name: str, target: str = "", **body: Any) -> Any:
+        return self._ask(name, target=target, bearer=SERVICE_ROLE_KEY, json=body).json
+
+    def _address(self, name: str) -> str:
+        return f"{name}{self._number}@example.com"
+
+    def _open(self, link: str) -> None:
+        """Open a link as a program does."""
+        answer = self._ask("GET /verify", 303, f"{link}&redirect_to={SITE}")
+        assert "#access_token=" in answer.headers["Location"]
+
+    def _press(self, link: str) -> None:
+        """Open a link in a browser, and press the button of its page."""
+        page = self._ask("GET /verify in a browser", 200, link, headers=BROWSER)
+        fields = dict(
+            re.findall(r'<input type="hidden" name="(token|type|form_token)" value="([^"]*)"', page.text)
+        )
+        headers = BROWSER | {"Sec-Fetch-Site": "same-origin"}
+        answer = self._ask("POST /verify from the page", 303, "/verify", data=fields, headers=headers)
+        assert "#access_token=" in answer.headers["Location"]
+
+    def play(self, target: HttpTarget) -> None:
+        for route in ("/health", "/settings", "/openapi.yaml"):
+            self._ask(f"GET {route}")
+        self._admin("POST /admin/webhooks", url=f"{target.url}/{self._number}")
+        self._password()
+        self._messages()
+        self._provider()
+        self._administration()
+        with self._step("delivery"):
+            while deliver_due(self._service.parts):
+                pass
+        assert target.requests
+
+    def _password(self) -> None:
+        """Sign up, confirm, sign in, refresh, read and change the profile, and sign out."""
+        email = self._address("dora")
+        known = {"email": email, "password": PASSWORD}
+        self._ask("POST /signup", 201, json={**known, "data": {"name": "Dora"}})
+        self._ask("POST /token password", 403, "/token?grant_type=password", json=known)
+        self._press(path("signup", self._outbox.last(email).token))
+        signed_in = self._ask("POST /token password", 200, "/token?grant_type=password", json=known).json
+        wrong = known | {"password": NEW_PASSWORD}
+        self._ask("POST /token password", 401, "/token?grant_type=password", json=wrong)
+        self._ask("GET /user", 401)
+        token = self._ask(
+            "POST /token refresh_token",
+            200,
+            "/token?grant_type=refresh_token",
+            json={"refresh_token": signed_in["refresh_token"]},
+        ).json["access_token"]
+        self._ask("GET /user", bearer=token)
+        for change in (
+            {"data": {"name": "D."}},
+            {"password": NEW_PASSWORD},
+            {"email": self._address("dorothea")},
+            {"phone": f"{PHONE[:-2]}{self._number:02}"},
+        ):
+            self._ask("PUT /user", bearer=token, json=change)
+        self._ask("POST /logout", bearer=token)
+        self._ask(
+            "POST /token refresh_token",
+            400,
+            "/token?grant_type=refresh_token",
+            json={"refresh_token": signed_in["refresh_token"]},
+        )
+
+    def _messages(self) -> None:
+        """Sign in by a magic link and by SMS."""
+        email, phone = self._address("erin"), f"{PHONE[:-2]}{self._number + 50:02}"
+        self._ask("POST /magiclink", json={"email": email, "create_user": True})
+        self._open(path("magiclink", self._outbox.last(email).token))
+        self._ask("POST /otp", json={"phone": phone, "create_user": True})
+        code = self._outbox.last(phone).code
+        self._ask("POST /verify", json={"type": "sms", "phone": phone, "token": code})
+
+    def _provider(self) -> None:
+        browser = self._service.browser()
+        with self._step("GET /authorize"):
+            callback = self._service.return_url(browser, "acme")
+        with self._step("GET /callback"):
+            page = browser.visit(callback)
+        assert "access_token=" in page.url, page.trail
+
+    def _administration(self) -> None:
+        """An administrator signs in; users are created, changed, listed, invited, and sent links."""
+        carol = register(self._client, {}, self._address("carol"), role="admin")
+        known = {"email": carol.email, "password": PASSWORD}
+        token = self._ask("POST /login-admin", json=known).json["access_token"]
+        new: dict[str, Any] = {"email": self._address("frank"), "password": PASSWORD, "email_confirm": True}
+        user = self._admin("POST /admin/users", **new)
+        self._ask(
+            "GET /admin/users", target="/admin/users?role=admin&sort=created_at&order=desc", bearer=token
+        )
+        changes: list[dict[str, Any]] = [
+            {"user_metadata": {"name": "Frank"}, "app_metadata": {"team": "blue"}},
+            {"ban_duration": "24h"},
+            {"ban_duration": None, "password": NEW_PASSWORD, "phone_confirmed_at": None},
+        ]
+        for change in changes:
+            self._admin("PUT /admin/users/<id>", f"/admin/users/{user['id']}", **change)
+        link = self._admin("POST /admin/generate_link", type="magiclink", email=new["email"])
+        self._open(path("magiclink", link["hashed_token"]))
+        invited = self._address("grace")
+        self._admin("POST /admin/invite", email=invited, data={"first_name": "Grace"})
+        self._open(path("invite", self._outbox.last(invited).token))
+
+
+@pytest.fixture
+def reached(make_service: Callable[..., Service], acme: FakeProvider, database: Any) -> dict[str, Reach]:
+    """What the second play reaches: the first fills caches and prepares statements."""
+    with METER.installed(), HttpTarget() as target:
+        service = make_service(
+            AUTH_RATE_LIMITS_ENABLED="true", AUTH_WEBHOOK_PRIVATE_NETWORKS="true", AUTH_API_KEYS=None
+        )
+        outbox = Outbox(service.parts, database)
+        for number in range(2):
+            acme.person = {"sub": str(number), "email": f"heidi{number}@example.com", "email_verified": True}
+            story = Story(service, outbox, METER, number)
+            story.play(target)
+    story.reached["all"] = Reach()
+    for reach in list(story.reached.values()):
+        story.reached["all"] |= reach
+    return story.reached
+
+
+def test_story_of_the_specification_reaches_no_further_than_its_limits(reached):
+    figures = {name: reach.figures for name, reach in reached.items()}
+    for name, each in figures.items():
+        print(f"{name:28}", "  ".join(f"{number:5} {what}" for what, number in each.items()))
+    beyond = {
+        (name, what): (figures[name][what], most)
+        for name, limits in LIMITS.items()
+        for what, most in limits.items()
+        if figures[name][what] > most
+    }
+    assert beyond == {}
+
+
+def test_story_runs_what_it_must(reached):
+    """The meter sees views, hashing in its threads, deliveries and triggers."""
+    names = {f"{function.path}:{function.name}" for function in reached["all"].functions}
+    assert {
+        "auth/views/token.py:token",
+        "auth/passwords/hashing.py:_new_hash",
+        "auth/senders/events.py:send",
+        "sql/pool.py:_wait",
+    } - names == set()
