@@ -1,10 +1,14 @@
 """The thin data-access module: runs named statements from sql/*.sql, each prepared once per connection.
 
-A statement's header declares its name, parameters and types, which become the signature of its PREPARE:
+A statement's header declares its name, its parameters and their types, which become the signature of its
+PREPARE, what it returns, and which columns may be NULL:
 
-    -- name: select_user(user_id uuid, email text)
+    -- name: select_user(user_id uuid, email text) -> row? (phone?, banned_until?)
     -- Why, if a reader would ask.
     SELECT … WHERE id = :user_id
+
+Each is a function of `sql.queries`: it returns a `row`, which is always there, a `row?` or None, a list of
+`rows`, or, without an arrow, the number of affected rows.
 
 No value is ever formatted into a statement. Connections are in autocommit: outside of `Database.transaction`,
 each statement is a transaction.
@@ -31,14 +35,18 @@ from psycopg2.extras import Json
 from sql.pool import BEGIN, SIZE, TYPES, Connection, Pool
 
 DIRECTORY = Path(__file__).parent
-_HEADER = re.compile(r"^-- name: ([a-z_]+)\(([^)]*)\)\n(?:--.*\n)*", re.MULTILINE)
+_HEADER = re.compile(
+    r"^-- name: ([a-z_]+)\(([^)]*)\)"
+    r"(?:(?: |\n-- +)-> (rows|row\??)(?:(?: |\n-- +)\(([^)]*)\))?)?\n(?:--.*\n)*",
+    re.MULTILINE,
+)
 # Parameters, and text that only looks like one: strings, comments, casts.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_][a-z0-9_]*)")
 # The errors of a prepared statement after a restore, which replaces types and results.
 _OUTDATED = (InvalidSqlStatementName, FeatureNotSupported, InternalError_)
 
 # By statement, whose columns a restore of the database does not change.
-_row_types: dict[str, Any] = {}
+_row_types: dict[str, Callable[[Any], Any]] = {}
 
 psycopg2.extensions.register_adapter(
     dict, functools.partial(Json, dumps=functools.partial(json.dumps, ensure_ascii=False))
@@ -56,6 +64,10 @@ class Statement:
     name: str
     parameters: Mapping[str, str]
     text: str
+    # "row", "row?", "rows", or "" for the number of affected rows.
+    returns: str
+    # The columns that may be NULL.
+    nullable: frozenset[str]
 
     def prepare(self, constants: Container[str] = ()) -> str:
         """Return the PREPARE, with templates for the constants only."""
@@ -95,7 +107,7 @@ def load_statements(directory: Path = DIRECTORY) -> dict[str, Statement]:
     return statements
 
 
-_shipped = functools.cache(load_statements)
+shipped = functools.cache(load_statements)
 
 
 def _parse(text: str, where: str) -> Iterator[Statement]:
@@ -103,7 +115,9 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
     if len(headers) != text.count("-- name:"):
         raise InvalidStatement(f"{where}: a header is malformed")
     for header, following in zip(headers, [*headers[1:], None], strict=True):
-        name, declared = header[1], " ".join(header[2].replace("--", " ").split())
+        name, declared, returns, nullable = (
+            " ".join((part or "").replace("--", " ").split()) for part in header.groups()
+        )
         parameters = dict(
             parameter.strip().split(" ", 1) for parameter in declared.split(",") if parameter.strip()
         )
@@ -111,30 +125,40 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
         used = {match[1] for match in _TOKENS.finditer(body) if match[1]}
         if used != set(parameters):
             raise InvalidStatement(f"{where}: {name} declares {sorted(parameters)} and uses {sorted(used)}")
-        yield Statement(name, parameters, body)
+        columns = frozenset(column.strip().removesuffix("?") for column in nullable.split(",") if column)
+        yield Statement(name, parameters, body, returns, columns)
 
 
-class _Runner(ABC):
+class Runner(ABC):
+    """What a statement runs on: a database or a transaction."""
+
     @abstractmethod
     def _cursor(self, name: str, parameters: Mapping[str, Any]) -> AbstractContextManager[Cursor]: ...
 
-    def one(self, name: str, /, **parameters: Any) -> Any:
-        """Return the only row as a named tuple, or None."""
-        with self._cursor(name, parameters) as cursor:
-            row = cursor.fetchone()
-            return row and _row_type(name, cursor)._make(row)
 
-    def all(self, name: str, /, **parameters: Any) -> list[Any]:
-        with self._cursor(name, parameters) as cursor:
-            return [_row_type(name, cursor)._make(row) for row in cursor.fetchall()]
+def query_of(statement: Statement) -> Callable[..., Any]:
+    """Return the function that runs a statement."""
+    name, is_optional = statement.name, statement.returns == "row?"
 
-    def run(self, name: str, /, **parameters: Any) -> int:
-        """Return the number of affected rows."""
-        with self._cursor(name, parameters) as cursor:
+    def row(on: Runner, /, **parameters: Any) -> Any:
+        with on._cursor(name, parameters) as cursor:
+            found = cursor.fetchone()
+            return None if found is None and is_optional else _row_type(statement, cursor)(found)
+
+    def rows(on: Runner, /, **parameters: Any) -> list[Any]:
+        with on._cursor(name, parameters) as cursor:
+            return [*map(_row_type(statement, cursor), cursor.fetchall())]
+
+    def count(on: Runner, /, **parameters: Any) -> int:
+        with on._cursor(name, parameters) as cursor:
             return cursor.rowcount
 
+    run: Callable[..., Any] = {"row": row, "row?": row, "rows": rows, "": count}[statement.returns]
+    run.__name__ = name
+    return run
 
-class Transaction(_Runner):
+
+class Transaction(Runner):
     """Runs statements on one connection, between BEGIN and COMMIT."""
 
     def __init__(self, database: "Database", connection: Connection) -> None:
@@ -154,7 +178,7 @@ class Transaction(_Runner):
         return self._database._execute(self._connection, name, parameters)
 
 
-class Database(_Runner):
+class Database(Runner):
     """Runs named statements on pooled connections, each in its own transaction.
 
     Parameters with the name of a constant always have its value. The parameter `origin` is what `origin()`
@@ -176,7 +200,7 @@ class Database(_Runner):
     ) -> None:
         self._prepares = prepare
         self._origin = origin
-        self._statements = _shipped()
+        self._statements = shipped()
         self._constants = {
             name: {key: value for key, value in (constants or {}).items() if key in statement.parameters}
             for name, statement in self._statements.items()
@@ -250,10 +274,11 @@ class Database(_Runner):
         return cursor
 
 
-def _row_type(name: str, cursor: Cursor) -> Any:
-    if name not in _row_types:
-        _row_types[name] = namedtuple("Row", [column.name for column in cursor.description or ()])
-    return _row_types[name]
+def _row_type(statement: Statement, cursor: Cursor) -> Callable[[Any], Any]:
+    if statement.name not in _row_types:
+        row: Any = namedtuple("Row", [column.name for column in cursor.description or ()])  # type: ignore[misc]
+        _row_types[statement.name] = row._make
+    return _row_types[statement.name]
 
 
 def _forget_statements(connection: Connection) -> None:

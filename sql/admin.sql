@@ -1,6 +1,6 @@
 -- name: create_user(id uuid, email text, phone text, password_hash text, role text,
 --                   user_metadata user_metadata, app_metadata app_metadata, email_confirm boolean,
---                   phone_confirm boolean)
+--                   phone_confirm boolean) -> row
 INSERT INTO users (
   id, email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
   password_hash, role, admin_since, user_metadata, app_metadata, made_by
@@ -13,10 +13,10 @@ VALUES (
 )
 RETURNING id;
 
--- name: select_any_user(id uuid, audience text)
+-- name: select_any_user(id uuid, audience text) -> row?
 SELECT with_audience(object, :audience) AS user_object FROM user_objects WHERE user_id = :id;
 
--- name: select_addresses(id uuid)
+-- name: select_addresses(id uuid) -> row? (email?, phone?)
 SELECT email, phone FROM users WHERE id = :id;
 
 -- name: confirm_email(id uuid, confirmed_at timestamptz)
@@ -46,7 +46,7 @@ UPDATE users
        updated_at = now()
  WHERE id = :id;
 
--- name: end_any_users_sessions(id uuid, origin jsonb)
+-- name: end_any_users_sessions(id uuid, origin jsonb) -> row (ended?)
 WITH locked AS (
   SELECT id, email FROM users WHERE id = :id FOR UPDATE
 )
@@ -55,7 +55,7 @@ SELECT end_sessions(id, NULL, 'ended_by_admin') AS ended,
        record_acts(:origin, id, email, '{signed_out}', '{auth.logout}', '{"scope": "global"}') AS recorded
   FROM locked;
 
--- name: end_any_session(id uuid, session_id uuid, origin jsonb)
+-- name: end_any_session(id uuid, session_id uuid, origin jsonb) -> row? (ended?)
 SELECT end_session_and_opened(u.id, s.id, 'ended_by_admin') AS ended,
        record_acts(:origin, u.id, u.email, '{session_ended}', '{auth.logout}',
                    jsonb_build_object('session_id', s.id)) AS recorded
@@ -64,14 +64,14 @@ SELECT end_session_and_opened(u.id, s.id, 'ended_by_admin') AS ended,
  WHERE u.id = :id AND s.id = :session_id AND s.ended_at IS NULL;
 
 -- name: list_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
---                  page_size integer, page_offset bigint, audience text)
+--                  page_size integer, page_offset bigint, audience text) -> row
 SELECT coalesce(json_agg(with_audience(copy.object, :audience)::json ORDER BY page.place), '[]')::text
          AS users
   FROM page_of_users(:email, :role, :q, :sort, :descending, :page_size, :page_offset, :is_anonymous)
        WITH ORDINALITY AS page (id, place)
   JOIN user_objects AS copy ON copy.user_id = page.id;
 
--- name: count_users(email text, role text, q text, is_anonymous boolean, most integer)
+-- name: count_users(email text, role text, q text, is_anonymous boolean, most integer) -> row
 SELECT count(*) AS total
   FROM (SELECT
           FROM users
@@ -83,7 +83,7 @@ SELECT count(*) AS total
 DELETE FROM users WHERE email = :email AND NOT email_proved
 RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}', '{"because": "created_again"}');
 
--- name: make_administrator(email text, password_hash text)
+-- name: make_administrator(email text, password_hash text) -> row?
 -- Returns no row if the email belongs to an administrator, or to a user who has not proved it.
 INSERT INTO users AS u (email, email_confirmed_at, email_proved, password_hash, role, admin_since, made_by)
 VALUES (:email, now(), true, :password_hash, 'admin', now(), 'administrator')

@@ -1,6 +1,6 @@
 -- name: select_api_keys(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                       caller_level text, mfa_required text, refresh_token_lifetime integer,
---                       session_timebox integer)
+--                       session_timebox integer) -> row?
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
        api_keys_of(u.id)::text AS api_keys
@@ -8,10 +8,11 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;
 
--- name: list_api_keys(user_id uuid)
+-- name: list_api_keys(user_id uuid) -> row
 SELECT api_keys_of(:user_id)::text AS api_keys;
 
 -- name: write_api_key(id uuid, user_id uuid, name text, key_mac bytea, scopes text[], lifetime integer)
+--   -> row?
 -- Nothing if the user has twenty. Call it with the user's row locked.
 INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, expires_at)
 SELECT :id, :user_id, :name, :key_mac, :scopes, now() + make_interval(secs => :lifetime)
@@ -21,10 +22,10 @@ RETURNING api_key_object(k) AS object;
 -- name: remove_api_keys(user_id uuid, ids text[])
 DELETE FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURNING id::text, name;
 
--- name: list_api_keys_by_id(user_id uuid, ids text[])
+-- name: list_api_keys_by_id(user_id uuid, ids text[]) -> rows
 SELECT id::text, name FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) ORDER BY id;
 
--- name: count_api_key_try(id uuid, network text, limited boolean, most integer, seconds integer)
+-- name: count_api_key_try(id uuid, network text, limited boolean, most integer, seconds integer) -> row
 -- Counts before the key is compared, so that concurrent guesses gain nothing, and whether or not there is a
 -- key of this id. By network, because a stranger who has seen the id must not lock the key.
 SELECT quota.seconds_left
@@ -37,6 +38,7 @@ UPDATE failure_counts
  WHERE key = 'api_key ' || :id || ' ' || :network;
 
 -- name: use_api_key(id uuid, key_macs bytea[], audience text, origin jsonb)
+--   -> row? (is_banned?, expires_at?, recorded?)
 -- One UPDATE, because only that sees whether the key was removed meanwhile. The first use of a day is
 -- recorded.
 UPDATE api_keys AS k
@@ -56,10 +58,10 @@ RETURNING u.banned_until > now() AS is_banned,
                THEN record_acts(:origin, u.id, u.email, '{api_key_used}', '{}',
                                 jsonb_build_object('api_key', k.name, 'api_key_id', k.id)) END AS recorded;
 
--- name: select_owner_of_api_key(id uuid)
+-- name: select_owner_of_api_key(id uuid) -> row?
 SELECT user_id FROM api_keys WHERE id = :id;
 
--- name: select_api_key(id uuid, key_macs bytea[])
+-- name: select_api_key(id uuid, key_macs bytea[]) -> row? (expires_at?)
 -- A live key with the secret, for POST /introspect.
 SELECT k.user_id,
        k.scopes,
@@ -69,7 +71,7 @@ SELECT k.user_id,
   JOIN users AS u ON u.id = k.user_id
  WHERE k.id = :id AND k.key_mac = ANY (:key_macs) AND api_key_state(u, k, NULL) = 'live';
 
--- name: select_user_of_api_key(user_id uuid, api_key_id uuid, expires_at bigint, audience text)
+-- name: select_user_of_api_key(user_id uuid, api_key_id uuid, expires_at bigint, audience text) -> row?
 SELECT api_key_state(u, k, :expires_at) AS state,
        with_audience(copy.object, :audience) AS user_object
   FROM users AS u

@@ -1,5 +1,5 @@
 -- name: record_refusal(user_id uuid, address text, token_hash bytea, action text, reason text, details jsonb,
---                      origin jsonb)
+--                      origin jsonb) -> row?
 -- Commits asynchronously: the row acknowledges nothing, and a flood must not keep the disk busy.
 SELECT set_config('synchronous_commit', 'off', true) AS setting,
        record_refusal(:origin,
@@ -12,7 +12,7 @@ SELECT set_config('synchronous_commit', 'off', true) AS setting,
 SELECT record_acts(:origin, :user_id, :email, :acts, :events, :details);
 
 -- name: list_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
---                  page_size integer, page_offset bigint)
+--                  page_size integer, page_offset bigint) -> row
 -- A custom plan drops the filters that are null, and an index gives the order.
 SELECT coalesce(jsonb_agg(jsonb_build_object(
          'id', entry.id,
@@ -34,7 +34,7 @@ SELECT coalesce(jsonb_agg(jsonb_build_object(
          ORDER BY at DESC, id DESC
          LIMIT :page_size OFFSET :page_offset) AS entry;
 
--- name: list_activity(user_id uuid, most integer)
+-- name: list_activity(user_id uuid, most integer) -> row
 -- The user's own copy of the log, newest first. It does not reveal the networks of administrators.
 SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
          'at', iso_8601(entry.at),
@@ -54,7 +54,7 @@ SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
          LIMIT :most) AS entry;
 
 -- name: count_audit(subject uuid, action text, since timestamptz, until timestamptz, request_id text,
---                   most integer)
+--                   most integer) -> row
 SELECT count(*) AS total
   FROM (SELECT
           FROM audit_log
@@ -64,6 +64,7 @@ SELECT count(*) AS total
 -- name: search_audit(first_subject uuid, first_done_by text, first_action text, first_request_id text,
 --                    subject uuid, done_by text, action text, since timestamptz, until timestamptz,
 --                    before_at timestamptz, before_id uuid, reach integer, most integer)
+--   -> rows (reason?, user_id?, actor_id?, address?, actor_address?)
 -- One filter is also the `first`, which reads at most `reach` rows from its index. Otherwise filters that
 -- rarely match the same row would read all rows.
 SELECT entry.id, iso_8601(entry.at) AS at,
@@ -86,7 +87,7 @@ SELECT entry.id, iso_8601(entry.at) AS at,
 
 -- name: select_reach_of_audit(first_subject uuid, first_done_by text, first_action text,
 --                             first_request_id text, since timestamptz, until timestamptz,
---                             before_at timestamptz, before_id uuid, reach integer)
+--                             before_at timestamptz, before_id uuid, reach integer) -> row?
 -- The last row that search_audit has read, if there may be more after it.
 SELECT iso_8601(a.at) AS at, a.id
   FROM audit_entries(:first_subject, :first_done_by, :first_action, :since, :until, :first_request_id,
@@ -94,7 +95,7 @@ SELECT iso_8601(a.at) AS at, a.id
  ORDER BY a.at DESC, a.id DESC
  LIMIT 1 OFFSET :reach - 1;
 
--- name: list_audit_actions()
+-- name: list_audit_actions() -> rows
 -- Jumps from one action to the next in its index.
 WITH RECURSIVE found (action) AS (
   (SELECT a.action FROM audit_log AS a ORDER BY a.action LIMIT 1)
@@ -105,6 +106,6 @@ WITH RECURSIVE found (action) AS (
 )
 SELECT action FROM found WHERE action IS NOT NULL;
 
--- name: estimate_audit()
+-- name: estimate_audit() -> row
 -- What the last ANALYZE counted; -1 before the first.
 SELECT reltuples::bigint AS total FROM pg_class WHERE oid = 'audit_log'::regclass;

@@ -3,7 +3,7 @@ INSERT INTO browser_sessions (token_hash, user_id, session_id)
 SELECT :token_hash, user_id, id FROM sessions WHERE id = :session_id;
 
 -- name: use_browser_session(token_hash bytea, level text, mfa_required text, refresh_token_lifetime integer,
---                           session_timebox integer)
+--                           session_timebox integer) -> row? (email?, phone?, name?)
 -- Keeps the session alive, with one write in five minutes.
 WITH used AS (
   SELECT s.id AS session_id, s.user_id, s.method, s.aal, u.email, u.phone, u.user_metadata ->> 'name' AS name,
@@ -24,7 +24,7 @@ WITH used AS (
 )
 SELECT * FROM used;
 
--- name: mark_opened_by(session_id uuid, opened_by uuid, mfa_required text)
+-- name: mark_opened_by(session_id uuid, opened_by uuid, mfa_required text) -> row
 -- The application's session has the level and the proof of the browser's.
 UPDATE sessions AS s
    SET opened_by = opener.id, aal = opener.aal, amr = methods_of(opener), factor_id = opener.factor_id,
@@ -37,10 +37,10 @@ RETURNING s.aal, s.amr, lacks_step(u, s.aal, :mfa_required, has_second_step(u.id
 -- name: renew_browser_session(session_id uuid, token_hash bytea)
 UPDATE browser_sessions SET token_hash = :token_hash WHERE session_id = :session_id;
 
--- name: select_session_method(session_id uuid)
+-- name: select_session_method(session_id uuid) -> row
 SELECT method FROM sessions WHERE id = :session_id;
 
--- name: select_second_steps(user_id uuid, added_before timestamptz, mfa_required text)
+-- name: select_second_steps(user_id uuid, added_before timestamptz, mfa_required text) -> row
 SELECT (SELECT must_have_step(users, :mfa_required) FROM users WHERE id = :user_id) AS is_required,
        coalesce(jsonb_agg(step.object ORDER BY f.created_at, f.id) FILTER (WHERE f.factor_type = 'totp'),
                 '[]') AS apps,

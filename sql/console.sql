@@ -1,4 +1,4 @@
--- name: count_hours()
+-- name: count_hours() -> row
 -- From the audit log: if each sign-in incremented a counter, all of them would wait for one row.
 -- Recounts from an hour before the last time, because a row has the time at which its transaction began.
 -- Counts at most six hours at once, to keep the first runs short.
@@ -40,7 +40,7 @@ SELECT date_trunc('hour', now(), 'UTC'), 'active_users', count(DISTINCT user_id)
  WHERE refreshed_at > now() - interval '30 days'
 ON CONFLICT (hour, name) DO UPDATE SET count = excluded.count;
 
--- name: list_daily_counts(days integer)
+-- name: list_daily_counts(days integer) -> rows
 -- One row for each day in UTC, the oldest first, preceded by as many days of the period before. Of its first
 -- day only the end counts, so that both periods are equally long.
 WITH chart AS (
@@ -60,7 +60,7 @@ SELECT to_char(day, 'YYYY-MM-DD') AS day,
  GROUP BY day
  ORDER BY day;
 
--- name: list_failures()
+-- name: list_failures() -> rows
 -- Of the last 24 hours and the 24 hours before, the most frequent first.
 SELECT name,
        coalesce(sum(count) FILTER (WHERE hour > now() - interval '24 hours'), 0)::bigint AS today,
@@ -72,6 +72,8 @@ SELECT name,
  ORDER BY today DESC, before DESC, name;
 
 -- name: select_health(most integer)
+--   -> row? (delivered_at?, is_delivering?, backed_up_at?, is_backed_up?, counted_at?, waiting_since?,
+--     is_late?, active_users?)
 -- Counts stop at `most`. A larger number of users is the planner's estimate.
 SELECT current_setting('server_version') AS postgres,
        (SELECT max(version) FROM schema_version) AS schema_version,

@@ -1,5 +1,5 @@
 -- name: search_clients(before_at timestamptz, before_id uuid, most integer, counted integer,
---                      searched integer)
+--                      searched integer) -> rows
 SELECT page.id,
        jsonb_build_object(
          'name', page.name, 'is_public', page.secret_hash IS NULL, 'is_dynamic', page.is_dynamic,
@@ -14,10 +14,10 @@ SELECT page.id,
  CROSS JOIN use_of_client(page.id, :counted, :searched) AS used
  ORDER BY page.created_at DESC, page.id DESC;
 
--- name: select_client_use(id uuid, counted integer, searched integer)
+-- name: select_client_use(id uuid, counted integer, searched integer) -> row (last_used_at?)
 SELECT grants, iso_8601(last_used_at) AS last_used_at FROM use_of_client(:id, :counted, :searched);
 
--- name: search_client_grants(client_id uuid, before_at timestamptz, before_id uuid, most integer)
+-- name: search_client_grants(client_id uuid, before_at timestamptz, before_id uuid, most integer) -> rows
 SELECT g.id, g.user_id, coalesce(u.email, u.phone) AS address, u.role = 'admin' AS is_administrator,
        jsonb_build_object(
          'scopes', g.scopes, 'granted_at', iso_8601(g.granted_at),
@@ -30,7 +30,7 @@ SELECT g.id, g.user_id, coalesce(u.email, u.phone) AS address, u.role = 'admin' 
  ORDER BY g.granted_at DESC, g.id DESC
  LIMIT :most;
 
--- name: list_applications_of(user_id uuid, most integer)
+-- name: list_applications_of(user_id uuid, most integer) -> rows
 SELECT c.id, c.name, g.scopes, iso_8601(g.granted_at) AS granted_at,
        (SELECT iso_8601(max(s.refreshed_at)) FROM sessions AS s WHERE s.grant_id = g.id) AS last_used_at
   FROM oauth_grants AS g
@@ -40,7 +40,7 @@ SELECT c.id, c.name, g.scopes, iso_8601(g.granted_at) AS granted_at,
  LIMIT :most;
 
 -- name: select_application_of(user_id uuid, client_id uuid, refresh_token_lifetime integer,
---                             session_timebox integer)
+--                             session_timebox integer) -> row?
 SELECT c.id, c.name,
        (SELECT count(*)
           FROM live_client_sessions(:user_id, :refresh_token_lifetime, :session_timebox) AS s

@@ -1,4 +1,4 @@
--- name: select_user_facts(id uuid)
+-- name: select_user_facts(id uuid) -> row? (invited_at?)
 SELECT u.user_metadata, u.app_metadata, iso_8601(u.invited_at) AS invited_at,
        iso_8601(u.updated_at) AS updated_at,
        u.email_proved, u.phone_proved,
@@ -18,14 +18,14 @@ SELECT u.user_metadata, u.app_metadata, iso_8601(u.invited_at) AS invited_at,
  WHERE u.id = :id;
 
 -- name: list_any_sessions(user_id uuid, refresh_token_lifetime integer, session_timebox integer,
---                         most integer)
+--                         most integer) -> rows
 SELECT s.id::text, s.method, host(s.ip) AS ip, s.user_agent, s.aal, s.opened_by IS NOT NULL AS is_application,
        iso_8601(s.created_at) AS created_at, iso_8601(s.refreshed_at) AS refreshed_at
   FROM live_sessions(:user_id, :refresh_token_lifetime, :session_timebox) AS s
  ORDER BY s.refreshed_at DESC, s.id
  LIMIT :most;
 
--- name: select_any_session(user_id uuid, id uuid)
+-- name: select_any_session(user_id uuid, id uuid) -> row?
 -- `opened` counts the application sessions that end with it.
 SELECT s.id::text, s.user_id::text, s.user_agent, iso_8601(s.refreshed_at) AS refreshed_at,
        (SELECT count(*) FROM sessions AS o WHERE o.user_id = s.user_id AND o.opened_by = s.id
@@ -33,7 +33,7 @@ SELECT s.id::text, s.user_id::text, s.user_agent, iso_8601(s.refreshed_at) AS re
   FROM sessions AS s
  WHERE s.user_id = :user_id AND s.id = :id AND s.ended_at IS NULL;
 
--- name: list_messages_of(user_id uuid, most integer)
+-- name: list_messages_of(user_id uuid, most integer) -> rows (last_error?, response?)
 SELECT m.id::text, m.kind, m.channel, m.recipient, iso_8601(m.created_at) AS created_at,
        coalesce(m.outcome, 'waiting') AS outcome, m.attempts, m.last_error, m.response
   FROM outbox AS m
@@ -42,6 +42,7 @@ SELECT m.id::text, m.kind, m.channel, m.recipient, iso_8601(m.created_at) AS cre
  LIMIT :most;
 
 -- name: select_effects(id uuid, refresh_token_lifetime integer, session_timebox integer)
+--   -> row? (phone?, banned_until?)
 -- What an act on a user will reach, in numbers.
 SELECT u.id::text, u.role, u.email, u.phone, u.user_metadata, u.app_metadata,
        CASE WHEN u.banned_until > now() THEN iso_8601(u.banned_until) END AS banned_until,

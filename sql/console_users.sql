@@ -6,7 +6,7 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('enable_seqscan', 'off', true),
        set_config('statement_timeout', (1000 * :seconds)::integer::text, true);
 
--- name: split_words(search text)
+-- name: split_words(search text) -> row (rare?, common?)
 -- The words that are rare in a sample of many users, and the others: to read a common word, or a common
 -- beginning, from the index takes 60 ms with a million users. Ids are random.
 WITH sample AS MATERIALIZED (
@@ -23,27 +23,27 @@ SELECT string_agg(word, ' ') FILTER (WHERE is_rare) AS rare,
        string_agg(word, ' ') FILTER (WHERE NOT is_rare) AS common
   FROM found;
 
--- name: few_users(filters jsonb, few integer)
+-- name: few_users(filters jsonb, few integer) -> row (ids?)
 -- The users that pass the filters, or null if there are more. The next three lead to them by the rarest of
 -- providers, factors and the last sign-in, whose indexes `filtered_users` cannot use.
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id FROM filtered_users(:filters, NULL) AS u LIMIT :few + 1) AS found;
 
--- name: few_users_of_provider(filters jsonb, few integer)
+-- name: few_users_of_provider(filters jsonb, few integer) -> row? (ids?)
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id
           FROM filtered_users(:filters - 'provider', NULL) AS u
          WHERE u.id IN (SELECT user_id FROM identities WHERE provider = :filters ->> 'provider')
          LIMIT :few + 1) AS found;
 
--- name: few_users_with_factor(filters jsonb, few integer)
+-- name: few_users_with_factor(filters jsonb, few integer) -> row?
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id
           FROM (SELECT DISTINCT user_id FROM factors WHERE verified_at IS NOT NULL) AS f
           JOIN filtered_users(:filters - 'has_factor', NULL) AS u ON u.id = f.user_id
          LIMIT :few + 1) AS found;
 
--- name: few_users_by_sign_in(filters jsonb, few integer)
+-- name: few_users_by_sign_in(filters jsonb, few integer) -> row?
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id
           FROM user_objects AS o
@@ -53,7 +53,7 @@ SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END A
          LIMIT :few + 1) AS found;
 
 -- name: search_users(filters jsonb, among text[], sort text, descending boolean, place text, id uuid,
---                    page_size integer)
+--                    page_size integer) -> rows
 -- A page of the users that pass the filters, in the order of an index, from the beginning or after a place.
 SELECT u.id,
        CASE :sort WHEN 'newest' THEN u.created_at::text WHEN 'last_sign_in' THEN o.last_sign_in_at::text
@@ -91,10 +91,10 @@ SELECT u.id,
           CASE WHEN NOT :descending AND :sort NOT IN ('email', 'phone') THEN u.id END
  LIMIT :page_size;
 
--- name: estimate_users()
+-- name: estimate_users() -> row
 SELECT greatest(reltuples, 0)::bigint AS total FROM pg_class WHERE oid = 'users'::regclass;
 
--- name: describe_users(ids text[])
+-- name: describe_users(ids text[]) -> rows (email?, phone?, name?, last_sign_in_at?)
 -- In the order of `ids`.
 SELECT u.id,
        u.email,
@@ -113,7 +113,7 @@ SELECT u.id,
   JOIN users AS u ON u.id = page.id
  ORDER BY page.place;
 
--- name: list_user_ids(filters jsonb, after uuid, most integer)
+-- name: list_user_ids(filters jsonb, after uuid, most integer) -> rows
 SELECT u.id::text
   FROM filtered_users(:filters, NULL) AS u
  WHERE :after IS NULL OR u.id > :after
@@ -124,7 +124,7 @@ SELECT u.id::text
 SELECT record_acts(:origin, NULL, NULL, '{users_exported}', '{}', jsonb_build_object('count', total))
   FROM (SELECT count(*) AS total FROM filtered_users(:filters, NULL)) AS found;
 
--- name: select_chosen(ids text[], refresh_token_lifetime integer, session_timebox integer)
+-- name: select_chosen(ids text[], refresh_token_lifetime integer, session_timebox integer) -> row
 -- What an act on many users will reach, in numbers.
 SELECT coalesce(array_agg(u.id::text ORDER BY u.email, u.id), '{}') AS ids,
        coalesce(array_agg(coalesce(u.email, u.phone, u.id::text) ORDER BY u.email, u.id), '{}') AS names,
@@ -135,11 +135,11 @@ SELECT coalesce(array_agg(u.id::text ORDER BY u.email, u.id), '{}') AS ids,
                        FROM live_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS live
  WHERE u.id = ANY (:ids::uuid[]);
 
--- name: create_bulk_act(user_id uuid, act text, targets text[], options jsonb)
+-- name: create_bulk_act(user_id uuid, act text, targets text[], options jsonb) -> row
 INSERT INTO bulk_acts (user_id, act, targets, options) VALUES (:user_id, :act, :targets, :options)
 RETURNING id::text;
 
--- name: select_bulk_act(id uuid, user_id uuid)
+-- name: select_bulk_act(id uuid, user_id uuid) -> row?
 SELECT id::text, act, targets, options, position, refused
   FROM bulk_acts
  WHERE id = :id AND user_id = :user_id AND created_at > now() - interval '1 day';

@@ -1,4 +1,4 @@
--- name: select_server()
+-- name: select_server() -> row (address?)
 SELECT current_setting('server_version_num')::integer AS version,
        current_setting('server_version') AS version_text,
        current_setting('server_encoding') AS encoding,
@@ -11,10 +11,10 @@ SELECT current_setting('server_version_num')::integer AS version,
   FROM pg_roles AS r, pg_database AS d
  WHERE r.rolname = current_user AND d.datname = current_database();
 
--- name: select_schema_version()
+-- name: select_schema_version() -> row
 SELECT max(version) AS version FROM schema_version;
 
--- name: list_key_ages()
+-- name: list_key_ages() -> rows
 SELECT setting, floor(extract(epoch FROM now() - min(seen_at)) / 86400)::integer AS days
   FROM key_fingerprints
  GROUP BY setting
@@ -27,15 +27,15 @@ HAVING count(*) > 0
 -- name: note_done(task text)
 INSERT INTO last_done (task) VALUES (:task) ON CONFLICT (task) DO UPDATE SET at = now();
 
--- name: select_last_done(task text)
+-- name: select_last_done(task text) -> row?
 SELECT floor(extract(epoch FROM now() - at))::bigint AS seconds_ago FROM last_done WHERE task = :task;
 
--- name: select_administrators()
+-- name: select_administrators() -> row
 SELECT count(*) AS total
   FROM users AS u
  WHERE u.role = 'admin' AND (u.banned_until > now()) IS NOT TRUE;
 
--- name: select_late_messages(late integer)
+-- name: select_late_messages(late integer) -> row (oldest?, reason?)
 SELECT count(*) AS total,
        floor(extract(epoch FROM now() - min(m.created_at)))::bigint AS oldest,
        (array_agg(m.last_error ORDER BY m.created_at) FILTER (WHERE m.last_error IS NOT NULL))[1] AS reason
@@ -43,7 +43,7 @@ SELECT count(*) AS total,
  WHERE m.outcome IS NULL AND m.channel <> 'webhook'
    AND m.created_at <= now() - make_interval(secs => :late);
 
--- name: count_outcomes_of_a_day()
+-- name: count_outcomes_of_a_day() -> row (reason?)
 SELECT count(*) FILTER (WHERE m.outcome IN ('failed', 'expired')) AS failed,
        count(*) AS total,
        mode() WITHIN GROUP (ORDER BY m.last_error) FILTER (WHERE m.outcome IN ('failed', 'expired')) AS reason
@@ -51,7 +51,7 @@ SELECT count(*) FILTER (WHERE m.outcome IN ('failed', 'expired')) AS failed,
  WHERE m.channel <> 'webhook' AND m.outcome IN ('sent', 'failed', 'expired')
    AND m.finished_at > now() - interval '1 day';
 
--- name: list_failing_webhooks(failing integer)
+-- name: list_failing_webhooks(failing integer) -> rows (disabled_reason?)
 SELECT w.id::text, origin_of(w.url) AS origin, w.disabled_reason,
        floor(extract(epoch FROM now() - w.failing_since) / 86400)::integer AS days
   FROM webhooks AS w
@@ -68,5 +68,5 @@ INSERT INTO probes (token_hash, expires_at) VALUES (:token_hash, now() + make_in
 -- name: answer_probe(token_hash bytea, seen jsonb)
 UPDATE probes SET seen = :seen WHERE token_hash = :token_hash AND seen IS NULL AND expires_at > now();
 
--- name: take_probe(token_hash bytea)
+-- name: take_probe(token_hash bytea) -> row (seen?)
 DELETE FROM probes WHERE token_hash = :token_hash RETURNING seen;

@@ -1,4 +1,4 @@
--- name: count_factor_tries(kind text, user_id uuid, network text, tries integer, most integer)
+-- name: count_factor_tries(kind text, user_id uuid, network text, tries integer, most integer) -> row
 -- Counts before the code is checked, so that concurrent guesses gain nothing: for the network, and together
 -- with all others unless it has tries of its own.
 WITH counted AS (
@@ -26,17 +26,17 @@ SELECT record_mail_proof(:user_id, :network);
 -- For a change of an address: a thief of the mailbox from before may have used links.
 UPDATE known_networks SET mail_proved_at = NULL WHERE user_id = :user_id AND mail_proved_at IS NOT NULL;
 
--- name: select_level_since(user_id uuid, moment timestamptz)
+-- name: select_level_since(user_id uuid, moment timestamptz) -> row
 -- What a session that did something at a moment had proved: its user may have had no factor yet.
 SELECT CASE WHEN EXISTS (SELECT FROM factors WHERE user_id = :user_id AND verified_at <= :moment)
             THEN 'aal2' ELSE 'aal1' END AS aal;
 
--- name: count_verified_factors(user_id uuid)
+-- name: count_verified_factors(user_id uuid) -> row
 SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS total
   FROM factors
  WHERE user_id = :user_id AND verified_at IS NOT NULL;
 
--- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea)
+-- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea) -> row?
 -- Inserts nothing if a verified factor has the name. Replaces the oldest of ten unverified factors: a refusal
 -- would make users wait for enrolments that they abandoned. Call it with the user's row locked.
 WITH replaced AS (
@@ -55,7 +55,7 @@ SELECT :id, :user_id, :factor_type, :friendly_name, :secret
                       AND factor_type <> 'passkey' AND verified_at IS NOT NULL)
 RETURNING id;
 
--- name: select_factor(id uuid, user_id uuid, session_id uuid)
+-- name: select_factor(id uuid, user_id uuid, session_id uuid) -> row? (secret?, last_step?)
 -- Only the session that began to enrol a factor, with a proof, may verify it for the first time.
 SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, secret, last_step,
        extract(epoch FROM clock_timestamp())::float AS moment
@@ -66,14 +66,14 @@ SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, s
            AND EXISTS (SELECT FROM factor_challenges AS c
                         WHERE c.factor_id = f.id AND c.session_id = :session_id));
 
--- name: list_totp_factors(user_id uuid, verified_before timestamptz)
+-- name: list_totp_factors(user_id uuid, verified_before timestamptz) -> rows (last_step?)
 SELECT id, factor_type, friendly_name, true AS is_verified, secret, last_step,
        extract(epoch FROM clock_timestamp())::float AS moment
   FROM factors
  WHERE user_id = :user_id AND factor_type = 'totp' AND verified_at < coalesce(:verified_before, 'infinity')
  ORDER BY verified_at, id;
 
--- name: select_trusted_before(user_id uuid)
+-- name: select_trusted_before(user_id uuid) -> row
 -- A thief of a session may have added what is newer, unless it came in the hour after the first factor.
 SELECT greatest(now() - interval '7 days', first_factor_at + interval '1 hour') AS moment
   FROM users
@@ -85,7 +85,7 @@ UPDATE users
    SET first_factor_at = NULL
  WHERE id = :user_id AND first_factor_at IS NOT NULL AND NOT has_verified_factor(id);
 
--- name: try_challenge(id uuid, user_id uuid, session_id uuid, factor_id uuid)
+-- name: try_challenge(id uuid, user_id uuid, session_id uuid, factor_id uuid) -> row?
 UPDATE factor_challenges
    SET tries = tries + 1
  WHERE id = :id AND user_id = :user_id AND session_id = :session_id AND factor_id = :factor_id
@@ -95,7 +95,7 @@ RETURNING id;
 -- name: delete_challenge(id uuid)
 DELETE FROM factor_challenges WHERE id = :id;
 
--- name: use_totp_step(id uuid, step bigint)
+-- name: use_totp_step(id uuid, step bigint) -> row?
 -- A code works once over all sessions, and codes of earlier steps do not work after it.
 UPDATE factors
    SET last_step = :step, last_used_at = now()
@@ -114,7 +114,7 @@ UPDATE factors
        backup_eligible = :backup_eligible, backed_up = :backed_up
  WHERE id = :id;
 
--- name: rename_factor(id uuid, user_id uuid, friendly_name text)
+-- name: rename_factor(id uuid, user_id uuid, friendly_name text) -> row?
 UPDATE factors AS f
    SET friendly_name = :friendly_name, updated_at = now()
   FROM factors AS old
@@ -122,12 +122,12 @@ UPDATE factors AS f
    AND old.id = f.id
 RETURNING f.factor_type, f.friendly_name, old.friendly_name AS old_name;
 
--- name: list_factors_by_id(user_id uuid, ids text[])
+-- name: list_factors_by_id(user_id uuid, ids text[]) -> rows
 SELECT id, user_id, factor_type, friendly_name
   FROM factors
  WHERE user_id = :user_id AND id = ANY (:ids::uuid[]);
 
--- name: list_verified_factors(user_id uuid)
+-- name: list_verified_factors(user_id uuid) -> rows
 SELECT id, factor_type
   FROM factors
  WHERE user_id = :user_id AND verified_at IS NOT NULL
@@ -136,7 +136,7 @@ SELECT id, factor_type
 -- name: remove_factors(user_id uuid, ids text[])
 SELECT id FROM remove_factors(:user_id, :ids::uuid[]);
 
--- name: list_factors(user_id uuid)
+-- name: list_factors(user_id uuid) -> row?
 SELECT id, coalesce(factors_member(id) -> 'factors', '[]')::text AS factors FROM users WHERE id = :user_id;
 
 -- name: replace_recovery_codes(user_id uuid, code_macs bytea[])
@@ -145,7 +145,7 @@ WITH voided AS (
 )
 INSERT INTO recovery_codes (user_id, code_mac) SELECT :user_id, unnest(:code_macs);
 
--- name: use_recovery_code(user_id uuid, code_macs bytea[], made_before timestamptz)
+-- name: use_recovery_code(user_id uuid, code_macs bytea[], made_before timestamptz) -> row?
 UPDATE recovery_codes
    SET used_at = now()
  WHERE user_id = :user_id AND code_mac = ANY (:code_macs) AND used_at IS NULL
@@ -154,7 +154,7 @@ RETURNING (SELECT count(*) - 1 FROM recovery_codes WHERE user_id = :user_id AND 
 
 -- name: select_recovery_codes(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                             caller_aal text, caller_level text, mfa_required text,
---                             refresh_token_lifetime integer, session_timebox integer)
+--                             refresh_token_lifetime integer, session_timebox integer) -> row? (created_at?)
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
        (SELECT count(*) FROM recovery_codes WHERE user_id = u.id AND used_at IS NULL) AS remaining,

@@ -1,10 +1,10 @@
--- name: bound_hook()
+-- name: bound_hook() -> row?
 -- For the function of the operator that the transaction calls next: a second, and what it writes is not lost,
 -- even in a refresh.
 SELECT set_config('statement_timeout', '1s', true) AS timeout,
        set_config('synchronous_commit', 'on', true) AS commits;
 
--- name: reuse_session_id(session_id text)
+-- name: reuse_session_id(session_id text) -> row?
 -- A session that the transaction opens gets the id that a hook was told: the default of its column.
 SELECT set_config('latchkey.session_id', :session_id, true) AS session_id;
 
@@ -16,7 +16,7 @@ UPDATE sessions
                             ELSE now() + make_interval(secs => :refresh_limit_seconds) END
  WHERE id = :session_id AND ended_at IS NULL;
 
--- name: select_function(schema text, name text)
+-- name: select_function(schema text, name text) -> row (is_allowed?)
 SELECT bool_or(has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE'))
          AS is_allowed
   FROM pg_proc AS p

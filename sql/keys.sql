@@ -1,5 +1,5 @@
 -- name: count_needs_of_secret(key_ids bytea[], used_from double precision, used_until double precision,
---                              refresh_token_lifetime integer, session_timebox integer)
+--                              refresh_token_lifetime integer, session_timebox integer) -> rows
 -- What becomes invalid without a secret key. Rows without a key id count by the time at which the key was
 -- used; refresh tokens are as old as the last refresh, and browser sessions have none.
 WITH used AS (
@@ -44,7 +44,7 @@ SELECT 'recovery codes', count(*)
   FROM recovery_codes AS r, used
  WHERE r.used_at IS NULL AND r.created_at >= used.start AND r.created_at < used.stop;
 
--- name: list_sealed_factors(newest bytea, after uuid, batch integer)
+-- name: list_sealed_factors(newest bytea, after uuid, batch integer) -> rows
 SELECT f.id::text, f.secret AS sealed
   FROM factors AS f
  WHERE substr(f.secret, 1, 4) <> :newest AND (f.id > :after) IS NOT FALSE
@@ -54,7 +54,7 @@ SELECT f.id::text, f.secret AS sealed
 -- name: reseal_factor(id uuid, old bytea, sealed bytea)
 UPDATE factors SET secret = :sealed WHERE id = :id AND secret = :old;
 
--- name: list_sealed_removed_factors(newest bytea, after uuid, batch integer)
+-- name: list_sealed_removed_factors(newest bytea, after uuid, batch integer) -> rows
 -- Removed secrets that the link in the notice brings back.
 SELECT t.restores ->> 'id' AS id, removed_secret(t) AS sealed
   FROM one_time_tokens AS t
@@ -68,7 +68,7 @@ UPDATE one_time_tokens AS t
  WHERE t.restores ->> 'id' = :id::text AND removed_secret(t) = :old;
 
 -- name: count_sessions_of_old_keys(user_id uuid, used_since double precision, refresh_token_lifetime integer,
---                                  session_timebox integer)
+--                                  session_timebox integer) -> row
 SELECT count(*) AS total
   FROM sessions AS s
  WHERE s.user_id = :user_id AND s.ended_at IS NULL AND s.refreshed_at < to_timestamp(:used_since)

@@ -1,4 +1,4 @@
--- name: count_request(key text, amount integer, seconds integer)
+-- name: count_request(key text, amount integer, seconds integer) -> row
 INSERT INTO request_counts AS r (key, count, expires_at)
 VALUES (:key, :amount, now() + make_interval(secs => :seconds))
 ON CONFLICT (key) DO UPDATE
@@ -6,7 +6,7 @@ ON CONFLICT (key) DO UPDATE
        expires_at = CASE WHEN r.expires_at <= now() THEN excluded.expires_at ELSE r.expires_at END
 RETURNING r.count, extract(epoch FROM r.expires_at - now())::float AS seconds_left;
 
--- name: select_request_count(key text)
+-- name: select_request_count(key text) -> row?
 SELECT count, extract(epoch FROM expires_at - now())::float AS seconds_left
   FROM request_counts
  WHERE key = :key AND expires_at > now();
@@ -20,6 +20,7 @@ DELETE FROM request_counts;
 -- name: begin_password_attempt(email text, phone text, network text, limited boolean, failures integer,
 --                              failures_seconds integer, account_failures integer,
 --                              account_failures_seconds integer, origin jsonb)
+--   -> row (user_id?, password_hash?, tries?, seconds_left?, refused_for?, recorded?)
 -- Counts before the password is checked: for the address, then for its user, and from networks new to the
 -- user over all networks too. A used-up count of a user hides the hash, because a refusal would reveal that
 -- an email and a phone belong together.
@@ -68,6 +69,7 @@ SELECT sent.id AS user_id,
   LEFT JOIN owned ON true;
 
 -- name: finish_password_attempt(email text, phone text, network text, is_stranger boolean)
+--   -> row? (take_back_attempt?)
 -- Uncounts an attempt with the right password that starts no session.
 SELECT take_back_attempt(coalesce(:email, :phone), :network, :is_stranger);
 

@@ -1,6 +1,6 @@
 -- name: insert_addressed_user(new_id uuid, email text, phone text, password_hash text,
 --                             user_metadata user_metadata, app_metadata app_metadata, made_by text,
---                             is_invited boolean)
+--                             is_invited boolean) -> row?
 INSERT INTO users (id, email, phone, password_hash, user_metadata, app_metadata,
                    made_by, invited_at, confirmation_sent_at)
 SELECT :new_id, :email, :phone, :password_hash,
@@ -10,7 +10,7 @@ SELECT :new_id, :email, :phone, :password_hash,
 ON CONFLICT DO NOTHING
 RETURNING id;
 
--- name: lock_user_by_email(email text)
+-- name: lock_user_by_email(email text) -> row? (phone?)
 SELECT id, email, role, email_proved, phone, phone_proved, email_confirmed_at IS NOT NULL AS is_confirmed,
        (banned_until > now()) IS TRUE AS is_banned,
        invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited

@@ -1,8 +1,9 @@
 -- name: take_from_quota(quota_keys text[], quota_amounts integer[], quota_seconds integer[])
+--   -> row (amount?, remaining?, resets_in?)
 SELECT seconds_left, amount, remaining, resets_in
   FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds);
 
--- name: select_wait(quota_keys text[], quota_amounts integer[])
+-- name: select_wait(quota_keys text[], quota_amounts integer[]) -> row
 SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seconds
   FROM unnest(:quota_keys, :quota_amounts) AS quota (key, amount)
   JOIN failure_counts AS f ON f.key = quota.key AND f.count >= quota.amount AND f.expires_at > now();

@@ -6,7 +6,7 @@ INSERT INTO oauth_flows (id, state_hash, browser_hash, provider, secrets, redire
 VALUES (:id, :state_hash, :browser_hash, :provider, :secrets, :redirect_to, :code_challenge,
         :user_id, :session_id, now() + make_interval(secs => :lifetime));
 
--- name: select_linking_flow(state_hash bytea)
+-- name: select_linking_flow(state_hash bytea) -> row? (redirect_to?, email?, phone?, known_by?, known_as?)
 SELECT f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, known.name AS known_as
   FROM oauth_flows AS f
   JOIN users AS u ON u.id = f.user_id
@@ -19,7 +19,7 @@ SELECT f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, 
        ) AS known ON true
  WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now();
 
--- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea)
+-- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea) -> row?
 -- Only the browser in which the user agreed learns the new state.
 UPDATE oauth_flows AS f
    SET browser_hash = :browser_hash, state_hash = :new_state_hash
@@ -30,6 +30,7 @@ UPDATE oauth_flows AS f
 RETURNING f.id, f.provider, f.secrets;
 
 -- name: spend_oauth_flow(state_hash bytea, browser_hash bytea)
+--   -> row? (redirect_to?, code_challenge?, user_id?, session_id?)
 DELETE FROM oauth_flows
  WHERE state_hash = :state_hash AND browser_hash = :browser_hash
 RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_id, created_at,
@@ -40,7 +41,7 @@ INSERT INTO spent_id_tokens (token_hash, expires_at)
 VALUES (:token_hash, to_timestamp(:expires_at))
 ON CONFLICT DO NOTHING;
 
--- name: lock_user_by_identity(provider text, subject text)
+-- name: lock_user_by_identity(provider text, subject text) -> row? (email?)
 -- The identity may be gone by the time the lock is held.
 SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
   FROM users AS u
@@ -64,6 +65,7 @@ VALUES (:user_id, :provider, :subject, :identity_data, CASE WHEN :signs_in THEN 
 ON CONFLICT (user_id, provider) DO NOTHING;
 
 -- name: create_user_by_identity(user_id uuid, email text, is_trusted boolean, user_metadata user_metadata)
+--   -> row (email?)
 -- A taken email is left out if the provider is untrusted, and violates its constraint otherwise.
 INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by, last_sign_in_at)
 SELECT :user_id, free.email, CASE WHEN free.email IS NOT NULL THEN now() END,
@@ -72,7 +74,7 @@ SELECT :user_id, free.email, CASE WHEN free.email IS NOT NULL THEN now() END,
                     THEN :email END AS email) AS free
 RETURNING id, email;
 
--- name: convert_by_identity(user_id uuid, email text, is_trusted boolean)
+-- name: convert_by_identity(user_id uuid, email text, is_trusted boolean) -> row
 -- A taken email is left out.
 UPDATE users AS u
    SET converted_at = clock_timestamp(), email = coalesce(u.email, free.email),

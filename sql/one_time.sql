@@ -1,4 +1,5 @@
 -- name: lock_recipient(purpose text, email text, phone text, browser_hash bytea)
+--   -> row? (session_id?, own_password_hash?)
 -- FOR KEY SHARE prevents a deletion. Several users may wait for one new address. `own_password_hash` is what
 -- the browser's own sign-up has set: it belongs to a resent link too.
 SELECT u.id,
@@ -34,7 +35,7 @@ SELECT u.id,
    FOR KEY SHARE OF u;
 
 -- name: spend_reauthentication_code(user_id uuid, address text, code_macs bytea[], browser_hash bytea,
---                                   network text, origin jsonb)
+--                                   network text, origin jsonb) -> row? (mail_proof_recorded?)
 -- The code of a command, which belongs to no session, also counts at a recently changed address.
 SELECT CASE WHEN spent.session_id IS NULL OR NOT is_recent_address(spent.user_id, spent.target)
             THEN 'code' ELSE 'proof' END AS given,
@@ -44,6 +45,8 @@ SELECT CASE WHEN spent.session_id IS NULL OR NOT is_recent_address(spent.user_id
  WHERE spent.user_id = :user_id;
 
 -- name: select_link(token_hash bytea, purposes text[])
+--   -> row? (redirect_to?, email?, phone?, browser_hash?, code_challenge?, user_agent?, ip?,
+--     signup_user_agent?, signup_ip?)
 SELECT CASE t.purpose WHEN 'email_restore' THEN 'undo' ELSE t.purpose END AS purpose,
        t.asks_for_factor,
        t.target, t.redirect_to, u.email, u.phone,
@@ -96,13 +99,15 @@ DELETE FROM one_time_tokens AS t
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], browser_hash bytea,
 --                            purposes text[])
+--   -> row? (redirect_to?, code_challenge?, password_hash?, user_metadata?, session_id?, restores?,
+--     browser_hash?, user_agent?)
 SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata,
        session_id, created_at, restores, browser_hash, user_agent, method_of(t::one_time_tokens) AS method
   FROM (SELECT * FROM spend_link(:token_hash, :purposes)
          UNION ALL
         SELECT * FROM spend_code(:target, :code_macs, :purposes, :browser_hash)) AS t;
 
--- name: select_proof(user_id uuid, provider text)
+-- name: select_proof(user_id uuid, provider text) -> row (email?, phone?)
 -- A stranger may have added the email before the phone was proved, so the first proof drops it. A user for
 -- whom several people have signed up has no password.
 SELECT (u.banned_until > now()) IS TRUE AS is_banned,
@@ -217,14 +222,14 @@ VALUES (:user_id, :code_hash, :code_challenge, :method, :opened_by,
         now() + make_interval(secs => :authorization_code_lifetime),
         least(to_timestamp(:auth_time), now()), :provider);
 
--- name: lock_owner_of_authorization_code(code_hash bytea)
+-- name: lock_owner_of_authorization_code(code_hash bytea) -> row? (email?)
 SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
   FROM users AS u
   JOIN authorization_codes AS code ON code.user_id = u.id
  WHERE code.code_hash = :code_hash AND code.expires_at > now()
    FOR UPDATE OF u;
 
--- name: select_authorization_code(code_hash bytea)
+-- name: select_authorization_code(code_hash bytea) -> row? (session_id?, opened_by?, provider?)
 -- Run it with the owner locked, so that a second use sees the session of the first.
 -- Ending the session that issued the code voids it.
 SELECT code.code_challenge, code.method, code.session_id, code.opened_by, code.provider

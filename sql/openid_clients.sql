@@ -31,11 +31,11 @@ ON CONFLICT (id) DO UPDATE
        id_token_signed_response_alg = excluded.id_token_signed_response_alg,
        updated_at = now();
 
--- name: lock_client(id uuid)
+-- name: lock_client(id uuid) -> row?
 -- Grants of users who sign in meanwhile, which refer to the client, do not wait.
 SELECT c.id FROM oauth_clients AS c WHERE c.id = :id FOR NO KEY UPDATE;
 
--- name: select_client(id uuid)
+-- name: select_client(id uuid) -> row? (secret_hash?, token_lifetime?)
 SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_method, c.is_dynamic,
        c.redirect_uris, c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles,
        c.require_pkce, c.skip_consent, c.introspects_sessions, c.token_lifetime,
@@ -44,10 +44,10 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_met
   FROM oauth_clients AS c
  WHERE c.id = :id;
 
--- name: count_clients()
+-- name: count_clients() -> row
 SELECT count(*) AS total FROM oauth_clients;
 
--- name: list_clients(page_size integer, page_offset bigint)
+-- name: list_clients(page_size integer, page_offset bigint) -> rows (secret_hash?, token_lifetime?)
 SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_method, c.is_dynamic,
        c.redirect_uris, c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles,
        c.require_pkce, c.skip_consent, c.introspects_sessions, c.token_lifetime,
@@ -62,13 +62,13 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_met
 DELETE FROM oauth_requests AS r
  WHERE r.client_id = :client_id AND r.redirect_uri <> ALL (:redirect_uris) AND r.opened_session_id IS NULL;
 
--- name: lock_users_of_client(client_id uuid)
+-- name: lock_users_of_client(client_id uuid) -> rows
 SELECT u.id
   FROM users AS u
  WHERE u.id IN (SELECT g.user_id FROM oauth_grants AS g WHERE g.client_id = :client_id)
  ORDER BY u.id
    FOR UPDATE OF u;
 
--- name: delete_client(id uuid)
+-- name: delete_client(id uuid) -> row?
 -- Its grants, with their sessions, and its requests go with it. Call it with their users locked.
 DELETE FROM oauth_clients AS c WHERE c.id = :id RETURNING c.id, c.name;

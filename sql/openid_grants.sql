@@ -1,4 +1,4 @@
--- name: write_grant(user_id uuid, client_id uuid, scopes text[])
+-- name: write_grant(user_id uuid, client_id uuid, scopes text[]) -> row
 -- Adds to the scopes of a grant, because sessions that it opened keep theirs.
 INSERT INTO oauth_grants (user_id, client_id, scopes)
 VALUES (:user_id, :client_id, :scopes)
@@ -10,10 +10,10 @@ ON CONFLICT ON CONSTRAINT oauth_grants_user_id_client_id_key DO UPDATE
 -- An inserted row has no xmax.
 RETURNING xmax = 0 AS is_first;
 
--- name: select_grant(user_id uuid, client_id uuid)
+-- name: select_grant(user_id uuid, client_id uuid) -> row?
 SELECT id::text FROM oauth_grants WHERE user_id = :user_id AND client_id = :client_id;
 
--- name: remove_grants(user_id uuid, ids text[], client_id uuid)
+-- name: remove_grants(user_id uuid, ids text[], client_id uuid) -> rows
 -- Those with an id, or of a client. Their sessions go with them, and so do codes that would open more.
 WITH removed AS (
   DELETE FROM oauth_grants
@@ -30,7 +30,7 @@ SELECT c.id::text AS client_id, c.name
 
 -- name: select_grants(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                     caller_level text, mfa_required text, refresh_token_lifetime integer,
---                     session_timebox integer)
+--                     session_timebox integer) -> row?
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(

@@ -1,4 +1,4 @@
--- name: list_openid_keys()
+-- name: list_openid_keys() -> rows
 SELECT id, algorithm, sealed,
        to_char(active_from AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS active_from
   FROM openid_keys
@@ -16,11 +16,12 @@ VALUES (:id, :algorithm, :sealed, coalesce(to_timestamp(:active_from), now()));
 DELETE FROM openid_keys WHERE id = :id;
 
 -- name: select_longest_client_token(access_token_lifetime integer, id_token_lifetime integer)
+--   -> row (lifetime?)
 -- In seconds; null without clients.
 SELECT max(greatest(coalesce(token_lifetime, :access_token_lifetime), :id_token_lifetime)) AS lifetime
   FROM oauth_clients;
 
--- name: list_sealed_openid_keys(newest bytea, after text, batch integer)
+-- name: list_sealed_openid_keys(newest bytea, after text, batch integer) -> rows
 SELECT k.id, k.sealed
   FROM openid_keys AS k
  WHERE substr(k.sealed, 1, 4) <> :newest AND (k.id > :after) IS NOT FALSE

@@ -18,7 +18,7 @@ SELECT :id_hash, client.id, :browser_hash, :redirect_uri, :state, :scopes, :reso
        (SELECT hinted.id FROM hinted), now() + make_interval(secs => :lifetime)
   FROM client;
 
--- name: lock_client_of_request(id_hash bytea)
+-- name: lock_client_of_request(id_hash bytea) -> row? (secret_hash?, token_lifetime?)
 -- Before the request, as a deletion of the client does.
 SELECT c.*
   FROM oauth_clients AS c
@@ -27,7 +27,7 @@ SELECT c.*
    FOR KEY SHARE OF c;
 
 -- name: lock_oauth_request(id_hash bytea, browser_hash bytea, is_by_token boolean, user_id uuid,
---                          session_id uuid)
+--                          session_id uuid) -> row? (state?, resource?, login_hint?, user_id?, may_use?)
 -- With what the consent of this user, in this session, depends on. Access tokens do not tell the browser.
 SELECT r.id, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.login_hint, r.user_id,
        r.approval_hash IS NULL AS is_pending,
@@ -55,7 +55,7 @@ UPDATE oauth_requests
  WHERE id = :id;
 
 -- name: give_oauth_code(id_hash bytea, browser_hash bytea, approval_hash bytea, code_hash bytea,
---                       code_lifetime integer, lifetime integer)
+--                       code_lifetime integer, lifetime integer) -> row? (state?)
 -- Once. The row outlives the code, so that a second use of that is noticed.
 UPDATE oauth_requests
    SET code_hash = :code_hash, code_expires_at = now() + make_interval(secs => :code_lifetime),

@@ -1,11 +1,12 @@
 -- name: authenticate_client(client_id uuid, auth_method text, secret_hash bytea)
+--   -> row? (token_lifetime?, refusal?)
 SELECT c.id, c.grant_types, c.scopes, c.resources, c.require_pkce, c.token_lifetime, c.introspects_sessions,
        client_refusal(c, :auth_method, :secret_hash) AS refusal,
        floor(extract(epoch FROM now()))::bigint AS issued_at
   FROM oauth_clients AS c
  WHERE c.id = :client_id;
 
--- name: lock_owner_of_oauth_code(code_hash bytea)
+-- name: lock_owner_of_oauth_code(code_hash bytea) -> row?
 SELECT u.id
   FROM users AS u
   JOIN oauth_requests AS r ON r.user_id = u.id
@@ -13,6 +14,7 @@ SELECT u.id
    FOR UPDATE OF u;
 
 -- name: select_oauth_code(code_hash bytea, client_id uuid)
+--   -> row? (resource?, nonce?, code_challenge?, opened_session_id?, grant_id?)
 -- Run it with the owner locked, so that a second use sees the session of the first. A code is void once the
 -- session that approved it has ended, or the grant is gone.
 SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_session_id, g.id AS grant_id,
@@ -28,6 +30,7 @@ SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_ses
    FOR UPDATE OF r;
 
 -- name: open_client_session(request_id uuid, grant_id uuid, ip inet, user_agent text, origin jsonb)
+--   -> row? (resource?, token_lifetime?)
 -- Run it with the user locked, so that concurrent requests cannot exceed the ten sessions of a grant.
 WITH too_many AS (
   UPDATE sessions
@@ -72,6 +75,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 --                              auth_method text, secret_hash bytea, reuse_interval integer,
 --                              rotation boolean, refresh_limit integer, refresh_limit_seconds integer,
 --                              refresh_token_lifetime integer, session_timebox integer, origin jsonb)
+--   -> row? (resource?, token_lifetime?, commits?, recorded?)
 -- As `refresh_session`, but a public client's token always rotates (RFC 9700, section 4.14.2).
 UPDATE sessions AS s
    SET refreshes = CASE WHEN s.counted_until > now() THEN s.refreshes + 1 ELSE 1 END,
@@ -110,6 +114,7 @@ RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_u
 
 -- name: select_client_refresh_refusal(session_id uuid, scopes text[], client_id uuid, auth_method text,
 --                                     secret_hash bytea, refresh_limit integer)
+--   -> row? (refusal?, user_id?, seconds_left?)
 SELECT client_refusal(c, :auth_method, :secret_hash) AS refusal,
        c.grant_types,
        CASE WHEN s.id IS NULL OR s.ended_at IS NOT NULL THEN 'invalid_grant'
@@ -124,7 +129,7 @@ SELECT client_refusal(c, :auth_method, :secret_hash) AS refusal,
  WHERE c.id = :client_id;
 
 -- name: select_userinfo(user_id uuid, session_id uuid, client_id uuid, expires_at bigint,
---                       refresh_token_lifetime integer, session_timebox integer)
+--                       refresh_token_lifetime integer, session_timebox integer) -> row? (scopes?)
 SELECT client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox) AS state,
        s.scopes, u.email_proved, u.phone_proved, copy.object AS user_object
   FROM users AS u
@@ -135,7 +140,7 @@ SELECT client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_time
  WHERE u.id = :user_id;
 
 -- name: revoke_client_session(session_id uuid, client_id uuid, auth_method text, secret_hash bytea,
---                             origin jsonb)
+--                             origin jsonb) -> row? (refusal?, recorded?)
 WITH client AS (
   SELECT c.id, client_refusal(c, :auth_method, :secret_hash) AS refusal
     FROM oauth_clients AS c
@@ -157,7 +162,7 @@ SELECT client.refusal,
   LEFT JOIN (ended JOIN users AS u ON u.id = ended.user_id) ON true;
 
 -- name: select_client_token(user_id uuid, session_id uuid, client_id uuid, expires_at bigint,
---                           refresh_token_lifetime integer, session_timebox integer)
+--                           refresh_token_lifetime integer, session_timebox integer) -> row? (aal?)
 -- The token of a session, or one of grant_type=client_credentials, which has none.
 SELECT CASE WHEN :session_id IS NOT NULL
             THEN client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox)

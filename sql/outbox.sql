@@ -1,4 +1,5 @@
 -- name: claim_message(channel text, lease integer, give_up integer, slow_targets text[], from_slow boolean)
+--   -> row? (secret?, expires_at?, outcome?, last_error?)
 -- Leases the message that has been due for longest, or finishes it if it must no longer be sent.
 WITH due AS (
   SELECT m.id,
@@ -27,7 +28,7 @@ RETURNING m.id, m.channel, m.kind, m.recipient, m.variables, m.secret, m.attempt
           m.created_at, m.expires_at, m.outcome, m.last_error,
           outbox_target(m.channel, m.recipient) AS target;
 
--- name: select_message_for_hook(id uuid, audience text)
+-- name: select_message_for_hook(id uuid, audience text) -> row? (user_object?)
 SELECT m.variables, with_audience(o.object, :audience) AS user_object
   FROM outbox AS m
   LEFT JOIN user_objects AS o ON o.user_id = m.user_id
@@ -58,6 +59,7 @@ WITH kept AS (
 DELETE FROM dev_inbox WHERE id = ANY (ARRAY(SELECT id FROM dev_inbox ORDER BY kept_at DESC OFFSET :keep));
 
 -- name: select_dev_inbox(recipient text)
+--   -> rows (channel?, kind?, recipient?, outcome?, last_error?, response?)
 -- Messages that were not written have no row in the outbox, and their recipient in `sealed`.
 SELECT d.id, d.sealed, m.channel, m.kind, m.recipient, m.outcome, m.last_error, m.response,
        iso_8601(coalesce(m.created_at, d.kept_at)) AS created_at
@@ -66,10 +68,10 @@ SELECT d.id, d.sealed, m.channel, m.kind, m.recipient, m.outcome, m.last_error, 
  WHERE :recipient IS NULL OR m.id IS NULL OR m.recipient = :recipient
  ORDER BY coalesce(m.created_at, d.kept_at) DESC, d.kept_at DESC;
 
--- name: select_dev_inbox_message(id uuid)
+-- name: select_dev_inbox_message(id uuid) -> row?
 SELECT id, sealed FROM dev_inbox WHERE id = :id;
 
--- name: list_sealed_messages(newest bytea, after uuid, batch integer)
+-- name: list_sealed_messages(newest bytea, after uuid, batch integer) -> rows
 SELECT m.id::text, m.secret AS sealed
   FROM outbox AS m
  WHERE m.outcome IS NULL AND m.channel <> 'webhook' AND substr(m.secret, 1, 4) <> :newest
@@ -80,7 +82,7 @@ SELECT m.id::text, m.secret AS sealed
 -- name: reseal_message(id uuid, old bytea, sealed bytea)
 UPDATE outbox SET secret = :sealed WHERE id = :id AND secret = :old;
 
--- name: measure_outbox(most integer)
+-- name: measure_outbox(most integer) -> rows
 -- Two parts, for the two indexes on waiting rows.
 SELECT channel,
        count(*) AS waiting,
@@ -99,7 +101,7 @@ SELECT channel,
   ) AS waiting
  GROUP BY channel;
 
--- name: measure_upkeep()
+-- name: measure_upkeep() -> row
 -- In seconds; null before the first backup.
 SELECT (SELECT count(*)
           FROM webhooks
@@ -110,6 +112,7 @@ SELECT (SELECT count(*)
          AS backup_verified_age;
 
 -- name: search_messages(states text[], before_at timestamptz, before_id uuid, most integer)
+--   -> rows (user_id?)
 -- One range of the index outbox_messages for each state.
 SELECT m.id, m.user_id, m.kind, message_details(m, m.recipient) AS details, u.id IS NOT NULL AS has_user
   FROM unnest(:states) AS wanted (state)
@@ -126,7 +129,7 @@ SELECT m.id, m.user_id, m.kind, message_details(m, m.recipient) AS details, u.id
  LIMIT :most;
 
 -- name: search_messages_to(recipient text, states text[], before_at timestamptz, before_id uuid,
---                          most integer)
+--                          most integer) -> rows
 SELECT m.id, m.user_id, m.kind, message_details(m, m.recipient) AS details, u.id IS NOT NULL AS has_user
   FROM outbox AS m
   LEFT JOIN users AS u ON u.id = m.user_id
@@ -135,7 +138,7 @@ SELECT m.id, m.user_id, m.kind, message_details(m, m.recipient) AS details, u.id
  ORDER BY m.created_at DESC, m.id DESC
  LIMIT :most;
 
--- name: count_messages(states text[], most integer)
+-- name: count_messages(states text[], most integer) -> rows
 SELECT wanted.state,
        (SELECT count(*)
           FROM (SELECT

@@ -1,5 +1,5 @@
 -- name: write_challenge(user_id uuid, session_id uuid, factor_id uuid, purpose text, challenge bytea,
---                       lifetime integer)
+--                       lifetime integer) -> row
 -- Keeps the five newest of a session, for each purpose and factor. Call it with the user's row locked.
 WITH replaced AS (
   DELETE FROM factor_challenges
@@ -15,6 +15,7 @@ VALUES (:user_id, :session_id, :factor_id, :purpose, :challenge, now() + make_in
 RETURNING id, floor(extract(epoch FROM expires_at))::bigint AS expires_at;
 
 -- name: spend_challenge(challenge_id uuid, user_id uuid, session_id uuid, factor_id uuid, purpose text)
+--   -> row?
 DELETE FROM factor_challenges
  WHERE id = :challenge_id AND purpose = :purpose
    AND user_id IS NOT DISTINCT FROM :user_id
@@ -25,18 +26,18 @@ RETURNING challenge, expires_at > now() AS is_live;
 -- name: void_challenges(user_id uuid)
 DELETE FROM factor_challenges WHERE user_id = :user_id;
 
--- name: list_credentials(user_id uuid)
+-- name: list_credentials(user_id uuid) -> rows
 SELECT id, credential_id, transports, factor_type
   FROM factors
  WHERE user_id = :user_id AND credential_id IS NOT NULL
  ORDER BY created_at;
 
--- name: select_credential(credential_id bytea, factor_type text)
+-- name: select_credential(credential_id bytea, factor_type text) -> row?
 SELECT id, user_id, public_key, friendly_name, verified_at
   FROM factors
  WHERE credential_id = :credential_id AND factor_type = :factor_type AND verified_at IS NOT NULL;
 
--- name: use_credential(id uuid, sign_count bigint, backed_up boolean)
+-- name: use_credential(id uuid, sign_count bigint, backed_up boolean) -> row?
 -- A counter that does not rise indicates a copy, unless the authenticator has none.
 UPDATE factors
    SET sign_count = :sign_count, backed_up = :backed_up, last_used_at = now()
@@ -45,7 +46,7 @@ RETURNING id;
 
 -- name: write_passkey(user_id uuid, friendly_name text, credential_id bytea, public_key bytea,
 --                     sign_count bigint, transports text[], aaguid uuid, backup_eligible boolean,
---                     backed_up boolean)
+--                     backed_up boolean) -> row
 -- An anonymous user with a passkey can sign in again, and becomes permanent.
 WITH converted AS (
   UPDATE users AS u SET converted_at = clock_timestamp(), updated_at = now()
@@ -66,17 +67,17 @@ UPDATE sessions AS s
  WHERE s.id = :session_id AND s.aal = 'aal1' AND u.id = :user_id AND u.first_factor_at = now()
    AND NOT EXISTS (SELECT FROM browser_sessions AS b WHERE b.session_id = s.id);
 
--- name: list_passkeys(user_id uuid)
+-- name: list_passkeys(user_id uuid) -> row
 SELECT coalesce(jsonb_agg(passkey_object(f) ORDER BY f.created_at, f.id), '[]')::text AS passkeys
   FROM factors AS f
  WHERE f.user_id = :user_id AND f.factor_type = 'passkey';
 
--- name: select_passkey(user_id uuid, passkey_id uuid)
+-- name: select_passkey(user_id uuid, passkey_id uuid) -> row?
 SELECT id, friendly_name
   FROM factors
  WHERE user_id = :user_id AND id = :passkey_id AND factor_type = 'passkey';
 
--- name: rename_passkey(user_id uuid, passkey_id uuid, friendly_name text)
+-- name: rename_passkey(user_id uuid, passkey_id uuid, friendly_name text) -> row
 UPDATE factors
    SET friendly_name = :friendly_name, updated_at = now()
  WHERE user_id = :user_id AND id = :passkey_id AND factor_type = 'passkey'

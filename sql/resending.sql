@@ -1,4 +1,5 @@
 -- name: select_message(id uuid)
+--   -> row? (one_time_token_id?, code_challenge?, browser_hash?, user_agent?, ip?)
 -- `has_link` is whether the undo link of a notice still works.
 SELECT m.id, m.user_id, m.channel, m.kind, m.recipient, m.variables, m.one_time_token_id, t.code_challenge,
        t.browser_hash, t.user_agent, host(t.ip) AS ip,
@@ -11,7 +12,7 @@ SELECT m.id, m.user_id, m.channel, m.kind, m.recipient, m.variables, m.one_time_
   LEFT JOIN one_time_tokens AS t ON t.id = m.one_time_token_id
  WHERE m.id = :id AND m.channel <> 'webhook';
 
--- name: hurry_message(id uuid, origin jsonb)
+-- name: hurry_message(id uuid, origin jsonb) -> row?
 -- Not a message that is being sent for the first time.
 WITH hurried AS (
   UPDATE outbox

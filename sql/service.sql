@@ -1,17 +1,17 @@
--- name: ping()
+-- name: ping() -> row
 SELECT 1 AS answer;
 
--- name: select_is_current(not_before bigint, expires_at bigint)
+-- name: select_is_current(not_before bigint, expires_at bigint) -> row
 SELECT (to_timestamp(:not_before) > now()) IS NOT TRUE
        AND (to_timestamp(:expires_at) <= now()) IS NOT TRUE AS is_current;
 
--- name: select_backend_pid()
+-- name: select_backend_pid() -> row
 SELECT pg_backend_pid() AS pid;
 
--- name: lock_key_fingerprints()
+-- name: lock_key_fingerprints() -> row?
 SELECT pg_advisory_xact_lock(7239004117) IS NULL AS locked;
 
--- name: list_key_fingerprints()
+-- name: list_key_fingerprints() -> rows
 SELECT setting, array_agg(fingerprint) AS fingerprints FROM key_fingerprints GROUP BY setting;
 
 -- name: replace_key_fingerprints(setting text, fingerprints text[])

@@ -2,7 +2,7 @@
 --               provider text, is_stranger boolean, admin_only boolean, email_confirm_required boolean,
 --               phone_confirm_required boolean, sessions_per_user integer, refresh_token_lifetime integer,
 --               session_timebox integer, mfa_required text, ip inet, network text, user_agent text,
---               audience text, origin jsonb)
+--               audience text, origin jsonb) -> row? (admin_since?, taken_back?)
 WITH signed_in AS (
   -- Waits for a concurrent change of the password or a ban, and then evaluates its conditions again.
   UPDATE users AS u
@@ -38,6 +38,7 @@ SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience
 -- name: select_sign_in_refusal(user_id uuid, checked_password_hash text, address text, provider text,
 --                              is_stranger boolean, admin_only boolean, email_confirm_required boolean,
 --                              phone_confirm_required boolean, network text)
+--   -> row? (password_hash?, error_code?, taken_back?)
 -- Returns only the hash if it is no longer the one that was checked.
 SELECT u.password_hash,
        CASE WHEN u.password_hash = :checked_password_hash
@@ -51,6 +52,7 @@ SELECT u.password_hash,
 -- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean,
 --                       refresh_limit integer, refresh_limit_seconds integer, refresh_token_lifetime integer,
 --                       session_timebox integer, mfa_required text, audience text, origin jsonb)
+--   -> row? (commits?, recorded?)
 -- One UPDATE decides, because only an UPDATE sees the row as the previous request left it: N concurrent
 -- requests with one token move the counter once and get the same token. A counter ahead of the session's is
 -- accepted: the database was restored from a backup. A stolen token ends the session even when no refreshes
@@ -100,7 +102,7 @@ RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_u
           END AS recorded;
 
 -- name: select_refresh_refusal(session_id uuid, refresh_limit integer, refresh_token_lifetime integer,
---                              session_timebox integer)
+--                              session_timebox integer) -> row?
 SELECT CASE
          WHEN u.banned_until > now() THEN 'user_banned'
          WHEN s.ended_at IS NOT NULL THEN 'refresh_token_not_found'
@@ -116,7 +118,7 @@ SELECT CASE
 
 -- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                caller_level text, mfa_required text, refresh_token_lifetime integer,
---                session_timebox integer, scope text, origin jsonb)
+--                session_timebox integer, scope text, origin jsonb) -> row? (ended?, recorded?)
 -- Locks the user, or a code redeemed at the same time would start a session that outlives the log-out.
 WITH caller AS (
   SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
@@ -142,7 +144,7 @@ SELECT state,
 
 -- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
---                   session_timebox integer, session_id uuid, origin jsonb)
+--                   session_timebox integer, session_id uuid, origin jsonb) -> row? (opened?, recorded?)
 -- With those that it opened for applications. Locks the user, as `sign_out` does.
 WITH caller AS (
   SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
@@ -173,7 +175,7 @@ SELECT caller.state,
 
 -- name: select_sessions(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                       caller_level text, mfa_required text, refresh_token_lifetime integer,
---                       session_timebox integer, page_size integer, page_offset bigint)
+--                       session_timebox integer, page_size integer, page_offset bigint) -> row?
 WITH live AS (
   SELECT * FROM live_sessions(:caller_id, :refresh_token_lifetime, :session_timebox)
 )
@@ -200,7 +202,7 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 
 -- name: open_session(user_id uuid, method text, sessions_per_user integer, refresh_token_lifetime integer,
 --                    session_timebox integer, mfa_required text, ip inet, network text, user_agent text,
---                    audience text)
+--                    audience text) -> row
 WITH signed_in AS (
   UPDATE users SET last_sign_in_at = now() WHERE id = :user_id RETURNING *
 )
@@ -214,6 +216,7 @@ SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
                          :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
 
 -- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text)
+--   -> row (passed?)
 -- Skips a counter, so that the previous refresh token, which may be a thief's, is refused at once.
 UPDATE sessions AS s
    SET aal = 'aal2',
@@ -230,7 +233,7 @@ RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(
           user_object(u, linked.objects, linked.providers, :audience)::text AS user_object,
           pass_second_step(s.user_id, :network) AS passed;
 
--- name: renew_session(session_id uuid, mfa_required text, audience text)
+-- name: renew_session(session_id uuid, mfa_required text, audience text) -> row?
 UPDATE sessions AS s
    SET counter = s.counter + 1, refreshed_at = now()
   FROM users AS u
@@ -245,6 +248,7 @@ RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                   session_timebox integer, given text, proof_age integer, change_age integer,
 --                   acts text[], kinds text[], ids text[])
+--   -> row? (email?, phone?, password_hash?, converted_at?)
 WITH caller AS (
   SELECT id, email, email_proved, phone, phone_proved, password_hash, is_anonymous(users) AS is_anonymous,
          converted_at
@@ -259,7 +263,7 @@ SELECT caller.*, iso_8601(now()) AS moment,
 -- name: select_refusal(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                      caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                      session_timebox integer, proof_age integer, change_age integer, acts text[],
---                      kinds text[], ids text[])
+--                      kinds text[], ids text[]) -> row?
 SELECT coalesce(locked_caller_state(:caller_id, :caller_session_id, :caller_expires_at,
                                     :refresh_token_lifetime, :session_timebox, :caller_aal, :caller_level,
                                     :mfa_required, NULL, :proof_age, :change_age, :acts, :kinds, :ids),
@@ -271,7 +275,7 @@ UPDATE sessions
        factor_proved_at = CASE :given WHEN 'factor' THEN now() ELSE factor_proved_at END
  WHERE id = :session_id;
 
--- name: record_identity(session_id uuid, provider text, subject text, auth_time double precision)
+-- name: record_identity(session_id uuid, provider text, subject text, auth_time double precision) -> row
 -- The identity of the sign-in that opened a session, unless the provider authenticated the user too long ago
 -- for a proof. `least` ignores an unknown time.
 UPDATE sessions AS s
@@ -283,7 +287,7 @@ UPDATE sessions AS s
  WHERE s.id = :session_id AND i.user_id = s.user_id AND i.provider = :provider AND i.subject = :subject
 RETURNING s.amr;
 
--- name: record_provider(session_id uuid, provider text)
+-- name: record_provider(session_id uuid, provider text) -> row
 UPDATE sessions AS s SET amr = methods_with(s, :provider) WHERE s.id = :session_id RETURNING s.amr;
 
 -- name: end_user_sessions(user_id uuid, kept_session_id uuid, reason text)

@@ -1,7 +1,7 @@
--- name: lock_test_databases()
+-- name: lock_test_databases() -> row?
 SELECT pg_advisory_lock(7239004123);
 
--- name: list_test_databases(mark text)
+-- name: list_test_databases(mark text) -> rows
 -- Those that the test kit has marked as its own.
 SELECT d.datname AS name,
        EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.datname = d.datname) AS is_used

@@ -1,5 +1,6 @@
 -- name: list_timeline(user_id uuid, refresh_token_lifetime integer, session_timebox integer,
 --                     page_size integer, page_offset bigint)
+--   -> rows (reason?, actor?, actor_id?, ip?, user_agent?, request_id?)
 SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, item.actor, item.actor_id,
        host(item.ip) AS ip, item.user_agent, item.request_id, item.details, :user_id AS user_id
   FROM timeline_of(:user_id, :refresh_token_lifetime, :session_timebox, :page_offset + :page_size) AS item
@@ -9,6 +10,7 @@ SELECT iso_8601(item.at) AS at, item.kind, item.name, item.reason, item.count, i
 -- name: list_timeline_before(user_id uuid, refresh_token_lifetime integer, session_timebox integer,
 --                            kind text, before_at timestamptz, before_place integer, before_id uuid,
 --                            page_size bigint)
+--   -> rows (reason?, actor?, actor_id?, ip?, user_agent?, request_id?)
 -- The newest if there is no cursor. One row more than `page_size` shows that there are older ones.
 SELECT iso_8601(item.at) AS at, place_in_moment(item.name) AS place, item.id::text, item.kind, item.name,
        item.reason, item.count, item.actor, item.actor_id, host(item.ip) AS ip, item.user_agent,
@@ -20,6 +22,7 @@ SELECT iso_8601(item.at) AS at, place_in_moment(item.name) AS place, item.id::te
  LIMIT :page_size + 1;
 
 -- name: count_timeline(user_id uuid, refresh_token_lifetime integer, session_timebox integer, most integer)
+--   -> row (addresses?)
 -- `addresses` is null for an unknown user.
 SELECT (SELECT array_remove(ARRAY[email, phone, new_email, new_phone], NULL)
           FROM users
@@ -29,7 +32,7 @@ SELECT (SELECT array_remove(ARRAY[email, phone, new_email, new_phone], NULL)
                   FROM timeline_of(:user_id, :refresh_token_lifetime, :session_timebox, :most)
                  LIMIT :most) AS found) AS total;
 
--- name: list_request_acts(request_id text, most integer)
+-- name: list_request_acts(request_id text, most integer) -> rows (reason?, actor_id?, user_id?, address?)
 SELECT iso_8601(a.at) AS at,
        CASE WHEN a.reason IS NULL THEN 'act' ELSE 'refusal' END AS kind, a.action AS name,
        a.reason, a.count, a.actor, a.actor_id, host(a.ip) AS ip, a.user_agent, a.request_id,
@@ -41,6 +44,7 @@ SELECT iso_8601(a.at) AS at,
  LIMIT :most;
 
 -- name: list_messages_to(recipient text, most integer)
+--   -> rows (reason?, actor?, actor_id?, ip?, user_agent?, request_id?)
 SELECT iso_8601(coalesce(m.finished_at, m.created_at)) AS at, 'message' AS kind, m.kind AS name,
        NULL::text AS reason, 1 AS count, NULL::text AS actor, NULL::uuid AS actor_id,
        NULL::text AS ip, NULL::text AS user_agent, NULL::text AS request_id,
@@ -50,7 +54,7 @@ SELECT iso_8601(coalesce(m.finished_at, m.created_at)) AS at, 'message' AS kind,
  ORDER BY m.created_at DESC
  LIMIT :most;
 
--- name: select_last_message(user_id uuid, kinds text[])
+-- name: select_last_message(user_id uuid, kinds text[]) -> row?
 -- If a message is not sent within a minute, nothing delivers its channel.
 SELECT m.id::text, 'message' AS kind, m.kind AS name, message_details(m, m.recipient) AS details,
        coalesce(m.outcome IN ('failed', 'expired'),
@@ -62,6 +66,8 @@ SELECT m.id::text, 'message' AS kind, m.kind AS name, message_details(m, m.recip
 
 -- name: select_summary(id uuid, email text, phone text, refresh_token_lifetime integer,
 --                      session_timebox integer)
+--   -> row? (email?, phone?, new_email?, new_phone?, email_confirmed_at?, phone_confirmed_at?,
+--     last_sign_in_at?, banned_until?)
 SELECT u.id,
        u.email,
        u.phone,
@@ -96,13 +102,13 @@ SELECT u.id,
  CROSS JOIN identities_of(u.id) AS linked
  WHERE u.id = :id OR u.email = :email OR u.phone = :phone;
 
--- name: list_pending_users(address text)
+-- name: list_pending_users(address text) -> rows (phone?)
 SELECT id, email, phone FROM users WHERE new_email = :address
  UNION
 SELECT id, email, phone FROM users WHERE new_phone = :address
  ORDER BY id;
 
--- name: select_failure_counts(addresses text[], totals text[])
+-- name: select_failure_counts(addresses text[], totals text[]) -> rows
 SELECT f.key, f.count, iso_8601(f.expires_at) AS until
   FROM unnest(:addresses) AS address
  CROSS JOIN unnest(ARRAY['login ', 'account ', 'user ', 'code ', 'totp ', 'recovery ', 'message ', 'invite '])

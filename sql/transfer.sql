@@ -1,9 +1,9 @@
--- name: avoid_sequential_scans()
+-- name: avoid_sequential_scans() -> row?
 -- Plans made while the tables are empty would scan them for each row, also in triggers.
 SELECT set_config('enable_seqscan', 'off', true);
 
 -- name: find_taken_keys(ids text[], addresses text[], providers text[], subjects text[],
---                       credential_ids text[])
+--                       credential_ids text[]) -> rows
 -- Arrays, because a join could be planned as a scan for each row.
 SELECT id::text AS key, id AS user_id FROM users WHERE id = ANY (:ids::uuid[])
 UNION ALL
@@ -19,7 +19,7 @@ SELECT 'credential \x' || encode(credential_id, 'hex'), user_id
   FROM factors
  WHERE credential_id = ANY (:credential_ids::bytea[]);
 
--- name: import_users(users jsonb, import_id uuid, origin jsonb)
+-- name: import_users(users jsonb, import_id uuid, origin jsonb) -> rows
 -- Returns no row for a user whose id or address has been taken meanwhile. All batches of an import share one
 -- entry of the audit log.
 WITH wanted AS (
@@ -64,7 +64,7 @@ INSERT INTO factors SELECT * FROM jsonb_populate_recordset(NULL::factors, :facto
 INSERT INTO api_keys SELECT * FROM jsonb_populate_recordset(NULL::api_keys, :api_keys -> 'api_keys')
 ON CONFLICT DO NOTHING;
 
--- name: export_users(after uuid, page_size integer)
+-- name: export_users(after uuid, page_size integer) -> rows (factors?, api_keys?)
 -- Anonymous users have nothing to sign in with, and sessions are not exported.
 SELECT u.id::text,
        json_build_object(

@@ -1,5 +1,5 @@
 -- name: write_undo_token(token_id uuid, user_id uuid, target text, token_hash bytea, session_id uuid,
---                        restored text, restored_factor uuid, lifetime integer)
+--                        restored text, restored_factor uuid, lifetime integer) -> row
 -- Run it before the change, to keep what the change replaces or removes, except what an undo would remove,
 -- which may be the thief's. For the same reason, no link outlives those to earlier addresses.
 INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, session_id, restores, asks_for_factor,
@@ -28,7 +28,7 @@ SELECT :token_id, :user_id, 'undo', :target, :token_hash, :session_id,
                  AND earlier.spent_at IS NULL AND earlier.expires_at > now()))
 RETURNING extract(epoch FROM expires_at - now())::integer AS lifetime;
 
--- name: select_asked_factor(token_hash bytea, purposes text[])
+-- name: select_asked_factor(token_hash bytea, purposes text[]) -> row? (restores?)
 -- For undoing a change that was made with a second factor.
 SELECT user_id, created_at, restores, extract(epoch FROM clock_timestamp())::float AS moment
   FROM one_time_tokens AS t
@@ -43,7 +43,7 @@ SELECT record_mail_proof(owner.id, :network)
            AND is_good_link(t)
            FOR UPDATE OF u) AS owner;
 
--- name: list_asked_credentials(token_hash bytea, purposes text[])
+-- name: list_asked_credentials(token_hash bytea, purposes text[]) -> rows
 -- The factors from before such a change, and the one that it removed.
 SELECT known.id, known.user_id, known.friendly_name, known.credential_id, known.public_key, known.sign_count,
        known.transports, known.is_removed
@@ -74,7 +74,7 @@ ON CONFLICT DO NOTHING;
 DELETE FROM recovery_codes
  WHERE user_id = :user_id AND created_at >= undone_since(:session_id, :moment);
 
--- name: lock_users_of_undo(token_hash bytea)
+-- name: lock_users_of_undo(token_hash bytea) -> rows
 -- Locks the user, and the users who have the addresses now, always in one order.
 SELECT u.id
   FROM users AS u
@@ -93,7 +93,7 @@ DELETE FROM users AS u
 RETURNING record_acts(:origin, u.id, u.email, '{user_deleted}', '{user.deleted}',
                       '{"because": "change_undone"}');
 
--- name: select_unproved_holder(address text, owner_id uuid)
+-- name: select_unproved_holder(address text, owner_id uuid) -> row?
 SELECT id, email
   FROM users
  WHERE (email = :address AND NOT email_proved OR phone = :address AND NOT phone_proved) AND id <> :owner_id;
@@ -112,7 +112,7 @@ WITH removed AS (
 )
 UPDATE users SET password_hash = NULL, updated_at = now() WHERE id = :user_id;
 
--- name: void_links_to_recent_address(user_id uuid, address text)
+-- name: void_links_to_recent_address(user_id uuid, address text) -> row?
 -- The address may be a thief's, if there is a link to one from before it, which the row names. Otherwise it
 -- may be the owner's only one.
 WITH earlier AS (

@@ -7,7 +7,7 @@ UPDATE users AS u
  WHERE (u.email = :address OR u.phone = :address) AND :is_repeated AND is_unused_sign_up(u);
 
 -- name: insert_sign_up(user_id uuid, email text, phone text, password_hash text, user_metadata user_metadata,
---                      is_confirmed boolean, user_agent text, audience text)
+--                      is_confirmed boolean, user_agent text, audience text) -> row
 -- The user object is built from the draft, so that it is the same for a taken address.
 WITH draft AS (
   SELECT u.*
@@ -57,7 +57,7 @@ SELECT created.id IS NOT NULL AS is_created,
  CROSS JOIN draft_identity
   LEFT JOIN created ON true;
 
--- name: insert_anonymous_user(user_id uuid, user_metadata user_metadata)
+-- name: insert_anonymous_user(user_id uuid, user_metadata user_metadata) -> row
 INSERT INTO users (id, user_metadata, made_by)
 VALUES (:user_id, merge_metadata('{}', :user_metadata), 'anonymous')
 RETURNING id;
@@ -65,14 +65,14 @@ RETURNING id;
 -- name: convert_user(user_id uuid)
 UPDATE users SET converted_at = clock_timestamp(), updated_at = now() WHERE id = :user_id;
 
--- name: select_address_owner(address text)
+-- name: select_address_owner(address text) -> row?
 -- FOR KEY SHARE prevents a deletion.
 SELECT u.id, is_unused_sign_up(u) AS is_unused
   FROM users AS u
  WHERE u.email = :address OR u.phone = :address
    FOR KEY SHARE;
 
--- name: select_user_of_address(address text)
+-- name: select_user_of_address(address text) -> row?
 SELECT id, email_proved, phone_proved,
        invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
   FROM users
@@ -83,7 +83,7 @@ SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists
 
 -- name: select_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
---                   session_timebox integer, audience text)
+--                   session_timebox integer, audience text) -> row?
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
        with_audience(copy.object, :audience) AS user_object
@@ -95,6 +95,7 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 -- name: select_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                     caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                     session_timebox integer)
+--   -> row? (aal?, password_hash?, email?, phone?, authentication_age?, proof_age?)
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
        u.role = 'admin' AS is_admin,
@@ -112,7 +113,7 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;
 
--- name: select_taken_address(email text, phone text, user_id uuid)
+-- name: select_taken_address(email text, phone text, user_id uuid) -> row?
 SELECT coalesce(email = :email, false) AS is_email
   FROM users
  WHERE (email = :email OR phone = :phone) AND id <> :user_id
@@ -120,7 +121,7 @@ SELECT coalesce(email = :email, false) AS is_email
  LIMIT 1;
 
 -- name: change_user(user_id uuid, user_metadata user_metadata, password_hash text, new_email text,
---                   new_phone text, audience text)
+--                   new_phone text, audience text) -> row
 UPDATE users AS u
    SET user_metadata = merge_metadata(u.user_metadata, :user_metadata),
        password_hash = coalesce(:password_hash, u.password_hash),
@@ -133,24 +134,25 @@ UPDATE users AS u
  WHERE u.id = :user_id
 RETURNING user_object(u, linked.objects, linked.providers, :audience)::text AS user_object;
 
--- name: delete_user(user_id uuid, origin jsonb)
+-- name: delete_user(user_id uuid, origin jsonb) -> row
 DELETE FROM users
  WHERE id = :user_id
 RETURNING iso_8601(now()) AS moment,
           record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}') AS recorded;
 
--- name: select_is_last_administrator(user_id uuid)
+-- name: select_is_last_administrator(user_id uuid) -> row
 SELECT is_last_administrator(users) AS is_last FROM users WHERE id = :user_id;
 
--- name: lock_administrators()
+-- name: lock_administrators() -> row?
 SELECT lock_administrators();
 
--- name: select_operators_refusal(user_id uuid, actor text)
+-- name: select_operators_refusal(user_id uuid, actor text) -> row (key?)
 SELECT refusal_of_act(:actor, u, NULL, NULL, NULL, NULL, NULL, NULL, 'change', 'account', NULL, NULL) AS key
   FROM users AS u
  WHERE u.id = :user_id;
 
 -- name: lock_user(user_id uuid)
+--   -> row? (email?, new_email?, phone?, new_phone?, email_confirmed_at?, phone_confirmed_at?, banned_until?)
 -- Timestamps as text: Python's datetime has fewer years than Postgres.
 SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone, user_metadata, app_metadata,
        made_by = 'signup' AND NOT email_proved AS is_unproved_sign_up,

@@ -1,4 +1,4 @@
--- name: select_used_link(browser_hash bytea, target text, purpose text)
+-- name: select_used_link(browser_hash bytea, target text, purpose text) -> row?
 -- Whose link or code this browser asked for, once it has been used anywhere.
 SELECT t.user_id, t.purpose = 'signup' AND t.password_hash IS NULL AS has_gone_on
   FROM one_time_tokens AS t
@@ -6,7 +6,7 @@ SELECT t.user_id, t.purpose = 'signup' AND t.password_hash IS NULL AS has_gone_o
    AND t.spent_at IS NOT NULL AND t.expires_at > now()
  LIMIT 1;
 
--- name: lock_confirmed_sign_up(browser_hash bytea, target text)
+-- name: lock_confirmed_sign_up(browser_hash bytea, target text) -> row?
 -- The salt makes a hash unique: an equal one is the password of this very sign-up, not of a later one.
 -- A user who has signed out since may have left the browser to another person.
 SELECT u.id, u.email, t.id AS token_id

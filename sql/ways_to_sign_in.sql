@@ -1,9 +1,9 @@
--- name: list_added(user_id uuid, days integer)
+-- name: list_added(user_id uuid, days integer) -> rows
 SELECT id::text, type, iso_8601(added_at) AS added_at, label
   FROM additions_to(:user_id, now() - make_interval(days => :days))
  ORDER BY added_at, id;
 
--- name: list_undone(token_hash bytea, purposes text[])
+-- name: list_undone(token_hash bytea, purposes text[]) -> rows
 -- The address that the link was sent to is kept.
 SELECT added.id, added.type, added.label
   FROM one_time_tokens AS t
@@ -17,7 +17,7 @@ SELECT added.id, added.type, added.label
    AND added.type <> CASE WHEN t.target LIKE '%@%' THEN 'email' ELSE 'phone' END
  ORDER BY added.added_at, added.id;
 
--- name: list_taken_back(user_id uuid, session_id uuid)
+-- name: list_taken_back(user_id uuid, session_id uuid) -> rows
 -- What the passkey or provider that proved the session is older than.
 SELECT added.id::text, added.type, added.label
   FROM sessions AS s
@@ -26,7 +26,7 @@ SELECT added.id::text, added.type, added.label
  WHERE s.id = :session_id AND s.user_id = :user_id AND added.added_at > since
  ORDER BY added.added_at, added.id;
 
--- name: select_may_take_back(user_id uuid)
+-- name: select_may_take_back(user_id uuid) -> row
 -- Whether something was added in the last seven days while no notice of it could be mailed, and a passkey or
 -- provider from before remains.
 SELECT EXISTS (
@@ -42,7 +42,7 @@ SELECT EXISTS (
    WHERE added.added_at > oldest.moment AND had_no_address(:user_id, oldest.moment)
 ) AS may;
 
--- name: list_ways_to_sign_in(user_id uuid, ids text[])
+-- name: list_ways_to_sign_in(user_id uuid, ids text[]) -> rows
 SELECT id::text, provider FROM identities WHERE user_id = :user_id AND id = ANY (:ids::uuid[]);
 
 -- name: remove_ways_to_sign_in(user_id uuid, ids text[], providers text[])
@@ -65,5 +65,5 @@ UPDATE users AS u
   FROM gone
  WHERE u.id = :user_id;
 
--- name: select_can_sign_in(user_id uuid, usable text[])
+-- name: select_can_sign_in(user_id uuid, usable text[]) -> row
 SELECT can_sign_in(:user_id, :usable) AS can_sign_in;

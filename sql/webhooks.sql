@@ -1,5 +1,5 @@
 -- name: create_webhook(id uuid, url text, description text, events text[], secret bytea, most integer,
---                      origin jsonb)
+--                      origin jsonb) -> row?
 WITH created AS (
   INSERT INTO webhooks AS w (id, url, description, events, secret)
   SELECT :id, :url, :description, :events, :secret WHERE has_room_for_webhook(:most)
@@ -10,7 +10,7 @@ SELECT webhook_object(created.w)::text AS webhook_object,
                    jsonb_build_object('webhook_id', :id, 'url', origin_of(:url))) AS recorded
   FROM created;
 
--- name: list_webhooks(page_size integer, page_offset bigint)
+-- name: list_webhooks(page_size integer, page_offset bigint) -> row
 SELECT (SELECT count(*) FROM webhooks) AS total,
        coalesce(jsonb_agg(page.object ORDER BY page.created_at, page.id), '[]')::text AS webhooks
   FROM (SELECT w.id, w.created_at, webhook_object(w) AS object
@@ -18,11 +18,11 @@ SELECT (SELECT count(*) FROM webhooks) AS total,
          ORDER BY w.created_at, w.id
          LIMIT :page_size OFFSET :page_offset) AS page;
 
--- name: select_webhook(id uuid)
+-- name: select_webhook(id uuid) -> row?
 SELECT webhook_object(w)::text AS webhook_object FROM webhooks AS w WHERE w.id = :id;
 
 -- name: update_webhook(id uuid, url text, events text[], sets_description boolean, description text,
---                      is_disabled boolean, new_secret bytea, overlap integer, origin jsonb)
+--                      is_disabled boolean, new_secret bytea, overlap integer, origin jsonb) -> row?
 -- Enabling a webhook or changing its URL ends its pause.
 WITH before AS (
   SELECT w.id, w.disabled_at IS NOT NULL AS was_disabled FROM webhooks AS w WHERE w.id = :id FOR UPDATE
@@ -57,7 +57,7 @@ SELECT webhook_object(changed.w)::text AS webhook_object,
                    '{}', jsonb_build_object('webhook_id', :id, 'url', origin_of((changed.w).url))) AS recorded
   FROM changed;
 
--- name: delete_webhook(id uuid, batch integer, origin jsonb)
+-- name: delete_webhook(id uuid, batch integer, origin jsonb) -> row?
 -- Voids up to `batch` waiting events; finish_stale_events voids the rest.
 WITH deleted AS (
   DELETE FROM webhooks WHERE id = :id RETURNING id, url
@@ -75,7 +75,7 @@ SELECT record_acts(:origin, NULL, NULL, '{webhook_deleted}', '{}',
                    jsonb_build_object('webhook_id', id, 'url', origin_of(url))) AS recorded
   FROM deleted;
 
--- name: list_deliveries(id uuid, page_size integer, page_offset bigint)
+-- name: list_deliveries(id uuid, page_size integer, page_offset bigint) -> row?
 SELECT (SELECT count(*) FROM outbox WHERE channel = 'webhook' AND recipient = w.id::text) AS total,
        (SELECT coalesce(jsonb_agg(page.object ORDER BY page.created_at DESC, page.id DESC), '[]')::text
           FROM (SELECT m.id, m.created_at, delivery_object(m) AS object
@@ -86,7 +86,7 @@ SELECT (SELECT count(*) FROM outbox WHERE channel = 'webhook' AND recipient = w.
   FROM webhooks AS w
  WHERE w.id = :id;
 
--- name: redeliver_event(id uuid, delivery_id uuid, origin jsonb)
+-- name: redeliver_event(id uuid, delivery_id uuid, origin jsonb) -> row? (delivery?)
 -- Keeps the event id. A waiting delivery is tried at once, a finished one is repeated in a new row. If a
 -- failing webhook accepts it, the others that wait follow.
 WITH webhook AS (
@@ -119,7 +119,7 @@ SELECT webhook.is_disabled, delivery.object::text AS delivery,
   FROM webhook
   LEFT JOIN (SELECT object FROM again UNION ALL SELECT object FROM hurried) AS delivery ON true;
 
--- name: send_test_event(id uuid, event text, user_id uuid, email text, origin jsonb)
+-- name: send_test_event(id uuid, event text, user_id uuid, email text, origin jsonb) -> row? (delivery?)
 WITH webhook AS (
   SELECT w.id, w.url, w.disabled_at IS NOT NULL AS is_disabled FROM webhooks AS w WHERE w.id = :id
 ), sent AS (
@@ -143,6 +143,7 @@ SELECT webhook.is_disabled, sent.object::text AS delivery,
   LEFT JOIN sent ON true;
 
 -- name: claim_event(lease integer, give_up integer, slow_targets text[], from_slow boolean)
+--   -> row? (secret?, expires_at?, outcome?, last_error?)
 -- Picks a random webhook first, so that a long queue for one does not delay the others.
 WITH picked AS (
   SELECT w.id, w.failing_since IS NOT NULL AS is_failing
@@ -184,7 +185,7 @@ UPDATE outbox AS m
 RETURNING m.id, m.channel, m.kind, m.recipient, m.variables, m.secret, m.attempts,
           m.created_at, m.expires_at, m.outcome, m.last_error, m.recipient AS target;
 
--- name: select_endpoint(id uuid)
+-- name: select_endpoint(id uuid) -> row? (previous_secret?)
 SELECT w.url, w.secret, w.failing_since IS NOT NULL AS is_failing,
        CASE WHEN w.previous_secret_expires_at > now() THEN w.previous_secret END AS previous_secret
   FROM webhooks AS w
@@ -195,6 +196,7 @@ UPDATE webhooks SET failing_since = NULL, retry_at = NULL WHERE id = :id AND fai
 
 -- name: note_webhook_failure(id uuid, is_gone boolean, shortest integer, longest integer,
 --                            asked double precision, give_up integer, most_mails integer, origin jsonb)
+--   -> row? (disabled_reason?, told?)
 -- Pauses for as long as the webhook has been failing, within bounds, or for as long as it `asked`.
 WITH failed AS (
   UPDATE webhooks AS w
@@ -219,7 +221,7 @@ SELECT failed.is_news, failed.disabled_reason,
                                       'reason', failed.disabled_reason)) AS recorded
   FROM failed;
 
--- name: list_sealed_webhooks(newest bytea, after uuid, batch integer)
+-- name: list_sealed_webhooks(newest bytea, after uuid, batch integer) -> rows
 SELECT w.id::text, sealed.secret AS sealed
   FROM webhooks AS w
  CROSS JOIN LATERAL (VALUES (w.secret), (w.previous_secret)) AS sealed (secret)
@@ -248,6 +250,8 @@ WITH stale AS (
 UPDATE outbox AS m SET outcome = stale.outcome, finished_at = now() FROM stale WHERE m.id = stale.id;
 
 -- name: list_webhook_states(id uuid, most integer)
+--   -> rows (description?, disabled_reason?, failing_since?, retry_at?, disabled_at?,
+--     previous_secret_expires_at?)
 -- One webhook, or all, without the paths of their URLs. Counts up to `most` waiting events of each.
 SELECT w.id, origin_of(w.url) AS origin, w.description, w.events, w.disabled_reason,
        iso_8601(w.failing_since) AS failing_since, iso_8601(w.retry_at) AS retry_at,
@@ -264,6 +268,7 @@ SELECT w.id, origin_of(w.url) AS origin, w.description, w.events, w.disabled_rea
  ORDER BY w.created_at, w.id;
 
 -- name: search_deliveries(webhook_id uuid, before_at timestamptz, before_id uuid, most integer)
+--   -> rows (user_id?, address?)
 SELECT m.id, m.user_id, delivery_object(m) AS details, u.id IS NOT NULL AS has_user,
        coalesce(u.email, u.phone) AS address
   FROM outbox AS m
@@ -274,6 +279,7 @@ SELECT m.id, m.user_id, delivery_object(m) AS details, u.id IS NOT NULL AS has_u
  LIMIT :most;
 
 -- name: search_failed_deliveries(webhook_id uuid, before_at timestamptz, before_id uuid, most integer)
+--   -> rows (address?)
 -- Not a parameter of the statement above: its generic plan would read all deliveries.
 SELECT m.id, m.user_id, delivery_object(m) AS details, u.id IS NOT NULL AS has_user,
        coalesce(u.email, u.phone) AS address
@@ -284,7 +290,7 @@ SELECT m.id, m.user_id, delivery_object(m) AS details, u.id IS NOT NULL AS has_u
  ORDER BY m.created_at DESC, m.id DESC
  LIMIT :most;
 
--- name: select_delivery(webhook_id uuid, id uuid)
+-- name: select_delivery(webhook_id uuid, id uuid) -> row?
 SELECT delivery_object(m) AS details, m.variables
   FROM outbox AS m
  WHERE m.id = :id AND m.channel = 'webhook' AND m.recipient = :webhook_id::text;

@@ -46,6 +46,7 @@ pytest.register_assert_rewrite(
     "tests.support.server",
 )
 
+import sql
 from app import create_app
 from auth import logs, settings
 from auth.context import EXTENSION, Latchkey
@@ -57,7 +58,7 @@ from auth.tokens.keys import SEALING, derive, key_id
 from auth.web import edge
 from auth.web.application import Application
 from sql import pool, schema
-from tests.support import oldest_release
+from tests.support import checked_rows, oldest_release
 from tests.support.contract import CheckedClient
 from tests.support.hooks import Hooks
 from tests.support.http_target import HttpTarget
@@ -195,6 +196,13 @@ def _patient_pool() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in PATIENCE:
             patch.setattr(module, name, value)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _checked_rows() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sql, "_row_type", checked_rows.checked)
         yield
 
 

@@ -12,7 +12,7 @@ from auth.sign_in.reauthentication import remove as removing
 from auth.tokens.api_keys import new_key
 from auth.web import audit, g, guard, targets
 from auth.web.errors import ApiError
-from sql import Transaction
+from sql import Transaction, queries
 
 
 def require_enabled() -> None:
@@ -34,7 +34,7 @@ def add(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, adding("api_key"), given=given)
         tell(tx, caller, "api_key_added", g.caller.session_id)
-        row = tx.one("write_api_key", id=id, user_id=caller.id, **columns)
+        row = queries.write_api_key(tx, id=id, user_id=caller.id, **columns)
         if row is None:
             raise ApiError("too_many_api_keys")
         details = {"api_key": body["name"], "api_key_id": id, "scopes": " ".join(body["scopes"])}
@@ -44,7 +44,7 @@ def add(known: Any, body: dict[str, Any]) -> dict[str, Any]:
 
 def own() -> list[dict[str, Any]]:
     """Return the caller's API keys, newest first. Raises `ApiError`."""
-    row = guard.admit(latchkey.db.one("select_api_keys", **guard.caller()))
+    row = guard.admit(queries.select_api_keys(latchkey.db, **guard.caller()))
     keys: list[dict[str, Any]] = json.loads(row.api_keys)
     return keys
 
@@ -68,9 +68,9 @@ def remove_of(tx: Transaction, user: Any, ids: Sequence[str], *, is_told: bool =
     """Remove API keys of a user whose row is locked, and return whether there were any. `is_told` if the
     caller is the user.
     """
-    for key in tx.all("list_api_keys_by_id", user_id=user.id, ids=list(ids)):
+    for key in queries.list_api_keys_by_id(tx, user_id=user.id, ids=list(ids)):
         if is_told:
             tell(tx, user, "api_key_removed", g.caller.session_id)
         details = {"api_key": key.name, "api_key_id": key.id}
         audit.record(tx, user.id, user.email, ["api_key_removed"], [], **details)
-    return bool(tx.run("remove_api_keys", user_id=user.id, ids=list(ids)))
+    return bool(queries.remove_api_keys(tx, user_id=user.id, ids=list(ids)))

@@ -9,7 +9,7 @@ from auth.passwords.policy import check_strength
 from auth.sign_in.reauthentication import Act, add, change, give_proof, lock_caller, proof_needed, remove
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError
-from sql import Transaction
+from sql import Transaction, queries
 
 
 @dataclass
@@ -33,7 +33,9 @@ class _Wish:
         return acts + ([change("metadata")] if self.columns["user_metadata"] is not None or not acts else [])
 
 
-def change_user(body: dict[str, Any], link: Mapping[str, str | bytes | None] | None = None) -> Any:
+def change_user(
+    body: dict[str, Any], link: Mapping[str, str | bytes | None] | None = None
+) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     outgoing.check_channel(body.get("email"), body.get("phone"))
     wish = _read(body)
@@ -55,7 +57,7 @@ def change_user(body: dict[str, Any], link: Mapping[str, str | bytes | None] | N
             _end_other_access(tx, caller, known.password_hash)
         if first:
             first_address.set_addresses(tx, caller, first["new_email"], first["new_phone"])
-        user = tx.one("change_user", user_id=caller.id, **columns)
+        user = queries.change_user(tx, user_id=caller.id, **columns)
         for address in added:
             first_address.request_address(tx, caller, address, link or {})
         if columns["password_hash"] and caller.email and "email" not in removed:
@@ -70,9 +72,9 @@ def delete_caller(body: dict[str, Any]) -> str:
     given = give_proof(guard.live_caller(), body, act) if body else None
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, act, given=given)
-        if tx.one("select_is_last_administrator", user_id=caller.id).is_last:
+        if queries.select_is_last_administrator(tx, user_id=caller.id).is_last:
             raise ApiError("last_administrator")
-        row = tx.one("delete_user", user_id=caller.id)
+        row = queries.delete_user(tx, user_id=caller.id)
     return row.moment
 
 
@@ -127,7 +129,7 @@ def _addresses_at_once(known: Any, columns: dict[str, Any]) -> dict[str, Any]:
 def _refuse_taken(tx: Transaction, columns: dict[str, Any]) -> None:
     # An address that is taken later is refused when it is confirmed.
     wanted = {"email": columns["new_email"], "phone": columns["new_phone"]}
-    taken = tx.one("select_taken_address", user_id=guard.caller_id(), **wanted)
+    taken = queries.select_taken_address(tx, user_id=guard.caller_id(), **wanted)
     if taken:
         raise ApiError("email_exists" if taken.is_email else "phone_exists")
 
@@ -137,8 +139,8 @@ def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str |
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
     kept = g.caller.session_id
-    tx.run("end_user_sessions", user_id=caller.id, kept_session_id=kept, reason="password_changed")
-    tx.run("void_tokens", user_id=caller.id)
+    queries.end_user_sessions(tx, user_id=caller.id, kept_session_id=kept, reason="password_changed")
+    queries.void_tokens(tx, user_id=caller.id)
 
 
 def _record(tx: Transaction, caller: Any, columns: dict[str, Any], removed: list[str]) -> None:

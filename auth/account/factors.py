@@ -14,7 +14,7 @@ from auth.sign_in.reauthentication import remove as removing
 from auth.sign_in.token_response import issued, raise_session
 from auth.web import audit, g, guard, targets
 from auth.web.errors import ApiError, found
-from sql import Database, Transaction
+from sql import Database, Transaction, queries
 
 _DISABLED = {
     "totp": "mfa_totp_enroll_not_enabled",
@@ -38,12 +38,12 @@ def enrol(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     given = give_proof(known, body, add("factor"))
     factor_id, name = str(uuid.uuid4()), body["friendly_name"]
     secret = totp.new_secret() if factor_type == "totp" else None
-    sealed = secret and latchkey.sealer.seal(secret, factor_id)
+    sealed = latchkey.sealer.seal(secret, factor_id) if secret else None
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, add("factor"), given=given)
         check_room(tx, caller.id)
         columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
-        if not tx.one("insert_factor", secret=sealed, **columns):
+        if not queries.insert_factor(tx, secret=sealed, **columns):
             raise ApiError("mfa_factor_name_conflict")
         # `select_factor` finds the session by this row, whose id stays in the database.
         passkeys.write_challenge(tx, factor_type, None, **_owner(factor_id))
@@ -73,7 +73,7 @@ def challenge(factor_id: str, site: dict[str, Any] | None = None) -> dict[str, A
 
 def _key_options(tx: Transaction, caller: Any, factor: Any) -> tuple[bytes, dict[str, Any]]:
     """Return a challenge for a security key, and the member of the response that has its options."""
-    site, known = latchkey.relying_party, tx.all("list_credentials", user_id=caller.id)
+    site, known = latchkey.relying_party, queries.list_credentials(tx, user_id=caller.id)
     if factor.is_verified:
         own = [row for row in known if row.id == factor.id]
         challenge, public_key = site.request_options(own, is_passkey=False)
@@ -108,10 +108,10 @@ def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
         tried = factor_codes.count(tx, "totp", guard.caller_id())
         factor = _own_factor(tx, factor_id)
         caller = lock_caller(tx, *_acts(factor), given="begun")
-        if not tx.one("try_challenge", id=challenge_id, **_owner(factor.id)):
+        if not queries.try_challenge(tx, id=challenge_id, **_owner(factor.id)):
             raise ApiError("mfa_challenge_expired")
         if factor_codes.spend_totp(tx, tried, [factor], code):
-            tx.run("delete_challenge", id=challenge_id)
+            queries.delete_challenge(tx, id=challenge_id)
             return issued(tx, _complete(tx, caller, factor, "totp"))
     raise ApiError("mfa_verification_failed")
 
@@ -122,7 +122,7 @@ def verify_code(code: str) -> Any:
     """
     session = None
     with latchkey.db.transaction() as tx:
-        apps = tx.all("list_totp_factors", user_id=guard.caller_id(), verified_before=None)
+        apps = queries.list_totp_factors(tx, user_id=guard.caller_id(), verified_before=None)
         tried = factor_codes.count(tx, "totp", guard.caller_id(), len(apps))
         caller = lock_caller(tx)
         if app := factor_codes.spend_totp(tx, tried, apps, code):
@@ -181,7 +181,7 @@ def _complete(tx: Transaction, caller: Any, factor: Any, method: str, **credenti
         check_room(tx, caller.id)
         tell(tx, caller, "factor_added", g.caller.session_id)
         end_other_sessions(tx, caller.id)
-        tx.run("activate_factor", id=factor.id, user_id=caller.id, **NO_CREDENTIAL | credential)
+        queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL | credential)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
     _record(tx, caller, act, factor, event)
     return raise_session(tx, g.caller.session_id, method, factor.id)
@@ -192,16 +192,16 @@ def end_other_sessions(tx: Transaction, user_id: str) -> None:
 
     So did pending changes of an address, which a thief could confirm afterwards without the factor.
     """
-    if tx.one("count_verified_factors", user_id=user_id).total == 0:
+    if queries.count_verified_factors(tx, user_id=user_id).total == 0:
         kept = g.caller.session_id
-        tx.run("end_user_sessions", user_id=user_id, kept_session_id=kept, reason="factor_added")
-        tx.run("void_tokens", user_id=user_id)
+        queries.end_user_sessions(tx, user_id=user_id, kept_session_id=kept, reason="factor_added")
+        queries.void_tokens(tx, user_id=user_id)
 
 
 def check_room(tx: Transaction, user_id: str) -> None:
     """Raises `ApiError` if a user whose row is locked may not have one more factor."""
     most = latchkey.settings.mfa_max_enrolled_factors
-    if tx.one("count_verified_factors", user_id=user_id).enrolled >= most:
+    if queries.count_verified_factors(tx, user_id=user_id).enrolled >= most:
         raise ApiError("too_many_enrolled_mfa_factors")
 
 
@@ -209,7 +209,7 @@ def rename(factor_id: str, name: str) -> None:
     """Give one of the caller's factors another name."""
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx)
-        row = tx.one("rename_factor", id=factor_id, user_id=caller.id, friendly_name=name)
+        row = queries.rename_factor(tx, id=factor_id, user_id=caller.id, friendly_name=name)
         old = found(row, "mfa_factor_not_found").old_name
         _record(tx, caller, "factor_renamed", row, "user.updated", old_factor=old)
 
@@ -224,17 +224,17 @@ def remove(factor_id: str, body: dict[str, Any]) -> None:
         if factor.is_verified:
             tell(tx, caller, "factor_removed", g.caller.session_id, restored_factor=factor.id)
             _record(tx, caller, "factor_removed", factor, "user.updated")
-        tx.run("remove_factors", user_id=caller.id, ids=[factor.id])
+        queries.remove_factors(tx, user_id=caller.id, ids=[factor.id])
 
 
 def remove_recent(tx: Transaction, caller: Any, ids: list[str], *, is_told: bool = True) -> None:
     """Remove factors and passkeys that were added to a caller whose row is locked."""
-    for factor in tx.all("list_factors_by_id", user_id=caller.id, ids=ids) if ids else ():
+    for factor in queries.list_factors_by_id(tx, user_id=caller.id, ids=ids) if ids else ():
         if is_told:
             kind = "passkey_removed" if factor.factor_type == "passkey" else "factor_removed"
             tell(tx, caller, kind, g.caller.session_id, restored_factor=factor.id)
         _record(tx, caller, "factor_removed", factor, None)
-    tx.run("remove_factors", user_id=caller.id, ids=ids)
+    queries.remove_factors(tx, user_id=caller.id, ids=ids)
 
 
 def remove_any(user_id: str, factor_id: str) -> None:
@@ -249,8 +249,8 @@ def remove_of(tx: Transaction, user: Any, factor_id: str) -> None:
     if factor.is_verified and user.email_proved:
         notify(tx, user.id, user.email, "factor_removed")
     _record(tx, user, "factor_removed", factor, "user.updated")
-    tx.run("remove_factors", user_id=user.id, ids=[factor.id])
-    tx.run("forget_first_factor", user_id=user.id)
+    queries.remove_factors(tx, user_id=user.id, ids=[factor.id])
+    queries.forget_first_factor(tx, user_id=user.id)
 
 
 def _own_factor(db: Database | Transaction, factor_id: str) -> Any:
@@ -259,7 +259,7 @@ def _own_factor(db: Database | Transaction, factor_id: str) -> Any:
 
 def _find(db: Database | Transaction, user_id: str, factor_id: str, verified_in: str | None = None) -> Any:
     """Return a factor's row; with `verified_in`, only one that this session may verify."""
-    row = db.one("select_factor", id=factor_id, user_id=user_id, session_id=verified_in)
+    row = queries.select_factor(db, id=factor_id, user_id=user_id, session_id=verified_in)
     return found(row, "mfa_factor_not_found")
 
 

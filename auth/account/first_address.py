@@ -8,7 +8,7 @@ from auth.messages import outgoing
 from auth.messages.outgoing import tell, tell_of_identity
 from auth.providers.client import ExternalIdentity
 from auth.web import audit, g
-from sql import Transaction
+from sql import Transaction, queries
 
 
 def is_without_address(user: Any) -> bool:
@@ -28,7 +28,7 @@ def request_address(
     columns = dict(link) if is_email else {"browser_hash": link.get("browser_hash")}
     purpose = kind = "email_change" if is_email else "phone_change"
     user_id = recipient_id = caller.id
-    owner = tx.one("select_address_owner", address=address) if is_without_address(caller) else None
+    owner = queries.select_address_owner(tx, address=address) if is_without_address(caller) else None
     if owner and not owner.is_unused:
         kind = "signup_attempt" if is_email else "none"
         user_id, recipient_id = None, owner.id
@@ -38,10 +38,10 @@ def request_address(
 
 def set_addresses(tx: Transaction, caller: Any, email: str | None, phone: str | None) -> None:
     """Give the caller its first addresses at once, as `AUTH_AUTOCONFIRM` gives them to a sign-up."""
-    tx.run("set_first_addresses", user_id=caller.id, email=email, phone=phone)
+    queries.set_first_addresses(tx, user_id=caller.id, email=email, phone=phone)
     for provider, address in (("email", email), ("phone", phone)):
         if address:
-            tx.run("write_address_identity", user_id=caller.id, provider=provider, address=address)
+            queries.write_address_identity(tx, user_id=caller.id, provider=provider, address=address)
             audit.record(tx, caller.id, email, [f"{provider}_changed"], [], new_address=address)
     _end_other_sessions(tx, caller.id, g.caller.session_id)
 
@@ -52,29 +52,29 @@ def finish(tx: Transaction, user_id: str, session_id: str | None) -> None:
     The owner may have confirmed the address for a stranger, who keeps that session.
     """
     _end_other_sessions(tx, user_id, session_id)
-    tell(tx, tx.one("lock_user", user_id=user_id), "address_added", session_id)
+    tell(tx, queries.lock_user(tx, user_id=user_id), "address_added", session_id)
 
 
 def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity, session_id: str) -> bool:
     """Do the same for a linked identity, and return whether the user got its email."""
     email = identity.email if identity.email_verified else None
-    row = tx.one("convert_by_identity", user_id=user_id, email=email, is_trusted=identity.is_trusted)
+    row = queries.convert_by_identity(tx, user_id=user_id, email=email, is_trusted=identity.is_trusted)
     if row.has_email:
-        tx.run("add_email_of_identity", user_id=user_id, email=email)
+        queries.add_email_of_identity(tx, user_id=user_id, email=email)
     _end_other_sessions(tx, user_id, session_id)
-    tx.run("void_tokens", user_id=user_id)
-    user = tx.one("lock_user", user_id=user_id)
+    queries.void_tokens(tx, user_id=user_id)
+    user = queries.lock_user(tx, user_id=user_id)
     tell_of_identity(tx, user, "identity_linked", identity.provider, session_id)
     return row.has_email
 
 
 def finish_by_passkey(tx: Transaction, user_id: str, session_id: str) -> None:
     outgoing.check_domain(None)
-    tx.run("convert_user", user_id=user_id)
+    queries.convert_user(tx, user_id=user_id)
     _end_other_sessions(tx, user_id, session_id)
 
 
 def _end_other_sessions(tx: Transaction, user_id: str, kept: str | None) -> None:
     # As an anonymous user, the session may have begun to register a passkey without a proof.
-    tx.run("void_challenges", user_id=user_id)
-    tx.run("end_user_sessions", user_id=user_id, kept_session_id=kept, reason="address_proved")
+    queries.void_challenges(tx, user_id=user_id)
+    queries.end_user_sessions(tx, user_id=user_id, kept_session_id=kept, reason="address_proved")

@@ -16,7 +16,7 @@ from auth.tokens import one_time
 from auth.tokens.access_tokens import Caller
 from auth.web import Level, audit, g, guard
 from auth.web.errors import ApiError, found
-from sql import Transaction
+from sql import Transaction, queries
 
 
 def require_manual_linking() -> None:
@@ -42,7 +42,7 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
     """Link an identity to the user who began the flow. Raises `ApiError`."""
     # `begin` has checked the token and the proof, by the factors of then. The session may have been raised by
     # the first factor since.
-    aal = latchkey.db.one("select_level_since", user_id=flow.user_id, moment=flow.created_at).aal
+    aal = queries.select_level_since(latchkey.db, user_id=flow.user_id, moment=flow.created_at).aal
     caller = guard.caller(Level.SESSION, of=Caller(flow.user_id, flow.session_id, None, aal))
     with latchkey.db.transaction() as tx:
         try:
@@ -69,16 +69,16 @@ def _link_and_renew(identity: ExternalIdentity, id_token: dict[str, Any]) -> Any
         # The body's nonce is that of the id_token.
         wanted = "current_password or nonce to POST /reauthenticate"
         user = lock_caller(tx, add("identity"), wanted=wanted)
-        if not tx.run("spend_id_token", **id_token):
+        if not queries.spend_id_token(tx, **id_token):
             raise invalid_id_token()
         _add(tx, user, identity, g.caller.session_id)
-        return issued(tx, tx.one("renew_session", session_id=g.caller.session_id))
+        return issued(tx, queries.renew_session(tx, session_id=g.caller.session_id))
 
 
 def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str) -> None:
     gets_email = False
     try:
-        if not tx.run("insert_identity", user_id=user.id, signs_in=False, **identity.row):
+        if not queries.insert_identity(tx, user_id=user.id, signs_in=False, **identity.row):
             raise ApiError("identity_already_exists")
         if user.is_anonymous:
             if not may_sign_up(identity):
@@ -98,12 +98,12 @@ def unlink(identity_id: str, *, given: str | None = None) -> str:
     """Unlink an identity of the caller, and return the time in ISO 8601. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
         user = lock_caller(tx, removing("identity", identity_id), given=given)
-        row = tx.one("list_ways_to_sign_in", user_id=user.id, ids=[identity_id])
-        provider = found(row, "identity_not_found").provider
+        ways = queries.list_ways_to_sign_in(tx, user_id=user.id, ids=[identity_id])
+        provider = found(next(iter(ways), None), "identity_not_found").provider
         if provider in removal.ADDRESSES:
             raise ApiError("single_identity_not_deletable")
         tell_of_identity(tx, user, "identity_unlinked", provider, g.caller.session_id)
-        tx.run("remove_ways_to_sign_in", user_id=user.id, ids=[], providers=[provider])
+        queries.remove_ways_to_sign_in(tx, user_id=user.id, ids=[], providers=[provider])
         removal.check_remaining(tx, user.id)
         audit.record(tx, user.id, user.email, ["identity_unlinked"], ["user.updated"], provider=provider)
     return user.moment

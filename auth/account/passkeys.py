@@ -11,7 +11,7 @@ from auth.sign_in.reauthentication import add, give_proof, lock_caller
 from auth.sign_in.reauthentication import remove as removing
 from auth.web import audit, g, targets
 from auth.web.errors import ApiError, found
-from sql import Transaction
+from sql import Transaction, queries
 
 
 def require_enabled() -> None:
@@ -46,9 +46,9 @@ def finish_registration(known: Any, body: dict[str, Any]) -> str:
         if not caller.is_anonymous:
             factors.end_other_sessions(tx, caller.id)
         tell(tx, caller, "passkey_added", g.caller.session_id)
-        row = tx.one("write_passkey", user_id=caller.id, friendly_name=name, **created)
+        row = queries.write_passkey(tx, user_id=caller.id, friendly_name=name, **created)
         session = {"session_id": g.caller.session_id, "user_id": caller.id}
-        tx.run("record_first_passkey", **session, passkey_id=row.id)
+        queries.record_first_passkey(tx, **session, passkey_id=row.id)
         if caller.is_anonymous:
             first_address.finish_by_passkey(tx, caller.id, g.caller.session_id)
         audit.record(tx, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
@@ -60,8 +60,8 @@ def rename(passkey_id: str, name: str) -> str:
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx)
         ids = {"user_id": caller.id, "passkey_id": passkey_id}
-        old = found(tx.one("select_passkey", **ids), "webauthn_credential_not_found")
-        row = tx.one("rename_passkey", friendly_name=name, **ids)
+        old = found(queries.select_passkey(tx, **ids), "webauthn_credential_not_found")
+        row = queries.rename_passkey(tx, friendly_name=name, **ids)
         names = {"passkey": name, "old_passkey": old.friendly_name}
         audit.record(tx, caller.id, caller.email, ["passkey_renamed"], ["user.updated"], **names)
     return row.object
@@ -88,7 +88,7 @@ def remove_all(user_id: str) -> int:
     """Remove all factors and passkeys of any user at once, and return how many there were."""
     with targets.act() as tx:
         user = targets.lock(tx, user_id)
-        found = tx.all("list_verified_factors", user_id=user.id)
+        found = queries.list_verified_factors(tx, user_id=user.id)
         for factor in found:
             (remove_of if factor.factor_type == "passkey" else factors.remove_of)(tx, user, factor.id)
         return len(found)
@@ -97,12 +97,12 @@ def remove_all(user_id: str) -> int:
 def remove_of(tx: Transaction, user: Any, passkey_id: str) -> None:
     """Remove a passkey of a user whose row an administrator has locked."""
     _remove(tx, user, passkey_id, None)
-    tx.run("forget_first_factor", user_id=user.id)
+    queries.forget_first_factor(tx, user_id=user.id)
 
 
 def _credentials(tx: Transaction, user_id: str) -> list[Any]:
     """Return the rows of a user's credentials. Raises `ApiError` if there may not be one more passkey."""
-    rows = tx.all("list_credentials", user_id=user_id)
+    rows = queries.list_credentials(tx, user_id=user_id)
     own = [row for row in rows if row.factor_type == passkeys.PASSKEY]
     if len(own) >= latchkey.settings.mfa_max_enrolled_factors:
         raise ApiError("too_many_passkeys")
@@ -110,9 +110,9 @@ def _credentials(tx: Transaction, user_id: str) -> list[Any]:
 
 
 def _remove(tx: Transaction, user: Any, passkey_id: str, session_id: str | None) -> None:
-    known = tx.one("select_passkey", user_id=user.id, passkey_id=passkey_id)
+    known = queries.select_passkey(tx, user_id=user.id, passkey_id=passkey_id)
     passkey = found(known, "webauthn_credential_not_found")
     tell(tx, user, "passkey_removed", session_id, restored_factor=passkey_id)
-    tx.run("remove_passkey", user_id=user.id, passkey_id=passkey_id)
+    queries.remove_passkey(tx, user_id=user.id, passkey_id=passkey_id)
     details = {"old_passkey": passkey.friendly_name}
     audit.record(tx, user.id, user.email, ["passkey_removed"], ["user.updated"], **details)

@@ -11,7 +11,7 @@ from auth.sign_in.reauthentication import add, give_proof, lock_caller
 from auth.sign_in.token_response import issued, raise_session
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError
-from sql import Transaction
+from sql import Transaction, queries
 
 
 def create(body: dict[str, Any]) -> tuple[list[str], str]:
@@ -21,14 +21,14 @@ def create(body: dict[str, Any]) -> tuple[list[str], str]:
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, add("recovery_codes"), given=given)
         made = [latchkey.recovery_codes.mac(caller.id, recovery_codes.canonical(code)) for code in codes]
-        tx.run("replace_recovery_codes", user_id=caller.id, code_macs=made)
+        queries.replace_recovery_codes(tx, user_id=caller.id, code_macs=made)
         _tell(tx, caller, "recovery_codes_created")
     return codes, caller.moment
 
 
 def status() -> dict[str, Any]:
     """Return how many unused codes the caller has, and since when."""
-    row = guard.admit(latchkey.db.one("select_recovery_codes", **guard.caller()))
+    row = guard.admit(queries.select_recovery_codes(latchkey.db, **guard.caller()))
     return {"remaining": row.remaining, "created_at": row.created_at}
 
 

@@ -10,19 +10,25 @@ from auth.openid import grants
 from auth.sign_in.reauthentication import Act, lock_caller, needed, proof_needed, remove
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError
-from sql import Transaction
+from sql import Transaction, queries
 
 ADDRESSES = ("email", "phone")
-# The statements that set one.
-CHANGE = {"email": "change_email", "phone": "change_phone"}
 _FACTORS = ("totp", "webauthn", "passkey")
 # Days for which an addition is recent.
 _RECENT = 7
 
 
+def change_address(tx: Transaction, user_id: str, kind: str, address: str, *, is_proved: bool) -> None:
+    """Make an address the user's. Raises `UniqueViolation` if another user has it."""
+    if kind == "email":
+        queries.change_email(tx, user_id=user_id, email=address, is_proved=is_proved)
+    else:
+        queries.change_phone(tx, user_id=user_id, phone=address, is_proved=is_proved)
+
+
 def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
     """Return `recent_changes`: what was added to a user in the last seven days, oldest first."""
-    return [row._asdict() for row in db.all("list_added", user_id=user_id, days=_RECENT)]
+    return [row._asdict() for row in queries.list_added(db, user_id=user_id, days=_RECENT)]
 
 
 def wanted(body: dict[str, Any], user: Any) -> list[str]:
@@ -40,7 +46,7 @@ def removed_providers(tx: Transaction, user_id: str, kinds: list[str], ids: list
     recent = {change["id"] for change in list_recent(tx, user_id)} if ids else set()
     if not recent.issuperset(ids):
         raise ApiError("validation_failed", "remove: must be ids of recent_changes")
-    rows = tx.all("list_ways_to_sign_in", user_id=user_id, ids=ids) if ids else []
+    rows = queries.list_ways_to_sign_in(tx, user_id=user_id, ids=ids) if ids else []
     return sorted({*kinds, *(row.provider for row in rows)})
 
 
@@ -67,12 +73,12 @@ def take_away(
     api_keys.remove_of(tx, told, ids, is_told=is_told)
     if is_told and not providers and not factor_ids:
         return []
-    tx.run("remove_ways_to_sign_in", user_id=caller.id, ids=[], providers=providers)
+    queries.remove_ways_to_sign_in(tx, user_id=caller.id, ids=[], providers=providers)
     check_remaining(tx, caller.id)
     # An attacker who added the removed credential may have signed in with it.
     reason = "way_to_sign_in_removed"
-    tx.run("end_user_sessions", user_id=caller.id, kept_session_id=session_id, reason=reason)
-    tx.run("void_tokens", user_id=caller.id)
+    queries.end_user_sessions(tx, user_id=caller.id, kept_session_id=session_id, reason=reason)
+    queries.void_tokens(tx, user_id=caller.id)
     return providers
 
 
@@ -83,7 +89,7 @@ def _as_told(tx: Transaction, caller: Any, kinds: list[str]) -> Any:
     """
     told = caller
     for address in [getattr(caller, kind) for kind in kinds]:
-        row = tx.one("void_links_to_recent_address", user_id=caller.id, address=address)
+        row = queries.void_links_to_recent_address(tx, user_id=caller.id, address=address)
         if row and address == notice_address(caller):
             nothing = {"email": None, "email_proved": False, "phone": None, "phone_proved": False}
             kind = addresses.kind_of(row.target)
@@ -93,7 +99,7 @@ def _as_told(tx: Transaction, caller: Any, kinds: list[str]) -> Any:
 
 def may_take_back() -> bool:
     """Whether something was added without a notice to the caller, so that `take_back` removes it."""
-    return latchkey.db.one("select_may_take_back", user_id=guard.caller_id()).may
+    return queries.select_may_take_back(latchkey.db, user_id=guard.caller_id()).may
 
 
 def take_back() -> None:
@@ -101,16 +107,16 @@ def take_back() -> None:
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx)
         # Nothing if a notice of it could be mailed.
-        added = tx.all("list_taken_back", user_id=caller.id, session_id=g.caller.session_id)
+        added = queries.list_taken_back(tx, user_id=caller.id, session_id=g.caller.session_id)
         if not added:
             raise needed("older.reauthentication_needed")
         ids = [way.id for way in added]
         lock_caller(tx, *acts_of([], ids))
         # No notice: it would go to an address that is undone.
         take_away(tx, caller, [], ids, is_told=False)
-        tx.run("void_recovery_codes_since", user_id=caller.id, session_id=None, moment=caller.moment)
-        tx.run("void_password", user_id=caller.id)
-        tx.run("void_undo_links", user_id=caller.id, moment=None)
+        queries.void_recovery_codes_since(tx, user_id=caller.id, session_id=None, moment=caller.moment)
+        queries.void_password(tx, user_id=caller.id)
+        queries.void_undo_links(tx, user_id=caller.id, moment=None)
         removed = [f"{way.type} {way.label}".strip() for way in added]
         audit.record(tx, caller.id, None, ["change_undone"], ["user.updated"], removed=removed)
 
@@ -144,5 +150,5 @@ def check_remaining(tx: Transaction, user_id: str, *, password_counts: bool = Fa
         "password": password_counts,
     }
     usable = [*latchkey.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
-    if not tx.one("select_can_sign_in", user_id=user_id, usable=usable).can_sign_in:
+    if not queries.select_can_sign_in(tx, user_id=user_id, usable=usable).can_sign_in:
         raise ApiError("removal.single_identity_not_deletable")

@@ -10,7 +10,7 @@ from auth.sign_in.token_response import issued, open_session
 from auth.web import audit, g
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect
-from sql import Transaction
+from sql import Transaction, queries
 
 
 def sign_up(body: dict[str, Any]) -> Any:
@@ -39,7 +39,7 @@ def sign_up_anonymously(body: dict[str, Any]) -> Any:
 @access_token.asked
 def _create_anonymous_user(user_id: str, data: dict[str, Any]) -> Any:
     with access_token.transaction() as tx:
-        user = tx.one("insert_anonymous_user", user_id=user_id, user_metadata=data)
+        user = queries.insert_anonymous_user(tx, user_id=user_id, user_metadata=data)
         row = open_session(tx, user.id, "anonymous")
         acts, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
         details = {"by": "anonymous", "method": "anonymous", "session_id": row.session_id}
@@ -58,8 +58,8 @@ def _sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
             details = {"by": "signup", "method": "password", "session_id": row.session_id}
             audit.record(tx, user.id, body.get("email"), acts, ["user.created", "auth.login"], **details)
             return issued(tx, row)
-        owner = tx.one("select_address_owner", address=_address(body))
-        tx.run("record_refused_sign_up", user_id=owner and owner.id)
+        owner = queries.select_address_owner(tx, address=_address(body))
+        queries.record_refused_sign_up(tx, user_id=owner and owner.id)
     raise ApiError("user_already_exists")
 
 
@@ -77,11 +77,11 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     with latchkey.db.transaction() as tx:
         has_quota = outgoing.count(tx, address).seconds_left == 0
         user = _insert(tx, body, password_hash, is_confirmed=False)
-        owner = tx.one("select_address_owner", address=address)
+        owner = queries.select_address_owner(tx, address=address)
         owner_id = owner and owner.id
         kind = _kind(body, user, owner, is_hidden)
         # Over the quota too: a stranger who has used it up would have sent the only code.
-        tx.run("dispute_sign_up", address=address, is_repeated=kind == "signup" and not user.is_created)
+        queries.dispute_sign_up(tx, address=address, is_repeated=kind == "signup" and not user.is_created)
         # Over the quota no email is sent, and the sign-up could not be confirmed.
         kind = kind if has_quota else "none"
         has_secrets = kind == "signup"
@@ -98,7 +98,7 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         elif has_secrets:
             audit.record(tx, owner_id, email, ["message_requested"], [], purpose=purpose, is_sent=True)
         else:
-            tx.run("record_refused_sign_up", user_id=owner_id)
+            queries.record_refused_sign_up(tx, user_id=owner_id)
     if not user.is_created and not is_hidden:
         raise ApiError("user_already_exists")
     return user
@@ -109,8 +109,8 @@ def create_addressed_user(
 ) -> str | None:
     """Create a user without a sign-up, if there is an id. Return it, or None if the address is taken."""
     defaults: dict[str, Any] = {"password_hash": None, "app_metadata": {}}
-    created = tx.one(
-        "insert_addressed_user",
+    created = queries.insert_addressed_user(
+        tx,
         new_id=new_id,
         email=body.get("email"),
         phone=body.get("phone"),
@@ -120,7 +120,7 @@ def create_addressed_user(
     )
     user_id, address = created and created.id, _address(body)
     kind = addresses.kind_of(address)
-    tx.run("write_address_identity", user_id=user_id, provider=kind, address=address)
+    queries.write_address_identity(tx, user_id=user_id, provider=kind, address=address)
     return user_id
 
 
@@ -138,9 +138,11 @@ def _address(body: dict[str, Any]) -> str:
     return body.get("email") or body["phone"]
 
 
-def _insert(tx: Transaction, body: dict[str, Any], password_hash: str, *, is_confirmed: bool) -> Any:
-    return tx.one(
-        "insert_sign_up",
+def _insert(
+    tx: Transaction, body: dict[str, Any], password_hash: str, *, is_confirmed: bool
+) -> "queries.InsertSignUp":
+    return queries.insert_sign_up(
+        tx,
         user_id=body["user_id"],
         email=body.get("email"),
         phone=body.get("phone"),

@@ -10,6 +10,7 @@ from auth import addresses
 from auth.web import fields, targets
 from auth.web.errors import ApiError
 from auth.web.schemas import Input
+from sql import queries
 
 MOST_EMAILS = 500
 _PAGE = 1_000
@@ -32,8 +33,8 @@ _Email = Input.of(email=fields.Email(required=True))
 def export(filters: dict[str, Any]) -> Iterator[str]:
     """Record an export, and return its pieces. They fail if the caller is demoted or signed out meanwhile."""
     with targets.act() as tx:
-        tx.run("bound_search", seconds=_LONGEST, in_order=False)
-        tx.run("record_export", filters=filters)
+        queries.bound_search(tx, seconds=_LONGEST, in_order=False)
+        queries.record_export(tx, filters=filters)
     return _csv(filters)
 
 
@@ -48,9 +49,9 @@ def pages(filters: dict[str, Any]) -> Iterator[list[Any]]:
     after = None
     while True:
         with targets.act() as tx:
-            tx.run("bound_search", seconds=_LONGEST, in_order=False)
-            ids = [row.id for row in tx.all("list_user_ids", filters=filters, after=after, most=_PAGE)]
-            rows = tx.all("describe_users", ids=ids)
+            queries.bound_search(tx, seconds=_LONGEST, in_order=False)
+            ids = [row.id for row in queries.list_user_ids(tx, filters=filters, after=after, most=_PAGE)]
+            rows = queries.describe_users(tx, ids=ids)
         if not ids:
             return
         yield rows

@@ -13,7 +13,7 @@ from auth.tokens import one_time
 from auth.web import audit, g, targets
 from auth.web.errors import ApiError, found, unavailable
 from auth.web.input import known_id
-from sql import Transaction
+from sql import Transaction, queries
 
 # Messages that users request. Resending one creates another link or code.
 REQUESTED = {"signup", "magiclink", "recovery", "sms", "email_change", "phone_change"}
@@ -25,7 +25,7 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     # The address first, so that an invitation refused by its window does not count for the service.
     windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
     windows.append(("invite", settings.rate_limit_invite))
-    known = latchkey.db.one("select_user_of_address", address=email)
+    known = queries.select_user_of_address(latchkey.db, address=email)
     if known and not known.is_invited:
         raise ApiError("email_exists")
     # Without a hook, a user who is deleted meanwhile is created again.
@@ -40,7 +40,7 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
         acts, made_by = ["user_created" if is_created else None, "invited"], "invitation"
         events = ["user.created" if is_created else None]
         audit.record(tx, user_id, email, acts, events, by=made_by if is_created else None)
-        user = tx.one("select_any_user", id=user_id).user_object
+        user = found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
     outgoing.note_quota(quota)
     return user, message_id
 
@@ -51,13 +51,13 @@ def _invited_user(tx: Transaction, body: dict[str, Any], new_id: str | None) -> 
     created_id = create_addressed_user(tx, body, new_id, "invitation", **own)
     if created_id:
         return created_id, True
-    user = tx.one("lock_user_by_email", email=body["email"])
+    user = queries.lock_user_by_email(tx, email=body["email"])
     if user is None:
         raise unavailable()
     if not user.is_invited:
         raise ApiError("email_exists")
     targets.check(tx, user.id, user)
-    tx.run("renew_invitation", user_id=user.id, user_metadata=body["data"], app_metadata=app_metadata)
+    queries.renew_invitation(tx, user_id=user.id, user_metadata=body["data"], app_metadata=app_metadata)
     return user.id, False
 
 
@@ -70,10 +70,10 @@ def _write_invitation(
     return message.id
 
 
-def find(message_id: str) -> Any:
+def find(message_id: str) -> "queries.SelectMessage":
     """Return the row of an email or SMS that can be sent again. Raises `ApiError`."""
     id = known_id(message_id, "message.not_found")
-    message = found(latchkey.db.one("select_message", id=id), "message.not_found")
+    message = found(queries.select_message(latchkey.db, id=id), "message.not_found")
     if message.is_for_administrator:
         raise targets.refusal(message.user_id)
     if why := _obstacle(message):
@@ -100,7 +100,7 @@ def resend(message_id: str) -> None:
         if message.outcome == "waiting":
             if message.has_user:
                 targets.lock(tx, message.user_id)
-            tx.one("hurry_message", id=message.id)
+            queries.hurry_message(tx, id=message.id)
             return
         quota = outgoing.take_quota(tx, message.recipient)
         # The user may have become an administrator.
@@ -121,7 +121,7 @@ def _request_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> 
     purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
     to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
     outgoing.check_channel(**to)
-    user = tx.one("lock_recipient", purpose=purpose, browser_hash=message.browser_hash, **to)
+    user = queries.lock_recipient(tx, purpose=purpose, browser_hash=message.browser_hash, **to)
     # The address may belong to another user now.
     if user is None or user.id != message.user_id or not user.is_due:
         raise ApiError("undue.validation_failed")
@@ -132,7 +132,7 @@ def _request_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> 
 
 
 def _invite_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
-    user = tx.one("lock_user_by_email", email=message.recipient)
+    user = queries.lock_user_by_email(tx, email=message.recipient)
     if user is None or user.id != message.user_id or not user.is_invited or user.is_banned:
         raise ApiError("undue.validation_failed")
     _write_invitation(tx, user.id, message.recipient, message.variables.get("redirect_to"), **variables)
@@ -143,6 +143,6 @@ def _notify_again(tx: Transaction, message: Any) -> None:
     id, token, sealed = outgoing.new_id(), one_time.new_token(), None
     if message.has_link:
         renewed = {"id": message.one_time_token_id, "token_hash": one_time.hash_token(token)}
-        if tx.run("renew_undo_token", **renewed):
+        if queries.renew_undo_token(tx, **renewed):
             sealed = latchkey.sealer.seal_json({"token": token}, id)
-    tx.run("copy_notice", id=message.id, new_id=id, secret=sealed)
+    queries.copy_notice(tx, id=message.id, new_id=id, secret=sealed)

@@ -8,10 +8,10 @@ from auth.context import latchkey
 from auth.openid import grants
 from auth.passwords.policy import check_strength
 from auth.web import audit, targets
-from auth.web.errors import ApiError
-from sql import Transaction
+from auth.web.errors import ApiError, found
+from sql import Transaction, queries
 
-_CONFIRM = {"email": "confirm_email", "phone": "confirm_phone"}
+_CONFIRM = {"email": queries.confirm_email, "phone": queries.confirm_phone}
 
 
 def create_user(body: dict[str, Any]) -> str:
@@ -21,8 +21,8 @@ def create_user(body: dict[str, Any]) -> str:
         check_strength(latchkey.settings, body["password"], [email, phone])
         body["password_hash"] = latchkey.passwords.hash(body["password"])
     with targets.act() as tx:
-        user_id = tx.one(
-            "create_user",
+        user_id = queries.create_user(
+            tx,
             id=body.get("id"),
             email=email,
             phone=phone,
@@ -35,13 +35,13 @@ def create_user(body: dict[str, Any]) -> str:
         ).id
         for kind in removal.ADDRESSES:
             if kind in body:
-                tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
+                queries.write_address_identity(tx, user_id=user_id, provider=kind, address=body[kind])
         _set_ban(tx, user_id, body)
-        after = tx.one("lock_user", user_id=user_id)
+        after = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
         acts = ["user_created", "banned" if after.banned_until else None]
         made = {"by": "administrator", "role": role, "banned_until": after.banned_until}
         audit.record(tx, user_id, email, acts, ["user.created"], **made)
-        return tx.one("select_any_user", id=user_id).user_object
+        return found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
 
 
 def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -> str:
@@ -82,21 +82,21 @@ def delete_user(user_id: str) -> None:
     """Delete any user. Raises `ApiError`."""
     with targets.act() as tx:
         targets.lock(tx, user_id)
-        tx.run("delete_user", user_id=user_id)
+        queries.delete_user(tx, user_id=user_id)
 
 
 def end_sessions(user_id: str) -> str:
     """End all sessions of any user, and return the time in ISO 8601. Raises `ApiError`."""
     with targets.act() as tx:
         targets.lock(tx, user_id)
-        return tx.one("end_any_users_sessions", id=user_id).moment
+        return queries.end_any_users_sessions(tx, id=user_id).moment
 
 
 def clear_locks(user_id: str) -> bool:
     """Forget a user's wrong passwords and codes, and return whether there were any. Raises `ApiError`."""
     with targets.act() as tx:
         # Counters before the user's row: see docs/decisions.md.
-        cleared = tx.run("clear_failures", user_id=user_id) > 0
+        cleared = queries.clear_failures(tx, user_id=user_id) > 0
         user = targets.lock(tx, user_id)
         if cleared:
             audit.record(tx, user_id, user.email, ["lock_cleared"], [])
@@ -108,7 +108,7 @@ def end_session(user_id: str, session_id: str) -> None:
     with targets.act() as tx:
         targets.lock(tx, user_id)
         # A session that has ended meanwhile is no error.
-        tx.one("end_any_session", id=user_id, session_id=session_id)
+        queries.end_any_session(tx, id=user_id, session_id=session_id)
 
 
 def _update(
@@ -118,11 +118,10 @@ def _update(
     confirms_email = bool(body.get("email", before.email)) and _confirmation(body, "email") is not None
     is_first_proof = before.is_unproved_sign_up and confirms_email
     if is_first_proof:
-        rest = {"provider": "email", "drops_email": False, "keeps_password": False}
-        tx.run("drop_unproved", user_id=user_id, **rest)
+        queries.drop_unproved(tx, user_id=user_id, provider="email", drops_email=False, keeps_password=False)
     if reason := _end_reason(before, body, is_first_proof):
-        tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason=reason)
-        tx.run("void_tokens", user_id=user_id)
+        queries.end_user_sessions(tx, user_id=user_id, kept_session_id=None, reason=reason)
+        queries.void_tokens(tx, user_id=user_id)
     removed = _remove(tx, user_id, body, before)
     _set_address(tx, user_id, "email", body, before.email)
     _set_address(tx, user_id, "phone", body, None if is_first_proof else before.phone)
@@ -130,13 +129,13 @@ def _update(
         removal.check_remaining(tx, user_id)
     _set_ban(tx, user_id, body)
     others = {name: body.get(name) for name in ("role", "user_metadata", "app_metadata")}
-    tx.run("update_any_user", id=user_id, password_hash=password_hash, **others)
-    after = tx.one("lock_user", user_id=user_id)
+    queries.update_any_user(tx, id=user_id, password_hash=password_hash, **others)
+    after = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
     acts, details = _acts(before, after, body), _details(before, after, body)
     for provider in set(removed).difference(removal.ADDRESSES):
         audit.record(tx, user_id, after.email, ["identity_unlinked"], [], provider=provider)
     audit.record(tx, user_id, after.email, acts, ["user.updated"], **details)
-    return tx.one("select_any_user", id=user_id).user_object
+    return found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
 
 
 def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) -> list[str]:
@@ -146,14 +145,14 @@ def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) ->
     grants.remove(tx, before, ids=ids)
     api_keys.remove_of(tx, before, ids, is_told=False)
     if providers:
-        tx.run("remove_ways_to_sign_in", user_id=user_id, ids=[], providers=providers)
-        tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason="way_to_sign_in_removed")
-        tx.run("void_tokens", user_id=user_id)
+        queries.remove_ways_to_sign_in(tx, user_id=user_id, ids=[], providers=providers)
+        queries.end_user_sessions(tx, user_id=user_id, kept_session_id=None, reason="way_to_sign_in_removed")
+        queries.void_tokens(tx, user_id=user_id)
     if providers or any(
         body.get(kind, getattr(before, kind)) != getattr(before, kind) for kind in removal.ADDRESSES
     ):
         # A thief who had changed the address must not undo what the administrator does.
-        tx.run("void_undo_links", user_id=user_id, moment=None)
+        queries.void_undo_links(tx, user_id=user_id, moment=None)
     return providers
 
 
@@ -173,16 +172,16 @@ def _confirmation(body: dict[str, Any], kind: str) -> Any:
 
 def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any], old: str | None) -> None:
     if body.get(kind, old) not in (old, None):
-        tx.run(removal.CHANGE[kind], user_id=user_id, is_proved=False, **{kind: body[kind]})
-        tx.run("write_address_identity", user_id=user_id, provider=kind, address=body[kind])
+        removal.change_address(tx, user_id, kind, body[kind], is_proved=False)
+        queries.write_address_identity(tx, user_id=user_id, provider=kind, address=body[kind])
     if f"{kind}_confirmed_at" in body or body.get(f"{kind}_confirm"):
-        tx.run(_CONFIRM[kind], id=user_id, confirmed_at=_confirmation(body, kind))
+        _CONFIRM[kind](tx, id=user_id, confirmed_at=_confirmation(body, kind))
 
 
 def _set_ban(tx: Transaction, user_id: str, body: dict[str, Any]) -> None:
     if "ban_duration" in body:
         seconds = body["ban_duration"] or 0.0
-        tx.run("ban_user", id=user_id, seconds=None if seconds == math.inf else seconds)
+        queries.ban_user(tx, id=user_id, seconds=None if seconds == math.inf else seconds)
 
 
 def _acts(before: Any, after: Any, body: dict[str, Any]) -> list[str | None]:

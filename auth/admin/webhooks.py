@@ -1,6 +1,7 @@
 """Creating, changing and testing webhooks, and sending their events again."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from auth.context import latchkey
 from auth.messages import outgoing
@@ -8,7 +9,9 @@ from auth.senders import webhooks
 from auth.web import targets
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id
+from sql import queries
 
+T = TypeVar("T")
 # The user of test events: example.com is reserved (RFC 2606).
 _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-test@example.com"}
 
@@ -19,7 +22,7 @@ def create(body: dict[str, Any], secret: str | None = None) -> tuple[str, str]:
     id, secret, most = outgoing.new_id(), secret or webhooks.new_secret(), webhooks.MAX_WEBHOOKS
     sealed = latchkey.sealer.seal(secret, id)
     with targets.act() as tx:
-        row = tx.one("create_webhook", id=id, most=most, secret=sealed, **body)
+        row = queries.create_webhook(tx, id=id, most=most, secret=sealed, **body)
     if row is None:
         raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most} webhooks")
     return row.webhook_object, secret
@@ -32,7 +35,7 @@ def change(webhook_id: str, body: dict[str, Any]) -> tuple[str, str | None]:
         _check_url(body["url"])
     secret = webhooks.new_secret() if body.get("rotate_secret") else None
     row = _act(
-        "update_webhook",
+        queries.update_webhook,
         id=id,
         sets_description="description" in body,
         is_disabled=body.get("disabled"),
@@ -44,13 +47,13 @@ def change(webhook_id: str, body: dict[str, Any]) -> tuple[str, str | None]:
 
 
 def delete(webhook_id: str) -> None:
-    _act("delete_webhook", id=webhook_id_of(webhook_id), batch=webhooks.VOIDED_AT_ONCE)
+    _act(queries.delete_webhook, id=webhook_id_of(webhook_id), batch=webhooks.VOIDED_AT_ONCE)
 
 
 def redeliver(webhook_id: str, delivery_id: str) -> str:
     """Send an event again, and return its delivery. Raises `ApiError`."""
     id, delivery_id = webhook_id_of(webhook_id), webhook_id_of(delivery_id)
-    row = _act("redeliver_event", id=id, delivery_id=delivery_id)
+    row = _act(queries.redeliver_event, id=id, delivery_id=delivery_id)
     if row.delivery is None and not row.is_disabled:
         raise ApiError("webhook.not_found")
     return _sent(row)
@@ -58,20 +61,20 @@ def redeliver(webhook_id: str, delivery_id: str) -> str:
 
 def send_test(webhook_id: str, event: str) -> str:
     """Send a test event, and return its delivery. Raises `ApiError`."""
-    return _sent(_act("send_test_event", id=webhook_id_of(webhook_id), event=event, **_NOBODY))
+    return _sent(_act(queries.send_test_event, id=webhook_id_of(webhook_id), event=event, **_NOBODY))
 
 
 def webhook_id_of(text: str) -> str:
     return known_id(text, "webhook.not_found")
 
 
-def found_webhook(row: Any) -> Any:
+def found_webhook(row: T | None) -> T:
     return found(row, "webhook.not_found")
 
 
-def _act(statement: str, **values: Any) -> Any:
+def _act(query: Callable[..., T | None], **values: Any) -> T:
     with targets.act() as tx:
-        return found_webhook(tx.one(statement, **values))
+        return found_webhook(query(tx, **values))
 
 
 def _sent(row: Any) -> str:

@@ -19,7 +19,7 @@ from auth.commands.common import (
     new_file,
     progress_of,
 )
-from sql import Database
+from sql import Database, queries
 
 
 class _Backup(click.Group):
@@ -108,4 +108,4 @@ def _note(url: str, *tasks: str) -> None:
     # The table is missing in a database that has not been upgraded.
     with closing(Database(url, size=1, prepare=False)) as db, suppress(psycopg2.Error):
         for task in tasks:
-            db.run("note_done", task=task)
+            queries.note_done(db, task=task)

@@ -14,6 +14,7 @@ from auth.commands import open_parts
 from auth.files import DRAFT
 from auth.settings import Settings
 from auth.settings.state import InUseError
+from sql import queries
 
 if TYPE_CHECKING:
     from auth.context import Latchkey
@@ -125,7 +126,7 @@ def address_of(text: str) -> dict[str, str | None] | None:
     return {"email": None, "phone": addresses.canonical_phone(text)} if text.startswith("+") else None
 
 
-def known_user(latchkey: "Latchkey", subject: str) -> Any:
+def known_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary | None":
     """Return the row of `select_summary` of the user with an address or id, or None."""
     from auth.web.fields import is_uuid
 
@@ -133,7 +134,7 @@ def known_user(latchkey: "Latchkey", subject: str) -> Any:
     if address is None and not is_uuid(subject):
         return None
     known = address or {"email": None, "phone": None}
-    return latchkey.db.one("select_summary", id=None if address else subject, **known)
+    return queries.select_summary(latchkey.db, id=None if address else subject, **known)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from auth.messages.outgoing import TOKEN_COLUMNS
 from auth.passwords import hashing
 from auth.passwords.policy import WeakPassword, check_strength
 from auth.tokens import one_time
+from sql import queries
 
 
 @click.command("create-admin", short_help="Make a user an administrator.")
@@ -51,19 +52,19 @@ def command(email: str, password: str | None, as_json: bool) -> None:
 
 
 def _make_administrator(latchkey: Latchkey, email: str, password: str | None) -> dict[str, Any]:
-    known = latchkey.db.one("select_user_of_address", address=email)
+    known = queries.select_user_of_address(latchkey.db, address=email)
     is_proved = known is not None and known.email_proved
     password_hash = None if is_proved else _hash(latchkey, email, password)
     with latchkey.db.transaction() as tx:
         if password_hash:
-            tx.run("delete_unproved_user", email=email)
-        user = tx.one("make_administrator", email=email, password_hash=password_hash)
+            queries.delete_unproved_user(tx, email=email)
+        user = queries.make_administrator(tx, email=email, password_hash=password_hash)
         if user is None:
-            return {"id": known.id, "email": email, "created": False}
+            return {"id": known and known.id, "email": email, "created": False}
         if user.created:
-            tx.run("write_address_identity", user_id=user.id, provider="email", address=email)
-        tx.run(
-            "record_acts",
+            queries.write_address_identity(tx, user_id=user.id, provider="email", address=email)
+        queries.record_acts(
+            tx,
             user_id=user.id,
             email=email,
             acts=["user_created" if user.created else "role_changed"],
@@ -77,10 +78,10 @@ def _write_code(latchkey: Latchkey, user: dict[str, Any]) -> str | None:
     """Return a code that lets an administrator without a second factor add one, like an emailed one."""
     email, code = user["email"], one_time.new_code()
     with latchkey.db.transaction() as tx:
-        if tx.one("count_verified_factors", user_id=user["id"]).total:
+        if queries.count_verified_factors(tx, user_id=user["id"]).total:
             return None
-        tx.run(
-            "write_token",
+        queries.write_token(
+            tx,
             token_id=str(uuid.uuid4()),
             user_id=user["id"],
             purpose="reauthentication",

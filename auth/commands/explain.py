@@ -16,7 +16,7 @@ from auth.text.labels import quoted
 from auth.text.moments import clock
 from auth.web import counts
 from auth.web.fields import is_uuid
-from sql import Database
+from sql import Database, queries
 
 _MAX_LINES = 100
 # Acts of the console that are commands of `latchkey users` too.
@@ -64,9 +64,9 @@ class _Search:
             return self._user(user)
         if address := address_of(subject):
             return self._address(*filter(None, address.values()))
-        if is_uuid(subject) and self._db.one("count_timeline", user_id=subject, most=1).total:
+        if is_uuid(subject) and queries.count_timeline(self._db, user_id=subject, most=1).total:
             return {"kind": "deleted_user", "id": subject} | self._story(subject)
-        if acts := self._db.all("list_request_acts", request_id=subject, most=_MAX_LINES):
+        if acts := queries.list_request_acts(self._db, request_id=subject, most=_MAX_LINES):
             return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
         raise Unusable(
             f"Nothing is known about {subject}: it is not the ID of a user or a recorded request. Of equal"
@@ -84,13 +84,13 @@ class _Search:
         return {"kind": "user"} | about | {"limits": explained.limits} | self._story(user.id)
 
     def _story(self, user_id: str) -> dict[str, Any]:
-        rows = self._db.all("list_timeline", user_id=user_id, page_size=self._most, page_offset=0)
-        counted = self._db.one("count_timeline", user_id=user_id, most=self._most + 1)
+        rows = queries.list_timeline(self._db, user_id=user_id, page_size=self._most, page_offset=0)
+        counted = queries.count_timeline(self._db, user_id=user_id, most=self._most + 1)
         return {"events": _events(rows), "has_more": counted.total > self._most}
 
     def _address(self, address: str) -> dict[str, Any]:
-        pending = self._db.all("list_pending_users", address=address)
-        messages = self._db.all("list_messages_to", recipient=address, most=_MAX_LINES)
+        pending = queries.list_pending_users(self._db, address=address)
+        messages = queries.list_messages_to(self._db, recipient=address, most=_MAX_LINES)
         limits = counts.against(self._settings, self._db, [address])
         if not (pending or limits or messages):
             raise Unusable(
@@ -184,7 +184,7 @@ _LINES = {
 def facts(settings: Settings, db: Database, user: Any) -> dict[str, Any]:
     """Return what is known about a row of `select_summary`."""
     used_since = rotation.secret_used_since(settings)
-    of_old_keys = db.one("count_sessions_of_old_keys", user_id=user.id, used_since=used_since).total
+    of_old_keys = queries.count_sessions_of_old_keys(db, user_id=user.id, used_since=used_since).total
     return user._asdict() | {"sessions_of_old_keys": of_old_keys}
 
 

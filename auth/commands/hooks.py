@@ -17,6 +17,8 @@ from auth.senders.hooks import HookFailed, HookRefused
 from auth.senders.message_hooks import HookSender
 from auth.senders.sender import Message
 from auth.settings.values.hooks import NAMES, Hook
+from auth.web.errors import found
+from sql import queries
 
 # The names of their settings, by argument.
 _NAMES = {name.replace("_", "-"): name for name in NAMES}
@@ -49,7 +51,7 @@ def test(name: str, subject: str, as_json: bool) -> None:
             raise click.ClickException(f"AUTH_HOOK_{setting.upper()} is not set.")
         if user is None:
             raise Unusable(f"No user has the address or id {subject}.")
-        known = json.loads(parts.db.one("select_any_user", id=user.id).user_object)
+        known = json.loads(found(queries.select_any_user(parts.db, id=user.id), "user_not_found").user_object)
         timeout: float = hooks.TIMEOUT
         if setting == "custom_access_token":
             event = access_token.event_of(hook, _claims(parts, known), "password")

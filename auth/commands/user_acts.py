@@ -28,7 +28,8 @@ from auth.context import latchkey
 from auth.settings import state
 from auth.text.moments import until
 from auth.web import fields
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
+from sql import queries
 
 _MOST_FOUND = 500
 _subject = click.argument("subject", metavar="EMAIL|PHONE|USER_ID")
@@ -71,7 +72,7 @@ def show(subject: str, as_json: bool) -> None:
     """
     with _acting_on(subject) as user:
         if as_json:
-            click.echo(latchkey.db.one("select_any_user", id=user.id).user_object)
+            click.echo(found(queries.select_any_user(latchkey.db, id=user.id), "user_not_found").user_object)
             return
         for line in lines_of_facts(facts(latchkey.settings, latchkey.db, user)):
             click.echo(line)
@@ -91,11 +92,11 @@ def find(text: str, as_json: bool) -> None:
         ids: list[str] | None = []
         for filters in searches.readings(text.strip()).values():
             if ids == [] and any(filters.values()):
-                ids = latchkey.db.one("few_users", filters=filters, few=_MOST_FOUND).ids
+                ids = queries.few_users(latchkey.db, filters=filters, few=_MOST_FOUND).ids
         if not ids:
             problem = f"More than {_MOST_FOUND} users match" if ids is None else "No users match"
             raise Unusable(f"{problem} {text}.")
-        for user in sorted(latchkey.db.all("describe_users", ids=ids), key=_name):
+        for user in sorted(queries.describe_users(latchkey.db, ids=ids), key=_name):
             click.echo(_line(user, as_json))
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import click
 import psycopg2
@@ -29,6 +30,7 @@ from auth.transfer import reading, records
 from auth.transfer.importing import Import, Outcome
 from auth.transfer.products import PRODUCTS
 from auth.transfer.records import Choices
+from sql import queries
 from sql.pool import reason
 
 _GZIP = b"\x1f\x8b"
@@ -124,8 +126,14 @@ def export(file: Path, plaintext: bool, as_json: bool) -> None:
     """
     with failures(file):
         database = open_database()
-        everybody = {"email": None, "role": None, "q": None, "is_anonymous": False, "most": None}
-        total = database.one("count_users", **everybody).total
+        everybody: dict[str, Any] = {
+            "email": None,
+            "role": None,
+            "q": None,
+            "is_anonymous": False,
+            "most": None,
+        }
+        total = queries.count_users(database, **everybody).total
         with progress_of("Exporting", total) as progress:
             lines = records.export(database, open_parts(), progress)
             try:

@@ -21,6 +21,7 @@ from auth.settings.values import targets
 from auth.text.labels import label
 from auth.text.moments import clock
 from auth.web.errors import ApiError
+from sql import queries
 
 _id = click.argument("webhook_id")
 # Seconds in which the delivery process answers.
@@ -45,12 +46,12 @@ def list_command(as_json: bool) -> None:
     \b
     Example: latchkey webhooks list
     """
-    for webhook in open_parts().db.all("list_webhook_states", id=None, most=_COUNTED):
+    for webhook in queries.list_webhook_states(open_parts().db, id=None, most=_COUNTED):
         if as_json:
             click.echo(json.dumps(webhook._asdict()))
             continue
         state = f"failing since {clock(webhook.failing_since)}" if webhook.failing_since else "works"
-        if webhook.disabled_reason:
+        if webhook.disabled_at and webhook.disabled_reason:
             state = f"disabled {clock(webhook.disabled_at)}: {label('disabled', webhook.disabled_reason)}"
         click.echo(f"{webhook.id}  {webhook.origin}  {state}; {webhook.waiting} waiting")
 
@@ -91,7 +92,7 @@ def test(webhook_id: str, event: str, is_sure: bool, as_json: bool) -> None:
         while _is_unanswered(delivery) and time.monotonic() < deadline:
             time.sleep(pause)
             pause = min(pause * 2, 1.6)
-            row = latchkey.db.one("select_delivery", webhook_id=webhook_id, id=delivery["id"])
+            row = queries.select_delivery(latchkey.db, webhook_id=webhook_id, id=delivery["id"])
             delivery = row.details if row else delivery
     result = delivery["response"] or delivery["last_error"] or "nothing sent it; see latchkey doctor"
     click.echo(json.dumps(delivery) if as_json else f"{delivery['status']}: {result}")

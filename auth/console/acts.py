@@ -26,6 +26,7 @@ from auth.web import View, fields, g, guard, takes_metadata
 from auth.web.errors import ApiError
 from auth.web.input import read_form
 from auth.web.schemas import Input
+from sql import queries
 
 _CodeForm = Input.of(factor_code=fields.Text(required=True))
 _TOTP_LENGTH = 6
@@ -118,7 +119,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
 
 def _asked_factors() -> dict[str, Any]:
     """Return what the form of an act asks the administrator for, with new challenges."""
-    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id(), added_before=_trusted_before())
+    ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=_trusted_before())
     asked = own_factors(ways, has_challenges=request.method != "HEAD")
     return asked | {"has_passkey": ways.has_passkey}
 
@@ -141,4 +142,4 @@ def _give_factor() -> None:
 
 
 def _trusted_before() -> Any:
-    return latchkey.db.one("select_trusted_before", user_id=guard.caller_id()).moment
+    return queries.select_trusted_before(latchkey.db, user_id=guard.caller_id()).moment

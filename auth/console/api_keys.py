@@ -15,6 +15,7 @@ from auth.pages.api_keys import states
 from auth.text.labels import quoted
 from auth.web.errors import found
 from auth.web.input import known_id
+from sql import queries
 
 blueprint = Blueprint("api_keys", __name__)
 
@@ -23,7 +24,7 @@ def keys_of(user_id: str) -> list[dict[str, Any]] | None:
     """Return the API keys of a user, newest first, or None if they are disabled."""
     if not latchkey.settings.api_keys:
         return None
-    keys = json.loads(latchkey.db.one("list_api_keys", user_id=user_id).api_keys)
+    keys = json.loads(queries.list_api_keys(latchkey.db, user_id=user_id).api_keys)
     return [key | {"states": states(key)} for key in keys]
 
 

@@ -22,6 +22,7 @@ from auth.web import fields, targets
 from auth.web.errors import ApiError, found
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input
+from sql import queries
 
 blueprint = Blueprint("applications", __name__)
 
@@ -60,8 +61,9 @@ _ClientForm = Input.of(
 @administrator
 def show_applications() -> Response:
     """Show the applications, newest first."""
-    bounds = {"counted": _COUNTED, "searched": _SEARCHED}
-    rows = latchkey.db.all("search_clients", **bounds, **place_of(read_query(Filters())))
+    rows = queries.search_clients(
+        latchkey.db, counted=_COUNTED, searched=_SEARCHED, **place_of(read_query(Filters()))
+    )
     return console_page(
         "applications.html",
         amount=_amount,
@@ -75,7 +77,7 @@ def show_applications() -> Response:
 def show_application(client_id: str) -> Response:
     """Show an application with its grants, newest first."""
     subject, query = _found(client_id), read_query(Filters())
-    rows = latchkey.db.all("search_client_grants", client_id=subject.row.client_id, **place_of(query))
+    rows = queries.search_client_grants(latchkey.db, client_id=subject.row.client_id, **place_of(query))
     has_secret = subject.row.client_type == "confidential"
     return console_page(
         "application.html",
@@ -93,7 +95,7 @@ def show_application(client_id: str) -> Response:
 def _found(client_id: str) -> Subject:
     client = clients.get(known_id(client_id, "oauth_client_not_found"))
     bounds = {"counted": _COUNTED, "searched": _SEARCHED_OF_ONE}
-    use = latchkey.db.one("select_client_use", id=client["client_id"], **bounds)
+    use = queries.select_client_use(latchkey.db, id=client["client_id"], **bounds)
     # The type of a client cannot change.
     is_public = client["client_type"] == "public"
     methods = {name: title for name, title in _METHODS.items() if (name == "none") == is_public}
@@ -113,7 +115,8 @@ def _making() -> Subject:
 def _grant(user_id: str, client_id: str) -> Subject:
     user, id = changeable_user(user_id), known_id(client_id, "oauth_consent_not_found")
     row = found(
-        latchkey.db.one("select_application_of", user_id=user.row.id, client_id=id), "oauth_consent_not_found"
+        queries.select_application_of(latchkey.db, user_id=user.row.id, client_id=id),
+        "oauth_consent_not_found",
     )
     known = SimpleNamespace(user_id=user.row.id, **row._asdict())
     return Subject(user.name, user.path, known)

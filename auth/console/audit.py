@@ -13,6 +13,7 @@ from auth.text.user_agents import device
 from auth.web import fields
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
+from sql import queries
 
 blueprint = Blueprint("audit", __name__)
 
@@ -65,18 +66,18 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
     known = wanted | {"request_id": query["request_id"]}
     indexed = next((name for name in _INDEXED if known[name]), None)
     first = {f"first_{name}": known[name] if name == indexed else None for name in _INDEXED}
-    rows = latchkey.db.all("search_audit", **first, **wanted, **place, reach=REACH, most=MOST + 1)
+    rows = queries.search_audit(latchkey.db, **first, **wanted, **place, reach=REACH, most=MOST + 1)
     entries = [_entry(row) for row in rows[:MOST]]
     if len(rows) > MOST:
         return {"rows": entries, "next": page_after(rows[MOST - 1].at, rows[MOST - 1].id)}
-    last = latchkey.db.one("select_reach_of_audit", **first, **place, reach=REACH)
+    last = queries.select_reach_of_audit(latchkey.db, **first, **place, reach=REACH)
     searched = {"next": page_after(last.at, last.id), "searched_until": last.at} if last else {}
     return {"rows": entries, **searched}
 
 
 def _actions() -> list[tuple[str, str]]:
     """Return the actions of the log with their labels, sorted by label."""
-    actions = [row.action for row in latchkey.db.all("list_audit_actions")]
+    actions = [row.action for row in queries.list_audit_actions(latchkey.db)]
     tables = ("refused" if action.endswith("_refused") else "acts" for action in actions)
     titles = map(label, tables, actions)
     return sorted(zip(actions, titles, strict=True), key=lambda pair: pair[1])
@@ -97,7 +98,7 @@ def _id_of(text: str) -> str:
     if is_uuid(text):
         return text.lower()
     address = whole_address(text)
-    owner = address and latchkey.db.one("select_user_of_address", address=address)
+    owner = address and queries.select_user_of_address(latchkey.db, address=address)
     if not owner:
         raise _Unknown(text)
     return owner.id
@@ -105,5 +106,5 @@ def _id_of(text: str) -> str:
 
 def _estimate() -> int | None:
     """Return Postgres's estimate of the number of entries, unless a filter is set."""
-    total = latchkey.db.one("estimate_audit").total
+    total = queries.estimate_audit(latchkey.db).total
     return total if not any(request.args.values()) and total > 0 else None

@@ -23,7 +23,7 @@ from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import AnyUserChange, Input
-from sql import Transaction
+from sql import Transaction, queries
 
 blueprint = Blueprint("bulk", __name__)
 
@@ -62,7 +62,7 @@ def _chosen() -> Subject:
         ids = request.args.getlist("id")
     if ids is None or len(ids) > MOST:
         raise ApiError("validation_failed", f"ids: must be at most {MOST} users")
-    row = latchkey.db.one("select_chosen", ids=[id for id in ids if is_uuid(id)])
+    row = queries.select_chosen(latchkey.db, ids=[id for id in ids if is_uuid(id)])
     hidden = {"ids": ",".join(row.ids)}
     name = counted(len(row.ids), "user") if row.ids else "Users"
     return Subject(name, "console/users", row, hidden, has_effect=row.changeable > 0)
@@ -101,7 +101,7 @@ def _emails(_list: Subject, form: dict[str, Any]) -> dict[str, Any]:
 
 def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:
     def start(_subject: Subject, given: dict[str, Any]) -> Response:
-        made = latchkey.db.one("create_bulk_act", user_id=guard.caller_id(), act=act, **given)
+        made = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=act, **given)
         return to_own(f"console/bulk/{made.id}")
 
     return start
@@ -173,8 +173,7 @@ def work_on(bulk_id: str) -> Response:
     repeated request does nothing twice."""
     bulk, until = _find(bulk_id), time.monotonic() + _SECONDS
     for position in range(bulk.position, min(bulk.position + _CHUNK, len(bulk.targets))):
-        place = {"id": bulk.id, "position": position}
-        g.claim = partial(_claim, **place)
+        g.claim = partial(_claim, id=bulk.id, position=position)
         try:
             _ON_ONE[bulk.act](bulk.targets[position], bulk.options)
         except _Done:
@@ -188,7 +187,7 @@ def work_on(bulk_id: str) -> Response:
                 if error.status in (401, 403):
                     raise
             refusal = {"target": bulk.targets[position], "why": error.msg}
-            latchkey.db.run("advance_bulk_act", refusal=refusal, **place)
+            queries.advance_bulk_act(latchkey.db, refusal=refusal, id=bulk.id, position=position)
             if error.status >= 500:
                 break  # it may have taken long, and so may the next
         finally:
@@ -203,7 +202,7 @@ class _Done(Exception):
 
 
 def _claim(tx: Transaction, id: str, position: int) -> None:
-    if not tx.run("advance_bulk_act", id=id, position=position, refusal=None):
+    if not queries.advance_bulk_act(tx, id=id, position=position, refusal=None):
         raise _Done
 
 
@@ -212,9 +211,9 @@ def _is_of_one(error: ApiError) -> bool:
     return int(error.headers["Retry-After"]) > latchkey.settings.rate_limit_invite.get_expiry()
 
 
-def _find(bulk_id: str) -> Any:
+def _find(bulk_id: str) -> "queries.SelectBulkAct":
     id = known_id(bulk_id, "not_found")
-    return found(latchkey.db.one("select_bulk_act", id=id, user_id=guard.caller_id()), "not_found")
+    return found(queries.select_bulk_act(latchkey.db, id=id, user_id=guard.caller_id()), "not_found")
 
 
 def _page(bulk: Any, problem: Problem | None = None, *, goes_on: bool = True) -> Response:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 from flask import Blueprint, Response
 
@@ -13,6 +14,7 @@ from auth.context import latchkey
 from auth.history import timeline
 from auth.web import fields
 from auth.web.input import read_query
+from sql import queries
 
 blueprint = Blueprint("messages", __name__)
 
@@ -35,9 +37,9 @@ def show_messages() -> Response:
     states = _STATES[query["state"]] if "state" in query else [*chain(*_STATES.values())]
     if "to" in query:
         recipient = whole_address(query["to"]) or query["to"]
-        rows = latchkey.db.all("search_messages_to", recipient=recipient, states=states, **place)
+        rows: list[Any] = queries.search_messages_to(latchkey.db, recipient=recipient, states=states, **place)
     else:
-        rows = latchkey.db.all("search_messages", states=states, **place)
+        rows = queries.search_messages(latchkey.db, states=states, **place)
     return console_page(
         "messages.html",
         counts=_counts(),
@@ -49,7 +51,7 @@ def show_messages() -> Response:
 
 
 def _counts() -> dict[str, str]:
-    found = latchkey.db.all("count_messages", states=["waiting", "failed", "expired"], most=_COUNTED)
+    found = queries.count_messages(latchkey.db, states=["waiting", "failed", "expired"], most=_COUNTED)
     totals = {row.state: row.total for row in found}
     totals["failed"] += totals.pop("expired")
     return {state: f"{total:,}" + "+" * (total >= _COUNTED) for state, total in totals.items()}

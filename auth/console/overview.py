@@ -14,6 +14,7 @@ from auth.context import latchkey
 from auth.keys import rotation
 from auth.settings import name_of
 from auth.settings.listing import DEFAULT, Listed, listed
+from sql import queries
 
 blueprint = Blueprint("overview", __name__)
 
@@ -27,14 +28,14 @@ _HEIGHT, _STEP = 100, 10
 @blueprint.get("/console")
 @administrator
 def show_overview() -> Response:
-    days = latchkey.db.all("list_daily_counts", days=_DAYS)
+    days = queries.list_daily_counts(latchkey.db, days=_DAYS)
     before, shown = days[:_DAYS], days[_DAYS:]
     return console_page(
         "overview.html",
         charts=[_chart(shown, before, name, title) for name, title in _CHARTS.items()],
         days=shown,
-        failures=latchkey.db.all("list_failures"),
-        health=latchkey.db.one("select_health", most=_MOST),
+        failures=queries.list_failures(latchkey.db),
+        health=queries.select_health(latchkey.db, most=_MOST),
         most=_MOST,
         needs_backup=not latchkey.settings.is_local,
         version=__version__,

@@ -20,6 +20,7 @@ from auth.web import g
 from auth.web.errors import ApiError
 from auth.web.input import known_id, read_query
 from auth.web.schemas import TimelineQuery
+from sql import queries
 
 blueprint = Blueprint("user", __name__)
 
@@ -41,9 +42,9 @@ def show_user(user_id: str) -> Response:
     """Show a user, or what happened to one who was deleted."""
     id, query = known_id(user_id, "user_not_found"), read_query(TimelineQuery())
     story = _story(id, query)
-    known = latchkey.db.one("select_summary", id=id, email=None, phone=None)
+    known = queries.select_summary(latchkey.db, id=id, email=None, phone=None)
     # The user may be deleted between the statements.
-    facts = known and latchkey.db.one("select_user_facts", id=id)
+    facts = known and queries.select_user_facts(latchkey.db, id=id)
     if facts is None and not story["entries"]:
         raise ApiError("user_not_found")
     values: dict[str, Any] = {"id": id, "story": story, "notice": told(DONE), "acts": USER_ACTS}
@@ -54,7 +55,7 @@ def show_user(user_id: str) -> Response:
 
 def _about(user: Any, facts: Any) -> dict[str, Any]:
     explained = explanation.explain(latchkey.settings, latchkey.db, user)
-    sessions = latchkey.db.all("list_any_sessions", user_id=user.id, most=_SESSIONS)
+    sessions = queries.list_any_sessions(latchkey.db, user_id=user.id, most=_SESSIONS)
     is_administrator = user.role == "admin"
     return {
         "user": user,
@@ -73,7 +74,7 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
         "grants": _grants(user.id) if latchkey.settings.oauth_server else None,
         "factors": [factor | {"kind": label("factors", factor["type"])} for factor in facts.factors],
         "identities": [_identity(identity) for identity in facts.identities],
-        "messages": latchkey.db.all("list_messages_of", user_id=user.id, most=_MESSAGES),
+        "messages": queries.list_messages_of(latchkey.db, user_id=user.id, most=_MESSAGES),
     }
 
 
@@ -104,7 +105,7 @@ def _possible(user: Any, explained: explanation.Explanation) -> list[str]:
 
 
 def _grants(user_id: str) -> list[Any]:
-    return latchkey.db.all("list_applications_of", user_id=user_id, most=_APPLICATIONS)
+    return queries.list_applications_of(latchkey.db, user_id=user_id, most=_APPLICATIONS)
 
 
 def _identity(identity: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def _story(user_id: str, query: dict[str, Any]) -> dict[str, Any]:
     kind, before = query.get("kind"), query.get("before")
     cursor = {f"before_{name}": value for name, value in (before or {}).items()}
     cursor = dict.fromkeys(("before_at", "before_place", "before_id")) | cursor
-    rows = latchkey.db.all("list_timeline_before", user_id=user_id, kind=kind, page_size=ENTRIES, **cursor)
+    rows = queries.list_timeline_before(latchkey.db, user_id=user_id, kind=kind, page_size=ENTRIES, **cursor)
     entries, older = rows[:ENTRIES], None
     if len(rows) > ENTRIES:
         last = entries[-1]

@@ -22,6 +22,7 @@ from auth.web import fields, schemas, targets
 from auth.web.errors import ApiError, found
 from auth.web.input import check, known_id
 from auth.web.schemas import Input
+from sql import queries
 
 blueprint = Blueprint("user_acts", __name__)
 
@@ -42,8 +43,9 @@ _AddressForm = Input.of(email=fields.Text(load_default=""), phone=fields.Text(lo
 
 def changeable_user(user_id: str) -> Subject:
     """Return the user of an act. Raises `ApiError` for a user that administrators may not change."""
-    row = latchkey.db.one("select_effects", id=known_id(user_id, "user_not_found"))
-    user = found(row, "user_not_found")
+    user = found(
+        queries.select_effects(latchkey.db, id=known_id(user_id, "user_not_found")), "user_not_found"
+    )
     if user.role == "admin":
         raise targets.refusal(user.id)
     shown = {"version": users.metadata_version(user)}
@@ -54,13 +56,13 @@ def changeable_user(user_id: str) -> Subject:
 
 def _session(user_id: str, session_id: str) -> Subject:
     user, id = changeable_user(user_id), known_id(session_id, "device.not_found")
-    session = latchkey.db.one("select_any_session", user_id=user.row.id, id=id)
+    session = queries.select_any_session(latchkey.db, user_id=user.row.id, id=id)
     return replace(user, row=found(session, "device.not_found"))
 
 
 def _factor(user_id: str, factor_id: str) -> Subject:
     user, id = changeable_user(user_id), known_id(factor_id, "mfa_factor_not_found")
-    rows = latchkey.db.all("list_factors_by_id", user_id=user.row.id, ids=[id])
+    rows = queries.list_factors_by_id(latchkey.db, user_id=user.row.id, ids=[id])
     return replace(user, row=found(next(iter(rows), None), "mfa_factor_not_found"))
 
 

@@ -1,5 +1,6 @@
 """Finding users among a million: by words, by the start of an address or ID, and by filters."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -17,6 +18,7 @@ from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
 from auth.web.schemas import Input
+from sql import queries
 
 blueprint = Blueprint("console_users", __name__)
 
@@ -110,7 +112,7 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
     readings, chosen = searches.readings(text), _chosen_readings(query)
     for reading, meant in chosen.items():
         wanted = filters | _split(meant)
-        total = latchkey.db.one("estimate_users").total if not wanted else 0
+        total = queries.estimate_users(latchkey.db).total if not wanted else 0
         # All users are estimated, and those with common words too many to be collected.
         is_many = total > FEW or wanted.keys() == {"common"}
         among, least = (None, PAGE_SIZE) if is_many else few(wanted)
@@ -118,13 +120,13 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
         rows, is_first, is_last = _page(order, wanted, among, query)
         if rows:
             break
-    users = latchkey.db.all("describe_users", ids=[row.id for row in rows])
+    users = queries.describe_users(latchkey.db, ids=[row.id for row in rows])
     address = whole_address(text) if is_first else None
     if is_first and is_last:
         among = rows
     return {
         "users": users,
-        "pending": latchkey.db.all("list_pending_users", address=address) if address else [],
+        "pending": queries.list_pending_users(latchkey.db, address=address) if address else [],
         "count": None if among is None else len(among),
         "total": _estimate(total, least) if among is None else counted(len(among), "user"),
         "reading": reading,
@@ -157,7 +159,7 @@ def _split(meant: Filters) -> Filters:
     """Return a reading whose common words, if it has some, are not read from the index."""
     if "words" not in meant:
         return meant
-    split = latchkey.db.one("split_words", search=meant["words"])
+    split = queries.split_words(latchkey.db, search=meant["words"])
     words = {name: text for name, text in (("words", split.rare), ("common", split.common)) if text}
     return words or meant
 
@@ -165,17 +167,17 @@ def _split(meant: Filters) -> Filters:
 def few(wanted: Filters) -> tuple[list[str] | None, int]:
     """Return the ids of the users that match the filters, or None and a lower bound of their number."""
     if "provider" in wanted:
-        statement = "few_users_of_provider"
+        query: Callable[..., Any] = queries.few_users_of_provider
     elif wanted.get("has_factor"):
-        statement = "few_users_with_factor"
+        query = queries.few_users_with_factor
     elif wanted.keys() & {"within", "not_within"}:
-        statement = "few_users_by_sign_in"
+        query = queries.few_users_by_sign_in
     else:
-        statement = "few_users"
+        query = queries.few_users
     try:
         with latchkey.db.transaction() as tx:
-            tx.run("bound_search", seconds=_COUNTING, in_order=False)
-            return tx.one(statement, filters=wanted, few=FEW).ids, FEW
+            queries.bound_search(tx, seconds=_COUNTING, in_order=False)
+            return query(tx, filters=wanted, few=FEW).ids, FEW
     except QueryCanceled:
         return None, PAGE_SIZE
 
@@ -187,17 +189,17 @@ def _page(
     is_first = "after" not in query
     if among == []:
         return [], is_first, True
-    start = {"filters": wanted, "among": among, "sort": sort, "page_size": PAGE_SIZE + 1}
+    start: dict[str, Any] = {"filters": wanted, "among": among, "sort": sort, "page_size": PAGE_SIZE + 1}
     descending = sort in _SORTS
     with latchkey.db.transaction() as tx:
-        tx.run("bound_search", seconds=_LISTING, in_order=among is None)
+        queries.bound_search(tx, seconds=_LISTING, in_order=among is None)
         if "before" in query:
-            before = _place(sort, query["before"])
-            rows = tx.all("search_users", **start, **before, descending=not descending)
+            before: dict[str, Any] = _place(sort, query["before"])
+            rows = queries.search_users(tx, **start, **before, descending=not descending)
             if len(rows) > PAGE_SIZE:
                 return rows[PAGE_SIZE - 1 :: -1], False, False
-        after = {"place": None, "id": None} if is_first else _place(sort, query["after"])
-        rows = tx.all("search_users", **start, **after, descending=descending)
+        after: dict[str, Any] = {"place": None, "id": None} if is_first else _place(sort, query["after"])
+        rows = queries.search_users(tx, **start, **after, descending=descending)
     return rows[:PAGE_SIZE], is_first, len(rows) <= PAGE_SIZE
 
 

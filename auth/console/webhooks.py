@@ -20,6 +20,7 @@ from auth.text.labels import label
 from auth.web import fields, schemas
 from auth.web.input import check, read_query
 from auth.web.schemas import Input
+from sql import queries
 
 blueprint = Blueprint("webhooks", __name__)
 
@@ -49,8 +50,8 @@ def show_webhooks() -> Response:
 def show_webhook(webhook_id: str) -> Response:
     """Show a webhook with its deliveries, newest first."""
     known, query = _webhook(webhook_id), read_query(_DeliveryFilters())
-    statement = "search_failed_deliveries" if "state" in query else "search_deliveries"
-    rows = latchkey.db.all(statement, webhook_id=known.id, **place_of(query))
+    search = queries.search_failed_deliveries if "state" in query else queries.search_deliveries
+    rows = search(latchkey.db, webhook_id=known.id, **place_of(query))
     return console_page(
         "webhook.html",
         webhook=known,
@@ -73,7 +74,7 @@ def show_delivery(webhook_id: str, delivery_id: str) -> Response:
 
 def _states(id: str | None = None) -> list[Any]:
     """Return all webhooks, or the one with an id, each with the number of its waiting events."""
-    rows = latchkey.db.all("list_webhook_states", id=id, most=_COUNTED)
+    rows = queries.list_webhook_states(latchkey.db, id=id, most=_COUNTED)
     return [SimpleNamespace(**row._asdict() | {"waiting": _amount(row.waiting)}) for row in rows]
 
 
@@ -103,9 +104,9 @@ def _delivery(webhook_id: str, delivery_id: str) -> Subject:
     return Subject(known.origin, f"console/webhooks/{known.id}", event)
 
 
-def _found_delivery(webhook_id: str, delivery_id: str) -> Any:
+def _found_delivery(webhook_id: str, delivery_id: str) -> "queries.SelectDelivery":
     ids = {"webhook_id": webhook_id_of(webhook_id), "id": webhook_id_of(delivery_id)}
-    return found_webhook(latchkey.db.one("select_delivery", **ids))
+    return found_webhook(queries.select_delivery(latchkey.db, **ids))
 
 
 def _body(form: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from auth.delivery.messages import CannotRender, load_templates
 from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
 from auth.settings import Settings
 from auth.tokens.keys import CannotOpen, Sealer, UnknownKey
-from sql import Database
+from sql import Database, queries
 
 # Seconds. The lease is longer than any sender takes; the pause is doubled after each attempt.
 LEASE = 90
@@ -85,7 +85,7 @@ class Attempts:
             response = sender.send(row.recipient, message)
         except Refused as refusal:
             reason = masked(refusal.reason)
-            self._record("finish_message", id=row.id, outcome="failed", reason=reason, response=None)
+            self._record(queries.finish_message, id=row.id, outcome="failed", reason=reason, response=None)
             log.warning("message_failed", **_names(row), attempts=row.attempts, reason=reason)
             self._count(row.channel, "failed")
         except TryLater as failure:
@@ -96,7 +96,7 @@ class Attempts:
                 failures.begin(reason)
                 return
         else:
-            self._record("finish_message", id=row.id, outcome="sent", reason=None, response=response)
+            self._record(queries.finish_message, id=row.id, outcome="sent", reason=None, response=response)
             log.info("message_sent", **_names(row), attempts=row.attempts)
             self._count(row.channel, "sent")
         failures.end()
@@ -121,15 +121,15 @@ class Attempts:
     def _defer(self, row: Any, reason: str, asked: float | None) -> None:
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(row.attempts - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
         delay = max(pause, asked or 0.0)
-        self._record("defer_message", id=row.id, attempts=row.attempts, delay=delay, reason=reason)
+        self._record(queries.defer_message, id=row.id, attempts=row.attempts, delay=delay, reason=reason)
         log.debug("message_deferred", **_names(row), attempts=row.attempts, reason=reason)
 
-    def _record(self, statement: str, **parameters: Any) -> None:
+    def _record(self, query: Callable[..., int], **parameters: Any) -> None:
         """Run a statement, with retries: a message whose outcome is lost would be sent twice."""
         deadline = time.monotonic() + LEASE / 2
         while True:
             try:
-                self._db.run(statement, **parameters)
+                query(self._db, **parameters)
                 return
             except psycopg2.Error:
                 if time.monotonic() > deadline:

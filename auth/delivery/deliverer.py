@@ -20,7 +20,7 @@ from auth.senders import channels, events
 from auth.senders.sender import Sender, one_line
 from auth.settings import Settings
 from auth.tokens.keys import Sealer
-from sql import Database
+from sql import Database, queries
 from sql.notifications import Notifications
 
 # Seconds. Nothing announces that a deferred message becomes due, so the outbox is polled too.
@@ -124,7 +124,7 @@ class Deliverer:
             for lane in self._lanes:
                 self._fill(lane)
             if time.monotonic() - self._beat_at >= _HEARTBEAT_INTERVAL:
-                self._db.run("note_done", task="delivery")
+                queries.note_done(self._db, task="delivery")
                 self._beat_at = time.monotonic()
             self._database_failures.end()
         except psycopg2.Error as error:

@@ -5,7 +5,7 @@ from typing import Any
 from auth.addresses import is_email
 from auth.senders.sender import Message
 from auth.tokens.keys import CannotOpen, Sealer
-from sql import Database, Transaction
+from sql import Database, Transaction, queries
 
 KEPT = 500
 
@@ -14,7 +14,7 @@ def keep(db: Database, sealer: Sealer, message: Message) -> None:
     """Keep a message in place of its earlier attempts. Raises `psycopg2.Error`."""
     content = {name: getattr(message, name) for name in ("subject", "text", "html", "link", "code")}
     sealed = sealer.seal_json(content, _bound_to(message.id))
-    db.run("keep_in_dev_inbox", id=message.id, sealed=sealed, keep=KEPT)
+    queries.keep_in_dev_inbox(db, id=message.id, sealed=sealed, keep=KEPT)
 
 
 def keep_unsent(tx: Transaction, sealer: Sealer, id: str, recipient: str, reason: str) -> None:
@@ -27,12 +27,12 @@ def keep_unsent(tx: Transaction, sealer: Sealer, id: str, recipient: str, reason
         "last_error": reason,
         **{"subject": reason, "text": reason, "html": "", "link": None, "code": None},
     }
-    tx.run("keep_in_dev_inbox", id=id, sealed=sealer.seal_json(content, _bound_to(id)), keep=KEPT)
+    queries.keep_in_dev_inbox(tx, id=id, sealed=sealer.seal_json(content, _bound_to(id)), keep=KEPT)
 
 
 def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list[dict[str, Any]]:
     found = []
-    for row in db.all("select_dev_inbox", recipient=recipient):
+    for row in queries.select_dev_inbox(db, recipient=recipient):
         if content := _open(sealer, row):
             message = row._asdict() | content
             del message["sealed"], message["html"]
@@ -43,7 +43,7 @@ def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list
 
 
 def html_of(db: Database, sealer: Sealer, id: str) -> str | None:
-    row = db.one("select_dev_inbox_message", id=id)
+    row = queries.select_dev_inbox_message(db, id=id)
     content = _open(sealer, row) if row else None
     return content["html"] if content else None
 

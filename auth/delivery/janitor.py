@@ -1,34 +1,34 @@
 """Hourly clean-up. Nothing depends on it: statements ignore expired rows themselves."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from auth.keys import resealing
 from auth.tokens.keys import Sealer
-from sql import Database
+from sql import Database, queries
 
 BATCH = 500  # rows per transaction: requests must not wait long for its locks
 
-STATEMENTS = (
-    "delete_expired_request_counts",
-    "delete_expired_failure_counts",
-    "delete_expired_one_time_tokens",
-    "delete_expired_authorization_codes",
-    "delete_expired_oauth_flows",
-    "delete_expired_oauth_requests",
-    "delete_unallowed_clients",
-    "delete_expired_id_tokens",
-    "delete_expired_api_keys",
-    "delete_expired_factor_challenges",
-    "delete_unverified_factors",
-    "delete_old_sessions",
-    "delete_expired_sessions",
-    "finish_stale_events",
-    "delete_old_messages",
-    "delete_old_bulk_acts",
-    "delete_old_networks",
-    "delete_old_audit_rows",
-    "delete_unused_users",
-    "delete_anonymous_users",
+REMOVALS: tuple[Callable[..., int], ...] = (
+    queries.delete_expired_request_counts,
+    queries.delete_expired_failure_counts,
+    queries.delete_expired_one_time_tokens,
+    queries.delete_expired_authorization_codes,
+    queries.delete_expired_oauth_flows,
+    queries.delete_expired_oauth_requests,
+    queries.delete_unallowed_clients,
+    queries.delete_expired_id_tokens,
+    queries.delete_expired_api_keys,
+    queries.delete_expired_factor_challenges,
+    queries.delete_unverified_factors,
+    queries.delete_old_sessions,
+    queries.delete_expired_sessions,
+    queries.finish_stale_events,
+    queries.delete_old_messages,
+    queries.delete_old_bulk_acts,
+    queries.delete_old_networks,
+    queries.delete_old_audit_rows,
+    queries.delete_unused_users,
+    queries.delete_anonymous_users,
 )
 
 
@@ -37,12 +37,12 @@ def keep_house(db: Database, sealer: Sealer) -> None:
 
     Raises `psycopg2.Error`.
     """
-    db.run("expire_messages")
+    queries.expire_messages(db)
     resealing.reseal(db, sealer)
     clean(db)
     with db.transaction() as tx:
-        if tx.one("take_janitors_turn").is_ours:
-            tx.run("count_active_users")
+        if queries.take_janitors_turn(tx).is_ours:
+            queries.count_active_users(tx)
 
 
 def count(db: Database) -> None:
@@ -53,7 +53,7 @@ def count(db: Database) -> None:
     is_complete = False
     while not is_complete:
         with db.transaction() as tx:
-            is_complete = not tx.one("take_janitors_turn").is_ours or tx.one("count_hours").is_complete
+            is_complete = not queries.take_janitors_turn(tx).is_ours or queries.count_hours(tx).is_complete
 
 
 def remove_unverified_factors(db: Database) -> None:
@@ -61,16 +61,16 @@ def remove_unverified_factors(db: Database) -> None:
 
     Called every minute, because GET /user lists them.
     """
-    clean(db, ["delete_unverified_factors"])
+    clean(db, [queries.delete_unverified_factors])
 
 
-def clean(db: Database, statements: Iterable[str] = STATEMENTS) -> int:
+def clean(db: Database, removals: Iterable[Callable[..., int]] = REMOVALS) -> int:
     """Remove expired rows in batches, in one process of all nodes at a time. Raises `psycopg2.Error`."""
     removed = 0
-    for statement in statements:
+    for remove in removals:
         count = BATCH
         while count == BATCH:
             with db.transaction() as tx:
-                count = tx.run(statement, batch=BATCH) if tx.one("take_janitors_turn").is_ours else 0
+                count = remove(tx, batch=BATCH) if queries.take_janitors_turn(tx).is_ours else 0
             removed += count
     return removed

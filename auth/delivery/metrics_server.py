@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 import auth
 from auth import metrics
 from auth.settings import Settings
-from sql import Database
+from sql import Database, queries
 
 PATH = "/metrics"
 _TIMEOUT = 10  # seconds for a client to send its request
@@ -104,7 +104,7 @@ class _DatabaseMetrics(Collector):
     def _ask(self) -> Iterator[Metric]:
         yield InfoMetricFamily("latchkey", "The running release.", {"version": auth.__version__})
         try:
-            rows = {row.channel: row for row in self._db.all("measure_outbox", most=_MOST_COUNTED)}
+            rows = {row.channel: row for row in queries.measure_outbox(self._db, most=_MOST_COUNTED)}
         except psycopg2.Error:
             rows = None
         yield GaugeMetricFamily("latchkey_database_up", "Whether the database responds.", rows is not None)
@@ -122,7 +122,7 @@ class _DatabaseMetrics(Collector):
         yield from self._upkeep()
 
     def _upkeep(self) -> Iterator[Metric]:
-        row = self._db.one("measure_upkeep")
+        row = queries.measure_upkeep(self._db)
         yield GaugeMetricFamily("latchkey_webhook_failing", "Webhooks that fail.", row.failing_webhooks)
         for name, text, age in (
             ("backup_age", "Age of the newest backup.", row.backup_age),

@@ -11,7 +11,7 @@ from auth.text import names
 from auth.text.moments import until
 from auth.tokens.claims import MAX_BYTES, evaluate
 from auth.web import counts
-from sql import Database
+from sql import Database, queries
 
 _BY_ITSELF = "Clear the lock, or let it reset on its own. Meanwhile, an emailed link or a passkey works."
 _ELSEWHERE = (
@@ -66,7 +66,7 @@ def explain(settings: Settings, db: Database, user: Any) -> Explanation:
 
 
 def _claims(settings: Settings, db: Database, user_id: str) -> dict[str, Any] | None:
-    row = db.one("select_any_user", id=user_id) if settings.token_claims else None
+    row = queries.select_any_user(db, id=user_id) if settings.token_claims else None
     return evaluate(settings.token_claims, json.loads(row.user_object), {}) if row else {}
 
 
@@ -121,7 +121,7 @@ def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
 
 
 def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
-    message = db.one("select_last_message", user_id=user.id, kinds=_NEEDED)
+    message = queries.select_last_message(db, user_id=user.id, kinds=_NEEDED)
     if message and message.is_stuck:
         advice = "Fix the cause, which latchkey doctor may name, then send it again."
         yield Obstacle(timeline.sentence(message), advice, "resend", message.id)

@@ -22,7 +22,7 @@ from auth.tokens.access_tokens import SERVICE_ROLES
 from auth.web import audit, g
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import unavailable
-from sql import Transaction
+from sql import Transaction, queries
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -80,7 +80,7 @@ def transaction() -> Iterator[Transaction]:
     """Begin a transaction that may issue a token. In the second run, a new session gets the same id."""
     with latchkey.db.transaction() as tx:
         if g.hook_answer:
-            tx.one("reuse_session_id", session_id=g.hook_answer[0].get("session_id", ""))
+            queries.reuse_session_id(tx, session_id=g.hook_answer[0].get("session_id", ""))
         yield tx
 
 
@@ -118,7 +118,7 @@ def call_function(
     tx: Transaction, name: str, function: tuple[str, str], event: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the answer of a SQL function. Raises `HookRefused` or `HookFailed`; roll back then."""
-    tx.one("bound_hook")
+    queries.bound_hook(tx)
     try:
         result = tx.call(function, event)
     except psycopg2.Error as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from auth.settings import Settings, SettingsError, kept_secrets, name_of
 from auth.tokens import keys, signing_keys
-from sql import Database, Transaction
+from sql import Database, Transaction, queries
 
 
 class OtherKeys(Exception):
@@ -31,7 +31,7 @@ def keep(
     directory. Returns the settings with the keys. Raises `OSError` and what `check` raises.
     """
     with db.transaction() as tx:
-        tx.one("lock_key_fingerprints")
+        queries.lock_key_fingerprints(tx)
         known, settings = _known(tx), _with_files(settings)
         if not even_others and (known or not make_missing):
             _compare(known, settings)
@@ -39,12 +39,12 @@ def keep(
             kept_secrets.make(missing(settings))
             settings = _with_files(settings)
         for field, fingerprints in _fingerprints(settings).items():
-            tx.run("replace_key_fingerprints", setting=name_of(field), fingerprints=fingerprints)
+            queries.replace_key_fingerprints(tx, setting=name_of(field), fingerprints=fingerprints)
     return settings
 
 
 def _known(db: Database | Transaction) -> dict[str, list[str]]:
-    return {row.setting: row.fingerprints for row in db.all("list_key_fingerprints")}
+    return {row.setting: row.fingerprints for row in queries.list_key_fingerprints(db)}
 
 
 def missing(settings: Settings) -> dict[str, Path]:

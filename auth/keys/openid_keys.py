@@ -11,7 +11,7 @@ from auth.logs import ThrottledLog
 from auth.tokens import signing_keys
 from auth.tokens.keys import CannotOpen, Sealer
 from auth.tokens.signing_keys import Key
-from sql import Database
+from sql import Database, queries
 
 # Seconds for which a process keeps the keys that it has read. A new key is used later than that.
 KEPT = 20.0
@@ -31,7 +31,7 @@ class OpenIdKeys:
         """Return all keys, oldest first. Leaves out those that cannot be opened. Raises `psycopg2.Error`."""
         # Another process may have made the first one.
         if not self._keys or self._read_at is None or time.monotonic() > self._read_at + KEPT:
-            rows = self._db.all("list_openid_keys")
+            rows = queries.list_openid_keys(self._db)
             if rows != self._rows:
                 self._keys = self._open_all(rows)
                 # The key ring may soon read the key of the others.
@@ -53,10 +53,10 @@ class OpenIdKeys:
     def _make(self) -> Sequence[Key]:
         new = new_row(self._sealer)
         with self._db.transaction() as tx:
-            tx.run("lock_openid_keys")
+            queries.lock_openid_keys(tx)
             # With the secret key, those sealed with it are lost.
-            if not self._open_all(tx.all("list_openid_keys")):
-                tx.run("insert_openid_key", **new)
+            if not self._open_all(queries.list_openid_keys(tx)):
+                queries.insert_openid_key(tx, **new)
         return self.all()
 
     def _open_all(self, rows: Sequence[Any]) -> list[Key]:

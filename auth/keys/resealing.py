@@ -1,21 +1,21 @@
 """Encrypts stored secrets with the new key after a rotation, so that the old key can be removed."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from auth.tokens.keys import CannotOpen, Sealer, derive
-from sql import Database
+from sql import Database, queries
 
 _BATCH = 500
-# Statements that list the values sealed with another key than the newest, and that replace one. Their sealed
+# Queries that list the values sealed with another key than the newest, and that replace one. Their sealed
 # columns are bound to the row's id.
-_ROWS = {
-    "list_sealed_webhooks": "reseal_webhook",
-    "list_sealed_messages": "reseal_message",
-    "list_sealed_factors": "reseal_factor",
-    "list_sealed_removed_factors": "reseal_removed_factor",
-    "list_sealed_openid_keys": "reseal_openid_key",
+_ROWS: dict[Callable[..., list[Any]], Callable[..., int]] = {
+    queries.list_sealed_webhooks: queries.reseal_webhook,
+    queries.list_sealed_messages: queries.reseal_message,
+    queries.list_sealed_factors: queries.reseal_factor,
+    queries.list_sealed_removed_factors: queries.reseal_removed_factor,
+    queries.list_sealed_openid_keys: queries.reseal_openid_key,
 }
 # What to do if a secret of `list_sealed_secrets` cannot be opened.
 _REMEDIES = {
@@ -44,11 +44,11 @@ def reseal(db: Database, sealer: Sealer) -> None:
             # A secret that cannot be opened fails when it is used, with the reason.
             with contextlib.suppress(CannotOpen):
                 renewed = sealer.seal(sealer.open(sealed, row.id), row.id)
-                db.run(update, id=row.id, old=sealed, sealed=renewed)
+                update(db, id=row.id, old=sealed, sealed=renewed)
 
 
-def _rows(db: Database, sealer: Sealer, select: str) -> Iterator[Any]:
+def _rows(db: Database, sealer: Sealer, select: Callable[..., list[Any]]) -> Iterator[Any]:
     after: str | None = None
-    while rows := db.all(select, newest=sealer.newest, after=after, batch=_BATCH):
+    while rows := select(db, newest=sealer.newest, after=after, batch=_BATCH):
         yield from rows
         after = rows[-1].id

@@ -15,7 +15,7 @@ from auth.settings import Settings, kept_secrets, name_of, state
 from auth.tokens import keys, signing_keys
 from auth.tokens.api_keys import ApiKeys
 from auth.tokens.client_tokens import ID_TOKEN_LIFETIME
-from sql import Database
+from sql import Database, queries
 
 OPENID = "openid"
 FIELDS = {"signing": "jwt_keys", "secret": "secret_key", "service-role": "service_role_key"}
@@ -71,7 +71,7 @@ def list_keys(db: Database, settings: Settings) -> list[Key]:
 
 def openid_keys_of(db: Database) -> list[Key]:
     """Return the keys of ID tokens, the newest first."""
-    rows = db.all("list_openid_keys")[::-1]
+    rows = queries.list_openid_keys(db)[::-1]
     return _timed(OPENID, [(row.id, None, keys.parse_time(row.active_from)) for row in rows])
 
 
@@ -116,7 +116,7 @@ def rotate(
         start = keys.format_time(active_from)
         if kind == OPENID:
             row = openid_keys.new_row(_sealer(settings), active_from)
-            db.run("insert_openid_key", **row)
+            queries.insert_openid_key(db, **row)
             new = Key(kind, row["id"], None, active_from)
             _record(db, "key_rotated", new)
             return new, ""
@@ -162,7 +162,7 @@ def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[K
         if needs and not force:
             raise StillNeeded(f"{key.id} is still needed: {'; '.join(needs)}.")
         if key.kind == OPENID:
-            db.run("delete_openid_key", id=key.id)
+            queries.delete_openid_key(db, id=key.id)
             _record(db, "key_removed", key)
             return key, ""
         return key, _store(db, settings, "key_removed", key, others)
@@ -177,20 +177,18 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
     until = min((moment + _SLACK for moment in later if moment > key.active_from), default=None)
     if key.kind == "secret":
         derived = [keys.derive((key.entry,), purpose)[0] for purpose in (keys.SEALING, ApiKeys.purpose)]
-        rows = db.all(
-            "count_needs_of_secret",
+        rows = queries.count_needs_of_secret(
+            db,
             key_ids=[keys.key_id(each) for each in derived],
             used_from=key.active_from and key.active_from - _SLACK,
             used_until=until or time.time() + _SLACK,
-            refresh_token_lifetime=settings.refresh_token_lifetime,
-            session_timebox=settings.session_timebox,
         )
         return [f"{row.rows:,} {row.what}" for row in rows if row.rows]
     if key.entry and not signing_keys.can_sign(json.dumps([key.entry])):
         return []
     access_token_lifetime = settings.access_token_lifetime
     tokens = {"access_token_lifetime": access_token_lifetime, "id_token_lifetime": ID_TOKEN_LIFETIME}
-    of_clients = db.one("select_longest_client_token", **tokens).lifetime or 0
+    of_clients = queries.select_longest_client_token(db, **tokens).lifetime or 0
     what, lifetime = "access tokens", max(of_clients, access_token_lifetime)
     if key.kind == OPENID:
         what, lifetime = "ID tokens", of_clients
@@ -274,4 +272,4 @@ def _store(db: Database, settings: Settings, action: str, key: Key, left: Sequen
 
 def _record(db: Database, action: str, key: Key) -> None:
     details = {"kind": key.kind, "key_id": key.id}
-    db.run("record_acts", user_id=None, email=None, acts=[action], events=[], details=details)
+    queries.record_acts(db, user_id=None, email=None, acts=[action], events=[], details=details)

@@ -13,7 +13,7 @@ from auth.sign_in.arrivals import requested_target
 from auth.sign_in.reauthentication import code_address, lock_caller
 from auth.web import audit, g, guard, targets
 from auth.web.errors import ApiError
-from sql import Transaction
+from sql import Transaction, queries
 
 
 def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None = None) -> str:
@@ -33,8 +33,8 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
         browser = {"browser_hash": body.get("browser_hash")}
         is_other = purpose not in ("signup", "sms_signup")
         # A stranger may have signed up, and send that code again to the owner, who waits for this one.
-        tx.run("dispute_sign_up", address=email or phone, is_repeated=is_other)
-        user = tx.one("lock_recipient", purpose=purpose, email=email, phone=phone, **browser)
+        queries.dispute_sign_up(tx, address=email or phone, is_repeated=is_other)
+        user = queries.lock_recipient(tx, purpose=purpose, email=email, phone=phone, **browser)
         user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
         if target_id and not (is_due and user_id == target_id):
             raise ApiError("undue.validation_failed")

@@ -15,8 +15,8 @@ from auth.sign_in.arrivals import target_of
 from auth.sign_in.token_response import Outcome, issued, open_session, write_code
 from auth.tokens import one_time
 from auth.web import audit, g
-from auth.web.errors import ApiError
-from sql import Transaction
+from auth.web.errors import ApiError, found
+from sql import Transaction, queries
 
 # The token of a link, or a code that was sent to an address, as parameters of `spend_one_time_token`.
 Proof = dict[str, Any]
@@ -55,12 +55,12 @@ def spend(
     link = {"token_hash": token_hash, "purposes": one_time.PURPOSES.get(link_type, [])}
     if is_undo and factor_code:
         # In a transaction of its own, because codes are counted before the user's row is locked.
-        latchkey.db.run("record_mail_proof_of_undo", network=g.client["network"], **link)
+        queries.record_mail_proof_of_undo(latchkey.db, network=g.client["network"], **link)
     try:
         with access_token.transaction() as tx:
             # A refusal is raised later, so that the transaction commits the attempt or the spent link.
             refusal = undo.refusal(tx, link, factor_code, answer) if is_undo else None
-            spent = None if refusal else tx.one("spend_one_time_token", **proof | link)
+            spent = None if refusal else queries.spend_one_time_token(tx, **proof | link)
             if spent is None:
                 outcome = Outcome(refusal=refusal or ApiError("otp_expired"))
             elif is_undo:
@@ -91,7 +91,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_shown: boo
     password_hash = None if is_sign_up else spent.password_hash
     kind = addresses.kind_of(spent.target)
     owner = {"user_id": user_id, "provider": kind}
-    proof = tx.one("select_proof", **owner)
+    proof = queries.select_proof(tx, **owner)
     if spent.target not in (proof.email, proof.phone):
         return Outcome(refusal=ApiError("otp_expired"))
     if proof.is_banned:
@@ -99,18 +99,18 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_shown: boo
 
     lacks_password = is_sign_up and proof.lacks_password
     if proof.is_first:
-        tx.run("drop_unproved", **owner, drops_email=proof.drops_email, keeps_password=is_sign_up)
+        queries.drop_unproved(tx, **owner, drops_email=proof.drops_email, keeps_password=is_sign_up)
         # If several people have signed up, messages look alike: only the page tells whose sign-up it is.
         if spent.user_metadata is not None and (is_shown or not lacks_password):
             lacks_password = False
             own = {"password_hash": spent.password_hash, "user_metadata": spent.user_metadata}
-            tx.run("adopt_sign_up", user_id=user_id, **own)
-    tx.run("confirm_address", **owner, password_hash=password_hash)
-    tx.run("record_mail_proof", user_id=user_id, network=g.client["network"])
+            queries.adopt_sign_up(tx, user_id=user_id, **own)
+    queries.confirm_address(tx, **owner, password_hash=password_hash)
+    queries.record_mail_proof(tx, user_id=user_id, network=g.client["network"])
     if proof.is_first or password_hash:
         reason = "password_changed" if password_hash else "address_proved"
-        tx.run("end_user_sessions", user_id=user_id, kept_session_id=None, reason=reason)
-    tx.run("void_tokens", user_id=user_id)
+        queries.end_user_sessions(tx, user_id=user_id, kept_session_id=None, reason=reason)
+    queries.void_tokens(tx, user_id=user_id)
 
     code, session = None, None
     is_elsewhere = redirects and waiting.is_elsewhere(spent, is_same=is_same)
@@ -148,7 +148,8 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_shown: boo
 
 def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool) -> Outcome:
     """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it."""
-    user, kind = tx.one("lock_user", user_id=spent.user_id), addresses.kind_of(spent.target)
+    user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
+    kind = addresses.kind_of(spent.target)
     if spent.target != getattr(user, f"new_{kind}"):
         return Outcome(refusal=ApiError("otp_expired"))
     if user.is_banned:
@@ -156,17 +157,19 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
 
     is_first = first_address.is_without_address(user)
     if is_first:
-        tx.run("delete_unused_sign_up", address=spent.target, owner_id=user.id)
+        queries.delete_unused_sign_up(tx, address=spent.target, owner_id=user.id)
     act, old_address = f"{kind}_changed", getattr(user, kind)
     tell(tx, user, act, spent.session_id, restored=kind, **{f"new_{kind}": spent.target})
-    tx.run(removal.CHANGE[kind], user_id=user.id, is_proved=True, **{kind: spent.target})
-    tx.run("write_address_identity", user_id=user.id, provider=kind, address=spent.target)
-    tx.run("forget_mail_proofs", user_id=user.id)
+    removal.change_address(tx, user.id, kind, spent.target, is_proved=True)
+    queries.write_address_identity(tx, user_id=user.id, provider=kind, address=spent.target)
+    queries.forget_mail_proofs(tx, user_id=user.id)
     if is_first:
         first_address.finish(tx, user.id, spent.session_id)
     elif kind == "email":
-        tx.run("end_user_sessions", user_id=user.id, kept_session_id=spent.session_id, reason="email_changed")
-    tx.run("void_tokens", user_id=user.id)
+        queries.end_user_sessions(
+            tx, user_id=user.id, kept_session_id=spent.session_id, reason="email_changed"
+        )
+    queries.void_tokens(tx, user_id=user.id)
 
     # A stranger may have sent the link, to sign its reader in as a user that the stranger controls.
     signs_in = not redirects and not (is_first and proof["token_hash"])

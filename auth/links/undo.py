@@ -6,13 +6,14 @@ It takes a factor if the user had one before the change: a lost mailbox must not
 from typing import Any
 
 from auth import addresses
+from auth.account import removal
 from auth.context import latchkey
 from auth.factors.webauthn import Assertion
 from auth.sign_in import factor_codes, passkeys
 from auth.tokens import one_time
 from auth.web import audit
-from auth.web.errors import ApiError
-from sql import Transaction
+from auth.web.errors import ApiError, found
+from sql import Transaction, queries
 
 # The row of a passkey or security key, and its verified assertion.
 Answer = tuple[Any, Assertion]
@@ -40,8 +41,9 @@ def verify(token: str, sent: dict[str, Any]) -> Answer:
 
 
 def _credentials(token: str) -> list[Any]:
-    columns = {"token_hash": one_time.hash_token(token), "purposes": list(one_time.UNDO)}
-    return latchkey.db.all("list_asked_credentials", **columns)
+    return queries.list_asked_credentials(
+        latchkey.db, token_hash=one_time.hash_token(token), purposes=list(one_time.UNDO)
+    )
 
 
 def refusal(
@@ -52,20 +54,20 @@ def refusal(
 
     The caller raises the error after the transaction, which counts the attempt.
     """
-    asked = tx.one("select_asked_factor", **link)
+    asked = queries.select_asked_factor(tx, **link)
     refused = None
     if asked and answer:
         refused = _use(tx, asked.user_id, *answer)
     elif asked and not factor_codes.proves_owner(tx, asked, factor_code):
         refused = ApiError("undo.insufficient_aal")
     if refused is None:
-        tx.all("lock_users_of_undo", token_hash=link["token_hash"])
+        queries.lock_users_of_undo(tx, token_hash=link["token_hash"])
     return refused
 
 
 def _use(tx: Transaction, user_id: str, credential: Any, assertion: Assertion) -> ApiError | None:
     """Store the counter, or return why the credential is refused."""
-    user = tx.one("lock_user", user_id=user_id)
+    user = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
     if not credential.is_removed:
         return passkeys.use(tx, credential, assertion, user.email)
     counter, before = assertion.new_sign_count, credential.sign_count
@@ -79,43 +81,46 @@ def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
     if restored.get("provider") == "factor":
         factor, restored = restored, {}
     kept = addresses.kind_of(target)
-    user = tx.one("lock_user", user_id=spent.user_id)
+    user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
     is_changed = target != getattr(user, kept) or restored.get("provider") == kept
     added = list_undone(token_hash, tx)
     replaced = {kept} if is_changed else set()
-    tx.run(
-        "remove_ways_to_sign_in",
+    queries.remove_ways_to_sign_in(
+        tx,
         user_id=user.id,
         ids=[way.id for way in added],
         providers=list(replaced | ({restored["provider"]} if restored else set())),
     )
-    tx.run("remove_factors", user_id=user.id, ids=[way.id for way in added])
-    tx.all("remove_grants", user_id=user.id, ids=[way.id for way in added], client_id=None)
+    queries.remove_factors(tx, user_id=user.id, ids=[way.id for way in added])
+    queries.remove_grants(tx, user_id=user.id, ids=[way.id for way in added], client_id=None)
     since = {"session_id": spent.session_id, "moment": spent.created_at}
-    tx.run("void_recovery_codes_since", user_id=user.id, **since)
+    queries.void_recovery_codes_since(tx, user_id=user.id, **since)
     if factor:
-        tx.run("restore_factor", user_id=user.id, factor=factor)
-    tx.run("forget_first_factor", user_id=user.id)
+        queries.restore_factor(tx, user_id=user.id, factor=factor)
+    queries.forget_first_factor(tx, user_id=user.id)
     if restored and _restores_identity(tx, user.id, restored, kept):
-        tx.run("restore_identity", user_id=user.id, identity=restored)
+        queries.restore_identity(tx, user_id=user.id, identity=restored)
     if is_changed:
         _free(tx, target, user.id)
-        tx.run(f"change_{kept}", user_id=user.id, is_proved=True, **{kept: target})
+        removal.change_address(tx, user.id, kept, target, is_proved=True)
         if restored.get("provider") != kept:
-            tx.run("write_address_identity", user_id=user.id, provider=kept, address=target)
-    tx.run("void_password", user_id=user.id)
-    tx.run("end_user_sessions", user_id=user.id, kept_session_id=None, reason="change_undone")
-    tx.run("void_tokens", user_id=user.id)
-    tx.run("forget_mail_proofs", user_id=user.id)
-    tx.run("void_undo_links", user_id=user.id, moment=spent.created_at)
-    email = target if kept == "email" else tx.one("lock_user", user_id=user.id).email
+            queries.write_address_identity(tx, user_id=user.id, provider=kept, address=target)
+    queries.void_password(tx, user_id=user.id)
+    queries.end_user_sessions(tx, user_id=user.id, kept_session_id=None, reason="change_undone")
+    queries.void_tokens(tx, user_id=user.id)
+    queries.forget_mail_proofs(tx, user_id=user.id)
+    queries.void_undo_links(tx, user_id=user.id, moment=spent.created_at)
+    if kept == "email":
+        email: str | None = target
+    else:
+        email = found(queries.lock_user(tx, user_id=user.id), "user_not_found").email
     removed = [f"{way.type} {way.label}".strip() for way in added]
     audit.record(tx, user.id, email, ["change_undone"], ["user.updated"], removed=removed)
 
 
-def list_undone(token_hash: bytes | None, db: Any = None) -> Any:
+def list_undone(token_hash: bytes | None, db: Any = None) -> "list[queries.ListUndone]":
     """Return what undoing by a link removes, in the order in which it was added."""
-    return (db or latchkey.db).all("list_undone", token_hash=token_hash, purposes=list(one_time.UNDO))
+    return queries.list_undone(db or latchkey.db, token_hash=token_hash, purposes=list(one_time.UNDO))
 
 
 def _restores_identity(tx: Transaction, user_id: str, restored: dict[str, Any], kept: str) -> bool:
@@ -124,18 +129,18 @@ def _restores_identity(tx: Transaction, user_id: str, restored: dict[str, Any], 
         return True
     phone = restored["identity_data"]["phone"]
     _free(tx, phone, user_id)
-    if tx.one("select_taken_address", email=None, phone=phone, user_id=user_id):
+    if queries.select_taken_address(tx, email=None, phone=phone, user_id=user_id):
         return False
-    tx.run("change_phone", user_id=user_id, phone=phone, is_proved=True)
+    queries.change_phone(tx, user_id=user_id, phone=phone, is_proved=True)
     return True
 
 
 def _free(tx: Transaction, address: str, owner_id: str) -> None:
     """Take an address from a user who has not proved it."""
-    tx.run("delete_unused_holder", address=address, owner_id=owner_id)
-    holder = tx.one("select_unproved_holder", address=address, owner_id=owner_id)
+    queries.delete_unused_holder(tx, address=address, owner_id=owner_id)
+    holder = queries.select_unproved_holder(tx, address=address, owner_id=owner_id)
     if holder:
         kind = addresses.kind_of(address)
-        tx.run("remove_ways_to_sign_in", user_id=holder.id, ids=[], providers=[kind])
+        queries.remove_ways_to_sign_in(tx, user_id=holder.id, ids=[], providers=[kind])
         email = None if kind == "email" else holder.email
         audit.record(tx, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)

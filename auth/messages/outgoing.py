@@ -16,7 +16,7 @@ from auth.tokens import one_time
 from auth.web import counts, g
 from auth.web.errors import ApiError
 from auth.web.limits import Window, note, refusal
-from sql import Transaction
+from sql import Transaction, queries
 
 _over_quota = ThrottledLog("message_not_sent")
 _OVER_QUOTA = "not sent: quota (AUTH_RATE_LIMIT_MESSAGES and the limits below it)"
@@ -68,15 +68,15 @@ class Message:
         """Write link and code as one row; none without a `user_id`. `others` are further columns."""
         if self.code and others.get("browser_hash"):
             self._code_lifetime = one_time.PAGE_CODE_LIFETIME
-        tx.run(
-            "write_token",
+        queries.write_token(
+            tx,
             token_id=self._token_id,
             user_id=user_id,
             purpose=purpose,
             target=self._address,
-            token_hash=self.link and one_time.hash_token(self.link),
+            token_hash=one_time.hash_token(self.link) if self.link else None,
             link_lifetime=self._link_lifetime,
-            code_mac=self.code and latchkey.codes.mac(self._address, self.code),
+            code_mac=latchkey.codes.mac(self._address, self.code) if self.code else None,
             code_lifetime=self._code_lifetime,
             **TOKEN_COLUMNS | others,
         )
@@ -85,8 +85,8 @@ class Message:
         self, tx: Transaction, user_id: str, session_id: str | None, **restored: str | None
     ) -> None:
         """Write a link that undoes a change made in a session. `restored` is what an undo brings back."""
-        row = tx.one(
-            "write_undo_token",
+        row = queries.write_undo_token(
+            tx,
             token_id=self._token_id,
             user_id=user_id,
             target=self._address,
@@ -108,8 +108,8 @@ class Message:
         if self._link_lifetime and self._code_lifetime not in (None, self._link_lifetime):
             variables["code_lifetime"] = self._code_lifetime
         sealed = latchkey.sealer.seal_json(secrets, self.id) if secrets else None
-        tx.run(
-            "write_message",
+        queries.write_message(
+            tx,
             message_id=self.id,
             user_id=user_id,
             kind=kind,
@@ -166,14 +166,14 @@ def notice_address(user: Any) -> str | None:
     return user.phone if user.phone_proved and latchkey.settings.offers_phone else None
 
 
-def count(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
+def count(tx: Transaction, address: str, windows: Windows | None = None) -> "queries.TakeFromQuota":
     """Count a message to an address in its windows, unless others are named, and return the row of
     `take_from_quota`.
     """
     windows = _windows(tx, address) if windows is None else windows
     windows = windows if latchkey.settings.rate_limits_enabled else []
-    row = tx.one(
-        "take_from_quota",
+    row = queries.take_from_quota(
+        tx,
         quota_keys=[counts.key(key, limit) for key, limit in windows],
         quota_amounts=[limit.amount for _, limit in windows],
         quota_seconds=[limit.get_expiry() for _, limit in windows],
@@ -193,7 +193,7 @@ def seconds_to_wait(address: str) -> float:
     windows = _windows_here(address) if latchkey.settings.rate_limits_enabled else []
     keys = [counts.key(key, limit) for key, limit in windows]
     amounts = [limit.amount for _, limit in windows]
-    return latchkey.db.one("select_wait", quota_keys=keys, quota_amounts=amounts).seconds
+    return queries.select_wait(latchkey.db, quota_keys=keys, quota_amounts=amounts).seconds
 
 
 def too_early(address: str, seconds: float) -> ApiError:
@@ -201,10 +201,10 @@ def too_early(address: str, seconds: float) -> ApiError:
     return refusal("over_email_send_rate_limit" if is_mail else "over_sms_send_rate_limit", seconds)
 
 
-def take_quota(tx: Transaction, address: str, windows: Windows | None = None) -> Any:
+def take_quota(tx: Transaction, address: str, windows: Windows | None = None) -> "queries.TakeFromQuota":
     """Count a message like `count`. Raises `ApiError` if none is left."""
     row = count(tx, address, windows)
-    if row.seconds_left:
+    if row.seconds_left and row.amount is not None:
         note(Window(row.amount, 0, row.seconds_left))
         raise too_early(address, row.seconds_left)
     return row
@@ -223,7 +223,7 @@ def _windows(tx: Transaction, address: str) -> Windows:
         return windows
     total = settings.rate_limit_sms_total
     # The same number of windows for a known number, so that it takes as long.
-    known = tx.one("select_user_of_address", address=address)
+    known = queries.select_user_of_address(tx, address=address)
     if known and known.phone_proved:
         return [*windows, (f"sms_known {network}", total), ("sms_known", total), ("sms", total)]
     per_network, share = settings.rate_limit_sms_new_numbers, counts.share_of_new_numbers(total)

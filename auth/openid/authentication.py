@@ -5,7 +5,7 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote_plus
 
 from flask import request
@@ -16,6 +16,7 @@ from auth.logs import ThrottledLog
 from auth.openid.errors import OAuthError, invalid_client
 from auth.web import fields, guard, schemas
 from auth.web.fields import is_uuid
+from sql import queries
 
 _refused = ThrottledLog("client_not_authenticated")
 BASIC, POST, NONE = "client_secret_basic", "client_secret_post", "none"
@@ -79,25 +80,34 @@ def read_credentials(body: Mapping[str, Any]) -> Credentials:
     return Credentials(_known(client_id), method, secret and hashlib.sha256(secret.encode()).digest())
 
 
-def authenticate(credentials: Credentials) -> Any:
+def authenticate(credentials: Credentials) -> "queries.AuthenticateClient":
     """Return the row of the client. Raises `OAuthError` unless its credentials are right."""
-    client = latchkey.db.one("authenticate_client", **credentials.parameters)
-    check(credentials, client)
-    return client
+    return check(credentials, queries.authenticate_client(latchkey.db, **credentials.parameters))
 
 
-def check(credentials: Credentials, row: Any) -> None:
-    """Raise `OAuthError` if the column `refusal` of a row, or its absence, refuses the credentials."""
-    refusal = "unknown" if row is None else row.refusal
-    if refusal is not None:
-        used, id = credentials.auth_method, credentials.client_id
-        wrong_method = (
-            f"client is registered for '{refusal}' but '{used}' was used",
-            f"choose {refusal} in the application, or: latchkey clients update {{}} --method {used}",
-        )
-        cause, remedy = _CAUSES.get(refusal, wrong_method)
-        _refused.count(client_id=id, reason=cause, remedy=remedy.format(id or "CLIENT_ID"))
-        raise invalid_client(cause, by_basic=used == BASIC)
+class _Checked(Protocol):
+    """A row of a statement that uses `client_refusal`."""
+
+    @property
+    def refusal(self) -> str | None: ...
+
+
+R = TypeVar("R", bound=_Checked)
+
+
+def check(credentials: Credentials, row: R | None) -> R:
+    """Return the row. Raises `OAuthError` if there is none, or its column `refusal` says why."""
+    if row is not None and row.refusal is None:
+        return row
+    refusal = (row and row.refusal) or "unknown"
+    used, id = credentials.auth_method, credentials.client_id
+    wrong_method = (
+        f"client is registered for '{refusal}' but '{used}' was used",
+        f"choose {refusal} in the application, or: latchkey clients update {{}} --method {used}",
+    )
+    cause, remedy = _CAUSES.get(refusal, wrong_method)
+    _refused.count(client_id=id, reason=cause, remedy=remedy.format(id or "CLIENT_ID"))
+    raise invalid_client(cause, by_basic=used == BASIC)
 
 
 def _known(client_id: str) -> str | None:

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 from marshmallow import Schema
 
@@ -16,8 +16,9 @@ from auth.web.fields import is_uuid
 from auth.web.input import check
 from auth.web.paging import bounds
 from auth.web.schemas import AdminInput
-from sql import Transaction
+from sql import Transaction, queries
 
+T = TypeVar("T")
 GRANT_TYPES = ("authorization_code", "refresh_token", "client_credentials")
 PUBLIC = "none"
 AUTH_METHODS = (PUBLIC, "client_secret_basic", "client_secret_post")
@@ -79,12 +80,12 @@ def create(body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, An
 
 def get(client_id: str) -> dict[str, Any]:
     """Return a client's object. Raises `ApiError`."""
-    return _object(_found(latchkey.db.one("select_client", id=_known(client_id))))
+    return _object(_found(queries.select_client(latchkey.db, id=_known(client_id))))
 
 
-def select_client(client_id: str) -> Any:
+def select_client(client_id: str) -> "queries.SelectClient | None":
     """Return the row of a client, or None, also for text that is no UUID."""
-    return latchkey.db.one("select_client", id=client_id.lower()) if is_uuid(client_id) else None
+    return queries.select_client(latchkey.db, id=client_id.lower()) if is_uuid(client_id) else None
 
 
 def page(query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
@@ -92,8 +93,8 @@ def page(query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
 
     `query` has `page` and `per_page`, from 1.
     """
-    rows = latchkey.db.all("list_clients", **bounds(query))
-    return [_object(row) for row in rows], latchkey.db.one("count_clients").total
+    rows = queries.list_clients(latchkey.db, **bounds(query))
+    return [_object(row) for row in rows], queries.count_clients(latchkey.db).total
 
 
 def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         _check(client)
         if client["redirect_uris"] != before.redirect_uris:
             kept = {"client_id": before.id, "redirect_uris": client["redirect_uris"]}
-            tx.run("delete_requests_to_other_uris", **kept)
+            queries.delete_requests_to_other_uris(tx, **kept)
         details = {"client_id": before.id, "client": client["name"]}
         audit.record(tx, None, None, ["client_changed"], [], **details)
         return _write(tx, client)
@@ -119,8 +120,8 @@ def delete(client_id: str) -> None:
     """Delete a client with its grants, requests and sessions. Raises `ApiError`."""
     with targets.act() as tx:
         id = _known(client_id)
-        tx.all("lock_users_of_client", client_id=id)
-        deleted = _found(tx.one("delete_client", id=id))
+        queries.lock_users_of_client(tx, client_id=id)
+        deleted = _found(queries.delete_client(tx, id=id))
         audit.record(tx, None, None, ["client_deleted"], [], client_id=deleted.id, client=deleted.name)
 
 
@@ -163,7 +164,7 @@ def _known(client_id: str) -> str:
     return client_id.lower()
 
 
-def _found(row: Any) -> Any:
+def _found(row: T | None) -> T:
     return found(row, "oauth_client_not_found")
 
 
@@ -171,14 +172,14 @@ def _hash(secret: str | None) -> bytes | None:
     return one_time.hash_token(secret) if secret else None
 
 
-def _lock(tx: Transaction, client_id: str) -> Any:
-    _found(tx.one("lock_client", id=_known(client_id)))
-    return tx.one("select_client", id=_known(client_id))
+def _lock(tx: Transaction, client_id: str) -> "queries.SelectClient":
+    _found(queries.lock_client(tx, id=_known(client_id)))
+    return _found(queries.select_client(tx, id=_known(client_id)))
 
 
 def _write(tx: Transaction, client: Mapping[str, Any], secret: str | None = None) -> dict[str, Any]:
-    tx.run("write_client", **client)
-    return _object(tx.one("select_client", id=client["id"]), secret)
+    queries.write_client(tx, **client)
+    return _object(queries.select_client(tx, id=client["id"]), secret)
 
 
 def _method(client_type: str | None, values: Mapping[str, Any]) -> str:

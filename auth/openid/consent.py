@@ -12,7 +12,7 @@ from auth.sign_in.reauthentication import lock_caller
 from auth.tokens import one_time
 from auth.web import Level, cookies, g, guard
 from auth.web.errors import ApiError
-from sql import Database, Transaction
+from sql import Database, Transaction, queries
 
 # What an approval lacks, by the errors of OpenID Connect Core 1.0, section 3.1.2.6. Our page asks for the
 # last two.
@@ -36,9 +36,9 @@ def find(
 ) -> Asked:
     """Return a request of this browser, or for the holder of an access token. Raises `ApiError`."""
     id_hash = one_time.hash_token(authorization_id)
-    client = db.one("lock_client_of_request", id_hash=id_hash)
-    request = client and db.one(
-        "lock_oauth_request",
+    client = queries.lock_client_of_request(db, id_hash=id_hash)
+    request = client and queries.lock_oauth_request(
+        db,
         id_hash=id_hash,
         browser_hash=_hash_of_browser(browser),
         is_by_token=is_by_token,
@@ -87,8 +87,13 @@ def approve(tx: Transaction, user: Any, asked: Asked) -> str:
     if not asked.request.is_granted:
         grants.add(tx, user, asked.client, asked.request.scopes)
     approval = one_time.new_token()
-    columns = {"session_id": g.caller.session_id, "approval_hash": one_time.hash_token(approval)}
-    tx.run("approve_oauth_request", id=asked.request.id, user_id=user.id, **columns)
+    queries.approve_oauth_request(
+        tx,
+        id=asked.request.id,
+        user_id=user.id,
+        session_id=g.caller.session_id,
+        approval_hash=one_time.hash_token(approval),
+    )
     return approval
 
 
@@ -110,8 +115,8 @@ def give_code(
 ) -> str:
     """Make the code of an approved request, once, and return where the browser goes. Raises `ApiError`."""
     code = one_time.new_token()
-    row = db.one(
-        "give_oauth_code",
+    row = queries.give_oauth_code(
+        db,
         id_hash=one_time.hash_token(authorization_id),
         browser_hash=_hash_of_browser(browser),
         approval_hash=one_time.hash_token(approval),
@@ -131,7 +136,7 @@ def deny(
     error: str = "access_denied",
 ) -> str:
     """End a request, and return where the browser goes."""
-    db.run("delete_oauth_request", id=request.id)
+    queries.delete_oauth_request(db, id=request.id)
     return answer(request.redirect_uri, request.state, error=error, error_description=description)
 
 

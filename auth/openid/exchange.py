@@ -16,6 +16,7 @@ from auth.tokens import one_time
 from auth.tokens.jws import InvalidAccessToken
 from auth.tokens.refresh_tokens import InvalidRefreshToken
 from auth.web import audit, g, limits
+from sql import queries
 
 log = structlog.get_logger()
 _UNKNOWN_CODE = "Invalid authorization code"
@@ -30,18 +31,18 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     # Load the keys first: if the database fails, the code is still good.
     latchkey.openid_keys.make_first()
     with latchkey.db.transaction() as tx:
-        owner = tx.one("lock_owner_of_oauth_code", code_hash=code_hash)
-        request = tx.one("select_oauth_code", code_hash=code_hash, client_id=client.id)
+        owner = queries.lock_owner_of_oauth_code(tx, code_hash=code_hash)
+        request = queries.select_oauth_code(tx, code_hash=code_hash, client_id=client.id)
         if owner is None or request is None:
             raise OAuthError("invalid_grant", _UNKNOWN_CODE)
         _check_request(request, client, body)
         if request.opened_session_id is None:
             _check_user(request)
             opening = {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
-            row = tx.one("open_client_session", request_id=request.id, grant_id=request.grant_id, **opening)
+            row = queries.open_client_session(tx, request_id=request.id, grant_id=request.grant_id, **opening)
         else:
             row = None
-            tx.run("end_session_of_code", session_id=request.opened_session_id)
+            queries.end_session_of_code(tx, session_id=request.opened_session_id)
             details = {"session_id": request.opened_session_id, "client_id": client.id}
             audit.record(tx, owner.id, None, ["authorization_code_reused"], [], **details)
     if row is None:
@@ -60,9 +61,9 @@ def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     known = {"session_id": sent.session_id, "scopes": narrowed, **credentials.parameters}
     # As for a code: load the keys while the refresh token is still good.
     latchkey.openid_keys.make_first()
-    row = latchkey.db.one("refresh_client_session", counter=sent.counter, **known)
+    row = queries.refresh_client_session(latchkey.db, counter=sent.counter, **known)
     if row is None:
-        _refuse_refresh(credentials, latchkey.db.one("select_client_refresh_refusal", **known))
+        _refuse_refresh(credentials, queries.select_client_refresh_refusal(latchkey.db, **known))
     if row.state != "live":
         facts = {"session_id": row.session_id, "user_id": row.user_id, "client_id": row.client_id}
         log.warning("refresh_token_reused", **facts, **g.client)

@@ -8,13 +8,13 @@ from auth.messages.outgoing import tell
 from auth.sign_in.reauthentication import lock_caller
 from auth.sign_in.reauthentication import remove as removing
 from auth.web import audit, g, guard
-from sql import Transaction
+from sql import Transaction, queries
 
 
 def add(tx: Transaction, user: Any, client: Any, scopes: Sequence[str]) -> None:
     """Allow a client these scopes, with those that it had, in the session of the locked caller."""
     columns = {"user_id": user.id, "client_id": client.id, "scopes": list(scopes)}
-    if tx.one("write_grant", **columns).is_first and not client.skip_consent:
+    if queries.write_grant(tx, **columns).is_first and not client.skip_consent:
         # Anybody may choose the name of a dynamic client.
         name = None if client.is_dynamic else client.name
         tell(tx, user, "application_added", g.caller.session_id, application=name)
@@ -26,7 +26,7 @@ def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: st
     """Remove the grants of these ids, or of a client, with their sessions, and return whether there were any.
     The user's row is locked.
     """
-    rows = tx.all("remove_grants", user_id=user.id, ids=list(ids), client_id=client_id)
+    rows = queries.remove_grants(tx, user_id=user.id, ids=list(ids), client_id=client_id)
     for row in rows:
         details = {"client_id": row.client_id, "client": row.name}
         audit.record(tx, user.id, user.email, ["grant_removed"], [], **details)
@@ -36,6 +36,6 @@ def remove(tx: Transaction, user: Any, *, ids: Sequence[str] = (), client_id: st
 def withdraw(client_id: str) -> bool:
     """Remove the caller's grant to a client, and return whether there was one. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
-        known = tx.one("select_grant", user_id=guard.caller_id(), client_id=client_id)
+        known = queries.select_grant(tx, user_id=guard.caller_id(), client_id=client_id)
         caller = lock_caller(tx, removing("grant", known.id if known else ""))
         return remove(tx, caller, client_id=client_id)

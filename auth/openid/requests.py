@@ -13,6 +13,7 @@ from auth.tokens.jws import InvalidAccessToken
 from auth.web import fields, schemas
 from auth.web.errors import ApiError
 from auth.web.input import known_id
+from sql import queries
 
 # The cookie that a request is bound to.
 COOKIE = "latchkey_authorize"
@@ -88,8 +89,8 @@ def check(client: Any, sent: dict[str, str]) -> dict[str, Any]:
 def write(client: Any, redirect_uri: str, browser: str, columns: dict[str, Any]) -> str:
     """Write a request of a browser, by its cookie's value, and return its id. Raises `ApiError`."""
     authorization_id = one_time.new_token()
-    is_written = latchkey.db.run(
-        "insert_oauth_request",
+    is_written = queries.insert_oauth_request(
+        latchkey.db,
         id_hash=one_time.hash_token(authorization_id),
         client_id=client.id,
         browser_hash=one_time.hash_token(browser),

@@ -11,7 +11,7 @@ from auth.senders import hooks
 from auth.settings import Settings, SettingsError
 from auth.settings.brand import read_logo
 from auth.settings.values.hooks import Hook
-from sql import Database
+from sql import Database, queries
 
 _LONGEST = 2.0  # seconds
 
@@ -31,7 +31,7 @@ def pooler_problem(url: str) -> str | None:
     databases = [Database(url, size=1, prepare=False) for _ in range(2)]
     try:
         # Two direct connections, or two of a pooler's sessions, keep a process each.
-        rounds = [tuple(db.one("select_backend_pid").pid for db in databases) for _ in range(3)]
+        rounds = [tuple(queries.select_backend_pid(db).pid for db in databases) for _ in range(3)]
     finally:
         for db in databases:
             db.close()
@@ -64,7 +64,7 @@ def hook_problem(hook: Hook, db: Database, seconds: float = _LONGEST) -> str | N
     if hook.function is None:
         return _connection_problem(hook, min(seconds, _LONGEST))
     schema, name = hook.function
-    function = db.one("select_function", schema=schema, name=name)
+    function = queries.select_function(db, schema=schema, name=name)
     if function.is_allowed is None:
         return f"there is no function {schema}.{name}(jsonb)"
     return None if function.is_allowed else f"GRANT USAGE ON SCHEMA {schema} and EXECUTE ON FUNCTION {name}"

@@ -24,6 +24,7 @@ from auth.web import Level, form_schemas, g, guard
 from auth.web.application import JsonResponse
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
+from sql import queries
 
 blueprint = Blueprint("account", __name__)
 
@@ -70,7 +71,7 @@ def show_account() -> Response:
 @signed_in(Level.AAL2)
 @limited("links")
 def download_data() -> Response:
-    activity = latchkey.db.one("list_activity", user_id=guard.caller_id(), most=_MOST_ACTIVITY).entries
+    activity = queries.list_activity(latchkey.db, user_id=guard.caller_id(), most=_MOST_ACTIVITY).entries
     data = {
         "user": own_user(),
         "sessions": _sessions()[0],
@@ -111,7 +112,7 @@ def submit_delete() -> Response:
 def end_device() -> Response:
     session_id = known_id(read_form(_ID)["id"], "device.not_found")
     # A session that has ended meanwhile is no error.
-    guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))
+    guard.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
     return to_own("sign-in" if session_id == g.caller.session_id else "account?done=device#devices")
 
 
@@ -208,7 +209,7 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 
 def _sessions() -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Return the sessions, the current one first, and those that opened sessions for applications."""
-    row = guard.admit(latchkey.db.one("select_sessions", **_ALL, **guard.caller()))
+    row = guard.admit(queries.select_sessions(latchkey.db, **_ALL, **guard.caller()))
     return sorted(json.loads(row.sessions), key=lambda session: not session["current"]), row.openers
 
 
@@ -231,7 +232,7 @@ def _devices() -> list[dict[str, Any]]:
 def own_grants() -> list[dict[str, Any]]:
     if not latchkey.settings.oauth_server:
         return []
-    return json.loads(guard.admit(latchkey.db.one("select_grants", **guard.caller())).grants)
+    return json.loads(guard.admit(queries.select_grants(latchkey.db, **guard.caller())).grants)
 
 
 def _grant(grant: dict[str, Any]) -> dict[str, Any]:

@@ -21,12 +21,13 @@ from auth.sign_in.reauthentication import add, has_proof, require
 from auth.web import Level, form_schemas, g, guard
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_form
+from sql import queries
 
 blueprint = Blueprint("second_step", __name__)
 
 
 def _form(problem: Problem | None = None) -> Response:
-    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id(), added_before=None)
+    ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
     if not ways.apps and not ways.keys and not ways.has_passkey:
         # AUTH_MFA_REQUIRED asks for a factor that the user does not have yet.
         return to_own(destination().path("account/two-step"))
@@ -209,7 +210,7 @@ def _new_codes() -> Response:
 
 def own_steps() -> list[dict[str, Any]]:
     """Return the caller's factors and passkeys, each with its type."""
-    ways = latchkey.db.one("select_second_steps", user_id=guard.caller_id(), added_before=None)
+    ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
     rows = {"totp": ways.apps, "webauthn": ways.keys, "passkey": own_passkeys()}
     return [{"last_used_at": None, **step, "type": type} for type, steps in rows.items() for step in steps]
 

@@ -17,6 +17,7 @@ from auth.sign_in.reauthentication import add, require
 from auth.web import Level, factor_schemas, form_schemas, guard
 from auth.web.input import check, read_form
 from auth.web.limits import limited
+from sql import queries
 
 blueprint = Blueprint("passkeys", __name__)
 
@@ -87,4 +88,4 @@ def submit_new_passkey() -> Response:
 
 
 def own_passkeys() -> list[dict[str, Any]]:
-    return json.loads(latchkey.db.one("list_passkeys", user_id=guard.caller_id()).passkeys)
+    return json.loads(queries.list_passkeys(latchkey.db, user_id=guard.caller_id()).passkeys)

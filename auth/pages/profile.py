@@ -19,6 +19,7 @@ from auth.web import Level, form_schemas, guard
 from auth.web.errors import ApiError
 from auth.web.input import read_form
 from auth.web.limits import limited
+from sql import queries
 
 blueprint = Blueprint("profile", __name__)
 
@@ -29,7 +30,7 @@ _EMAIL, _PHONE = {"kind": "email"}, {"kind": "phone"}
 
 
 def own_user() -> dict[str, Any]:
-    return json.loads(guard.admit(latchkey.db.one("select_user", **guard.caller())).user_object)
+    return json.loads(guard.admit(queries.select_user(latchkey.db, **guard.caller())).user_object)
 
 
 def _name_form(problem: Problem | None = None) -> Response:

@@ -24,6 +24,7 @@ from auth.sign_in.reauthentication import Act, remove, require
 from auth.web import Level, form_schemas, guard
 from auth.web.errors import found
 from auth.web.input import check, known_id
+from sql import queries
 
 blueprint = Blueprint("removing", __name__)
 
@@ -59,8 +60,8 @@ def _step(id: str) -> _Removal:
 
 def _identity(id: str) -> _Removal:
     identities.require_manual_linking()
-    row = latchkey.db.one("list_ways_to_sign_in", user_id=guard.caller_id(), ids=[id])
-    name = provider(found(row, "not_found").provider)["title"]
+    ways = queries.list_ways_to_sign_in(latchkey.db, user_id=guard.caller_id(), ids=[id])
+    name = provider(found(next(iter(ways), None), "not_found").provider)["title"]
     run, done = partial(identities.unlink, id), "account?done=disconnected#connected"
     return _Removal(name, text("removal", "identity", provider=name), remove("identity", id), run, done)
 
@@ -69,7 +70,7 @@ def _application(id: str) -> _Removal:
     # AUTH_OAUTH_SERVER=false hides the grants that are still in the database.
     clients = (each["client"] for each in own_grants() if each["client"]["id"] == id)
     name = application(found(next(clients, None), "not_found")["name"])
-    grant = latchkey.db.one("select_grant", user_id=guard.caller_id(), client_id=id)
+    grant = queries.select_grant(latchkey.db, user_id=guard.caller_id(), client_id=id)
     act = remove("grant", found(grant, "not_found").id)
     follows = text("removal", "application", application=name)
     return _Removal(name, follows, act, partial(grants.withdraw, id), "account?done=application_removed")

@@ -12,7 +12,7 @@ import structlog
 from auth.senders import http, webhooks
 from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
 from auth.tokens.keys import CannotOpen, Sealer
-from sql import Database
+from sql import Database, queries
 
 CHANNEL = "webhook"
 # Seconds between attempts at a failing webhook.
@@ -38,14 +38,14 @@ class EventSender(Sender):
     timeout: float = http.TIMEOUT
 
     def claim(self, db: Database, _channel: str, /, **parameters: Any) -> Any:
-        return db.one("claim_event", **parameters)
+        return queries.claim_event(db, **parameters)
 
     def compose(self, row: Any, _render: Callable[[Any], Message], /) -> Message:
         return as_message(row)
 
     def send(self, recipient: str, message: Message) -> str:
         """Post an event to the webhook with this id and return its reply. Raises `psycopg2.Error` too."""
-        endpoint = self.db.one("select_endpoint", id=recipient)
+        endpoint = queries.select_endpoint(self.db, id=recipient)
         if endpoint is None:
             raise Refused("the webhook no longer exists")
         try:
@@ -67,7 +67,7 @@ class EventSender(Sender):
         if response.is_success:
             # The webhook has received the event, so a failure to record that must not fail the attempt.
             with contextlib.suppress(psycopg2.Error):
-                if endpoint.is_failing and self.db.run("note_webhook_success", id=recipient):
+                if endpoint.is_failing and queries.note_webhook_success(self.db, id=recipient):
                     log.warning("webhook_works_again", webhook_id=recipient)
             return reply
         # 410 Gone is permanent (RFC 9110, section 15.5.11).
@@ -85,7 +85,7 @@ class EventSender(Sender):
         self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float | None = None
     ) -> None:
         limits = {"shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE, "most_mails": MAX_MAILS}
-        failed = self.db.one("note_webhook_failure", id=webhook_id, is_gone=is_gone, asked=asked, **limits)
+        failed = queries.note_webhook_failure(self.db, id=webhook_id, is_gone=is_gone, asked=asked, **limits)
         if failed and failed.disabled_reason:
             log.warning("webhook_disabled", webhook_id=webhook_id, why=failed.disabled_reason, reason=reason)
         elif failed and failed.is_news:

@@ -12,7 +12,7 @@ from auth.senders.hooks import HookFailed, HookRefused
 from auth.senders.sender import Message, Refused, Sender, TryLater
 from auth.settings import Settings
 from auth.settings.values.hooks import Hook
-from sql import Database
+from sql import Database, queries
 
 # GoTrue's names of messages with a link or code that the hook may put into its own text. Others are notices.
 _ACTIONS = ("signup", "invite", "magiclink", "recovery", "email_change", "reauthentication")
@@ -76,6 +76,6 @@ class HookSender(Sender):
 
     def _row(self, message: Message) -> Any:
         try:
-            return self.db.one("select_message_for_hook", id=message.id) if self.db else None
+            return queries.select_message_for_hook(self.db, id=message.id) if self.db else None
         except psycopg2.Error as error:
             raise TryLater(f"the database isn't responding: {error}", is_down=True) from error

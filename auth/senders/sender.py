@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from sql import Database
+from sql import Database, queries
 
 _LONGEST_REASON = 300
 
@@ -62,7 +62,7 @@ class Sender:
     tracks_slow_targets = False  # whether the database does
 
     def claim(self, db: Database, channel: str, /, **parameters: Any) -> Any:
-        return db.one("claim_message", channel=channel, **parameters)
+        return queries.claim_message(db, channel=channel, **parameters)
 
     def compose(self, row: Any, render: Callable[[Any], Message], /) -> Message:
         return render(row)

@@ -12,6 +12,7 @@ from auth.tokens.api_keys import InvalidApiKey
 from auth.web import audit, g
 from auth.web.errors import ApiError
 from auth.web.limits import refusal
+from sql import queries
 
 
 def exchange(key: str) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def exchange(key: str) -> dict[str, Any]:
     if isinstance(claims, ApiError):
         raise claims
     if claims is None:
-        owner = latchkey.db.one("select_owner_of_api_key", id=id)
+        owner = queries.select_owner_of_api_key(latchkey.db, id=id)
         audit.about(user_id=owner and owner.user_id, api_key_id=id)
         raise ApiError("key.invalid_credentials")
     return {
@@ -41,15 +42,19 @@ def _use(id: str, key: str) -> dict[str, Any] | ApiError | None:
     """Return the claims of a key's access token; None if the key is not valid. Counts wrong secrets."""
     settings, attempt = latchkey.settings, {"id": id, "network": g.client["network"]}
     limit = settings.rate_limit_login_failures
-    counts = {"most": limit.amount, "seconds": limit.get_expiry(), "limited": settings.rate_limits_enabled}
+    counts: dict[str, Any] = {
+        "most": limit.amount,
+        "seconds": limit.get_expiry(),
+        "limited": settings.rate_limits_enabled,
+    }
     with access_token.transaction() as tx:
-        refused_for = tx.one("count_api_key_try", **attempt, **counts).seconds_left
+        refused_for = queries.count_api_key_try(tx, **attempt, **counts).seconds_left
         if refused_for:
             return refusal("over_request_rate_limit", refused_for)
-        row = tx.one("use_api_key", id=id, key_macs=latchkey.api_keys.macs(key))
+        row = queries.use_api_key(tx, id=id, key_macs=latchkey.api_keys.macs(key))
         if row is None:
             return None
-        tx.run("take_back_api_key_try", **attempt)
+        queries.take_back_api_key_try(tx, **attempt)
         if row.is_banned:
             audit.about(user_id=row.user_id, api_key_id=id)
             return ApiError("user_banned")
@@ -75,7 +80,7 @@ def introspect(key: str) -> dict[str, Any] | None:
         id = api_keys.read_id(key)
     except InvalidApiKey:
         return None
-    row = latchkey.db.one("select_api_key", id=id, key_macs=latchkey.api_keys.macs(key))
+    row = queries.select_api_key(latchkey.db, id=id, key_macs=latchkey.api_keys.macs(key))
     if row is None:
         return None
     claims = {"sub": row.user_id, "api_key_id": id, "scope": " ".join(row.scopes), "iat": row.created_at}
@@ -89,6 +94,6 @@ def introspect_token(token: str) -> dict[str, Any] | None:
     return latchkey.access_tokens.claims(token) if row and row.state == "live" else None
 
 
-def user_of(caller: KeyCaller) -> Any:
+def user_of(caller: KeyCaller) -> "queries.SelectUserOfApiKey | None":
     """Return the row of the user of a key's access token, with its `state`."""
-    return latchkey.db.one("select_user_of_api_key", **vars(caller))
+    return queries.select_user_of_api_key(latchkey.db, **vars(caller))

@@ -19,6 +19,7 @@ from auth.tokens import one_time
 from auth.web import Level, audit, cookies, form_schemas, g, guard
 from auth.web.errors import ApiError
 from auth.web.input import allowed_redirect, check, checked_redirect, sent_redirect
+from sql import queries
 
 # A cookie: how this browser signed in last, as `password`, `code`, `passkey` or the name of a provider.
 LAST_USED = "latchkey_last_used"
@@ -199,7 +200,7 @@ def _open_for_application(destination: Destination, level: Level) -> Outcome:
     session = code = None
     with access_token.transaction() as tx:
         caller, opened_by = lock_caller(tx, caller=guard.caller(level)), g.caller.session_id
-        method = tx.one("select_session_method", session_id=opened_by).method
+        method = queries.select_session_method(tx, session_id=opened_by).method
         if destination.code_challenge:
             code = token_response.write_code(tx, caller.id, destination.code_challenge, method, opened_by)
         else:

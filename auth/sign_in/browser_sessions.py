@@ -14,6 +14,7 @@ from auth.tokens.access_tokens import Caller
 from auth.web import Level, cookies, g, guard
 from auth.web.errors import ApiError
 from auth.web.forms import SESSION
+from sql import queries
 
 # Seconds for which browsers keep a cookie at most. The session ends earlier, counted from the last visit.
 _LONGEST = 400 * 86_400
@@ -22,7 +23,7 @@ _LONGEST = 400 * 86_400
 def resume() -> Any:
     """Make the user of the browser's session the caller, and return the session's row, or None."""
     token_hash = one_time.hash_token(cookies.sent(SESSION))
-    row = token_hash and latchkey.db.one("use_browser_session", token_hash=token_hash, level=g.level)
+    row = token_hash and queries.use_browser_session(latchkey.db, token_hash=token_hash, level=g.level)
     if row:
         g.admit(Caller(row.user_id, row.session_id, None, row.aal))
     return row
@@ -35,8 +36,9 @@ def begin(session: Any) -> str:
     user_id = json.loads(session.user_object)["id"]
     # Always a new one: an attacker may know a value from before the sign-in.
     token = one_time.new_token()
-    columns = {"token_hash": one_time.hash_token(token), "session_id": session.session_id}
-    latchkey.db.run("insert_browser_session", **columns)
+    queries.insert_browser_session(
+        latchkey.db, token_hash=one_time.hash_token(token), session_id=session.session_id
+    )
     g.admit(Caller(user_id, session.session_id, None, session.aal))
     g.level = Level.SESSION
     return token
@@ -45,15 +47,16 @@ def begin(session: Any) -> str:
 def renew(response: Response) -> None:
     """Give the caller's browser a new cookie, because its level has changed."""
     token = one_time.new_token()
-    renewed = {"session_id": g.caller.session_id, "token_hash": one_time.hash_token(token)}
-    latchkey.db.run("renew_browser_session", **renewed)
+    queries.renew_browser_session(
+        latchkey.db, session_id=g.caller.session_id, token_hash=one_time.hash_token(token)
+    )
     remember(response, token)
 
 
 def end(scope: str) -> None:
     """End the caller's sessions in a scope of POST /logout; `local` is this browser with its applications."""
     level = Level.AAL2 if scope == "others" else Level.SESSION
-    guard.admit(latchkey.db.one("sign_out", scope=scope, **guard.caller(level)))
+    guard.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
 
 
 def forget(response: Response) -> None:

@@ -10,14 +10,14 @@ from auth.context import latchkey
 from auth.factors import recovery_codes, totp
 from auth.tokens.keys import CannotOpen
 from auth.web import audit, counts, g, limits
-from sql import Transaction
+from sql import Transaction, queries
 
 _TOTP_LENGTH = 6
 
 log = structlog.get_logger()
 
 
-def count(tx: Transaction, kind: str, user_id: str, apps: int = 1) -> Any:
+def count(tx: Transaction, kind: str, user_id: str, apps: int = 1) -> "queries.CountFactorTries":
     """Count an attempt, of a kind of `WRONG_CODES_A_DAY`, as wrong, and return its row for `spend_…`.
 
     It counts once for each app that the code is tried against, because each adds to the odds of a guess.
@@ -28,7 +28,7 @@ def count(tx: Transaction, kind: str, user_id: str, apps: int = 1) -> Any:
     # A user who has more apps than tries still has one code a day.
     tries = min(max(apps, 1), most)
     columns = {"kind": kind, "user_id": user_id, "network": g.client["network"]}
-    tried = tx.one("count_factor_tries", **columns, tries=tries, most=most)
+    tried = queries.count_factor_tries(tx, **columns, tries=tries, most=most)
     audit.about(user_id=user_id, tries=tried.count, of=most)
     if tried.seconds_left:
         limits.note(limits.Window(most, 0, tried.seconds_left))
@@ -40,23 +40,25 @@ def spend_totp(tx: Transaction, tried: Any, factors: Iterable[Any], code: str) -
     """Return the factor whose code this is, or None. `factors` are rows of `list_totp_factors`."""
     for factor in factors:
         step = _step(bytes(factor.secret), factor.id, code, factor.moment)
-        if step is not None and tx.one("use_totp_step", id=factor.id, step=step):
+        if step is not None and queries.use_totp_step(tx, id=factor.id, step=step):
             _take_back(tx, tried)
             return factor
     return None
 
 
-def spend_recovery_code(tx: Transaction, tried: Any, user_id: str, code: str, made_before: Any = None) -> Any:
+def spend_recovery_code(
+    tx: Transaction, tried: Any, user_id: str, code: str, made_before: Any = None
+) -> "queries.UseRecoveryCode | None":
     """Return a row with the number of `remaining` codes, or None if the code is wrong or used."""
     macs = latchkey.recovery_codes.macs(user_id, recovery_codes.canonical(code))
-    row = tx.one("use_recovery_code", user_id=user_id, code_macs=macs, made_before=made_before)
+    row = queries.use_recovery_code(tx, user_id=user_id, code_macs=macs, made_before=made_before)
     if row:
         _take_back(tx, tried)
     return row
 
 
 def _take_back(tx: Transaction, tried: Any) -> None:
-    tx.run("take_back_factor_tries", keys=tried.keys, tries=tried.tries)
+    queries.take_back_factor_tries(tx, keys=tried.keys, tries=tried.tries)
 
 
 def proves_owner(tx: Transaction, link: Any, code: str) -> bool:
@@ -64,12 +66,12 @@ def proves_owner(tx: Transaction, link: Any, code: str) -> bool:
     is_totp = len(code.replace(" ", "")) == _TOTP_LENGTH
     if not is_totp:
         tried = count(tx, "recovery", link.user_id)
-        tx.one("lock_user", user_id=link.user_id)
+        queries.lock_user(tx, user_id=link.user_id)
         return spend_recovery_code(tx, tried, link.user_id, code, link.created_at) is not None
-    factors = tx.all("list_totp_factors", user_id=link.user_id, verified_before=link.created_at)
+    factors = queries.list_totp_factors(tx, user_id=link.user_id, verified_before=link.created_at)
     has_removed = (link.restores or {}).get("factor_type") == "totp"
     tried = count(tx, "totp", link.user_id, len(factors) + has_removed)
-    tx.one("lock_user", user_id=link.user_id)
+    queries.lock_user(tx, user_id=link.user_id)
     if spend_totp(tx, tried, factors, code):
         return True
     is_proved = has_removed and _is_of_removed_factor(link, code)
@@ -96,7 +98,7 @@ def _step(sealed: bytes, factor_id: str, code: str, moment: float) -> int | None
 def check_totp(user_id: str, code: str, *, added_before: Any = None) -> bool:
     """Whether this is a code of one of a user's authenticator apps. Raises `ApiError` after too many."""
     with latchkey.db.transaction() as tx:
-        factors = tx.all("list_totp_factors", user_id=user_id, verified_before=added_before)
+        factors = queries.list_totp_factors(tx, user_id=user_id, verified_before=added_before)
         tried = count(tx, "totp", user_id, len(factors))
-        tx.one("lock_user", user_id=user_id)
+        queries.lock_user(tx, user_id=user_id)
         return spend_totp(tx, tried, factors, code) is not None

@@ -16,7 +16,7 @@ from auth.providers.id_tokens import unverified_issuer
 from auth.sign_in.token_response import Outcome, issued, open_session, write_code
 from auth.web import audit
 from auth.web.errors import ApiError, unavailable
-from sql import Transaction
+from sql import Transaction, queries
 
 _TRIES = 4
 
@@ -84,11 +84,11 @@ def _try_sign_in(
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     audit.about(provider=identity.provider)
     with access_token.transaction() as tx:
-        if id_token and not tx.run("spend_id_token", **id_token):
+        if id_token and not queries.spend_id_token(tx, **id_token):
             return Outcome(refusal=invalid_id_token())
-        user = tx.one("lock_user_by_identity", provider=identity.provider, subject=identity.subject)
+        user: Any = queries.lock_user_by_identity(tx, provider=identity.provider, subject=identity.subject)
         by_email = user is None and identity.is_trusted and identity.email_verified
-        user = tx.one("lock_user_by_email", email=identity.email) if by_email else user
+        user = queries.lock_user_by_email(tx, email=identity.email) if by_email else user
         if user is None and latchkey.settings.disable_signup:
             return Outcome(refusal=ApiError("signup_disabled"))
         if user is None and not may_sign_up(identity):
@@ -100,7 +100,7 @@ def _try_sign_in(
             if new_user_id is None:
                 raise _NewUser
             user = _create_user(tx, identity, new_user_id)
-        elif not by_email and not tx.run("use_identity", user_id=user.id, **identity.row):
+        elif not by_email and not queries.use_identity(tx, user_id=user.id, **identity.row):
             raise _IdentityUnlinked
         elif by_email and not _link_identity(tx, user, identity):
             return Outcome(refusal=ApiError("identity_already_exists"))
@@ -110,10 +110,14 @@ def _try_sign_in(
             )
             return Outcome(authorization_code=code)
         session = open_session(tx, user.id, "oauth")
-        ids = {"session_id": session.session_id}
-        proof = {"subject": identity.subject, "auth_time": identity.auth_time}
-        recorded = tx.one("record_identity", provider=identity.provider, **proof, **ids)
-        _record(tx, user, identity, ["signed_in"], "auth.login", **ids)
+        recorded = queries.record_identity(
+            tx,
+            provider=identity.provider,
+            subject=identity.subject,
+            auth_time=identity.auth_time,
+            session_id=session.session_id,
+        )
+        _record(tx, user, identity, ["signed_in"], "auth.login", session_id=session.session_id)
         return Outcome(issued(tx, session._replace(amr=recorded.amr)))
 
 
@@ -126,13 +130,13 @@ def may_sign_up(identity: ExternalIdentity) -> bool:
 
 def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
     if not user.email_proved:
-        tx.run("drop_unproved", user_id=user.id, provider="email", drops_email=False, keeps_password=False)
-        tx.run("end_user_sessions", user_id=user.id, kept_session_id=None, reason="address_proved")
-        tx.run("void_tokens", user_id=user.id)
-    if not tx.run("insert_identity", user_id=user.id, signs_in=True, **identity.row):
+        queries.drop_unproved(tx, user_id=user.id, provider="email", drops_email=False, keeps_password=False)
+        queries.end_user_sessions(tx, user_id=user.id, kept_session_id=None, reason="address_proved")
+        queries.void_tokens(tx, user_id=user.id)
+    if not queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row):
         # Either a concurrent request linked this identity, or the user has another one of the provider.
-        return tx.run("use_identity", user_id=user.id, **identity.row) > 0
-    tx.run("prove_email", user_id=user.id)
+        return queries.use_identity(tx, user_id=user.id, **identity.row) > 0
+    queries.prove_email(tx, user_id=user.id)
     if user.email_proved:
         tell_of_identity(tx, user, "identity_linked", identity.provider, None)
     else:
@@ -144,13 +148,14 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
     return True
 
 
-def _create_user(tx: Transaction, identity: ExternalIdentity, user_id: str) -> Any:
+def _create_user(tx: Transaction, identity: ExternalIdentity, user_id: str) -> "queries.CreateUserByIdentity":
     email, metadata = _new_user(identity)
-    columns = {"email": email, "is_trusted": identity.is_trusted, "user_metadata": metadata}
-    user = tx.one("create_user_by_identity", user_id=user_id, **columns)
-    tx.run("insert_identity", user_id=user.id, signs_in=True, **identity.row)
+    user = queries.create_user_by_identity(
+        tx, user_id=user_id, email=email, is_trusted=identity.is_trusted, user_metadata=metadata
+    )
+    queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row)
     if user.email:
-        tx.run("add_email_of_identity", user_id=user.id, email=user.email)
+        queries.add_email_of_identity(tx, user_id=user.id, email=user.email)
     _record(tx, user, identity, ["user_created"], "user.created", by="oauth")
     return user
 

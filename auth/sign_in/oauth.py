@@ -16,7 +16,7 @@ from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
 from auth.web import cookies, json_bodies
 from auth.web.errors import ApiError
-from sql import Database, Transaction
+from sql import Database, Transaction, queries
 
 _LIFETIME = 600  # seconds
 # RFC 6749, section 4.1.2.1. The others are `access_denied`.
@@ -59,11 +59,11 @@ def write_flow(
     """Write a flow of a browser; or of a `user_id` and `session_id`, to link an identity."""
     flow_id = new_id()
     others = {"redirect_to": None, "code_challenge": None, "user_id": None, "session_id": None}
-    db.run(
-        "insert_oauth_flow",
+    queries.insert_oauth_flow(
+        db,
         id=flow_id,
         state_hash=one_time.hash_token(state),
-        browser_hash=browser and one_time.hash_token(browser),
+        browser_hash=one_time.hash_token(browser) if browser else None,
         provider=provider.name,
         secrets=latchkey.sealer.seal_json(secrets, flow_id),
         lifetime=_LIFETIME,
@@ -84,7 +84,7 @@ def spend_flow(state: str) -> Any:
     state_hash = one_time.hash_token(state)
     browser_hashes = [one_time.hash_token(cookies.sent(name)) for name in (_LAX, _CROSS_SITE)]
     for browser_hash in filter(None, browser_hashes if state_hash else ()):
-        if flow := latchkey.db.one("spend_oauth_flow", state_hash=state_hash, browser_hash=browser_hash):
+        if flow := queries.spend_oauth_flow(latchkey.db, state_hash=state_hash, browser_hash=browser_hash):
             return flow
     return None
 

@@ -14,30 +14,35 @@ from auth.sign_in.reauthentication import lock_caller
 from auth.sign_in.token_response import issued, open_session, raise_session
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError
-from sql import Database, Transaction
+from sql import Database, Transaction, queries
 
 log = structlog.get_logger()
 
 PASSKEY, SECURITY_KEY = "passkey", "webauthn"
 # The owner of a sign-in's challenge, as the user is not known yet.
-_NOBODY = {"user_id": None, "session_id": None, "factor_id": None}
+_NOBODY: dict[str, Any] = {"user_id": None, "session_id": None, "factor_id": None}
 
 
 def write_challenge(
     db: Database | Transaction, purpose: str, challenge: bytes | None, **owner: str | None
-) -> Any:
+) -> "queries.WriteChallenge":
     """Write a challenge, none for an app, and return its id and expiry in Unix seconds.
 
     A session keeps the five newest; lock its user first. Only rate limits bound those without a session,
     because strangers could push out each other's.
     """
-    columns = {"challenge": challenge, "lifetime": webauthn.CHALLENGE_LIFETIME}
-    return db.one("write_challenge", purpose=purpose, **columns, **_NOBODY | owner)
+    return queries.write_challenge(
+        db,
+        purpose=purpose,
+        challenge=challenge,
+        lifetime=webauthn.CHALLENGE_LIFETIME,
+        **_NOBODY | owner,
+    )
 
 
 def spend_challenge(challenge_id: str, purpose: str, **owner: str | None) -> bytes:
     """Delete a challenge and return it, once. Raises `ApiError`."""
-    row = latchkey.db.one("spend_challenge", challenge_id=challenge_id, purpose=purpose, **_NOBODY | owner)
+    row = queries.spend_challenge(latchkey.db, challenge_id=challenge_id, purpose=purpose, **_NOBODY | owner)
     if row is None:
         raise ApiError("webauthn_challenge_not_found")
     if not row.is_live:
@@ -90,7 +95,7 @@ def verify_creation(response: dict[str, Any], challenge: bytes, factor_type: str
 
 def verify(response: dict[str, Any], challenge: bytes, factor_type: str) -> tuple[Any, Assertion]:
     """Return the row of the credential that made an assertion, and the assertion. Raises `ApiError`."""
-    find = functools.partial(latchkey.db.one, "select_credential", factor_type=factor_type)
+    find = functools.partial(queries.select_credential, latchkey.db, factor_type=factor_type)
     return check(response, challenge, lambda id: find(credential_id=id), is_passkey=factor_type == PASSKEY)
 
 
@@ -122,8 +127,12 @@ def require_older(credential: Any, added_before: Any) -> None:
 
 def use(tx: Transaction, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
     """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
-    counted = {"sign_count": assertion.new_sign_count, "backed_up": assertion.credential_backed_up}
-    if tx.one("use_credential", id=credential.id, **counted):
+    if queries.use_credential(
+        tx,
+        id=credential.id,
+        sign_count=assertion.new_sign_count,
+        backed_up=assertion.credential_backed_up,
+    ):
         return None
     acts = ["passkey_counter_fell"]
     audit.record(tx, credential.user_id, email, acts, [], passkey=credential.friendly_name)
@@ -147,8 +156,10 @@ def sign_in(body: dict[str, Any]) -> Any:
 @access_token.asked
 def _open(passkey: Any, assertion: Assertion) -> Any:
     with access_token.transaction() as tx:
-        user = tx.one("lock_user", user_id=passkey.user_id)
-        if user and user.is_banned:
+        user = queries.lock_user(tx, user_id=passkey.user_id)
+        if user is None:
+            raise failed(WRONG_SIGNATURE)
+        if user.is_banned:
             raise ApiError("user_banned")
         refusal = _refusal(tx, user, passkey, assertion)
         if refusal is None:
@@ -184,7 +195,7 @@ def _raise(passkey: Any, assertion: Assertion) -> tuple[str, Any]:
 
 
 def _refusal(tx: Transaction, user: Any, passkey: Any, assertion: Assertion) -> ApiError | None:
-    # The user or the passkey may have been deleted since the lookup.
-    if user is None or tx.one("select_passkey", user_id=user.id, passkey_id=passkey.id) is None:
+    # The passkey may have been deleted since the lookup.
+    if queries.select_passkey(tx, user_id=user.id, passkey_id=passkey.id) is None:
         return failed(WRONG_SIGNATURE)
     return use(tx, passkey, assertion, user.email)

@@ -10,6 +10,7 @@ from auth.sign_in.token_response import issued_by
 from auth.web import View, audit, g, limits
 from auth.web.errors import ApiError
 from auth.web.input import whole_body
+from sql import queries
 
 
 def queued(view: View) -> View:
@@ -25,12 +26,12 @@ def queued(view: View) -> View:
     return admitted
 
 
-def begin_attempt(email: str | None, phone: str | None) -> Any:
+def begin_attempt(email: str | None, phone: str | None) -> "queries.BeginPasswordAttempt":
     """Count an attempt for an address and return its row. Raises `ApiError` after too many failures."""
     settings = latchkey.settings
     failures, account_failures = settings.rate_limit_login_failures, settings.rate_limit_account_failures
-    row = latchkey.db.one(
-        "begin_password_attempt",
+    row = queries.begin_password_attempt(
+        latchkey.db,
         email=email,
         phone=phone,
         network=g.client["network"],
@@ -64,7 +65,7 @@ def sign_in_with_password(body: dict[str, Any], *, admin_only: bool = False) -> 
     # An unknown address and a user without a password cost the same statement and hash as a wrong password.
     if not check_attempt(attempt, password) or attempt.password_hash is None:
         raise ApiError("invalid_credentials")
-    checked = {
+    checked: dict[str, Any] = {
         "user_id": attempt.user_id,
         "address": email or phone,
         "provider": "email" if email else "phone",
@@ -76,18 +77,20 @@ def sign_in_with_password(body: dict[str, Any], *, admin_only: bool = False) -> 
         checked["checked_password_hash"] = password_hash
         renewed_hash = latchkey.passwords.renewed_hash(password, password_hash)
         try:
-            row = issued_by("sign_in", new_password_hash=renewed_hash, **checked, **g.client)
+            row = issued_by(queries.sign_in, new_password_hash=renewed_hash, **checked, **g.client)
         except ApiError:
             # A hook refused or failed, but the password was right: take back the attempt.
-            latchkey.db.one("select_sign_in_refusal", network=g.client["network"], **checked)
+            queries.select_sign_in_refusal(latchkey.db, network=g.client["network"], **checked)
             raise
         if row is not None:
             return row
-        refusal = latchkey.db.one("select_sign_in_refusal", network=g.client["network"], **checked)
+        refusal = queries.select_sign_in_refusal(latchkey.db, network=g.client["network"], **checked)
         if refusal is None or refusal.password_hash == password_hash:
             error_code = (refusal and refusal.error_code) or "invalid_credentials"
             raise ApiError("sign_in.not_admin" if error_code == "not_admin" else error_code)
         # A simultaneous log-in has renewed the hash, or the password was changed.
+        if refusal.password_hash is None:
+            raise ApiError("invalid_credentials")
         password_hash = refusal.password_hash
-        if password_hash is None or not latchkey.passwords.check(password, password_hash):
+        if not latchkey.passwords.check(password, password_hash):
             raise ApiError("invalid_credentials")

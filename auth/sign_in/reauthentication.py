@@ -4,7 +4,6 @@ The SQL function `refusal_of_act` decides; docs/security.md shows its table. A p
 the last 15 minutes, by a factor if the user has one.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from auth.context import latchkey
@@ -12,7 +11,7 @@ from auth.sign_in.factor_codes import check_totp
 from auth.sign_in.passwords import begin_attempt, check_attempt
 from auth.web import Level, audit, g, guard
 from auth.web.errors import ApiError
-from sql import Transaction
+from sql import Transaction, queries
 
 # Seconds for which an authentication counts as a proof, if `AUTH_REAUTHENTICATION_AGE` does not say fewer.
 _PROOF_AGE = 900
@@ -78,7 +77,7 @@ def has_proof(known: Any) -> bool:
 def proof_needed(*acts: Act, level: Level | None = None) -> str | None:
     """Return the key of the error if the caller must give a proof first. Raises other refusals."""
     caller = guard.caller(level)
-    row = latchkey.db.one("select_refusal", **_parameters(acts), **_ages(caller), **caller)
+    row = queries.select_refusal(latchkey.db, **_parameters(acts), **_ages(caller), **caller)
     if row and row.state in _WANTED:
         return row.state
     guard.admit(row)
@@ -104,7 +103,7 @@ def record_reauthentication(known: Any, body: dict[str, Any]) -> str:
     given = check_credential(known, body)
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx)
-        tx.run("record_reauthentication", session_id=g.caller.session_id, given=given)
+        queries.record_reauthentication(tx, session_id=g.caller.session_id, given=given)
         if "nonce" not in body:
             # The statement that spends a code records it.
             audit.record(tx, caller.id, caller.email, ["reauthenticated"], [])
@@ -116,7 +115,7 @@ def lock_caller(
     *acts: Act,
     given: str | None = None,
     wanted: str | None = None,
-    caller: Mapping[str, Any] | None = None,
+    caller: guard.CallerParameters | None = None,
 ) -> Any:
     """Lock and return the caller's row. Raises `ApiError` if the session has ended, or may not do the acts.
 
@@ -124,7 +123,7 @@ def lock_caller(
     the error asks for; `caller` is that of the request, unless it is named.
     """
     caller = caller or guard.caller()
-    row = tx.one("lock_caller", given=given, **_parameters(acts), **_ages(caller), **caller)
+    row = queries.lock_caller(tx, given=given, **_parameters(acts), **_ages(caller), **caller)
     if row and row.state in _WANTED:
         raise needed(row.state, None if row.state == _FACTOR else wanted)
     return guard.admit(row)
@@ -163,7 +162,7 @@ def _parameters(acts: tuple[Act, ...]) -> dict[str, Any]:
     }
 
 
-def _ages(caller: Mapping[str, Any]) -> dict[str, Any]:
+def _ages(caller: guard.CallerParameters) -> dict[str, Any]:
     """Return how many seconds a proof, and an authentication for other changes, count."""
     most = latchkey.settings.reauthentication_age
     # The access tokens of applications expire.
@@ -180,13 +179,13 @@ def _check_current_password(password: str, known: Any) -> None:
     if not matches:
         raise ApiError("current_password_invalid", "current_password: must be the user's password")
     origin = {"network": g.client["network"], "is_stranger": attempt.is_stranger}
-    latchkey.db.one("finish_password_attempt", **address, **origin)
+    queries.finish_password_attempt(latchkey.db, **address, **origin)
 
 
 def _spend_nonce(nonce: str, known: Any, browser_hash: bytes | None) -> str:
     address = code_address(known)
-    spent = address and latchkey.db.one(
-        "spend_reauthentication_code",
+    spent = address and queries.spend_reauthentication_code(
+        latchkey.db,
         user_id=guard.caller_id(),
         address=address,
         code_macs=latchkey.codes.macs(address, nonce),

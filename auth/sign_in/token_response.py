@@ -16,7 +16,7 @@ from auth.tokens.access_tokens import SECOND_STEP
 from auth.web import audit, g
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
-from sql import Transaction
+from sql import Transaction, queries
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,16 +39,20 @@ class Outcome:
     is_elsewhere: bool = False
 
 
-def open_session(tx: Transaction, user_id: str, method: str, *, is_handed_over: bool = False) -> Any:
+def open_session(
+    tx: Transaction, user_id: str, method: str, *, is_handed_over: bool = False
+) -> "queries.OpenSession":
     """Open a session of a user whose row is locked, and return its row."""
     network = None if is_handed_over else g.client["network"]
-    return tx.one("open_session", user_id=user_id, method=method, **g.client | {"network": network})
+    return queries.open_session(tx, user_id=user_id, method=method, **g.client | {"network": network})
 
 
-def raise_session(tx: Transaction, session_id: str, method: str, factor_id: str | None) -> Any:
+def raise_session(
+    tx: Transaction, session_id: str, method: str, factor_id: str | None
+) -> "queries.RaiseSession":
     """Raise a session of a user whose row is locked to `aal2`, and return its row."""
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
-    return tx.one("raise_session", **columns, network=g.client["network"])
+    return queries.raise_session(tx, **columns, network=g.client["network"])
 
 
 def see_other(url: str) -> Response:
@@ -80,12 +84,12 @@ def issued(tx: Transaction, row: Any, method: str | None = None) -> Any:
 
 
 @access_token.asked
-def issued_by(statement: str, *, method: str | None = None, **parameters: Any) -> Any:
+def issued_by(query: Callable[..., Any], *, method: str | None = None, **parameters: Any) -> Any:
     """Run the one statement that opens or refreshes a session, and return its row."""
     if not (g.issues_token and access_token.hook()):
-        return latchkey.db.one(statement, **parameters)
+        return query(latchkey.db, **parameters)
     with access_token.transaction() as tx:
-        row = tx.one(statement, **parameters)
+        row = query(tx, **parameters)
         return row if row is None or getattr(row, "state", "live") != "live" else issued(tx, row, method)
 
 
@@ -122,8 +126,8 @@ def write_code(
 ) -> str:
     """Write a code and return it. `opened_by` is the session on our pages that hands it over, if any."""
     code = one_time.new_token()
-    tx.run(
-        "write_authorization_code",
+    queries.write_authorization_code(
+        tx,
         user_id=user_id,
         code_hash=one_time.hash_token(code),
         code_challenge=code_challenge,
@@ -142,9 +146,9 @@ def exchange(code: str, code_challenge: str) -> Any:
     """Open a session for a code and return its row (RFC 7636). Reuse of the code ends the session."""
     code_hash = one_time.hash_token(code)
     with access_token.transaction() as tx:
-        owner = tx.one("lock_owner_of_authorization_code", code_hash=code_hash)
+        owner = queries.lock_owner_of_authorization_code(tx, code_hash=code_hash)
         audit.about(user_id=owner and owner.id)
-        known = tx.one("select_authorization_code", code_hash=code_hash)
+        known = queries.select_authorization_code(tx, code_hash=code_hash)
         if owner is None or known is None:
             raise ApiError("flow_state_not_found")
         if not hmac.compare_digest(known.code_challenge, code_challenge):
@@ -153,9 +157,9 @@ def exchange(code: str, code_challenge: str) -> Any:
             if owner.is_banned:
                 raise ApiError("user_banned")
             row = open_application_session(tx, owner, known.method, known.opened_by, known.provider)
-            tx.run("mark_authorization_code_used", code_hash=code_hash, session_id=row.session_id)
+            queries.mark_authorization_code_used(tx, code_hash=code_hash, session_id=row.session_id)
             return row
-        tx.run("end_session_of_code", session_id=known.session_id)
+        queries.end_session_of_code(tx, session_id=known.session_id)
         audit.record(tx, owner.id, None, ["authorization_code_reused"], [], session_id=known.session_id)
     raise ApiError("flow_state_not_found")
 
@@ -166,9 +170,9 @@ def open_application_session(
     """Open a session, for an application that a session on our pages may have let in, and return its row."""
     row = open_session(tx, owner.id, method, is_handed_over=opened_by is not None)
     if provider:
-        row = row._replace(amr=tx.one("record_provider", session_id=row.session_id, provider=provider).amr)
+        row = row._replace(amr=queries.record_provider(tx, session_id=row.session_id, provider=provider).amr)
     if opened_by:
-        level = tx.one("mark_opened_by", session_id=row.session_id, opened_by=opened_by)
+        level = queries.mark_opened_by(tx, session_id=row.session_id, opened_by=opened_by)
         row = row._replace(**level._asdict())
     details = {"method": method, "session_id": row.session_id}
     audit.record(tx, owner.id, owner.email, ["signed_in"], ["auth.login"], **details)

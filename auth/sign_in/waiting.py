@@ -15,7 +15,7 @@ from auth.sign_in.token_response import open_session
 from auth.text.user_agents import browser_and_system
 from auth.tokens import one_time
 from auth.web import audit, cookies, g
-from sql import Transaction
+from sql import Transaction, queries
 
 _COOKIE = "latchkey_waiting"
 
@@ -62,10 +62,10 @@ def is_elsewhere(link: Any, *, is_same: bool = False) -> bool:
     return None not in (*asked, *here) and asked != here
 
 
-def used_link(address: str, purpose: str) -> Any:
+def used_link(address: str, purpose: str) -> "queries.SelectUsedLink | None":
     """Return the `user_id` of a link that this browser asked for, once it is used anywhere, or None."""
     asked = {"target": address, "purpose": purpose}
-    return latchkey.db.one("select_used_link", browser_hash=_browser_hash(), **asked)
+    return queries.select_used_link(latchkey.db, browser_hash=_browser_hash(), **asked)
 
 
 def continue_sign_up(address: str) -> Any:
@@ -76,7 +76,7 @@ def continue_sign_up(address: str) -> Any:
     """
     outgoing.check_enabled(address, None)
     with latchkey.db.transaction() as tx:
-        user = tx.one("lock_confirmed_sign_up", browser_hash=_browser_hash(), target=address)
+        user = queries.lock_confirmed_sign_up(tx, browser_hash=_browser_hash(), target=address)
         if user is None or not finish_sign_up(tx, user.token_id):
             return None
         row = open_session(tx, user.id, "sign_up")
@@ -87,7 +87,7 @@ def continue_sign_up(address: str) -> Any:
 
 def finish_sign_up(tx: Transaction, token_id: str) -> bool:
     """Let no window continue a sign-up, and return whether one could have."""
-    return bool(tx.run("use_confirmed_sign_up", token_id=token_id))
+    return bool(queries.use_confirmed_sign_up(tx, token_id=token_id))
 
 
 def _browser_hash() -> bytes | None:

@@ -31,6 +31,7 @@ from auth.tokens import one_time
 from auth.web import g
 from auth.web.errors import ERRORS
 from auth.web.forms import SESSION
+from sql import queries
 
 _numbers = itertools.count(1)
 
@@ -146,7 +147,7 @@ class Service:
         with self._request():
             session, token = self._open_session(user_id, aal), one_time.new_token()
         columns = {"token_hash": one_time.hash_token(token), "session_id": session.session_id}
-        self._parts.db.run("insert_browser_session", **columns)
+        queries.insert_browser_session(self._parts.db, **columns)
         url = self._parts.settings.base_url
         has_tls = url.startswith("https:")
         name = f"__Host-{SESSION}" if has_tls else SESSION
@@ -155,7 +156,7 @@ class Service:
 
     def totp(self, user_id: str) -> str:
         """Return a code that the user's factor accepts."""
-        factors = self._parts.db.all("list_totp_factors", user_id=user_id, verified_before=None)
+        factors = queries.list_totp_factors(self._parts.db, user_id=user_id, verified_before=None)
         if not factors:
             raise Refused("This user has no authenticator app: create it with factors=['totp']")
         self._call("forget_totp_step", user_id)
@@ -239,24 +240,25 @@ class Service:
     @access_token.asked
     def _open_session(self, user_id: str, aal: str | None) -> Any:
         with access_token.transaction() as tx:
-            session = tx.one("open_session", user_id=user_id, method="password", **g.client)
+            session: Any = queries.open_session(tx, user_id=user_id, method="password", **g.client)
             if session is None:
                 raise Refused("This user does not exist")
             if aal == "aal2" or (aal is None and session.lacks_step):
-                factors = tx.all("list_totp_factors", user_id=user_id, verified_before=None)
+                factors = queries.list_totp_factors(tx, user_id=user_id, verified_before=None)
                 factor_id = factors[0].id if factors else None
                 raised = {"method": "totp", "factor_id": factor_id, "network": g.client["network"]}
-                session = tx.one("raise_session", session_id=session.session_id, **raised)
+                session = queries.raise_session(tx, session_id=session.session_id, **raised)
             return issued(tx, session)
 
     def _add_totp(self, user_id: str) -> None:
         id, secret = str(uuid.uuid4()), totp.new_secret()
         sealed = self._parts.sealer.seal(secret, id)
         with self._parts.db.transaction() as tx:
-            tx.one("lock_user", user_id=user_id)
-            columns = {"factor_type": "totp", "friendly_name": "", "secret": sealed}
-            tx.one("insert_factor", id=id, user_id=user_id, **columns)
-            tx.run("activate_factor", id=id, user_id=user_id, **NO_CREDENTIAL)
+            queries.lock_user(tx, user_id=user_id)
+            queries.insert_factor(
+                tx, id=id, user_id=user_id, factor_type="totp", friendly_name="", secret=sealed
+            )
+            queries.activate_factor(tx, id=id, user_id=user_id, **NO_CREDENTIAL)
 
     def _post(self, path: str, body: Any) -> Any:
         response = self._client.post(path, json=body, headers=self._authorization)

@@ -11,7 +11,7 @@ from auth.context import Latchkey
 from auth.passwords.legacy import UnusableHash
 from auth.transfer import products, records
 from auth.transfer.reading import Entry
-from sql import Database
+from sql import Database, queries
 
 _BATCH = 500
 _MOST_METADATA = 8192
@@ -118,9 +118,9 @@ class Import:
         """Return the ids of existing users, by the keys that they share with rows."""
         identities = [identity for row in rows for identity in row["identities"]]
         with self.database.transaction() as tx:
-            tx.one("avoid_sequential_scans")
-            found = tx.all(
-                "find_taken_keys",
+            queries.avoid_sequential_scans(tx)
+            found = queries.find_taken_keys(
+                tx,
                 ids=[row["id"] for row in rows],
                 addresses=[row[kind] for row in rows for kind in ("email", "phone") if row[kind]],
                 providers=sorted({identity["provider"] for identity in identities}),
@@ -135,13 +135,13 @@ class Import:
             return {row["id"]: None for row in rows}
         try:
             with self.database.transaction() as tx:
-                tx.one("avoid_sequential_scans")
-                inserted = tx.all("import_users", users={"users": rows}, import_id=self._id)
+                queries.avoid_sequential_scans(tx)
+                inserted = queries.import_users(tx, users={"users": rows}, import_id=self._id)
                 created = {row.id for row in inserted}
                 factors = [factor for row in rows if row["id"] in created for factor in row["factors"]]
-                tx.run("import_factors", factors={"factors": factors})
+                queries.import_factors(tx, factors={"factors": factors})
                 api_keys = [key for row in rows if row["id"] in created for key in row["api_keys"]]
-                tx.run("import_api_keys", api_keys={"api_keys": api_keys})
+                queries.import_api_keys(tx, api_keys={"api_keys": api_keys})
         except (psycopg2.DataError, psycopg2.IntegrityError) as error:
             if len(rows) == 1:
                 is_taken = error.diag.constraint_name in _TAKEN

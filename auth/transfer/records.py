@@ -16,7 +16,7 @@ from auth.passwords import legacy
 from auth.transfer import factors
 from auth.web import fields
 from auth.web.schemas import AdminInput
-from sql import Database
+from sql import Database, queries
 
 _PAGE = 1000
 _ADDRESSES = ("email", "phone")
@@ -87,7 +87,7 @@ _RECORD = _Record()
 def export(database: Database, parts: Latchkey, count: Callable[[int], object]) -> Iterator[bytes]:
     """Yield the lines of all users in pages. `count` is called with how many. Raises `CannotOpen`."""
     after = None
-    while rows := database.all("export_users", after=after, page_size=_PAGE):
+    while rows := queries.export_users(database, after=after, page_size=_PAGE):
         yield "".join(f"{_exported(row, parts)}\n" for row in rows).encode()
         count(len(rows))
         after = rows[-1].id

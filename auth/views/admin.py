@@ -18,7 +18,7 @@ from auth.web.application import JsonResponse
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_body, read_query
 from auth.web.paging import bounds, paginated
-from sql import Transaction
+from sql import Transaction, queries
 
 blueprint = Blueprint("admin", __name__)
 
@@ -50,15 +50,15 @@ def list_users() -> Response:
     prefix = query.get("q", query.get("filter", "")).strip().lower().removeprefix("@")
     filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}
     filters["is_anonymous"] = query["is_anonymous"] == "true" if "is_anonymous" in query else None
-    order = {"sort": query["sort"], "descending": query["order"] == "desc"}
-    row = latchkey.db.one("list_users", **order, **bounds(query), **filters)
+    order: dict[str, Any] = {"sort": query["sort"], "descending": query["order"] == "desc"}
+    row = queries.list_users(latchkey.db, **order, **bounds(query), **filters)
     return paginated(row.users, _total(filters), query)
 
 
 @blueprint.get("/admin/users/<user_id>")
 @guard.admin
 def get_any_user(user_id: str) -> Response:
-    row = latchkey.db.one("select_any_user", id=known_id(user_id, "user_not_found"))
+    row = queries.select_any_user(latchkey.db, id=known_id(user_id, "user_not_found"))
     return JsonResponse(found(row, "user_not_found").user_object)
 
 
@@ -67,7 +67,7 @@ def get_any_user(user_id: str) -> Response:
 def list_recent_changes(user_id: str) -> Response:
     """Return what was added to any user in the last seven days; PUT /admin/users/{id} removes it."""
     user_id = known_id(user_id, "user_not_found")
-    found(latchkey.db.one("select_addresses", id=user_id), "user_not_found")
+    found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
     return jsonify(recent_changes=removal.list_recent(latchkey.db, user_id))
 
 
@@ -79,7 +79,7 @@ def update_any_user(user_id: str) -> Response:
     user_id = known_id(user_id, "user_not_found")
     password_hash = None
     if "password" in body:
-        known = found(latchkey.db.one("select_addresses", id=user_id), "user_not_found")
+        known = found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
         others = [known.email, known.phone, body.get("email"), body.get("phone")]
         check_strength(latchkey.settings, body["password"], others)
         password_hash = latchkey.passwords.hash(body["password"])
@@ -103,7 +103,7 @@ def logout_any_user(user_id: str) -> Response:
 
 
 def _total(filters: dict[str, Any]) -> int:
-    total = latchkey.db.one("count_users", most=_EXACT_TOTAL, **filters).total
+    total = queries.count_users(latchkey.db, most=_EXACT_TOTAL, **filters).total
     if total < _EXACT_TOTAL:
         return total
     return _counted(tuple(filters.items()), int(time.monotonic() / _TOTAL_AGE))
@@ -111,7 +111,7 @@ def _total(filters: dict[str, Any]) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _counted(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
-    return latchkey.db.one("count_users", most=None, **dict(filters)).total
+    return queries.count_users(latchkey.db, most=None, **dict(filters)).total
 
 
 @blueprint.post("/admin/generate_link")
@@ -130,20 +130,20 @@ def generate_link() -> Response:
     redirect_to = requested_target(purpose, body) or latchkey.settings.site_url
     message = outgoing.Message(new_email or email)
     creates = purpose in ("signup", "invite")
-    is_new = creates and latchkey.db.one("select_user_of_address", address=email) is None
+    is_new = creates and queries.select_user_of_address(latchkey.db, address=email) is None
     new_id = before_user_created.ask(email=email, data=body["data"]) if is_new else None
     with latchkey.db.transaction() as tx:
         user_id, is_created = _linked_user(tx, purpose, body, password_hash, new_id)
         if new_email:
-            if tx.one("select_user_of_address", address=new_email):
+            if queries.select_user_of_address(tx, address=new_email):
                 raise ApiError("email_exists")
-            tx.run("request_email_change", user_id=user_id, new_email=new_email)
+            queries.request_email_change(tx, user_id=user_id, new_email=new_email)
         link_password = password_hash if purpose == "recovery" else None
         message.write_token(tx, user_id, purpose, redirect_to=redirect_to, password_hash=link_password)
         acts = ["user_created" if is_created else None, "link_generated"]
         details = {"purpose": purpose, "new_email": new_email, "by": "link" if is_created else None}
         audit.record(tx, user_id, email, acts, ["user.created" if is_created else None], **details)
-        user = tx.one("select_any_user", id=user_id).user_object
+        user = found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
     parameters = {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}
     link = {
         "action_link": outgoing.own_url("verify", parameters),
@@ -159,18 +159,21 @@ def _linked_user(
     tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None, new_id: str | None
 ) -> tuple[str, bool]:
     """Return the id of the user that a link is for, and whether the user is new. Raises `ApiError`."""
-    own = {"is_invited": purpose == "invite", "password_hash": password_hash if purpose == "signup" else None}
+    own: dict[str, Any] = {
+        "is_invited": purpose == "invite",
+        "password_hash": password_hash if purpose == "signup" else None,
+    }
     created_id = create_addressed_user(tx, body, new_id, "link", **own)
     if created_id:
         return created_id, True
-    user = found(tx.one("lock_user_by_email", email=body["email"]), "email.user_not_found")
+    user = found(queries.lock_user_by_email(tx, email=body["email"]), "email.user_not_found")
     if purpose not in ("signup", "invite"):
         return user.id, False
     if user.is_confirmed:
         raise ApiError("email_exists")
-    tx.run("take_over_unconfirmed", user_id=user.id, user_metadata=body["data"], **own)
-    tx.run("end_user_sessions", user_id=user.id, kept_session_id=None, reason="address_proved")
-    tx.run("void_tokens", user_id=user.id)
+    queries.take_over_unconfirmed(tx, user_id=user.id, user_metadata=body["data"], **own)
+    queries.end_user_sessions(tx, user_id=user.id, kept_session_id=None, reason="address_proved")
+    queries.void_tokens(tx, user_id=user.id)
     return user.id, False
 
 
@@ -193,10 +196,10 @@ def list_audit() -> Response:
     query = read_query(schemas.AuditQuery())
     filters = {name: query.get(name) for name in ("action", "since", "until", "request_id")}
     filters["subject"] = query.get("user")
-    total = latchkey.db.one("count_audit", most=MOST_EVENTS, **filters).total
+    total = queries.count_audit(latchkey.db, most=MOST_EVENTS, **filters).total
     place, entries = bounds(query), "[]"
     if place["page_offset"] < total:
-        entries = latchkey.db.one("list_audit", **place, **filters).entries
+        entries = queries.list_audit(latchkey.db, **place, **filters).entries
     return paginated(entries, total, query)
 
 
@@ -206,12 +209,12 @@ def get_timeline(user_id: str) -> Response:
     """List the events of a user, even a deleted one, newest first, with the counts of limits."""
     query = read_query(schemas.AdminPageQuery())
     user_id = known_id(user_id, "user_not_found")
-    known = latchkey.db.one("count_timeline", user_id=user_id, most=MOST_EVENTS)
+    known = queries.count_timeline(latchkey.db, user_id=user_id, most=MOST_EVENTS)
     if known.addresses is None and not known.total:
         raise ApiError("user_not_found")
-    place, rows = bounds(query), []
-    if place["page_offset"] < known.total:
-        rows = latchkey.db.all("list_timeline", user_id=user_id, **place)
+    place = bounds(query)
+    is_within = place["page_offset"] < known.total
+    rows = queries.list_timeline(latchkey.db, user_id=user_id, **place) if is_within else []
     items = json.dumps([timeline.item(row) for row in rows])
     limits = json.dumps(counts.against(latchkey.settings, latchkey.db, [user_id, *(known.addresses or [])]))
     return paginated(items, known.total, query, limits=limits)

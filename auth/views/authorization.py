@@ -35,7 +35,7 @@ from auth.web import (
 from auth.web.errors import ApiError
 from auth.web.input import read_body, read_form, read_query
 from auth.web.limits import limited
-from sql import Transaction
+from sql import Transaction, queries
 
 blueprint = Blueprint("authorization", __name__)
 
@@ -122,7 +122,7 @@ def get_authorization(authorization_id: str) -> Response:
     with latchkey.db.transaction() as tx:
         user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
         if asked.request.user_id is None:
-            tx.run("bind_oauth_request", id=asked.request.id, user_id=user.id)
+            queries.bind_oauth_request(tx, id=asked.request.id, user_id=user.id)
         else:
             _check_own(asked)
         url = _decided(tx, user, asked, authorization_id, has_agreed=False)

@@ -8,6 +8,7 @@ from auth.web.application import JsonResponse
 from auth.web.errors import found
 from auth.web.input import known_id, read_body
 from auth.web.limits import limited
+from sql import queries
 
 blueprint = Blueprint("factors", __name__)
 
@@ -61,7 +62,7 @@ def delete_factor(factor_id: str) -> Response:
 @blueprint.get("/admin/users/<user_id>/factors")
 @guard.service_role
 def list_any_factors(user_id: str) -> Response:
-    row = latchkey.db.one("list_factors", user_id=known_id(user_id, "user_not_found"))
+    row = queries.list_factors(latchkey.db, user_id=known_id(user_id, "user_not_found"))
     return JsonResponse(found(row, "user_not_found").factors)
 
 

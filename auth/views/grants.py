@@ -8,6 +8,7 @@ from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
 from auth.web.input import read_query
 from auth.web.limits import limited
+from sql import queries
 
 blueprint = Blueprint("grants", __name__)
 
@@ -18,7 +19,7 @@ _Query = schemas.Input.of(client_id=fields.Uuid(required=True))
 @provider
 @guard.access_token(Level.AAL1)
 def list_grants() -> Response:
-    return JsonResponse(guard.admit(latchkey.db.one("select_grants", **guard.caller())).grants)
+    return JsonResponse(guard.admit(queries.select_grants(latchkey.db, **guard.caller())).grants)
 
 
 @blueprint.delete("/user/oauth/grants")

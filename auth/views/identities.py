@@ -17,6 +17,7 @@ from auth.web.fields import is_uuid
 from auth.web.forms import own_form_or_json
 from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited
+from sql import queries
 
 blueprint = Blueprint("identities", __name__)
 
@@ -83,7 +84,7 @@ def begin_linking() -> Response:
         return oauth.refused(known.redirect_to, ApiError("oauth_provider_not_supported"))
     state, browser = one_time.new_token(), oauth.browser_secret(provider)
     hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
-    flow = latchkey.db.one("bind_oauth_flow", state_hash=one_time.hash_token(flow_token), **hashes)
+    flow = queries.bind_oauth_flow(latchkey.db, state_hash=one_time.hash_token(flow_token), **hashes)
     secrets = flow and oauth.flow_secrets(flow)
     if secrets is None:
         return _dead_link()
@@ -96,7 +97,7 @@ def begin_linking() -> Response:
 
 def _linking_flow(token: str) -> Any:
     token_hash = one_time.hash_token(token)
-    return token_hash and latchkey.db.one("select_linking_flow", state_hash=token_hash)
+    return token_hash and queries.select_linking_flow(latchkey.db, state_hash=token_hash)
 
 
 def _dead_link() -> Response:

@@ -11,6 +11,7 @@ from auth.tokens.access_tokens import LACKS_STEP, SECOND_STEP
 from auth.tokens.jws import InvalidAccessToken
 from auth.web import Level, accepts_forms, fields, guard, schemas, takes_tokens
 from auth.web.input import read_body
+from sql import queries
 
 blueprint = Blueprint("introspect", __name__)
 blueprint.register_error_handler(OAuthError, errors.answer)
@@ -46,8 +47,8 @@ def _of_session(token: str) -> dict[str, Any] | None:
     # Refuses tokens from before the user verified a factor too, which look complete.
     needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or caller.aal == LACKS_STEP
     level = Level.AAL1 if needs_step else Level.SESSION
-    row = latchkey.db.one("select_caller", **guard.caller(level, of=caller))
-    if row is None or row.state != "live":
+    row = queries.select_caller(latchkey.db, **guard.caller(level, of=caller))
+    if row is None or row.aal is None or row.state != "live":
         return None
     # A session loses the level that came from a removed factor.
     return latchkey.access_tokens.claims(token) | {"aal": min(caller.aal, row.aal)}
@@ -71,7 +72,7 @@ def _of_client(token: str, asking: Any) -> dict[str, Any] | None:
         return None
     if asking and caller.client_id != asking.id and caller.audience not in asking.resources:
         return None
-    row = latchkey.db.one("select_client_token", **caller.parameters)
+    row = queries.select_client_token(latchkey.db, **caller.parameters)
     if row is None or row.state != "live":
         return None
     claims = latchkey.client_tokens.claims(token)

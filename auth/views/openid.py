@@ -16,6 +16,7 @@ from auth.web.errors import ApiError
 from auth.web.input import read_body
 from auth.web.limits import limited
 from auth.web.routes import Level, accepts_forms, any_origin, audited, counted, says, takes_tokens
+from sql import queries
 
 blueprint = Blueprint("openid", __name__)
 errors.register(blueprint)
@@ -59,11 +60,11 @@ def oauth_token() -> ResponseReturnValue:
 def userinfo() -> Response:
     """Return the claims about the user that the scopes of the access token name."""
     caller = g.client_caller
-    row = latchkey.db.one("select_userinfo", **caller.parameters)
+    row = queries.select_userinfo(latchkey.db, **caller.parameters)
     if row is None or row.state != "live":
         has_expired = row is not None and row.state == "bad_jwt"
         raise ApiError("expired.bad_jwt" if has_expired else "session_not_found")
-    scopes = set(caller.scopes) & set(row.scopes)
+    scopes = set(caller.scopes) & set(row.scopes or ())
     if "openid" not in scopes:
         raise ApiError("openid.insufficient_scope")
     answer = claims.of_user(row, scopes)
@@ -85,7 +86,7 @@ def revoke() -> Response:
     body = read_body(_Revocation())
     credentials = read_credentials(body)
     is_known, session_id = exchange.session_of(body.get("token", ""))
-    row = latchkey.db.one("revoke_client_session", session_id=session_id, **credentials.parameters)
+    row = queries.revoke_client_session(latchkey.db, session_id=session_id, **credentials.parameters)
     check(credentials, row)
     if "token" not in body:
         raise OAuthError("invalid_request", "token: is required")

@@ -9,6 +9,7 @@ from auth.web.application import JsonResponse
 from auth.web.errors import found
 from auth.web.input import known_id, read_body
 from auth.web.limits import limited
+from sql import queries
 
 blueprint = Blueprint("passkeys", __name__)
 
@@ -53,7 +54,7 @@ def finish_passkey_sign_in() -> Response:
 @guard.access_token(Level.SESSION)
 def list_passkeys() -> Response:
     guard.live_caller()
-    return JsonResponse(latchkey.db.one("list_passkeys", user_id=guard.caller_id()).passkeys)
+    return JsonResponse(queries.list_passkeys(latchkey.db, user_id=guard.caller_id()).passkeys)
 
 
 @blueprint.patch("/passkeys/<passkey_id>")
@@ -81,8 +82,8 @@ def delete_passkey(passkey_id: str) -> Response:
 @guard.service_role
 def list_any_passkeys(user_id: str) -> Response:
     user_id = known_id(user_id, "user_not_found")
-    found(latchkey.db.one("select_addresses", id=user_id), "user_not_found")
-    return JsonResponse(latchkey.db.one("list_passkeys", user_id=user_id).passkeys)
+    found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
+    return JsonResponse(queries.list_passkeys(latchkey.db, user_id=user_id).passkeys)
 
 
 @blueprint.delete("/admin/users/<user_id>/passkeys/<passkey_id>")

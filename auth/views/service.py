@@ -15,6 +15,7 @@ from auth.web import dialect
 from auth.web.health import HealthCheck
 from auth.web.health import trouble as health_of_requests
 from auth.web.limits import requests_and_window
+from sql import queries
 
 _LONGEST_FORWARDED = 1000
 
@@ -56,7 +57,7 @@ def _answer_probe(nonce: str) -> None:
     seen = {"forwarded_for": [hop.strip() for hop in forwarded if hop.strip()], "scheme": request.scheme}
     if token_hash := hash_token(nonce):
         with suppress(psycopg2.Error):
-            latchkey.db.run("answer_probe", token_hash=token_hash, seen=seen)
+            queries.answer_probe(latchkey.db, token_hash=token_hash, seen=seen)
 
 
 @blueprint.get("/settings")

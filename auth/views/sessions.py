@@ -7,6 +7,7 @@ from auth.web.fields import is_uuid
 from auth.web.input import read_query
 from auth.web.limits import limited
 from auth.web.paging import bounds, paginated
+from sql import queries
 
 blueprint = Blueprint("sessions", __name__)
 
@@ -18,7 +19,7 @@ blueprint = Blueprint("sessions", __name__)
 def logout() -> Response:
     scope = read_query(schemas.LogoutQuery())["scope"]
     level = Level.AAL2 if scope == "others" else None
-    row = guard.admit(latchkey.db.one("sign_out", scope=scope, **guard.caller(level)))
+    row = guard.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
     return jsonify(message="Successfully logged out", timestamp=row.moment)
 
 
@@ -26,7 +27,7 @@ def logout() -> Response:
 @guard.access_token(Level.AAL1)
 def list_sessions() -> Response:
     query = read_query(schemas.PageQuery())
-    row = guard.admit(latchkey.db.one("select_sessions", **bounds(query), **guard.caller()))
+    row = guard.admit(queries.select_sessions(latchkey.db, **bounds(query), **guard.caller()))
     return paginated(row.sessions, row.total, query)
 
 
@@ -37,7 +38,7 @@ def delete_session(session_id: str) -> Response:
     if not is_uuid(session_id):
         guard.live_caller()
         raise ApiError("device.not_found")
-    row = guard.admit(latchkey.db.one("end_session", session_id=session_id, **guard.caller()))
+    row = guard.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
     if not row.found:
         raise ApiError("device.not_found")
     return jsonify(message="Session ended", timestamp=row.moment)

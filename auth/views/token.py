@@ -19,6 +19,7 @@ from auth.web.errors import ApiError, unavailable
 from auth.web.input import read_body
 from auth.web.limits import limited
 from auth.web.routes import Level, asks_more, audited, counted, takes_tokens
+from sql import queries
 
 log = structlog.get_logger()
 blueprint = Blueprint("token", __name__)
@@ -80,9 +81,9 @@ def _refresh() -> Response:
         raise ApiError("refresh.refresh_token_not_found") from None
     try:
         columns = {"session_id": sent.session_id, "counter": sent.counter}
-        row = issuing(issued_by, "refresh_session", method="token_refresh", **columns)
+        row = issuing(issued_by, queries.refresh_session, method="token_refresh", **columns)
     except ApiError as error:
-        latchkey.db.run("count_refresh", session_id=sent.session_id)
+        queries.count_refresh(latchkey.db, session_id=sent.session_id)
         if error.error_code == "hook_failed":
             # After a 500, some clients delete their tokens.
             raise unavailable("refresh.hook_failed") from error
@@ -100,13 +101,14 @@ def _refresh() -> Response:
 
 
 def _refresh_refusal(session_id: str) -> ApiError:
-    row = latchkey.db.one("select_refresh_refusal", session_id=session_id)
-    audit.about(user_id=row.user_id if row else None)
-    error_code = row.state if row else "refresh_token_not_found"
-    if error_code == "over_request_rate_limit":
+    row = queries.select_refresh_refusal(latchkey.db, session_id=session_id)
+    if row is None:
+        raise ApiError("refresh.refresh_token_not_found")
+    audit.about(user_id=row.user_id)
+    if row.state == "over_request_rate_limit":
         limits.note(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))
-        return limits.refusal(error_code, row.seconds_left)
-    return ApiError(f"refresh.{error_code}")
+        return limits.refusal(row.state, row.seconds_left)
+    return ApiError(f"refresh.{row.state}")
 
 
 @limited("verify")

@@ -11,6 +11,7 @@ from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body
 from auth.web.limits import count_too, limited
 from auth.web.routes import Level, asks_more, audited, counted, takes_metadata
+from sql import queries
 
 blueprint = Blueprint("user", __name__)
 
@@ -20,7 +21,7 @@ blueprint = Blueprint("user", __name__)
 def get_user() -> Response:
     if g.key_caller:
         return JsonResponse(guard.admit(api_keys.user_of(g.key_caller)).user_object)
-    row = guard.admit(latchkey.db.one("select_user", **guard.caller()))
+    row = guard.admit(queries.select_user(latchkey.db, **guard.caller()))
     return JsonResponse(row.user_object)
 
 

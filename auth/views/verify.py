@@ -19,6 +19,7 @@ from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
+from sql import queries
 
 blueprint = Blueprint("verify", __name__)
 
@@ -42,7 +43,10 @@ _DONE = {
 )
 
 # For each type of link that offers "This wasn't me": the statement, and the section of the page's texts.
-_DECLINED = {"signup": ("decline_signup", "declined"), "email_change": ("decline_change", "change_declined")}
+_DECLINED = {
+    "signup": (queries.decline_signup, "declined"),
+    "email_change": (queries.decline_change, "change_declined"),
+}
 
 _WRONG_FACTOR = {
     *("insufficient_aal", "over_request_rate_limit", "validation_failed"),
@@ -90,15 +94,15 @@ def _verify_form() -> Response:
     form = read_form(schemas.VerifyForm())
     if form.get("action") != "decline":
         return _spend_and_redirect(form)
-    statement, what = _DECLINED.get(form["type"], _DECLINED["signup"])
-    declined = latchkey.db.run(statement, token_hash=one_time.hash_token(form["token"]))
+    decline, what = _DECLINED.get(form["type"], _DECLINED["signup"])
+    declined = decline(latchkey.db, token_hash=one_time.hash_token(form["token"]))
     return page("told.html", what=what, said="text") if declined else _dead_link_page(form["type"])
 
 
 def _page_of_link(query: Mapping[str, str], status: int = 200) -> Response:
     purposes = one_time.PURPOSES.get(query["type"], [])
     token_hash = one_time.hash_token(query["token"])
-    link = latchkey.db.one("select_link", token_hash=token_hash, purposes=purposes)
+    link = queries.select_link(latchkey.db, token_hash=token_hash, purposes=purposes)
     if link is None:
         return _dead_link_page(query["type"])
     target = _target(query, arrivals.target_of(link))

@@ -7,6 +7,7 @@ from auth.web import guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.input import read_body, read_query
 from auth.web.paging import bounds, paginated
+from sql import queries
 
 blueprint = Blueprint("webhooks", __name__)
 
@@ -21,14 +22,14 @@ def create_webhook() -> Response:
 @guard.service_role
 def list_webhooks() -> Response:
     query = read_query(schemas.AdminPageQuery())
-    row = latchkey.db.one("list_webhooks", **bounds(query))
+    row = queries.list_webhooks(latchkey.db, **bounds(query))
     return paginated(row.webhooks, row.total, query)
 
 
 @blueprint.get("/admin/webhooks/<webhook_id>")
 @guard.service_role
 def get_webhook(webhook_id: str) -> Response:
-    row = latchkey.db.one("select_webhook", id=webhook_id_of(webhook_id))
+    row = queries.select_webhook(latchkey.db, id=webhook_id_of(webhook_id))
     return JsonResponse(found_webhook(row).webhook_object)
 
 
@@ -52,8 +53,8 @@ def delete_webhook(webhook_id: str) -> Response:
 @guard.service_role
 def list_deliveries(webhook_id: str) -> Response:
     query = read_query(schemas.AdminPageQuery())
-    row = latchkey.db.one("list_deliveries", id=webhook_id_of(webhook_id), **bounds(query))
-    return paginated(found_webhook(row).deliveries, row.total, query)
+    row = found_webhook(queries.list_deliveries(latchkey.db, id=webhook_id_of(webhook_id), **bounds(query)))
+    return paginated(row.deliveries, row.total, query)
 
 
 @blueprint.post("/admin/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver")

@@ -12,7 +12,7 @@ from flask import Response, after_this_request, has_request_context
 
 from auth.context import latchkey
 from auth.web import current_route, g
-from sql import Database, Transaction
+from sql import Database, Transaction, queries
 
 log = structlog.get_logger()
 
@@ -64,8 +64,7 @@ def record(
     **details: Any,
 ) -> None:
     """Write audit rows, and events for webhooks, of a transaction that changed a user. Skips None."""
-    lists = {"acts": list(acts), "events": list(events)}
-    tx.run("record_acts", user_id=user_id, email=email, details=details, **lists)
+    queries.record_acts(tx, user_id=user_id, email=email, acts=acts, events=events, details=details)
 
 
 def about(
@@ -97,8 +96,8 @@ def _record_refusal(response: Response) -> Response:
         return response
     details = g.refusal_details or {}
     try:
-        latchkey.db.one(
-            "record_refusal",
+        queries.record_refusal(
+            latchkey.db,
             **(g.subject or about(user_id=g.user_id)),
             action=action,
             reason=reason,

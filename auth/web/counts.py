@@ -6,7 +6,7 @@ from typing import Any
 from limits import RateLimitItem
 
 from auth.settings import Settings
-from sql import Database
+from sql import Database, queries
 
 # `spend_code` has the number for codes too.
 WRONG_CODES_A_DAY = {"code": 20, "totp": 20, "recovery": 10}
@@ -39,7 +39,7 @@ def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[
     # Whole keys, because those of invitations to one address begin like the key for all.
     totals = [key(name, settings.rate_limit_sms_total) for name in ("sms", "sms_new")]
     totals.append(key("invite", settings.rate_limit_invite))
-    rows = db.all("select_failure_counts", addresses=list(addresses), totals=totals)
+    rows = queries.select_failure_counts(db, addresses=list(addresses), totals=totals)
     counts = [count for count in (_count(settings, row) for row in rows) if count]
     return [
         count

@@ -1,13 +1,14 @@
 """Errors as clients see them: the table, the exception and the envelope."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import Response, json
 
 from auth.web import audit
 from auth.web.application import JsonResponse
 
+T = TypeVar("T")
 # HTTP status and message by error_code. A prefix marks a context with another status or message:
 # `refresh.user_banned` has error_code `user_banned`.
 ERRORS = {
@@ -194,7 +195,7 @@ def unavailable(key: str = "service_unavailable") -> ApiError:
     return ApiError(key, headers={"Retry-After": "2"})
 
 
-def found(row: Any, key: str) -> Any:
+def found(row: T | None, key: str) -> T:
     """Return a row. Raises the `ApiError` of a key if it is None."""
     if row is None:
         raise ApiError(key)

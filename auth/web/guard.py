@@ -5,7 +5,7 @@ import functools
 import hmac
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypedDict, TypeVar
 
 from flask import request
 
@@ -18,6 +18,7 @@ from auth.web import Level, View, audit, audited, cookies, g
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.routes import says
+from sql import queries
 
 _key_refused = ThrottledLog("service_role_key_not_valid")
 # RFC 6750, section 2.1, without "=", which would give one token several spellings.
@@ -131,7 +132,17 @@ def sends_client_credentials() -> bool:
     return latchkey.settings.oauth_server and (sends_basic() or in_form)
 
 
-def caller(level: Level | None = None, *, of: Caller | None = None) -> dict[str, str | int | None]:
+class CallerParameters(TypedDict):
+    """The parameters of a statement that uses `caller_state`."""
+
+    caller_id: str
+    caller_session_id: str
+    caller_expires_at: int | None
+    caller_aal: str
+    caller_level: str
+
+
+def caller(level: Level | None = None, *, of: Caller | None = None) -> CallerParameters:
     """Return the parameters of a statement that uses `caller_state`, with the route's level or another."""
     known = of or g.caller
     return {
@@ -159,17 +170,28 @@ def is_service_role() -> bool:
     return g.actor == "service_role"
 
 
-def admit(row: Any) -> Any:
+class _Checked(Protocol):
+    """A row of a statement that uses `caller_state`."""
+
+    @property
+    def state(self) -> str: ...
+
+
+R = TypeVar("R", bound=_Checked)
+
+
+def admit(row: R | None) -> R:
     """Return the row of a statement that uses `caller_state`. Raises `ApiError` unless that is `live`."""
-    state = "user_not_found" if row is None else row.state
-    if state != "live":
-        raise ApiError(_REFUSALS.get(state, state))
+    if row is None:
+        raise ApiError("caller.user_not_found")
+    if row.state != "live":
+        raise ApiError(_REFUSALS.get(row.state, row.state))
     return row
 
 
-def live_caller(level: Level | None = None) -> Any:
+def live_caller(level: Level | None = None) -> "queries.SelectCaller":
     """Return the row of the caller. Raises `ApiError` unless its state is `live`."""
-    return admit(latchkey.db.one("select_caller", **caller(level)))
+    return admit(queries.select_caller(latchkey.db, **caller(level)))
 
 
 def _require_service_role() -> None:
@@ -274,7 +296,7 @@ def _service_role_jwt() -> ServiceRole | None:
         with contextlib.suppress(InvalidAccessToken):
             used = latchkey.access_tokens.service_role(token.strip())
             times = {"not_before": used.not_before, "expires_at": used.expires_at}
-            return used if latchkey.db.one("select_is_current", **times).is_current else None
+            return used if queries.select_is_current(latchkey.db, **times).is_current else None
     return None
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import psycopg2
 from psycopg2.errors import DiskFull, ReadOnlySqlTransaction
 
-from sql import Database
+from sql import Database, queries
 
 # Seconds. A cached answer keeps a flood of probes from the database.
 _INTERVAL = 1.0
@@ -65,6 +65,6 @@ class HealthCheck:
 
 def _answers(db: Database) -> bool:
     try:
-        return db.one("ping") is not None
+        return queries.ping(db) is not None
     except psycopg2.Error:
         return False

@@ -20,7 +20,7 @@ from auth.settings import Settings
 from auth.web import counted, g
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
-from sql import Database
+from sql import Database, queries
 
 _storage_failed = ThrottledLog("rate_limit_storage_failed")
 _REDIS_TIMEOUT = 0.5  # seconds
@@ -55,7 +55,7 @@ class PostgresStorage(Storage):
         return psycopg2.Error
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        row = self._db.one("count_request", key=key, amount=amount, seconds=expiry)
+        row = queries.count_request(self._db, key=key, amount=amount, seconds=expiry)
         if has_request_context():
             g.limit_counts = (g.limit_counts or {}) | {key: row}
         return row.count
@@ -70,15 +70,15 @@ class PostgresStorage(Storage):
 
     def check(self) -> bool:
         try:
-            return self._db.one("ping") is not None
+            return queries.ping(self._db) is not None
         except psycopg2.Error:
             return False
 
     def reset(self) -> int:
-        return self._db.run("reset_request_counts")
+        return queries.reset_request_counts(self._db)
 
     def clear(self, key: str) -> None:
-        self._db.run("clear_request_count", key=key)
+        queries.clear_request_count(self._db, key=key)
 
     @property
     def _db(self) -> Database:
@@ -86,7 +86,7 @@ class PostgresStorage(Storage):
 
     def _read(self, key: str) -> Any:
         known = (g.limit_counts or {}) if has_request_context() else {}
-        return known.get(key) or self._db.one("select_request_count", key=key)
+        return known.get(key) or queries.select_request_count(self._db, key=key)
 
 
 def _network() -> str:

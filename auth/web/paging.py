@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import TypedDict
 from urllib.parse import urlencode
 
 from flask import Response, json, request
@@ -9,7 +10,12 @@ from flask import Response, json, request
 from auth.web.application import JsonResponse
 
 
-def bounds(query: Mapping[str, int]) -> dict[str, int]:
+class Bounds(TypedDict):
+    page_size: int
+    page_offset: int
+
+
+def bounds(query: Mapping[str, int]) -> Bounds:
     return {"page_size": query["per_page"], "page_offset": (query["page"] - 1) * query["per_page"]}
 
 

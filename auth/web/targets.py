@@ -7,7 +7,7 @@ from typing import Any
 from auth.context import latchkey
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError, found
-from sql import Transaction
+from sql import Transaction, queries
 
 
 @contextmanager
@@ -21,25 +21,25 @@ def act() -> Iterator[Transaction]:
         # Last, because the statements may have waited for locks since the guard looked.
         if (
             not guard.is_service_role()
-            and not guard.admit(tx.one("select_caller", **guard.caller())).is_admin
+            and not guard.admit(queries.select_caller(tx, **guard.caller())).is_admin
         ):
             raise ApiError("not_admin")
 
 
 def lock(tx: Transaction, user_id: str) -> Any:
     """Lock and return a user's row. Raises `ApiError` if the caller may not change this user."""
-    return check(tx, user_id, tx.one("lock_user", user_id=user_id))
+    return check(tx, user_id, queries.lock_user(tx, user_id=user_id))
 
 
 def check(tx: Transaction, user_id: str, user: Any) -> Any:
     """Check and return the locked row of a user, or None. Raises `ApiError` like `lock`."""
     found(user, "user_not_found")
     actor = "service_role" if guard.is_service_role() else "administrator"
-    if tx.one("select_operators_refusal", user_id=user_id, actor=actor).key:
+    if queries.select_operators_refusal(tx, user_id=user_id, actor=actor).key:
         raise refusal(user_id)
     if user.role == "admin":
         # The service role key may remove the last administrator, but not while the second-to-last one leaves.
-        tx.one("lock_administrators")
+        queries.lock_administrators(tx)
     return user
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from auth.context import EXTENSION
+from sql import queries
 from tests.support.audit import act, clear_history
 from tests.support.cases import cases
 from tests.support.query_plans import analyze, plan_of
@@ -161,7 +162,7 @@ class TestManyEntries:
     def test_events_are_listed_by_jumps(self, many, database_url, default_app):
         plan = plan_of(database_url, "list_audit_actions")
         assert (plan.indexes, plan.read_whole) == ({"audit_log_action"}, set())
-        assert [row.action for row in default_app.extensions[EXTENSION].db.all("list_audit_actions")] == [
+        assert [row.action for row in queries.list_audit_actions(default_app.extensions[EXTENSION].db)] == [
             "signed_in",
             "signed_out",
         ]

@@ -6,6 +6,7 @@ import pytest
 
 from auth.console import overview
 from auth.delivery import janitor
+from sql import queries
 from tests.support.cases import cases
 from tests.support.pages import words
 from tests.support.query_plans import analyze, plan_of
@@ -78,7 +79,7 @@ def test_period_before_is_as_long_as_the_one_shown(parts, database):
         "INSERT INTO hourly_counts (hour, name, count)"
         " SELECT date_trunc('hour', now()) - make_interval(hours => n), 'signed_in', 1 FROM generate_series(0, 1600) AS n"
     )
-    days = [day.sign_ins for day in parts.db.all("list_daily_counts", days=30)]
+    days = [day.sign_ins for day in queries.list_daily_counts(parts.db, days=30)]
     assert len(days) == 60
     assert 0 <= sum(days[30:]) - sum(days[:30]) <= 2
 

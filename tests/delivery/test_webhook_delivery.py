@@ -15,6 +15,7 @@ from auth.delivery.deliverer import Deliverer
 from auth.senders.events import FIRST_PAUSE, LONGEST_PAUSE, MAX_MAILS, EventSender, as_message
 from auth.senders.sender import Refused, TryLater
 from auth.settings.constants import GIVE_UP
+from sql import queries
 from tests.conftest import secret
 from tests.support.answers import A_TIMESTAMP
 from tests.support.deliverers import deliver_due
@@ -75,9 +76,9 @@ class TestBody:
         hooks.emit()
         hooks.change(made, disabled=True)
         hooks.let_time_pass(GIVE_UP - 60)
-        assert parts.db.run("finish_stale_events", batch=500) == 0
+        assert queries.finish_stale_events(parts.db, batch=500) == 0
         hooks.let_time_pass(60)
-        assert parts.db.run("finish_stale_events", batch=500) == 1
+        assert queries.finish_stale_events(parts.db, batch=500) == 1
         assert sorted(statuses(hooks, made)) == ["failed", "sent"]
 
     def test_event_keeps_the_data_of_its_time(self, hooks, made, database):

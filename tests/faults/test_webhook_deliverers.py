@@ -18,6 +18,7 @@ from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
 from auth.senders import http
 from auth.senders.events import EventSender
+from sql import queries
 from tests.faults.test_deliver_command import Command
 from tests.support.commands import run_command
 from tests.support.deliverers import RunningDeliverer
@@ -140,7 +141,7 @@ class TestSlowWebhooks:
         claimed = []
 
         def claim():
-            claimed.append(parts.db.one("claim_event", lease=LEASE, slow_targets=[], from_slow=True))
+            claimed.append(queries.claim_event(parts.db, lease=LEASE, slow_targets=[], from_slow=True))
 
         with database.locked("webhooks", made["id"]) as lock:
             waiting = [lock.start(claim) for _ in range(4)]

@@ -23,7 +23,7 @@ from auth.operations.doctor import database as database_checks
 from auth.operations.doctor.examination import CHECKS, examine
 from auth.tokens import one_time, signing_keys
 from auth.tokens.keys import Sealer, derive
-from sql import pool, schema
+from sql import pool, queries, schema
 from tests.conftest import secret
 from tests.faults.dependencies import PgBouncer
 from tests.support.cases import cases
@@ -436,13 +436,13 @@ class TestPublicUrl:
 
     def test_health_responds_to_a_nonce_as_to_any_request_and_records_it_once(self, client, parts, database):
         nonce = one_time.new_token()
-        parts.db.run("create_probe", token_hash=one_time.hash_token(nonce), lifetime=30)
+        queries.create_probe(parts.db, token_hash=one_time.hash_token(nonce), lifetime=30)
         for address in ("203.0.113.9", "203.0.113.10"):
             forged = {"X-Latchkey-Probe": nonce, "X-Forwarded-For": address}
             plain, probed = client.get("/health"), client.get("/health", headers=forged)
             assert plain.json.keys() == probed.json.keys()
             assert address not in probed.text + str(probed.headers)
-        row = parts.db.one("take_probe", token_hash=one_time.hash_token(nonce))
+        row = queries.take_probe(parts.db, token_hash=one_time.hash_token(nonce))
         assert row.seen["forwarded_for"] == ["203.0.113.9"]
 
     @pytest.mark.parametrize("nonce", ["short", "x" * 43, "x" * 10_000])

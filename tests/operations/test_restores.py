@@ -18,6 +18,7 @@ from auth.commands.common import progress_of
 from auth.keys.openid_keys import OpenIdKeys
 from auth.operations.postgres_programs import NoProgramError
 from auth.settings import kept_secrets
+from sql import queries
 from tests.support.cases import cases
 from tests.support.processes import wait_until
 
@@ -52,7 +53,7 @@ def backup(alice, parts, database_url, tmp_path):
     settings = dataclasses.replace(parts.settings, backup_recipients=(RECIPIENT,))
     OpenIdKeys(parts.db, parts.sealer).make_first()
     for task in ("backup", "verified_backup", "counts"):
-        parts.db.run("note_done", task=task)
+        queries.note_done(parts.db, task=task)
     progress = partial(progress_of, "Backing up")
     file, _ = writing.write(settings, database_url, tmp_path / "backup.age", None, progress)
     return file

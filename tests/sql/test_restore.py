@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from auth.operations.embedded_postgres import find_programs
+from sql import queries
 from tests.support.users import PASSWORD
 
 
@@ -43,7 +44,7 @@ def test_requests_are_served_after_a_restore(alice, client, service_role, restor
 
 
 def test_statement_that_the_connection_has_lost_is_prepared_again(parts):
-    parts.db.one("ping")
+    queries.ping(parts.db)
     with parts.db.pool.connection() as connection, connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
-    assert parts.db.one("ping").answer == 1
+    assert queries.ping(parts.db).answer == 1

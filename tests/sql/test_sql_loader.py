@@ -1,12 +1,13 @@
 """The data-access module: statements named in files, prepared on each connection, run with named parameters."""
 
 import threading
+from collections.abc import Callable
 from contextlib import closing
 
 import psycopg2
 import pytest
 
-from sql import Database, InvalidStatement, load_statements
+from sql import Database, InvalidStatement, load_statements, queries
 from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.server import at_once
@@ -103,12 +104,11 @@ class TestRunning:
     @pytest.mark.parametrize("prepare", [True, False])
     def test_results_are_the_same_with_and_without_preparing(self, db, prepare):
         database = db(prepare=prepare)
-        assert database.one("ping").answer == 1
-        assert [row.answer for row in database.all("ping")] == [1]
-        assert database.run("ping") == 1
-        assert database.one("select_addresses", id=NO_ID) is None
-        assert database.run("delete_user", user_id=NO_ID) == 0
-        assert database.statements_run == 5
+        assert queries.ping(database).answer == 1
+        assert queries.list_user_ids(database, filters={}, after=None, most=1) == []
+        assert queries.select_addresses(database, id=NO_ID) is None
+        assert queries.void_password(database, user_id=NO_ID) == 0
+        assert database.statements_run == 4
 
     @pytest.mark.parametrize("prepare", [True, False])
     def test_argument_cannot_override_a_constant(self, db, database, prepare):
@@ -116,32 +116,32 @@ class TestRunning:
             "INSERT INTO audit_log (action, actor, at) SELECT 'signed_in', 'user', now() - interval '2 days' FROM generate_series(1, 3)"
         )
         kept = db(prepare=prepare, constants={"audit_retention": 3})
-        assert kept.run("delete_old_audit_rows", batch=9) == 0
-        assert kept.run("delete_old_audit_rows", batch=9, audit_retention=1) == 0
+        assert queries.delete_old_audit_rows(kept, batch=9) == 0
+        delete: Callable[..., int] = queries.delete_old_audit_rows
+        assert delete(kept, batch=9, audit_retention=1) == 0
         other = db(prepare=prepare, constants={"audit_retention": 1})
-        assert other.run("delete_old_audit_rows", batch=2) == 2
+        assert queries.delete_old_audit_rows(other, batch=2) == 2
 
-    def test_unknown_statement_or_missing_parameter_is_an_error(self, db):
+    def test_missing_parameter_is_an_error(self, db):
+        delete: Callable[..., object] = queries.delete_user
         with pytest.raises(KeyError):
-            db().one("no_such_statement")
-        with pytest.raises(KeyError):
-            db().run("delete_user")
+            delete(db())
 
     def test_connection_prepares_only_statements_that_it_runs(self, db):
         opened = db(size=1)
         for _ in range(2):
-            opened.one("ping")
-            opened.run("delete_user", user_id=NO_ID)
+            queries.ping(opened)
+            queries.void_password(opened, user_id=NO_ID)
         with opened.pool.connection() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT name FROM pg_prepared_statements")
-            assert {name for (name,) in cursor.fetchall()} == {"ping", "delete_user"}
+            assert {name for (name,) in cursor.fetchall()} == {"ping", "void_password"}
 
     def test_value_cannot_inject_sql_and_its_error_leaves_the_connection_usable(self, db, database, alice):
         opened = db()
         for _ in range(5):
             with pytest.raises(psycopg2.DataError):
-                opened.run("delete_user", user_id="'; DROP TABLE users; --")
-            assert opened.one("ping").answer == 1
+                queries.delete_user(opened, user_id="'; DROP TABLE users; --")
+            assert queries.ping(opened).answer == 1
         assert database.count("users") == 1
 
     def test_connections_are_opened_on_demand(self, database_url):
@@ -150,7 +150,7 @@ class TestRunning:
     def test_statement_that_waits_for_a_lock_times_out(self, db, database, alice, monkeypatch):
         monkeypatch.setattr("sql.pool._TIMEOUTS", SERVICE_TIMEOUTS)
         with database.locked("users", alice.id), pytest.raises(psycopg2.errors.LockNotAvailable):
-            db().run("delete_user", user_id=alice.id)
+            queries.delete_user(db(), user_id=alice.id)
         assert database.count("users") == 1
 
 
@@ -176,8 +176,8 @@ def test_closed_database_connects_again_when_used(db):
 
     def ask(_):
         barrier.wait()
-        return opened.one("ping")
+        return queries.ping(opened)
 
     at_once(3, ask)
     opened.close()
-    assert opened.one("ping").answer == 1
+    assert queries.ping(opened).answer == 1

@@ -5,7 +5,7 @@ from contextlib import suppress
 import psycopg2
 import pytest
 
-from sql import Database
+from sql import Database, queries
 from tests.support.cases import cases
 
 
@@ -18,16 +18,16 @@ def db(request, database_url, database):
 
 def test_statements_take_effect_together_at_commit(db, database, alice, bob):
     with db.transaction() as tx:
-        assert tx.run("delete_user", user_id=alice.id) == 1
-        assert tx.one("select_addresses", id=alice.id) is None
-        assert [row.answer for row in tx.all("ping")] == [1]
+        queries.delete_user(tx, user_id=alice.id)
+        assert queries.select_addresses(tx, id=alice.id) is None
+        assert queries.ping(tx).answer == 1
         assert database.count("users") == 2
     assert database.count("users") == 1
     assert db.statements_run == 3
 
 
 def delete_nonsense(tx, database):
-    tx.run("delete_user", user_id="nonsense")
+    queries.delete_user(tx, user_id="nonsense")
 
 
 def swallow_an_error(tx, database):
@@ -39,7 +39,7 @@ def lose_the_connection(tx, database):
     others = "datname = current_database() AND state = 'idle in transaction' AND pid <> pg_backend_pid()"
     ended = f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {others}"
     assert database.value(ended) == 1
-    tx.one("ping")
+    queries.ping(tx)
 
 
 @cases(
@@ -57,10 +57,10 @@ def test_failed_transaction_is_rolled_back_and_leaves_the_pool_usable(
 ):
     def fail():
         with db.transaction() as tx:
-            tx.run("delete_user", user_id=alice.id)
+            queries.delete_user(tx, user_id=alice.id)
             what(tx, database)
 
     with pytest.raises(error, match=message):
         fail()
-    assert db.one("ping").answer == 1
+    assert queries.ping(db).answer == 1
     assert database.count("users") == 1

@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 from auth.context import EXTENSION
 from auth.tokens import one_time
 from auth.web.forms import SESSION
+from sql import queries
 from tests.support.links import SITE
 from tests.support.user_agent import Cookie, Page, UserAgent, origin_of
 from tests.support.users import PASSWORD
@@ -57,7 +58,7 @@ class Visitor(UserAgent):
         """Sign the browser in without the pages, for a set-up: at a tenth of the cost of `signed_in_as`."""
         token, session = one_time.new_token(), person.open_session()
         hashed = one_time.hash_token(token)
-        self._parts.db.run("insert_browser_session", token_hash=hashed, session_id=session.id)
+        queries.insert_browser_session(self._parts.db, token_hash=hashed, session_id=session.id)
         self.plant(SESSION, token)
         return self
 

@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 
 from auth.context import EXTENSION, Latchkey
 from auth.sign_in.token_response import tokens
+from sql import queries
 from tests.support.server import Methods
 
 PASSWORD = "Correct-Horse-1"
@@ -66,7 +67,7 @@ class Session(Methods):
         """Return the session; in an administrator's, record a code of the mailbox, which the first factor needs."""
         if self.user.get("role") == "admin" and isinstance(self.client, FlaskClient):
             parts: Latchkey = self.client.application.extensions[EXTENSION]
-            parts.db.run("record_reauthentication", session_id=self.id, given="code")
+            queries.record_reauthentication(parts.db, session_id=self.id, given="code")
         return self
 
     def refresh(self) -> Any:
@@ -102,8 +103,8 @@ class Person:
         client = client or self.client
         parts: Latchkey = client.application.extensions[EXTENSION]
         ip, user_agent = _origin(client)
-        row = parts.db.one(
-            "open_session", user_id=self.id, method="password", ip=ip, network=ip, user_agent=user_agent
+        row = queries.open_session(
+            parts.db, user_id=self.id, method="password", ip=ip, network=ip, user_agent=user_agent
         )
         user = json.loads(row.user_object)
         with client.application.app_context():

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import jwt
 import pytest
 
+from sql import queries
 from tests.support.answers import ANYTHING, assert_error, token_response
 from tests.support.cases import cases
 from tests.support.factors import raised, set_up
@@ -126,7 +127,7 @@ class TestReplay:
         # Clocks may differ by a minute, during which an expired token is accepted.
         token = google.id_token(exp=int(time.time()) - 30)
         assert hand_in(service, token).status_code == 200
-        service.parts.db.run("delete_expired_id_tokens", batch=500)
+        queries.delete_expired_id_tokens(service.parts.db, batch=500)
         assert_error(hand_in(service, token), *REFUSED, details=DETAILS)
 
 

@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 from auth.senders import webhooks
+from sql import queries
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok, page_of
 from tests.support.cases import cases
 from tests.support.hooks import verified
@@ -76,10 +77,16 @@ class TestRegistering:
         assert database.count("webhooks") == database.count("audit_log") == webhooks.MAX_WEBHOOKS
 
     def test_concurrent_requests_cannot_exceed_the_limit(self, parts, database):
-        second = {"id": NOBODY[:-1] + "2", "url": URL, "description": None, "events": ALL, "secret": b"x"}
+        second: dict[str, Any] = {
+            "id": NOBODY[:-1] + "2",
+            "url": URL,
+            "description": None,
+            "events": ALL,
+            "secret": b"x",
+        }
         insert = "INSERT INTO webhooks (id, url, events, secret) SELECT %s, 'https://192.0.1.1/', ARRAY['auth.login'], '' WHERE has_room_for_webhook(1)"
         with database.locked("webhooks", NOBODY, insert) as lock:
-            created = lock.start(lambda: parts.db.one("create_webhook", **second, most=1))
+            created = lock.start(lambda: queries.create_webhook(parts.db, **second, most=1))
         assert created.result() is None
         assert database.count("webhooks") == 1
 
@@ -140,7 +147,7 @@ class TestDeleting:
         hooks.emit()
         database.run("DELETE FROM webhooks")
         assert hooks.deliver() == 0
-        assert parts.db.run("finish_stale_events", batch=500) == 1
+        assert queries.finish_stale_events(parts.db, batch=500) == 1
         assert database.one("SELECT recipient, outcome FROM outbox") == (made["id"], "void")
         assert target.requests == []
 

@@ -15,6 +15,7 @@ import pytest
 from auth.context import EXTENSION
 from auth.tokens import one_time
 from auth.web.forms import FIELD, SESSION, token_of
+from sql import queries
 from tests.conftest import new_app
 from tests.support.contract import OPENAPI
 from tests.support.links import PHONE, SITE
@@ -199,7 +200,7 @@ class Subject:
         """A browser with the session."""
         visitor, token = Visitor(self.client.application), one_time.new_token()
         hashed = one_time.hash_token(token)
-        self.parts.db.run("insert_browser_session", token_hash=hashed, session_id=self.ids["session"])
+        queries.insert_browser_session(self.parts.db, token_hash=hashed, session_id=self.ids["session"])
         visitor.plant(SESSION, token)
         return visitor
 

@@ -15,6 +15,7 @@ from auth.net.sockets import Deadline, tls, why
 from auth.operations.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from auth.settings import Settings, running
 from auth.tokens import one_time
+from sql import queries
 
 _LEAST_DAYS = 14  # of a certificate
 _PROBE_LIFETIME = 30
@@ -81,14 +82,14 @@ def _proxies(context: Context) -> Failure | None:
     """Send a request with a forged address through the public URL, and read how it arrived."""
     settings, nonce = context.settings, one_time.new_token()
     token_hash = one_time.hash_token(nonce)
-    context.db.run("create_probe", token_hash=token_hash, lifetime=_PROBE_LIFETIME)
+    queries.create_probe(context.db, token_hash=token_hash, lifetime=_PROBE_LIFETIME)
     try:
         forged = {probes.HEADER: nonce, "X-Forwarded-For": probes.FORGED_ADDRESS}
         fetch(context, f"{settings.base_url}/health", forged)
     except requests.RequestException:
         raise NotChecked("the public URL cannot be reached") from None
     finally:
-        row = context.db.one("take_probe", token_hash=token_hash)
+        row = queries.take_probe(context.db, token_hash=token_hash)
     if row is None or row.seen is None:
         return Failure(
             f"{settings.base_url} leads to a service with another database.",
@@ -128,7 +129,7 @@ def _judge(settings: Settings, forwarded: list[str], scheme: str) -> Failure | N
 
 def _discovery(context: Context) -> Failure | None:
     settings = context.settings
-    if not settings.oauth_server or not context.db.one("count_clients").total:
+    if not settings.oauth_server or not queries.count_clients(context.db).total:
         raise NotChecked("no application signs users in here")
     url = f"{settings.jwt_issuer.rstrip('/')}/.well-known/openid-configuration"
     remedy = f"a proxy that leads {url} to this service, or AUTH_JWT_ISSUER={settings.base_url}"

@@ -14,7 +14,7 @@ from auth.operations import start_checks
 from auth.operations.doctor.addresses import fetch
 from auth.operations.doctor.check import Check, Context, Failure, NotChecked
 from auth.settings.state import NotRunningError
-from sql import schema
+from sql import queries, schema
 from sql.pool import SIZE, reason
 
 LEAST_VERSION = 14
@@ -26,7 +26,7 @@ _POOLED = "AUTH_DB_PREPARE is false, as for a pooler"
 
 def _answers(context: Context) -> Failure | None:
     try:
-        context.db.one("ping")
+        queries.ping(context.db)
     except NotRunningError as error:
         return Failure(str(error), "systemctl start latchkey, once nothing else fails here")
     except psycopg2.Error as error:
@@ -38,7 +38,7 @@ def _answers(context: Context) -> Failure | None:
 
 
 def _version(context: Context) -> Failure | None:
-    server = context.db.one("select_server")
+    server = queries.select_server(context.db)
     if server.version < LEAST_VERSION * 10_000:
         return Failure(
             f"Postgres {server.version_text} is too old.",
@@ -59,7 +59,7 @@ def _version(context: Context) -> Failure | None:
 
 def _schema(context: Context) -> Failure | None:
     try:
-        version = context.db.one("select_schema_version").version
+        version = queries.select_schema_version(context.db).version
     except UndefinedTable:
         version = None
     if version is None:
@@ -80,7 +80,7 @@ def _schema(context: Context) -> Failure | None:
 def _pooler(context: Context) -> Failure | None:
     if not context.settings.db_prepare:
         raise NotChecked(_POOLED)
-    context.db.one("ping")  # a database that hangs is given up
+    queries.ping(context.db)  # a database that hangs is given up
     if start_checks.pooler_problem(context.settings.find_database()) is None:
         return None
     return Failure(
@@ -91,7 +91,7 @@ def _pooler(context: Context) -> Failure | None:
 def _connections(context: Context) -> Failure | None:
     if not context.settings.db_prepare:
         raise NotChecked(_POOLED)
-    available = context.db.one("select_server").connections
+    available = queries.select_server(context.db).connections
     needed = context.settings.workers * SIZE + _OTHER_CONNECTIONS
     if needed <= available:
         return None
@@ -126,7 +126,7 @@ def _clock(context: Context) -> Failure | None:
 
 
 def _time_of_postgres(context: Context) -> float | None:
-    server = context.db.one("select_server")
+    server = queries.select_server(context.db)
     return None if is_here(server.address or "localhost") else server.clock
 
 
@@ -150,7 +150,7 @@ def _redis(context: Context) -> Failure | None:
 
 
 def _administrators(context: Context) -> Failure | None:
-    if context.db.one("select_administrators").total:
+    if queries.select_administrators(context.db).total:
         return None
     return Failure("There is no administrator.", "latchkey create-admin EMAIL")
 

@@ -1,6 +1,7 @@
 """Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
 
 from auth.operations.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
+from sql import queries
 
 HEARTBEAT_LIMIT = 180  # seconds
 LATE = 300
@@ -10,7 +11,7 @@ _DAY = 86_400
 
 
 def _running(context: Context) -> Failure | None:
-    last = context.db.one("select_last_done", task="delivery")
+    last = queries.select_last_done(context.db, task="delivery")
     if last and last.seconds_ago < HEARTBEAT_LIMIT:
         return None
     since = f"for {_span(last.seconds_ago)}" if last else "yet"
@@ -21,18 +22,18 @@ def _running(context: Context) -> Failure | None:
 
 
 def _waiting(context: Context) -> Failure | None:
-    late = context.db.one("select_late_messages", late=LATE)
+    late = queries.select_late_messages(context.db, late=LATE)
     if not late.total:
         return None
     reason = f": {late.reason}" if late.reason else ""
     return Failure(
-        f"{late.total:,} messages are waiting to be sent, the oldest for {_span(late.oldest)}{reason}.",
+        f"{late.total:,} messages are waiting to be sent, the oldest for {_span(late.oldest or 0)}{reason}.",
         "AUTH_SMTP_URL or AUTH_SMS_PROVIDER; try latchkey mail-test ADDRESS",
     )
 
 
 def _failed(context: Context) -> Failure | None:
-    day = context.db.one("count_outcomes_of_a_day")
+    day = queries.count_outcomes_of_a_day(context.db)
     if day.failed * 10 <= day.total:
         return None
     reason = f", most often: {day.reason}" if day.reason else ""
@@ -43,7 +44,7 @@ def _failed(context: Context) -> Failure | None:
 
 
 def _webhooks(context: Context) -> Failure | None:
-    failing = context.db.all("list_failing_webhooks", failing=_FAILING_WEBHOOK)
+    failing = queries.list_failing_webhooks(context.db, failing=_FAILING_WEBHOOK)
     if not failing:
         return None
     first = failing[0]
@@ -59,7 +60,7 @@ def _webhooks(context: Context) -> Failure | None:
 def _backup(context: Context) -> Failure | None:
     if context.settings.is_local:
         raise NotChecked(NOT_PUBLIC)
-    last = context.db.one("select_last_done", task="backup")
+    last = queries.select_last_done(context.db, task="backup")
     if last and last.seconds_ago <= _OLDEST_BACKUP * _DAY:
         return None
     sentence = f"The last backup is {_span(last.seconds_ago)} old." if last else "No backup has been made."

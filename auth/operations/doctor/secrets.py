@@ -11,6 +11,7 @@ from auth.keys.fingerprints import OtherKeys
 from auth.operations.doctor.check import Check, Context, Failure, NotChecked
 from auth.settings import running
 from auth.tokens.keys import format_time
+from sql import queries
 
 OLDEST_KEY = 400  # days
 LEAST_FREE = 256 * 1024 * 1024  # bytes
@@ -32,12 +33,12 @@ def _fit(context: Context) -> Failure | None:
             f"{', '.join(settings)}: not the keys that this database was last used with.",
             f"{' and '.join(f'{name}=…' for name in settings)} from the other nodes, or latchkey keys accept",
         )
-    lost = resealing.unopened(context.db.all("list_sealed_secrets"), context.settings.secret_key)
+    lost = resealing.unopened(queries.list_sealed_secrets(context.db), context.settings.secret_key)
     return Failure(f"{lost[0]}. Backups fail.", lost[1]) if lost else None
 
 
 def _ages(context: Context) -> Failure | None:
-    old = [row for row in context.db.all("list_key_ages") if row.days > OLDEST_KEY]
+    old = [row for row in queries.list_key_ages(context.db) if row.days > OLDEST_KEY]
     if not old:
         return None
     keys = " and ".join(f"a key of {row.setting} is {row.days} days old" for row in old)

@@ -1,0 +1,2150 @@
+"""The types of the named statements. Written by `make queries`; do not edit."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sql import Runner
+
+class CreateUser(NamedTuple):
+    id: str
+
+def create_user(on: Runner, /, *, id: str | None, email: str | None, phone: str | None, password_hash: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, email_confirm: bool | None, phone_confirm: bool | None) -> CreateUser: ...
+
+class SelectAnyUser(NamedTuple):
+    user_object: str
+
+def select_any_user(on: Runner, /, *, id: str | None) -> SelectAnyUser | None: ...
+
+class SelectAddresses(NamedTuple):
+    email: str | None
+    phone: str | None
+
+def select_addresses(on: Runner, /, *, id: str | None) -> SelectAddresses | None: ...
+
+def confirm_email(on: Runner, /, *, id: str | None, confirmed_at: datetime | str | None) -> int: ...
+
+def confirm_phone(on: Runner, /, *, id: str | None, confirmed_at: datetime | str | None) -> int: ...
+
+def ban_user(on: Runner, /, *, id: str | None, seconds: float | None) -> int: ...
+
+def update_any_user(on: Runner, /, *, id: str | None, password_hash: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None) -> int: ...
+
+class EndAnyUsersSessions(NamedTuple):
+    ended: str | None
+    moment: str
+    recorded: str
+
+def end_any_users_sessions(on: Runner, /, *, id: str | None) -> EndAnyUsersSessions: ...
+
+class EndAnySession(NamedTuple):
+    ended: str | None
+    recorded: str
+
+def end_any_session(on: Runner, /, *, id: str | None, session_id: str | None) -> EndAnySession | None: ...
+
+class ListUsers(NamedTuple):
+    users: str
+
+def list_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None) -> ListUsers: ...
+
+class CountUsers(NamedTuple):
+    total: int
+
+def count_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, most: int | None) -> CountUsers: ...
+
+def delete_unproved_user(on: Runner, /, *, email: str | None) -> int: ...
+
+class MakeAdministrator(NamedTuple):
+    id: str
+    created: bool
+
+def make_administrator(on: Runner, /, *, email: str | None, password_hash: str | None) -> MakeAdministrator | None: ...
+
+class SelectApiKeys(NamedTuple):
+    state: str
+    api_keys: str
+
+def select_api_keys(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectApiKeys | None: ...
+
+class ListApiKeys(NamedTuple):
+    api_keys: str
+
+def list_api_keys(on: Runner, /, *, user_id: str | None) -> ListApiKeys: ...
+
+class WriteApiKey(NamedTuple):
+    object: Any
+
+def write_api_key(on: Runner, /, *, id: str | None, user_id: str | None, name: str | None, key_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, lifetime: int | None) -> WriteApiKey | None: ...
+
+def remove_api_keys(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
+
+class ListApiKeysById(NamedTuple):
+    id: str
+    name: str
+
+def list_api_keys_by_id(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[ListApiKeysById]: ...
+
+class CountApiKeyTry(NamedTuple):
+    seconds_left: float
+
+def count_api_key_try(on: Runner, /, *, id: str | None, network: str | None, limited: bool | None, most: int | None, seconds: int | None) -> CountApiKeyTry: ...
+
+def take_back_api_key_try(on: Runner, /, *, id: str | None, network: str | None) -> int: ...
+
+class UseApiKey(NamedTuple):
+    is_banned: bool | None
+    user_object: str
+    user_id: str
+    api_key_id: str
+    scopes: list[str]
+    issued_at: int
+    expires_at: int | None
+    recorded: str | None
+
+def use_api_key(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> UseApiKey | None: ...
+
+class SelectOwnerOfApiKey(NamedTuple):
+    user_id: str
+
+def select_owner_of_api_key(on: Runner, /, *, id: str | None) -> SelectOwnerOfApiKey | None: ...
+
+class SelectApiKey(NamedTuple):
+    user_id: str
+    scopes: list[str]
+    created_at: int
+    expires_at: int | None
+
+def select_api_key(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> SelectApiKey | None: ...
+
+class SelectUserOfApiKey(NamedTuple):
+    state: str
+    user_object: str
+
+def select_user_of_api_key(on: Runner, /, *, user_id: str | None, api_key_id: str | None, expires_at: int | None) -> SelectUserOfApiKey | None: ...
+
+class RecordRefusal(NamedTuple):
+    setting: str
+    recorded: str
+
+def record_refusal(on: Runner, /, *, user_id: str | None, address: str | None, token_hash: bytes | memoryview | None, action: str | None, reason: str | None, details: Any | None) -> RecordRefusal | None: ...
+
+def record_acts(on: Runner, /, *, user_id: str | None, email: str | None, acts: Sequence[str | None] | None, events: Sequence[str | None] | None, details: Any | None) -> int: ...
+
+class ListAudit(NamedTuple):
+    entries: str
+
+def list_audit(on: Runner, /, *, subject: str | None, action: str | None, since: datetime | str | None, until: datetime | str | None, request_id: str | None, page_size: int | None, page_offset: int | None) -> ListAudit: ...
+
+class ListActivity(NamedTuple):
+    entries: str
+
+def list_activity(on: Runner, /, *, user_id: str | None, most: int | None) -> ListActivity: ...
+
+class CountAudit(NamedTuple):
+    total: int
+
+def count_audit(on: Runner, /, *, subject: str | None, action: str | None, since: datetime | str | None, until: datetime | str | None, request_id: str | None, most: int | None) -> CountAudit: ...
+
+class SearchAudit(NamedTuple):
+    id: str
+    at: str
+    kind: str
+    name: str
+    reason: str | None
+    count: int  # type: ignore[assignment]
+    user_id: str | None
+    actor: str
+    actor_id: str | None
+    ip: str
+    user_agent: str
+    request_id: str
+    details: Any
+    address: str | None
+    actor_address: str | None
+    has_actor: bool
+    has_user: bool
+
+def search_audit(on: Runner, /, *, first_subject: str | None, first_done_by: str | None, first_action: str | None, first_request_id: str | None, subject: str | None, done_by: str | None, action: str | None, since: datetime | str | None, until: datetime | str | None, before_at: datetime | str | None, before_id: str | None, reach: int | None, most: int | None) -> list[SearchAudit]: ...
+
+class SelectReachOfAudit(NamedTuple):
+    at: str
+    id: str
+
+def select_reach_of_audit(on: Runner, /, *, first_subject: str | None, first_done_by: str | None, first_action: str | None, first_request_id: str | None, since: datetime | str | None, until: datetime | str | None, before_at: datetime | str | None, before_id: str | None, reach: int | None) -> SelectReachOfAudit | None: ...
+
+class ListAuditActions(NamedTuple):
+    action: str
+
+def list_audit_actions(on: Runner, /) -> list[ListAuditActions]: ...
+
+class EstimateAudit(NamedTuple):
+    total: int
+
+def estimate_audit(on: Runner, /) -> EstimateAudit: ...
+
+class ExportSnapshot(NamedTuple):
+    snapshot: str
+    created_at: str
+    schema_version: int
+    postgres: int
+
+def export_snapshot(on: Runner, /) -> list[ExportSnapshot]: ...
+
+class ComposeCountOfRows(NamedTuple):
+    statement: str
+
+def compose_count_of_rows(on: Runner, /) -> list[ComposeCountOfRows]: ...
+
+class SelectRestoreTarget(NamedTuple):
+    name: str
+    has_tables: bool
+    is_replaceable: bool
+    clients: int
+
+def select_restore_target(on: Runner, /) -> list[SelectRestoreTarget]: ...
+
+class SelectDatabase(NamedTuple):
+    exists: bool
+
+def select_database(on: Runner, /, *, name: str | None) -> SelectDatabase | None: ...
+
+class TakeRestoreLock(NamedTuple):
+    is_ours: bool
+
+def take_restore_lock(on: Runner, /) -> list[TakeRestoreLock]: ...
+
+def void_restored(on: Runner, /, *, keep_sessions: bool | None, resend: bool | None) -> int: ...
+
+class ListSealedSecrets(NamedTuple):
+    kind: str
+    id: str
+    secret: memoryview
+
+def list_sealed_secrets(on: Runner, /) -> list[ListSealedSecrets]: ...
+
+class CountStaleUserObjects(NamedTuple):
+    total: int
+
+def count_stale_user_objects(on: Runner, /) -> list[CountStaleUserObjects]: ...
+
+def insert_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
+
+class UseBrowserSession(NamedTuple):
+    session_id: str
+    user_id: str
+    method: str
+    aal: str
+    email: str | None
+    phone: str | None
+    name: str | None
+    is_admin: bool
+    lacks_level: bool
+    has_factor: bool
+    proof_age: float
+
+def use_browser_session(on: Runner, /, *, token_hash: bytes | memoryview | None, level: str | None) -> UseBrowserSession | None: ...
+
+class MarkOpenedBy(NamedTuple):
+    aal: str
+    amr: Any
+    lacks_step: bool
+
+def mark_opened_by(on: Runner, /, *, session_id: str | None, opened_by: str | None) -> MarkOpenedBy: ...
+
+def renew_browser_session(on: Runner, /, *, session_id: str | None, token_hash: bytes | memoryview | None) -> int: ...
+
+class SelectSessionMethod(NamedTuple):
+    method: str
+
+def select_session_method(on: Runner, /, *, session_id: str | None) -> SelectSessionMethod: ...
+
+class SelectSecondSteps(NamedTuple):
+    is_required: bool
+    apps: Any
+    keys: Any
+    has_passkey: bool
+    recovery_codes: int
+
+def select_second_steps(on: Runner, /, *, user_id: str | None, added_before: datetime | str | None) -> SelectSecondSteps: ...
+
+class CountHours(NamedTuple):
+    is_complete: bool
+
+def count_hours(on: Runner, /) -> CountHours: ...
+
+def count_active_users(on: Runner, /) -> int: ...
+
+class ListDailyCounts(NamedTuple):
+    day: str
+    sign_ins: int
+    sign_ups: int
+    refused: int
+
+def list_daily_counts(on: Runner, /, *, days: int | None) -> list[ListDailyCounts]: ...
+
+class ListFailures(NamedTuple):
+    name: str
+    today: int
+    before: int
+
+def list_failures(on: Runner, /) -> list[ListFailures]: ...
+
+class SelectHealth(NamedTuple):
+    postgres: str
+    schema_version: int
+    delivered_at: str | None
+    is_delivering: bool | None
+    backed_up_at: str | None
+    is_backed_up: bool | None
+    counted_at: str | None
+    waiting_messages: int
+    waiting_events: int
+    waiting_since: str | None
+    is_late: bool | None
+    failing_webhooks: int
+    users: int
+    active_users: int | None
+
+def select_health(on: Runner, /, *, most: int | None) -> SelectHealth | None: ...
+
+class SearchClients(NamedTuple):
+    id: str
+    details: Any
+
+def search_clients(on: Runner, /, *, before_at: datetime | str | None, before_id: str | None, most: int | None, counted: int | None, searched: int | None) -> list[SearchClients]: ...
+
+class SelectClientUse(NamedTuple):
+    grants: int
+    last_used_at: str | None
+
+def select_client_use(on: Runner, /, *, id: str | None, counted: int | None, searched: int | None) -> SelectClientUse: ...
+
+class SearchClientGrants(NamedTuple):
+    id: str
+    user_id: str
+    address: str
+    is_administrator: bool
+    details: Any
+
+def search_client_grants(on: Runner, /, *, client_id: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchClientGrants]: ...
+
+class ListApplicationsOf(NamedTuple):
+    id: str
+    name: str
+    scopes: list[str]
+    granted_at: str
+    last_used_at: str
+
+def list_applications_of(on: Runner, /, *, user_id: str | None, most: int | None) -> list[ListApplicationsOf]: ...
+
+class SelectApplicationOf(NamedTuple):
+    id: str
+    name: str
+    sessions: int
+
+def select_application_of(on: Runner, /, *, user_id: str | None, client_id: str | None) -> SelectApplicationOf | None: ...
+
+class SelectUserFacts(NamedTuple):
+    user_metadata: Any
+    app_metadata: Any
+    invited_at: str | None
+    updated_at: str
+    email_proved: bool
+    phone_proved: bool
+    identities: Any
+    factors: Any
+
+def select_user_facts(on: Runner, /, *, id: str | None) -> SelectUserFacts | None: ...
+
+class ListAnySessions(NamedTuple):
+    id: str
+    method: str
+    ip: str
+    user_agent: str
+    aal: str
+    is_application: bool
+    created_at: str
+    refreshed_at: str
+
+def list_any_sessions(on: Runner, /, *, user_id: str | None, most: int | None) -> list[ListAnySessions]: ...
+
+class SelectAnySession(NamedTuple):
+    id: str
+    user_id: str
+    user_agent: str
+    refreshed_at: str
+    opened: int
+
+def select_any_session(on: Runner, /, *, user_id: str | None, id: str | None) -> SelectAnySession | None: ...
+
+class ListMessagesOf(NamedTuple):
+    id: str
+    kind: str
+    channel: str
+    recipient: str
+    created_at: str
+    outcome: str
+    attempts: int
+    last_error: str | None
+    response: str | None
+
+def list_messages_of(on: Runner, /, *, user_id: str | None, most: int | None) -> list[ListMessagesOf]: ...
+
+class SelectEffects(NamedTuple):
+    id: str
+    role: str
+    email: str
+    phone: str | None
+    user_metadata: Any
+    app_metadata: Any
+    banned_until: str | None
+    sessions: int
+    client_sessions: int
+    links: int
+    identities: int
+    api_keys: int
+    factors: int
+
+def select_effects(on: Runner, /, *, id: str | None) -> SelectEffects | None: ...
+
+def bound_search(on: Runner, /, *, seconds: float | None, in_order: bool | None) -> int: ...
+
+class SplitWords(NamedTuple):
+    rare: str | None
+    common: str | None
+
+def split_words(on: Runner, /, *, search: str | None) -> SplitWords: ...
+
+class FewUsers(NamedTuple):
+    ids: list[str] | None
+
+def few_users(on: Runner, /, *, filters: Any | None, few: int | None) -> FewUsers: ...
+
+class FewUsersOfProvider(NamedTuple):
+    ids: list[str] | None
+
+def few_users_of_provider(on: Runner, /, *, filters: Any | None, few: int | None) -> FewUsersOfProvider | None: ...
+
+class FewUsersWithFactor(NamedTuple):
+    ids: list[str]
+
+def few_users_with_factor(on: Runner, /, *, filters: Any | None, few: int | None) -> FewUsersWithFactor | None: ...
+
+class FewUsersBySignIn(NamedTuple):
+    ids: list[str]
+
+def few_users_by_sign_in(on: Runner, /, *, filters: Any | None, few: int | None) -> FewUsersBySignIn | None: ...
+
+class SearchUsers(NamedTuple):
+    id: str
+    place: str
+
+def search_users(on: Runner, /, *, filters: Any | None, among: Sequence[str | None] | None, sort: str | None, descending: bool | None, place: str | None, id: str | None, page_size: int | None) -> list[SearchUsers]: ...
+
+class EstimateUsers(NamedTuple):
+    total: int
+
+def estimate_users(on: Runner, /) -> EstimateUsers: ...
+
+class DescribeUsers(NamedTuple):
+    id: str
+    email: str | None
+    phone: str | None
+    name: str | None
+    role: str
+    is_anonymous: bool
+    is_confirmed: bool
+    is_banned: bool
+    has_factor: bool
+    providers: list[str]
+    created_at: str
+    last_sign_in_at: str | None
+
+def describe_users(on: Runner, /, *, ids: Sequence[str | None] | None) -> list[DescribeUsers]: ...
+
+class ListUserIds(NamedTuple):
+    id: str
+
+def list_user_ids(on: Runner, /, *, filters: Any | None, after: str | None, most: int | None) -> list[ListUserIds]: ...
+
+def record_export(on: Runner, /, *, filters: Any | None) -> int: ...
+
+class SelectChosen(NamedTuple):
+    ids: list[str]
+    names: list[str]
+    changeable: int
+    sessions: int
+
+def select_chosen(on: Runner, /, *, ids: Sequence[str | None] | None) -> SelectChosen: ...
+
+class CreateBulkAct(NamedTuple):
+    id: str
+
+def create_bulk_act(on: Runner, /, *, user_id: str | None, act: str | None, targets: Sequence[str | None] | None, options: Any | None) -> CreateBulkAct: ...
+
+class SelectBulkAct(NamedTuple):
+    id: str
+    act: str
+    targets: list[str]
+    options: Any
+    position: int
+    refused: Any
+
+def select_bulk_act(on: Runner, /, *, id: str | None, user_id: str | None) -> SelectBulkAct | None: ...
+
+def advance_bulk_act(on: Runner, /, *, id: str | None, position: int | None, refusal: Any | None) -> int: ...
+
+class SelectServer(NamedTuple):
+    version: int
+    version_text: str
+    encoding: str
+    is_read_only: bool
+    connections: int
+    clock: float
+    address: str | None
+
+def select_server(on: Runner, /) -> SelectServer: ...
+
+class SelectSchemaVersion(NamedTuple):
+    version: int
+
+def select_schema_version(on: Runner, /) -> SelectSchemaVersion: ...
+
+class ListKeyAges(NamedTuple):
+    setting: str
+    days: int
+
+def list_key_ages(on: Runner, /) -> list[ListKeyAges]: ...
+
+def note_done(on: Runner, /, *, task: str | None) -> int: ...
+
+class SelectLastDone(NamedTuple):
+    seconds_ago: int
+
+def select_last_done(on: Runner, /, *, task: str | None) -> SelectLastDone | None: ...
+
+class SelectAdministrators(NamedTuple):
+    total: int
+
+def select_administrators(on: Runner, /) -> SelectAdministrators: ...
+
+class SelectLateMessages(NamedTuple):
+    total: int
+    oldest: int | None
+    reason: str | None
+
+def select_late_messages(on: Runner, /, *, late: int | None) -> SelectLateMessages: ...
+
+class CountOutcomesOfADay(NamedTuple):
+    failed: int
+    total: int
+    reason: str | None
+
+def count_outcomes_of_a_day(on: Runner, /) -> CountOutcomesOfADay: ...
+
+class ListFailingWebhooks(NamedTuple):
+    id: str
+    origin: str
+    disabled_reason: str | None
+    days: int
+
+def list_failing_webhooks(on: Runner, /, *, failing: int | None) -> list[ListFailingWebhooks]: ...
+
+def create_probe(on: Runner, /, *, token_hash: bytes | memoryview | None, lifetime: int | None) -> int: ...
+
+def answer_probe(on: Runner, /, *, token_hash: bytes | memoryview | None, seen: Any | None) -> int: ...
+
+class TakeProbe(NamedTuple):
+    seen: Any
+
+def take_probe(on: Runner, /, *, token_hash: bytes | memoryview | None) -> TakeProbe: ...
+
+class CountFactorTries(NamedTuple):
+    keys: list[str]
+    tries: int
+    count: int  # type: ignore[assignment]
+    seconds_left: float
+
+def count_factor_tries(on: Runner, /, *, kind: str | None, user_id: str | None, network: str | None, tries: int | None, most: int | None) -> CountFactorTries: ...
+
+def take_back_factor_tries(on: Runner, /, *, keys: Sequence[str | None] | None, tries: int | None) -> int: ...
+
+def record_mail_proof(on: Runner, /, *, user_id: str | None, network: str | None) -> int: ...
+
+def forget_mail_proofs(on: Runner, /, *, user_id: str | None) -> int: ...
+
+class SelectLevelSince(NamedTuple):
+    aal: str
+
+def select_level_since(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> SelectLevelSince: ...
+
+class CountVerifiedFactors(NamedTuple):
+    enrolled: int
+    total: int
+
+def count_verified_factors(on: Runner, /, *, user_id: str | None) -> CountVerifiedFactors: ...
+
+class InsertFactor(NamedTuple):
+    id: str
+
+def insert_factor(on: Runner, /, *, id: str | None, user_id: str | None, factor_type: str | None, friendly_name: str | None, secret: bytes | memoryview | None) -> InsertFactor | None: ...
+
+class SelectFactor(NamedTuple):
+    id: str
+    factor_type: str
+    friendly_name: str
+    is_verified: bool
+    secret: memoryview | None
+    last_step: int | None
+    moment: float
+
+def select_factor(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None) -> SelectFactor | None: ...
+
+class ListTotpFactors(NamedTuple):
+    id: str
+    factor_type: str
+    friendly_name: str
+    is_verified: bool
+    secret: memoryview
+    last_step: int | None
+    moment: float
+
+def list_totp_factors(on: Runner, /, *, user_id: str | None, verified_before: datetime | str | None) -> list[ListTotpFactors]: ...
+
+class SelectTrustedBefore(NamedTuple):
+    moment: datetime
+
+def select_trusted_before(on: Runner, /, *, user_id: str | None) -> SelectTrustedBefore: ...
+
+def forget_first_factor(on: Runner, /, *, user_id: str | None) -> int: ...
+
+class TryChallenge(NamedTuple):
+    id: str
+
+def try_challenge(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, factor_id: str | None) -> TryChallenge | None: ...
+
+def delete_challenge(on: Runner, /, *, id: str | None) -> int: ...
+
+class UseTotpStep(NamedTuple):
+    id: str
+
+def use_totp_step(on: Runner, /, *, id: str | None, step: int | None) -> UseTotpStep | None: ...
+
+def activate_factor(on: Runner, /, *, id: str | None, user_id: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None) -> int: ...
+
+class RenameFactor(NamedTuple):
+    factor_type: str
+    friendly_name: str
+    old_name: str
+
+def rename_factor(on: Runner, /, *, id: str | None, user_id: str | None, friendly_name: str | None) -> RenameFactor | None: ...
+
+class ListFactorsById(NamedTuple):
+    id: str
+    user_id: str
+    factor_type: str
+    friendly_name: str
+
+def list_factors_by_id(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[ListFactorsById]: ...
+
+class ListVerifiedFactors(NamedTuple):
+    id: str
+    factor_type: str
+
+def list_verified_factors(on: Runner, /, *, user_id: str | None) -> list[ListVerifiedFactors]: ...
+
+def remove_factors(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
+
+class ListFactors(NamedTuple):
+    id: str
+    factors: str
+
+def list_factors(on: Runner, /, *, user_id: str | None) -> ListFactors | None: ...
+
+def replace_recovery_codes(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None) -> int: ...
+
+class UseRecoveryCode(NamedTuple):
+    remaining: int
+
+def use_recovery_code(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None, made_before: datetime | str | None) -> UseRecoveryCode | None: ...
+
+class SelectRecoveryCodes(NamedTuple):
+    state: str
+    remaining: int
+    created_at: str | None
+
+def select_recovery_codes(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectRecoveryCodes | None: ...
+
+class BoundHook(NamedTuple):
+    timeout: str
+    commits: str
+
+def bound_hook(on: Runner, /) -> BoundHook | None: ...
+
+class ReuseSessionId(NamedTuple):
+    session_id: str
+
+def reuse_session_id(on: Runner, /, *, session_id: str | None) -> ReuseSessionId | None: ...
+
+def count_refresh(on: Runner, /, *, session_id: str | None) -> int: ...
+
+class SelectFunction(NamedTuple):
+    is_allowed: bool | None
+
+def select_function(on: Runner, /, *, schema: str | None, name: str | None) -> SelectFunction: ...
+
+class TakeJanitorsTurn(NamedTuple):
+    is_ours: bool
+
+def take_janitors_turn(on: Runner, /) -> TakeJanitorsTurn: ...
+
+def delete_expired_request_counts(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_expired_failure_counts(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_expired_one_time_tokens(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_expired_authorization_codes(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_expired_oauth_flows(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_expired_oauth_requests(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_unallowed_clients(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_expired_api_keys(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_expired_factor_challenges(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_unverified_factors(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_expired_id_tokens(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_old_sessions(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_expired_sessions(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_old_messages(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_old_bulk_acts(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_old_networks(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_old_audit_rows(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_anonymous_users(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_unused_users(on: Runner, /, *, batch: int | None) -> int: ...
+
+class CountNeedsOfSecret(NamedTuple):
+    what: str
+    rows: int
+
+def count_needs_of_secret(on: Runner, /, *, key_ids: Sequence[bytes | memoryview | None] | None, used_from: float | None, used_until: float | None) -> list[CountNeedsOfSecret]: ...
+
+class ListSealedFactors(NamedTuple):
+    id: str
+    sealed: memoryview
+
+def list_sealed_factors(on: Runner, /, *, newest: bytes | memoryview | None, after: str | None, batch: int | None) -> list[ListSealedFactors]: ...
+
+def reseal_factor(on: Runner, /, *, id: str | None, old: bytes | memoryview | None, sealed: bytes | memoryview | None) -> int: ...
+
+class ListSealedRemovedFactors(NamedTuple):
+    id: str
+    sealed: memoryview
+
+def list_sealed_removed_factors(on: Runner, /, *, newest: bytes | memoryview | None, after: str | None, batch: int | None) -> list[ListSealedRemovedFactors]: ...
+
+def reseal_removed_factor(on: Runner, /, *, id: str | None, old: bytes | memoryview | None, sealed: bytes | memoryview | None) -> int: ...
+
+class CountSessionsOfOldKeys(NamedTuple):
+    total: int
+
+def count_sessions_of_old_keys(on: Runner, /, *, user_id: str | None, used_since: float | None) -> CountSessionsOfOldKeys: ...
+
+class CountRequest(NamedTuple):
+    count: int  # type: ignore[assignment]
+    seconds_left: float
+
+def count_request(on: Runner, /, *, key: str | None, amount: int | None, seconds: int | None) -> CountRequest: ...
+
+class SelectRequestCount(NamedTuple):
+    count: int  # type: ignore[assignment]
+    seconds_left: float
+
+def select_request_count(on: Runner, /, *, key: str | None) -> SelectRequestCount | None: ...
+
+def clear_request_count(on: Runner, /, *, key: str | None) -> int: ...
+
+def reset_request_counts(on: Runner, /) -> int: ...
+
+class BeginPasswordAttempt(NamedTuple):
+    user_id: str | None
+    password_hash: str | None
+    tries: int | None
+    seconds_left: float | None
+    is_stranger: bool
+    refused_for: float | None
+    recorded: str | None
+
+def begin_password_attempt(on: Runner, /, *, email: str | None, phone: str | None, network: str | None, limited: bool | None, failures: int | None, failures_seconds: int | None, account_failures: int | None, account_failures_seconds: int | None) -> BeginPasswordAttempt: ...
+
+class FinishPasswordAttempt(NamedTuple):
+    take_back_attempt: str | None
+
+def finish_password_attempt(on: Runner, /, *, email: str | None, phone: str | None, network: str | None, is_stranger: bool | None) -> FinishPasswordAttempt | None: ...
+
+def clear_failures(on: Runner, /, *, user_id: str | None) -> int: ...
+
+class InsertAddressedUser(NamedTuple):
+    id: str
+
+def insert_addressed_user(on: Runner, /, *, new_id: str | None, email: str | None, phone: str | None, password_hash: str | None, user_metadata: Any | None, app_metadata: Any | None, made_by: str | None, is_invited: bool | None) -> InsertAddressedUser | None: ...
+
+class LockUserByEmail(NamedTuple):
+    id: str
+    email: str
+    role: str
+    email_proved: bool
+    phone: str | None
+    phone_proved: bool
+    is_confirmed: bool
+    is_banned: bool
+    is_invited: bool
+
+def lock_user_by_email(on: Runner, /, *, email: str | None) -> LockUserByEmail | None: ...
+
+def take_over_unconfirmed(on: Runner, /, *, user_id: str | None, password_hash: str | None, user_metadata: Any | None, is_invited: bool | None) -> int: ...
+
+def request_email_change(on: Runner, /, *, user_id: str | None, new_email: str | None) -> int: ...
+
+def renew_invitation(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, app_metadata: Any | None) -> int: ...
+
+class TakeFromQuota(NamedTuple):
+    seconds_left: float
+    amount: int | None
+    remaining: int | None
+    resets_in: float | None
+
+def take_from_quota(on: Runner, /, *, quota_keys: Sequence[str | None] | None, quota_amounts: Sequence[int | None] | None, quota_seconds: Sequence[int | None] | None) -> TakeFromQuota: ...
+
+class SelectWait(NamedTuple):
+    seconds: float
+
+def select_wait(on: Runner, /, *, quota_keys: Sequence[str | None] | None, quota_amounts: Sequence[int | None] | None) -> SelectWait: ...
+
+def write_token(on: Runner, /, *, token_id: str | None, user_id: str | None, purpose: str | None, target: str | None, token_hash: bytes | memoryview | None, link_lifetime: int | None, code_mac: bytes | memoryview | None, code_lifetime: int | None, redirect_to: str | None, code_challenge: str | None, session_id: str | None, password_hash: str | None, user_metadata: Any | None, user_agent: str | None, browser_hash: bytes | memoryview | None, ip: str | None) -> int: ...
+
+def write_message(on: Runner, /, *, message_id: str | None, user_id: str | None, kind: str | None, recipient: str | None, message_variables: Any | None, message_secret: bytes | memoryview | None, token_id: str | None, lifetime: int | None, longest_delay: float | None) -> int: ...
+
+def insert_oauth_flow(on: Runner, /, *, id: str | None, state_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, provider: str | None, secrets: bytes | memoryview | None, redirect_to: str | None, code_challenge: str | None, user_id: str | None, session_id: str | None, lifetime: int | None) -> int: ...
+
+class SelectLinkingFlow(NamedTuple):
+    provider: str
+    redirect_to: str | None
+    email: str | None
+    phone: str | None
+    known_by: str | None
+    known_as: str | None
+
+def select_linking_flow(on: Runner, /, *, state_hash: bytes | memoryview | None) -> SelectLinkingFlow | None: ...
+
+class BindOauthFlow(NamedTuple):
+    id: str
+    provider: str
+    secrets: memoryview
+
+def bind_oauth_flow(on: Runner, /, *, state_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, new_state_hash: bytes | memoryview | None) -> BindOauthFlow | None: ...
+
+class SpendOauthFlow(NamedTuple):
+    id: str
+    provider: str
+    secrets: memoryview
+    redirect_to: str | None
+    code_challenge: str | None
+    user_id: str | None
+    session_id: str | None
+    created_at: datetime
+    is_live: bool
+
+def spend_oauth_flow(on: Runner, /, *, state_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None) -> SpendOauthFlow | None: ...
+
+def spend_id_token(on: Runner, /, *, token_hash: bytes | memoryview | None, expires_at: int | None) -> int: ...
+
+class LockUserByIdentity(NamedTuple):
+    id: str
+    email: str | None
+    is_banned: bool
+
+def lock_user_by_identity(on: Runner, /, *, provider: str | None, subject: str | None) -> LockUserByIdentity | None: ...
+
+def use_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None) -> int: ...
+
+def insert_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None, signs_in: bool | None) -> int: ...
+
+class CreateUserByIdentity(NamedTuple):
+    id: str
+    email: str | None
+
+def create_user_by_identity(on: Runner, /, *, user_id: str | None, email: str | None, is_trusted: bool | None, user_metadata: Any | None) -> CreateUserByIdentity: ...
+
+class ConvertByIdentity(NamedTuple):
+    has_email: bool
+
+def convert_by_identity(on: Runner, /, *, user_id: str | None, email: str | None, is_trusted: bool | None) -> ConvertByIdentity: ...
+
+def add_email_of_identity(on: Runner, /, *, user_id: str | None, email: str | None) -> int: ...
+
+def prove_email(on: Runner, /, *, user_id: str | None) -> int: ...
+
+class LockRecipient(NamedTuple):
+    id: str
+    is_due: bool
+    sign_up: Any
+    session_id: str | None
+    own_password_hash: str | None
+
+def lock_recipient(on: Runner, /, *, purpose: str | None, email: str | None, phone: str | None, browser_hash: bytes | memoryview | None) -> LockRecipient | None: ...
+
+class SpendReauthenticationCode(NamedTuple):
+    given: str
+    recorded: str
+    mail_proof_recorded: str | None
+
+def spend_reauthentication_code(on: Runner, /, *, user_id: str | None, address: str | None, code_macs: Sequence[bytes | memoryview | None] | None, browser_hash: bytes | memoryview | None, network: str | None) -> SpendReauthenticationCode | None: ...
+
+class SelectLink(NamedTuple):
+    purpose: str
+    asks_for_factor: bool
+    target: str
+    redirect_to: str | None
+    email: str | None
+    phone: str | None
+    browser_hash: memoryview | None
+    code_challenge: str | None
+    user_agent: str | None
+    ip: str | None
+    asked_at: str
+    signup_user_agent: str | None
+    signup_ip: str | None
+    can_be_declined: bool
+    signed_up_at: str
+
+def select_link(on: Runner, /, *, token_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None) -> SelectLink | None: ...
+
+def decline_signup(on: Runner, /, *, token_hash: bytes | memoryview | None) -> int: ...
+
+def decline_change(on: Runner, /, *, token_hash: bytes | memoryview | None) -> int: ...
+
+class SpendOneTimeToken(NamedTuple):
+    id: str
+    user_id: str
+    purpose: str
+    target: str
+    redirect_to: str | None
+    code_challenge: str | None
+    password_hash: str | None
+    user_metadata: Any
+    session_id: str | None
+    created_at: datetime
+    restores: Any
+    browser_hash: memoryview | None
+    user_agent: str | None
+    method: str
+
+def spend_one_time_token(on: Runner, /, *, token_hash: bytes | memoryview | None, target: str | None, code_macs: Sequence[bytes | memoryview | None] | None, browser_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None) -> SpendOneTimeToken | None: ...
+
+class SelectProof(NamedTuple):
+    is_banned: bool
+    is_first: bool
+    drops_email: bool
+    is_confirmation: bool
+    lacks_password: bool
+    email: str | None
+    phone: str | None
+
+def select_proof(on: Runner, /, *, user_id: str | None, provider: str | None) -> SelectProof: ...
+
+def drop_unproved(on: Runner, /, *, user_id: str | None, provider: str | None, drops_email: bool | None, keeps_password: bool | None) -> int: ...
+
+def confirm_address(on: Runner, /, *, user_id: str | None, provider: str | None, password_hash: str | None) -> int: ...
+
+def adopt_sign_up(on: Runner, /, *, user_id: str | None, password_hash: str | None, user_metadata: Any | None) -> int: ...
+
+def change_email(on: Runner, /, *, user_id: str | None, email: str | None, is_proved: bool | None) -> int: ...
+
+def change_phone(on: Runner, /, *, user_id: str | None, phone: str | None, is_proved: bool | None) -> int: ...
+
+def set_first_addresses(on: Runner, /, *, user_id: str | None, email: str | None, phone: str | None) -> int: ...
+
+def delete_unused_sign_up(on: Runner, /, *, address: str | None, owner_id: str | None) -> int: ...
+
+def write_address_identity(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None) -> int: ...
+
+def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, network: str | None, authorization_code_lifetime: int | None, opened_by: str | None, auth_time: float | None, provider: str | None) -> int: ...
+
+class LockOwnerOfAuthorizationCode(NamedTuple):
+    id: str
+    email: str | None
+    is_banned: bool
+
+def lock_owner_of_authorization_code(on: Runner, /, *, code_hash: bytes | memoryview | None) -> LockOwnerOfAuthorizationCode | None: ...
+
+class SelectAuthorizationCode(NamedTuple):
+    code_challenge: str
+    method: str
+    session_id: str | None
+    opened_by: str | None
+    provider: str | None
+
+def select_authorization_code(on: Runner, /, *, code_hash: bytes | memoryview | None) -> SelectAuthorizationCode | None: ...
+
+def mark_authorization_code_used(on: Runner, /, *, code_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
+
+def end_session_of_code(on: Runner, /, *, session_id: str | None) -> int: ...
+
+def write_client(on: Runner, /, *, id: str | None, name: str | None, uri: str | None, logo_uri: str | None, secret_hash: bytes | memoryview | None, token_endpoint_auth_method: str | None, is_dynamic: bool | None, redirect_uris: Sequence[str | None] | None, post_logout_redirect_uris: Sequence[str | None] | None, grant_types: Sequence[str | None] | None, scopes: Sequence[str | None] | None, resources: Sequence[str | None] | None, allowed_roles: Sequence[str | None] | None, require_pkce: bool | None, skip_consent: bool | None, introspects_sessions: bool | None, token_lifetime: int | None, id_token_signed_response_alg: str | None) -> int: ...
+
+class LockClient(NamedTuple):
+    id: str
+
+def lock_client(on: Runner, /, *, id: str | None) -> LockClient | None: ...
+
+class SelectClient(NamedTuple):
+    id: str
+    name: str
+    uri: str
+    logo_uri: str
+    secret_hash: memoryview | None
+    token_endpoint_auth_method: str
+    is_dynamic: bool
+    redirect_uris: list[str]
+    post_logout_redirect_uris: list[str]
+    grant_types: list[str]
+    scopes: list[str]
+    resources: list[str]
+    allowed_roles: list[str]
+    require_pkce: bool
+    skip_consent: bool
+    introspects_sessions: bool
+    token_lifetime: int | None
+    id_token_signed_response_alg: str
+    created_at: str
+    updated_at: str
+
+def select_client(on: Runner, /, *, id: str | None) -> SelectClient | None: ...
+
+class CountClients(NamedTuple):
+    total: int
+
+def count_clients(on: Runner, /) -> CountClients: ...
+
+class ListClients(NamedTuple):
+    id: str
+    name: str
+    uri: str
+    logo_uri: str
+    secret_hash: memoryview | None
+    token_endpoint_auth_method: str
+    is_dynamic: bool
+    redirect_uris: list[str]
+    post_logout_redirect_uris: list[str]
+    grant_types: list[str]
+    scopes: list[str]
+    resources: list[str]
+    allowed_roles: list[str]
+    require_pkce: bool
+    skip_consent: bool
+    introspects_sessions: bool
+    token_lifetime: int | None
+    id_token_signed_response_alg: str
+    created_at: str
+    updated_at: str
+
+def list_clients(on: Runner, /, *, page_size: int | None, page_offset: int | None) -> list[ListClients]: ...
+
+def delete_requests_to_other_uris(on: Runner, /, *, client_id: str | None, redirect_uris: Sequence[str | None] | None) -> int: ...
+
+class LockUsersOfClient(NamedTuple):
+    id: str
+
+def lock_users_of_client(on: Runner, /, *, client_id: str | None) -> list[LockUsersOfClient]: ...
+
+class DeleteClient(NamedTuple):
+    id: str
+    name: str
+
+def delete_client(on: Runner, /, *, id: str | None) -> DeleteClient | None: ...
+
+class WriteGrant(NamedTuple):
+    is_first: bool
+
+def write_grant(on: Runner, /, *, user_id: str | None, client_id: str | None, scopes: Sequence[str | None] | None) -> WriteGrant: ...
+
+class SelectGrant(NamedTuple):
+    id: str
+
+def select_grant(on: Runner, /, *, user_id: str | None, client_id: str | None) -> SelectGrant | None: ...
+
+class RemoveGrants(NamedTuple):
+    client_id: str
+    name: str
+
+def remove_grants(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None, client_id: str | None) -> list[RemoveGrants]: ...
+
+class SelectGrants(NamedTuple):
+    state: str
+    grants: str
+
+def select_grants(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectGrants | None: ...
+
+class ListOpenidKeys(NamedTuple):
+    id: str
+    algorithm: str
+    sealed: memoryview
+    active_from: str
+
+def list_openid_keys(on: Runner, /) -> list[ListOpenidKeys]: ...
+
+def lock_openid_keys(on: Runner, /) -> int: ...
+
+def insert_openid_key(on: Runner, /, *, id: str | None, algorithm: str | None, sealed: bytes | memoryview | None, active_from: float | None) -> int: ...
+
+def delete_openid_key(on: Runner, /, *, id: str | None) -> int: ...
+
+class SelectLongestClientToken(NamedTuple):
+    lifetime: int | None
+
+def select_longest_client_token(on: Runner, /, *, access_token_lifetime: int | None, id_token_lifetime: int | None) -> SelectLongestClientToken: ...
+
+class ListSealedOpenidKeys(NamedTuple):
+    id: str
+    sealed: memoryview
+
+def list_sealed_openid_keys(on: Runner, /, *, newest: bytes | memoryview | None, after: str | None, batch: int | None) -> list[ListSealedOpenidKeys]: ...
+
+def reseal_openid_key(on: Runner, /, *, id: str | None, old: bytes | memoryview | None, sealed: bytes | memoryview | None) -> int: ...
+
+def insert_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None, client_id: str | None, browser_hash: bytes | memoryview | None, redirect_uri: str | None, state: str | None, scopes: Sequence[str | None] | None, resource: str | None, nonce: str | None, code_challenge: str | None, prompts: Sequence[str | None] | None, max_age: int | None, login_hint: str | None, hinted_id: str | None, lifetime: int | None) -> int: ...
+
+class LockClientOfRequest(NamedTuple):
+    id: str
+    name: str
+    uri: str
+    logo_uri: str
+    secret_hash: memoryview | None
+    token_endpoint_auth_method: str
+    is_dynamic: bool
+    redirect_uris: list[str]
+    post_logout_redirect_uris: list[str]
+    grant_types: list[str]
+    scopes: list[str]
+    resources: list[str]
+    allowed_roles: list[str]
+    require_pkce: bool
+    skip_consent: bool
+    introspects_sessions: bool
+    token_lifetime: int | None
+    id_token_signed_response_alg: str
+    created_at: datetime
+    updated_at: datetime
+
+def lock_client_of_request(on: Runner, /, *, id_hash: bytes | memoryview | None) -> LockClientOfRequest | None: ...
+
+class LockOauthRequest(NamedTuple):
+    id: str
+    redirect_uri: str
+    state: str | None
+    scopes: list[str]
+    resource: str | None
+    prompts: list[str]
+    login_hint: str | None
+    user_id: str | None
+    is_pending: bool
+    may_use: bool | None
+    is_fresh: bool
+    is_granted: bool
+
+def lock_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, is_by_token: bool | None, user_id: str | None, session_id: str | None) -> LockOauthRequest | None: ...
+
+def bind_oauth_request(on: Runner, /, *, id: str | None, user_id: str | None) -> int: ...
+
+def approve_oauth_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, approval_hash: bytes | memoryview | None) -> int: ...
+
+class GiveOauthCode(NamedTuple):
+    redirect_uri: str
+    state: str | None
+
+def give_oauth_code(on: Runner, /, *, id_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, approval_hash: bytes | memoryview | None, code_hash: bytes | memoryview | None, code_lifetime: int | None, lifetime: int | None) -> GiveOauthCode | None: ...
+
+def delete_oauth_request(on: Runner, /, *, id: str | None) -> int: ...
+
+class AuthenticateClient(NamedTuple):
+    id: str
+    grant_types: list[str]
+    scopes: list[str]
+    resources: list[str]
+    require_pkce: bool
+    token_lifetime: int | None
+    introspects_sessions: bool
+    refusal: str | None
+    issued_at: int
+
+def authenticate_client(on: Runner, /, *, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> AuthenticateClient | None: ...
+
+class LockOwnerOfOauthCode(NamedTuple):
+    id: str
+
+def lock_owner_of_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None) -> LockOwnerOfOauthCode | None: ...
+
+class SelectOauthCode(NamedTuple):
+    id: str
+    redirect_uri: str
+    resource: str | None
+    nonce: str | None
+    code_challenge: str | None
+    opened_session_id: str | None
+    grant_id: str | None
+    is_current: bool
+    is_banned: bool
+    may_use: bool
+
+def select_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None) -> SelectOauthCode | None: ...
+
+class OpenClientSession(NamedTuple):
+    session_id: str
+    user_id: str
+    counter: int
+    scopes: list[str]
+    resource: str | None
+    aal: str
+    amr: Any
+    auth_time: int
+    client_id: str
+    token_lifetime: int | None
+    id_token_signed_response_alg: str
+    refreshes_tokens: bool
+    issued_at: int
+    user_object: str
+    email_proved: bool
+    phone_proved: bool
+    recorded: str
+
+def open_client_session(on: Runner, /, *, request_id: str | None, grant_id: str | None, ip: str | None, user_agent: str | None) -> OpenClientSession | None: ...
+
+class RefreshClientSession(NamedTuple):
+    state: str
+    session_id: str
+    user_id: str
+    counter: int
+    scopes: list[str]
+    resource: str | None
+    aal: str
+    amr: Any
+    auth_time: int
+    client_id: str
+    token_lifetime: int | None
+    id_token_signed_response_alg: str
+    refreshes_tokens: bool
+    user_object: str
+    email_proved: bool
+    phone_proved: bool
+    refreshes: int
+    seconds_left: float
+    issued_at: int
+    commits: str | None
+    recorded: str | None
+
+def refresh_client_session(on: Runner, /, *, session_id: str | None, counter: int | None, scopes: Sequence[str | None] | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> RefreshClientSession | None: ...
+
+class SelectClientRefreshRefusal(NamedTuple):
+    refusal: str | None
+    grant_types: list[str]
+    state: str
+    user_id: str | None
+    seconds_left: float | None
+
+def select_client_refresh_refusal(on: Runner, /, *, session_id: str | None, scopes: Sequence[str | None] | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> SelectClientRefreshRefusal | None: ...
+
+class SelectUserinfo(NamedTuple):
+    state: str
+    scopes: list[str] | None
+    email_proved: bool
+    phone_proved: bool
+    user_object: str
+
+def select_userinfo(on: Runner, /, *, user_id: str | None, session_id: str | None, client_id: str | None, expires_at: int | None) -> SelectUserinfo | None: ...
+
+class RevokeClientSession(NamedTuple):
+    refusal: str | None
+    recorded: str | None
+
+def revoke_client_session(on: Runner, /, *, session_id: str | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> RevokeClientSession | None: ...
+
+class SelectClientToken(NamedTuple):
+    state: str
+    aal: str | None
+
+def select_client_token(on: Runner, /, *, user_id: str | None, session_id: str | None, client_id: str | None, expires_at: int | None) -> SelectClientToken | None: ...
+
+class ClaimMessage(NamedTuple):
+    id: str
+    channel: str
+    kind: str
+    recipient: str
+    variables: Any
+    secret: memoryview | None
+    attempts: int
+    created_at: datetime
+    expires_at: datetime | None
+    outcome: str | None
+    last_error: str | None
+    target: str
+
+def claim_message(on: Runner, /, *, channel: str | None, lease: int | None, slow_targets: Sequence[str | None] | None, from_slow: bool | None) -> ClaimMessage | None: ...
+
+class SelectMessageForHook(NamedTuple):
+    variables: Any
+    user_object: str | None
+
+def select_message_for_hook(on: Runner, /, *, id: str | None) -> SelectMessageForHook | None: ...
+
+def finish_message(on: Runner, /, *, id: str | None, outcome: str | None, reason: str | None, response: str | None) -> int: ...
+
+def defer_message(on: Runner, /, *, id: str | None, attempts: int | None, delay: float | None, reason: str | None) -> int: ...
+
+def expire_messages(on: Runner, /) -> int: ...
+
+def keep_in_dev_inbox(on: Runner, /, *, id: str | None, sealed: bytes | memoryview | None, keep: int | None) -> int: ...
+
+class SelectDevInbox(NamedTuple):
+    id: str
+    sealed: memoryview
+    channel: str | None
+    kind: str | None
+    recipient: str | None
+    outcome: str | None
+    last_error: str | None
+    response: str | None
+    created_at: str
+
+def select_dev_inbox(on: Runner, /, *, recipient: str | None) -> list[SelectDevInbox]: ...
+
+class SelectDevInboxMessage(NamedTuple):
+    id: str
+    sealed: memoryview
+
+def select_dev_inbox_message(on: Runner, /, *, id: str | None) -> SelectDevInboxMessage | None: ...
+
+class ListSealedMessages(NamedTuple):
+    id: str
+    sealed: memoryview
+
+def list_sealed_messages(on: Runner, /, *, newest: bytes | memoryview | None, after: str | None, batch: int | None) -> list[ListSealedMessages]: ...
+
+def reseal_message(on: Runner, /, *, id: str | None, old: bytes | memoryview | None, sealed: bytes | memoryview | None) -> int: ...
+
+class MeasureOutbox(NamedTuple):
+    channel: str
+    waiting: int
+    oldest_seconds: float
+    overdue_seconds: float
+
+def measure_outbox(on: Runner, /, *, most: int | None) -> list[MeasureOutbox]: ...
+
+class MeasureUpkeep(NamedTuple):
+    failing_webhooks: int
+    backup_age: float
+    backup_verified_age: float
+
+def measure_upkeep(on: Runner, /) -> MeasureUpkeep: ...
+
+class SearchMessages(NamedTuple):
+    id: str
+    user_id: str | None
+    kind: str
+    details: Any
+    has_user: bool
+
+def search_messages(on: Runner, /, *, states: Sequence[str | None] | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchMessages]: ...
+
+class SearchMessagesTo(NamedTuple):
+    id: str
+    user_id: str
+    kind: str
+    details: Any
+    has_user: bool
+
+def search_messages_to(on: Runner, /, *, recipient: str | None, states: Sequence[str | None] | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchMessagesTo]: ...
+
+class CountMessages(NamedTuple):
+    state: str
+    total: int
+
+def count_messages(on: Runner, /, *, states: Sequence[str | None] | None, most: int | None) -> list[CountMessages]: ...
+
+class WriteChallenge(NamedTuple):
+    id: str
+    expires_at: int
+
+def write_challenge(on: Runner, /, *, user_id: str | None, session_id: str | None, factor_id: str | None, purpose: str | None, challenge: bytes | memoryview | None, lifetime: int | None) -> WriteChallenge: ...
+
+class SpendChallenge(NamedTuple):
+    challenge: memoryview
+    is_live: bool
+
+def spend_challenge(on: Runner, /, *, challenge_id: str | None, user_id: str | None, session_id: str | None, factor_id: str | None, purpose: str | None) -> SpendChallenge | None: ...
+
+def void_challenges(on: Runner, /, *, user_id: str | None) -> int: ...
+
+class ListCredentials(NamedTuple):
+    id: str
+    credential_id: memoryview
+    transports: list[str]
+    factor_type: str
+
+def list_credentials(on: Runner, /, *, user_id: str | None) -> list[ListCredentials]: ...
+
+class SelectCredential(NamedTuple):
+    id: str
+    user_id: str
+    public_key: memoryview
+    friendly_name: str
+    verified_at: datetime
+
+def select_credential(on: Runner, /, *, credential_id: bytes | memoryview | None, factor_type: str | None) -> SelectCredential | None: ...
+
+class UseCredential(NamedTuple):
+    id: str
+
+def use_credential(on: Runner, /, *, id: str | None, sign_count: int | None, backed_up: bool | None) -> UseCredential | None: ...
+
+class WritePasskey(NamedTuple):
+    id: str
+    object: str
+
+def write_passkey(on: Runner, /, *, user_id: str | None, friendly_name: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None) -> WritePasskey: ...
+
+def record_first_passkey(on: Runner, /, *, session_id: str | None, user_id: str | None, passkey_id: str | None) -> int: ...
+
+class ListPasskeys(NamedTuple):
+    passkeys: str
+
+def list_passkeys(on: Runner, /, *, user_id: str | None) -> ListPasskeys: ...
+
+class SelectPasskey(NamedTuple):
+    id: str
+    friendly_name: str
+
+def select_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None) -> SelectPasskey | None: ...
+
+class RenamePasskey(NamedTuple):
+    object: str
+
+def rename_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None, friendly_name: str | None) -> RenamePasskey: ...
+
+def remove_passkey(on: Runner, /, *, user_id: str | None, passkey_id: str | None) -> int: ...
+
+class SelectMessage(NamedTuple):
+    id: str
+    user_id: str
+    channel: str
+    kind: str
+    recipient: str
+    variables: Any
+    one_time_token_id: str | None
+    code_challenge: str | None
+    browser_hash: memoryview | None
+    user_agent: str | None
+    ip: str | None
+    outcome: str
+    has_user: bool
+    is_for_administrator: bool
+    has_link: bool
+
+def select_message(on: Runner, /, *, id: str | None) -> SelectMessage | None: ...
+
+class HurryMessage(NamedTuple):
+    notified: str
+    record_acts: str
+
+def hurry_message(on: Runner, /, *, id: str | None) -> HurryMessage | None: ...
+
+def renew_undo_token(on: Runner, /, *, id: str | None, token_hash: bytes | memoryview | None) -> int: ...
+
+def copy_notice(on: Runner, /, *, id: str | None, new_id: str | None, secret: bytes | memoryview | None) -> int: ...
+
+class Ping(NamedTuple):
+    answer: int
+
+def ping(on: Runner, /) -> Ping: ...
+
+class SelectIsCurrent(NamedTuple):
+    is_current: bool
+
+def select_is_current(on: Runner, /, *, not_before: int | None, expires_at: int | None) -> SelectIsCurrent: ...
+
+class SelectBackendPid(NamedTuple):
+    pid: int
+
+def select_backend_pid(on: Runner, /) -> SelectBackendPid: ...
+
+class LockKeyFingerprints(NamedTuple):
+    locked: bool
+
+def lock_key_fingerprints(on: Runner, /) -> LockKeyFingerprints | None: ...
+
+class ListKeyFingerprints(NamedTuple):
+    setting: str
+    fingerprints: list[str]
+
+def list_key_fingerprints(on: Runner, /) -> list[ListKeyFingerprints]: ...
+
+def replace_key_fingerprints(on: Runner, /, *, setting: str | None, fingerprints: Sequence[str | None] | None) -> int: ...
+
+class SignIn(NamedTuple):
+    user_object: str
+    session_id: str
+    counter: int
+    aal: str
+    lacks_step: bool
+    amr: Any
+    issued_at: int
+    admin_since: str | None
+    taken_back: str | None
+    recorded: str
+
+def sign_in(on: Runner, /, *, user_id: str | None, checked_password_hash: str | None, new_password_hash: str | None, address: str | None, provider: str | None, is_stranger: bool | None, admin_only: bool | None, ip: str | None, network: str | None, user_agent: str | None) -> SignIn | None: ...
+
+class SelectSignInRefusal(NamedTuple):
+    password_hash: str | None
+    error_code: str | None
+    taken_back: str | None
+
+def select_sign_in_refusal(on: Runner, /, *, user_id: str | None, checked_password_hash: str | None, address: str | None, provider: str | None, is_stranger: bool | None, admin_only: bool | None, network: str | None) -> SelectSignInRefusal | None: ...
+
+class RefreshSession(NamedTuple):
+    state: str
+    user_object: str
+    session_id: str
+    user_id: str
+    counter: int
+    aal: str
+    lacks_step: bool
+    amr: Any
+    refreshes: int
+    seconds_left: float
+    issued_at: int
+    commits: str | None
+    recorded: str | None
+
+def refresh_session(on: Runner, /, *, session_id: str | None, counter: int | None) -> RefreshSession | None: ...
+
+class SelectRefreshRefusal(NamedTuple):
+    state: str
+    user_id: str
+    seconds_left: float
+
+def select_refresh_refusal(on: Runner, /, *, session_id: str | None) -> SelectRefreshRefusal | None: ...
+
+class SignOut(NamedTuple):
+    state: str
+    moment: str
+    ended: str | None
+    recorded: str | None
+
+def sign_out(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, scope: str | None) -> SignOut | None: ...
+
+class EndSession(NamedTuple):
+    state: str
+    found: bool
+    moment: str
+    opened: str | None
+    recorded: str | None
+
+def end_session(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, session_id: str | None) -> EndSession | None: ...
+
+class SelectSessions(NamedTuple):
+    state: str
+    total: int
+    openers: Any
+    sessions: str
+
+def select_sessions(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, page_size: int | None, page_offset: int | None) -> SelectSessions | None: ...
+
+class OpenSession(NamedTuple):
+    session_id: str
+    counter: int
+    aal: str
+    amr: Any
+    lacks_step: bool
+    issued_at: int
+    user_object: str
+
+def open_session(on: Runner, /, *, user_id: str | None, method: str | None, ip: str | None, network: str | None, user_agent: str | None) -> OpenSession: ...
+
+class RaiseSession(NamedTuple):
+    session_id: str
+    counter: int
+    aal: str
+    lacks_step: bool
+    amr: Any
+    issued_at: int
+    user_object: str
+    passed: str | None
+
+def raise_session(on: Runner, /, *, session_id: str | None, method: str | None, factor_id: str | None, network: str | None) -> RaiseSession: ...
+
+class RenewSession(NamedTuple):
+    session_id: str
+    counter: int
+    aal: str
+    amr: Any
+    lacks_step: bool
+    issued_at: int
+    user_object: str
+
+def renew_session(on: Runner, /, *, session_id: str | None) -> RenewSession | None: ...
+
+class LockCaller(NamedTuple):
+    id: str
+    email: str | None
+    email_proved: bool
+    phone: str | None
+    phone_proved: bool
+    password_hash: str | None
+    is_anonymous: bool
+    converted_at: datetime | None
+    moment: str
+    state: str
+
+def lock_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, given: str | None, proof_age: int | None, change_age: int | None, acts: Sequence[str | None] | None, kinds: Sequence[str | None] | None, ids: Sequence[str | None] | None) -> LockCaller | None: ...
+
+class SelectRefusal(NamedTuple):
+    state: str
+
+def select_refusal(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, proof_age: int | None, change_age: int | None, acts: Sequence[str | None] | None, kinds: Sequence[str | None] | None, ids: Sequence[str | None] | None) -> SelectRefusal | None: ...
+
+def record_reauthentication(on: Runner, /, *, session_id: str | None, given: str | None) -> int: ...
+
+class RecordIdentity(NamedTuple):
+    amr: Any
+
+def record_identity(on: Runner, /, *, session_id: str | None, provider: str | None, subject: str | None, auth_time: float | None) -> RecordIdentity: ...
+
+class RecordProvider(NamedTuple):
+    amr: Any
+
+def record_provider(on: Runner, /, *, session_id: str | None, provider: str | None) -> RecordProvider: ...
+
+def end_user_sessions(on: Runner, /, *, user_id: str | None, kept_session_id: str | None, reason: str | None) -> int: ...
+
+def void_tokens(on: Runner, /, *, user_id: str | None) -> int: ...
+
+class LockTestDatabases(NamedTuple):
+    pg_advisory_lock: str
+
+def lock_test_databases(on: Runner, /) -> LockTestDatabases | None: ...
+
+class ListTestDatabases(NamedTuple):
+    name: str
+    is_used: bool
+
+def list_test_databases(on: Runner, /, *, mark: str | None) -> list[ListTestDatabases]: ...
+
+class ListTimeline(NamedTuple):
+    at: str
+    kind: str
+    name: str
+    reason: str | None
+    count: int  # type: ignore[assignment]
+    actor: str | None
+    actor_id: str | None
+    ip: str | None
+    user_agent: str | None
+    request_id: str | None
+    details: Any
+    user_id: str
+
+def list_timeline(on: Runner, /, *, user_id: str | None, page_size: int | None, page_offset: int | None) -> list[ListTimeline]: ...
+
+class ListTimelineBefore(NamedTuple):
+    at: str
+    place: int
+    id: str
+    kind: str
+    name: str
+    reason: str | None
+    count: int  # type: ignore[assignment]
+    actor: str | None
+    actor_id: str | None
+    ip: str | None
+    user_agent: str | None
+    request_id: str | None
+    details: Any
+    user_id: str
+
+def list_timeline_before(on: Runner, /, *, user_id: str | None, kind: str | None, before_at: datetime | str | None, before_place: int | None, before_id: str | None, page_size: int | None) -> list[ListTimelineBefore]: ...
+
+class CountTimeline(NamedTuple):
+    addresses: list[str] | None
+    total: int
+
+def count_timeline(on: Runner, /, *, user_id: str | None, most: int | None) -> CountTimeline: ...
+
+class ListRequestActs(NamedTuple):
+    at: str
+    kind: str
+    name: str
+    reason: str | None
+    count: int  # type: ignore[assignment]
+    actor: str
+    actor_id: str | None
+    ip: str
+    user_agent: str
+    request_id: str
+    details: Any
+    user_id: str | None
+    address: str | None
+
+def list_request_acts(on: Runner, /, *, request_id: str | None, most: int | None) -> list[ListRequestActs]: ...
+
+class ListMessagesTo(NamedTuple):
+    at: str
+    kind: str
+    name: str
+    reason: str | None
+    count: int  # type: ignore[assignment]
+    actor: str | None
+    actor_id: str | None
+    ip: str | None
+    user_agent: str | None
+    request_id: str | None
+    details: Any
+    user_id: str
+
+def list_messages_to(on: Runner, /, *, recipient: str | None, most: int | None) -> list[ListMessagesTo]: ...
+
+class SelectLastMessage(NamedTuple):
+    id: str
+    kind: str
+    name: str
+    details: Any
+    is_stuck: bool
+
+def select_last_message(on: Runner, /, *, user_id: str | None, kinds: Sequence[str | None] | None) -> SelectLastMessage | None: ...
+
+class SelectSummary(NamedTuple):
+    id: str
+    email: str | None
+    phone: str | None
+    role: str
+    made_by: str
+    is_anonymous: bool
+    has_password: bool
+    new_email: str | None
+    new_phone: str | None
+    providers: list[str]
+    factors: list[str]
+    has_passkey: bool
+    recovery_codes: int
+    created_at: str
+    email_confirmed_at: str | None
+    phone_confirmed_at: str | None
+    last_sign_in_at: str | None
+    banned_until: str | None
+    live_sessions: int
+    applications: list[str]
+    sessions_of_applications: int
+
+def select_summary(on: Runner, /, *, id: str | None, email: str | None, phone: str | None) -> SelectSummary | None: ...
+
+class ListPendingUsers(NamedTuple):
+    id: str
+    email: str
+    phone: str | None
+
+def list_pending_users(on: Runner, /, *, address: str | None) -> list[ListPendingUsers]: ...
+
+class SelectFailureCounts(NamedTuple):
+    key: str
+    count: int  # type: ignore[assignment]
+    until: str
+
+def select_failure_counts(on: Runner, /, *, addresses: Sequence[str | None] | None, totals: Sequence[str | None] | None) -> list[SelectFailureCounts]: ...
+
+class AvoidSequentialScans(NamedTuple):
+    set_config: str
+
+def avoid_sequential_scans(on: Runner, /) -> AvoidSequentialScans | None: ...
+
+class FindTakenKeys(NamedTuple):
+    key: str
+    user_id: str
+
+def find_taken_keys(on: Runner, /, *, ids: Sequence[str | None] | None, addresses: Sequence[str | None] | None, providers: Sequence[str | None] | None, subjects: Sequence[str | None] | None, credential_ids: Sequence[str | None] | None) -> list[FindTakenKeys]: ...
+
+class ImportUsers(NamedTuple):
+    id: str
+
+def import_users(on: Runner, /, *, users: Any | None, import_id: str | None) -> list[ImportUsers]: ...
+
+def import_factors(on: Runner, /, *, factors: Any | None) -> int: ...
+
+def import_api_keys(on: Runner, /, *, api_keys: Any | None) -> int: ...
+
+class ExportUsers(NamedTuple):
+    id: str
+    record: str
+    factors: str | None
+    api_keys: str | None
+
+def export_users(on: Runner, /, *, after: str | None, page_size: int | None) -> list[ExportUsers]: ...
+
+class WriteUndoToken(NamedTuple):
+    lifetime: int
+
+def write_undo_token(on: Runner, /, *, token_id: str | None, user_id: str | None, target: str | None, token_hash: bytes | memoryview | None, session_id: str | None, restored: str | None, restored_factor: str | None, lifetime: int | None) -> WriteUndoToken: ...
+
+class SelectAskedFactor(NamedTuple):
+    user_id: str
+    created_at: datetime
+    restores: Any
+    moment: float
+
+def select_asked_factor(on: Runner, /, *, token_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None) -> SelectAskedFactor | None: ...
+
+def record_mail_proof_of_undo(on: Runner, /, *, token_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None, network: str | None) -> int: ...
+
+class ListAskedCredentials(NamedTuple):
+    id: str
+    user_id: str
+    friendly_name: str
+    credential_id: memoryview
+    public_key: memoryview
+    sign_count: int
+    transports: list[str]
+    is_removed: bool
+
+def list_asked_credentials(on: Runner, /, *, token_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None) -> list[ListAskedCredentials]: ...
+
+def restore_factor(on: Runner, /, *, user_id: str | None, factor: Any | None) -> int: ...
+
+def void_recovery_codes_since(on: Runner, /, *, user_id: str | None, session_id: str | None, moment: datetime | str | None) -> int: ...
+
+class LockUsersOfUndo(NamedTuple):
+    id: str
+
+def lock_users_of_undo(on: Runner, /, *, token_hash: bytes | memoryview | None) -> list[LockUsersOfUndo]: ...
+
+def delete_unused_holder(on: Runner, /, *, address: str | None, owner_id: str | None) -> int: ...
+
+class SelectUnprovedHolder(NamedTuple):
+    id: str
+    email: str
+
+def select_unproved_holder(on: Runner, /, *, address: str | None, owner_id: str | None) -> SelectUnprovedHolder | None: ...
+
+def restore_identity(on: Runner, /, *, user_id: str | None, identity: Any | None) -> int: ...
+
+def void_password(on: Runner, /, *, user_id: str | None) -> int: ...
+
+class VoidLinksToRecentAddress(NamedTuple):
+    target: str
+
+def void_links_to_recent_address(on: Runner, /, *, user_id: str | None, address: str | None) -> VoidLinksToRecentAddress | None: ...
+
+def void_undo_links(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> int: ...
+
+def dispute_sign_up(on: Runner, /, *, address: str | None, is_repeated: bool | None) -> int: ...
+
+class InsertSignUp(NamedTuple):
+    is_created: bool
+    id: str
+    user_object: str
+
+def insert_sign_up(on: Runner, /, *, user_id: str | None, email: str | None, phone: str | None, password_hash: str | None, user_metadata: Any | None, is_confirmed: bool | None, user_agent: str | None) -> InsertSignUp: ...
+
+class InsertAnonymousUser(NamedTuple):
+    id: str
+
+def insert_anonymous_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None) -> InsertAnonymousUser: ...
+
+def convert_user(on: Runner, /, *, user_id: str | None) -> int: ...
+
+class SelectAddressOwner(NamedTuple):
+    id: str
+    is_unused: bool
+
+def select_address_owner(on: Runner, /, *, address: str | None) -> SelectAddressOwner | None: ...
+
+class SelectUserOfAddress(NamedTuple):
+    id: str
+    email_proved: bool
+    phone_proved: bool
+    is_invited: bool
+
+def select_user_of_address(on: Runner, /, *, address: str | None) -> SelectUserOfAddress | None: ...
+
+def record_refused_sign_up(on: Runner, /, *, user_id: str | None) -> int: ...
+
+class SelectUser(NamedTuple):
+    state: str
+    user_object: str
+
+def select_user(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectUser | None: ...
+
+class SelectCaller(NamedTuple):
+    state: str
+    is_admin: bool
+    is_anonymous: bool
+    aal: str | None
+    password_hash: str | None
+    email: str | None
+    email_confirmed: bool
+    phone: str | None
+    phone_confirmed: bool
+    authentication_age: int | None
+    has_factor: bool
+    proof_age: int | None
+
+def select_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectCaller | None: ...
+
+class SelectTakenAddress(NamedTuple):
+    is_email: bool
+
+def select_taken_address(on: Runner, /, *, email: str | None, phone: str | None, user_id: str | None) -> SelectTakenAddress | None: ...
+
+class ChangeUser(NamedTuple):
+    user_object: str
+
+def change_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, password_hash: str | None, new_email: str | None, new_phone: str | None) -> ChangeUser: ...
+
+class DeleteUser(NamedTuple):
+    moment: str
+    recorded: str
+
+def delete_user(on: Runner, /, *, user_id: str | None) -> DeleteUser: ...
+
+class SelectIsLastAdministrator(NamedTuple):
+    is_last: bool
+
+def select_is_last_administrator(on: Runner, /, *, user_id: str | None) -> SelectIsLastAdministrator: ...
+
+class LockAdministrators(NamedTuple):
+    lock_administrators: str
+
+def lock_administrators(on: Runner, /) -> LockAdministrators | None: ...
+
+class SelectOperatorsRefusal(NamedTuple):
+    key: str | None
+
+def select_operators_refusal(on: Runner, /, *, user_id: str | None, actor: str | None) -> SelectOperatorsRefusal: ...
+
+class LockUser(NamedTuple):
+    id: str
+    role: str
+    email: str | None
+    email_proved: bool
+    new_email: str | None
+    phone: str | None
+    phone_proved: bool
+    new_phone: str | None
+    user_metadata: Any
+    app_metadata: Any
+    is_unproved_sign_up: bool
+    email_confirmed_at: str | None
+    phone_confirmed_at: str | None
+    banned_until: str | None
+    is_anonymous: bool
+    is_banned: bool
+
+def lock_user(on: Runner, /, *, user_id: str | None) -> LockUser | None: ...
+
+class SelectUsedLink(NamedTuple):
+    user_id: str
+    has_gone_on: bool
+
+def select_used_link(on: Runner, /, *, browser_hash: bytes | memoryview | None, target: str | None, purpose: str | None) -> SelectUsedLink | None: ...
+
+class LockConfirmedSignUp(NamedTuple):
+    id: str
+    email: str
+    token_id: str
+
+def lock_confirmed_sign_up(on: Runner, /, *, browser_hash: bytes | memoryview | None, target: str | None) -> LockConfirmedSignUp | None: ...
+
+def use_confirmed_sign_up(on: Runner, /, *, token_id: str | None) -> int: ...
+
+class ListAdded(NamedTuple):
+    id: str
+    type: str
+    added_at: str
+    label: str
+
+def list_added(on: Runner, /, *, user_id: str | None, days: int | None) -> list[ListAdded]: ...
+
+class ListUndone(NamedTuple):
+    id: str
+    type: str
+    label: str
+
+def list_undone(on: Runner, /, *, token_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None) -> list[ListUndone]: ...
+
+class ListTakenBack(NamedTuple):
+    id: str
+    type: str
+    label: str
+
+def list_taken_back(on: Runner, /, *, user_id: str | None, session_id: str | None) -> list[ListTakenBack]: ...
+
+class SelectMayTakeBack(NamedTuple):
+    may: bool
+
+def select_may_take_back(on: Runner, /, *, user_id: str | None) -> SelectMayTakeBack: ...
+
+class ListWaysToSignIn(NamedTuple):
+    id: str
+    provider: str
+
+def list_ways_to_sign_in(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[ListWaysToSignIn]: ...
+
+def remove_ways_to_sign_in(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None, providers: Sequence[str | None] | None) -> int: ...
+
+class SelectCanSignIn(NamedTuple):
+    can_sign_in: bool
+
+def select_can_sign_in(on: Runner, /, *, user_id: str | None, usable: Sequence[str | None] | None) -> SelectCanSignIn: ...
+
+class CreateWebhook(NamedTuple):
+    webhook_object: str
+    recorded: str
+
+def create_webhook(on: Runner, /, *, id: str | None, url: str | None, description: str | None, events: Sequence[str | None] | None, secret: bytes | memoryview | None, most: int | None) -> CreateWebhook | None: ...
+
+class ListWebhooks(NamedTuple):
+    total: int
+    webhooks: str
+
+def list_webhooks(on: Runner, /, *, page_size: int | None, page_offset: int | None) -> ListWebhooks: ...
+
+class SelectWebhook(NamedTuple):
+    webhook_object: str
+
+def select_webhook(on: Runner, /, *, id: str | None) -> SelectWebhook | None: ...
+
+class UpdateWebhook(NamedTuple):
+    webhook_object: str
+    recorded: str
+
+def update_webhook(on: Runner, /, *, id: str | None, url: str | None, events: Sequence[str | None] | None, sets_description: bool | None, description: str | None, is_disabled: bool | None, new_secret: bytes | memoryview | None, overlap: int | None) -> UpdateWebhook | None: ...
+
+class DeleteWebhook(NamedTuple):
+    recorded: str
+
+def delete_webhook(on: Runner, /, *, id: str | None, batch: int | None) -> DeleteWebhook | None: ...
+
+class ListDeliveries(NamedTuple):
+    total: int
+    deliveries: str
+
+def list_deliveries(on: Runner, /, *, id: str | None, page_size: int | None, page_offset: int | None) -> ListDeliveries | None: ...
+
+class RedeliverEvent(NamedTuple):
+    is_disabled: bool
+    delivery: str | None
+    recorded: str
+
+def redeliver_event(on: Runner, /, *, id: str | None, delivery_id: str | None) -> RedeliverEvent | None: ...
+
+class SendTestEvent(NamedTuple):
+    is_disabled: bool
+    delivery: str | None
+    recorded: str
+
+def send_test_event(on: Runner, /, *, id: str | None, event: str | None, user_id: str | None, email: str | None) -> SendTestEvent | None: ...
+
+class ClaimEvent(NamedTuple):
+    id: str
+    channel: str
+    kind: str
+    recipient: str
+    variables: Any
+    secret: memoryview | None
+    attempts: int
+    created_at: datetime
+    expires_at: datetime | None
+    outcome: str | None
+    last_error: str | None
+    target: str
+
+def claim_event(on: Runner, /, *, lease: int | None, slow_targets: Sequence[str | None] | None, from_slow: bool | None) -> ClaimEvent | None: ...
+
+class SelectEndpoint(NamedTuple):
+    url: str
+    secret: memoryview
+    is_failing: bool
+    previous_secret: memoryview | None
+
+def select_endpoint(on: Runner, /, *, id: str | None) -> SelectEndpoint | None: ...
+
+def note_webhook_success(on: Runner, /, *, id: str | None) -> int: ...
+
+class NoteWebhookFailure(NamedTuple):
+    is_news: bool
+    disabled_reason: str | None
+    told: str | None
+    recorded: str
+
+def note_webhook_failure(on: Runner, /, *, id: str | None, is_gone: bool | None, shortest: int | None, longest: int | None, asked: float | None, most_mails: int | None) -> NoteWebhookFailure | None: ...
+
+class ListSealedWebhooks(NamedTuple):
+    id: str
+    sealed: memoryview
+
+def list_sealed_webhooks(on: Runner, /, *, newest: bytes | memoryview | None, after: str | None, batch: int | None) -> list[ListSealedWebhooks]: ...
+
+def reseal_webhook(on: Runner, /, *, id: str | None, old: bytes | memoryview | None, sealed: bytes | memoryview | None) -> int: ...
+
+def finish_stale_events(on: Runner, /, *, batch: int | None) -> int: ...
+
+class ListWebhookStates(NamedTuple):
+    id: str
+    origin: str
+    description: str | None
+    events: list[str]
+    disabled_reason: str | None
+    failing_since: str | None
+    retry_at: str | None
+    disabled_at: str | None
+    created_at: str
+    previous_secret_expires_at: str | None
+    waiting: int
+
+def list_webhook_states(on: Runner, /, *, id: str | None, most: int | None) -> list[ListWebhookStates]: ...
+
+class SearchDeliveries(NamedTuple):
+    id: str
+    user_id: str | None
+    details: Any
+    has_user: bool
+    address: str | None
+
+def search_deliveries(on: Runner, /, *, webhook_id: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchDeliveries]: ...
+
+class SearchFailedDeliveries(NamedTuple):
+    id: str
+    user_id: str
+    details: Any
+    has_user: bool
+    address: str | None
+
+def search_failed_deliveries(on: Runner, /, *, webhook_id: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchFailedDeliveries]: ...
+
+class SelectDelivery(NamedTuple):
+    details: Any
+    variables: Any
+
+def select_delivery(on: Runner, /, *, webhook_id: str | None, id: str | None) -> SelectDelivery | None: ...
