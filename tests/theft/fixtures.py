@@ -11,13 +11,32 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.support.links import Outbox
 from tests.theft.actors import Environment
+from tests.theft.invariants import INVARIANTS
 from tests.theft.model import EXAMPLES, Theft
 from tests.theft.sign_ups import QUOTA, SignUps
+from tests.theft.takeover import Takeover
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
 # Limits on the requests of a network, whose counts the model does not move.
 _REQUESTS = [f"AUTH_RATE_LIMIT_{name}" for name in ("SIGNUP", "RECOVER", "VERIFY", "LINKS", "WAITING")]
+# These and others, which Takeover leaves to the tests of limits: only wrong passwords and codes count.
+_OF_A_NETWORK = (
+    *("SIGNUP", "LOGIN", "AUTHORIZE", "RECOVER", "MESSAGES", "MESSAGES_PER_RECIPIENT", "LINKS", "VERIFY"),
+    *("REFRESH", "LOGOUT", "USER_CHANGES", "ADDRESS_CHANGES", "CLIENT_TOKENS", "API_KEYS"),
+)
+# A function that does not exist.
+_FAILING_HOOK = "pg-functions://postgres/nowhere/hook"
+
+
+def settings(steps: int) -> hypothesis.settings:
+    return hypothesis.settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 @pytest.fixture
@@ -35,6 +54,33 @@ def play_sign_ups(play_model) -> Callable[[int], None]:
 
 
 @pytest.fixture
+def play_takeover(make_service, fakes, database, service_role) -> Callable[..., None]:
+    """Play the ten examples of a seed, and assert these invariants or all: `play_takeover(1, "additions")`."""
+    limits = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in _OF_A_NETWORK}
+    changes = limits | {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_API_KEYS": "true"}
+    # Some networks of strangers use it up.
+    changes["AUTH_RATE_LIMIT_ACCOUNT_FAILURES"] = "20 per day"
+
+    def make(**more: str) -> Any:
+        return make_service(AUTH_TRUSTED_PROXIES="1", AUTH_LOG_LEVEL="error", **changes, **more)
+
+    services = {level: make(AUTH_MFA_REQUIRED=level) for level in ("none", "admins", "all")}
+    first = services["none"]
+    environment = Environment(first.app, database, Outbox(first.parts, database), fakes, service_role)
+    members = {
+        "environment": environment,
+        "applications": {level: service.app for level, service in services.items()},
+        "failing_hook": make(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=_FAILING_HOOK).app,
+    }
+
+    def play(seed: int, *invariants: str) -> None:
+        machine: Any = type("Takeover", (Takeover,), members | {"asserted": invariants or tuple(INVARIANTS)})
+        run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(12))
+
+    return play
+
+
+@pytest.fixture
 def play_model(make_service, fakes, database, service_role) -> Callable[..., Callable[[int], None]]:
     return functools.partial(_player, make_service, fakes, database, service_role)
 
@@ -44,16 +90,9 @@ def _player(
 ) -> Callable[[int], None]:
     service = make_service(AUTH_TRUSTED_PROXIES="1", AUTH_LOG_LEVEL="error", **changes)
     environment = Environment(service.app, database, Outbox(service.parts, database), fakes, service_role)
-    settings = hypothesis.settings(
-        max_examples=EXAMPLES,
-        stateful_step_count=15,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
 
     def play(seed: int) -> None:
         machine: Any = type(model.__name__, (model,), {"environment": environment})
-        run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings)
+        run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(15))
 
     return play

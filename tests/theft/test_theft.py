@@ -1,4 +1,4 @@
-"""The four promises of docs/security.md about a thief: an owner and a thief of one user act in any order."""
+"""What docs/security.md promises about a thief: an owner and a thief of one user act in any order."""
 
 import pytest
 
@@ -13,3 +13,8 @@ def test_thief_gains_nothing_that_is_promised(play, seed):
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_stranger_who_signs_up_for_the_same_address_gains_nothing(play_sign_ups, seed):
     play_sign_ups(seed)
+
+
+@pytest.mark.parametrize("seed", range(1, 3))
+def test_what_a_thief_holds_ends_and_opens_only_what_it_is_for(play_takeover, seed):
+    play_takeover(seed)
