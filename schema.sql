@@ -259,7 +259,8 @@ CREATE TABLE recovery_codes (
 );
 
 -- Keys of users for programs. `key_mac` is behind the id of the secret key that made it, and is renewed with
--- the newest one at each use. The time of the last use is a day, so that the list tells no habits.
+-- the newest one at each use. The time of the last use is a day, so that the list tells no habits. A key has
+-- the level `aal` of the session that made it.
 CREATE TABLE api_keys (
   id            uuid PRIMARY KEY,
   user_id       uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -268,7 +269,8 @@ CREATE TABLE api_keys (
   scopes        text[] NOT NULL,
   created_at    timestamptz NOT NULL DEFAULT now(),
   expires_at    timestamptz,
-  last_used_on  date
+  last_used_on  date,
+  aal           text NOT NULL DEFAULT 'aal1'
 );
 CREATE INDEX api_keys_user_id ON api_keys (user_id, created_at);
 CREATE INDEX api_keys_expires_at ON api_keys (expires_at) WHERE expires_at IS NOT NULL;

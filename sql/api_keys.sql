@@ -11,12 +11,15 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 -- name: list_api_keys(user_id uuid) -> row
 SELECT api_keys_of(:user_id)::text AS api_keys;
 
--- name: write_api_key(id uuid, user_id uuid, name text, key_mac bytea, scopes text[], lifetime integer)
---   -> row?
--- Nothing if the user has twenty. Call it with the user's row locked.
-INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, expires_at)
-SELECT :id, :user_id, :name, :key_mac, :scopes, now() + make_interval(secs => :lifetime)
- WHERE (SELECT count(*) FROM api_keys WHERE user_id = :user_id) < 20
+-- name: write_api_key(id uuid, user_id uuid, session_id uuid, name text, key_mac bytea, scopes text[],
+--                     lifetime integer) -> row?
+-- With the level of the session that makes it. Nothing if the user has twenty. Call it with the user's row
+-- locked.
+INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, expires_at, aal)
+SELECT :id, s.user_id, :name, :key_mac, :scopes, now() + make_interval(secs => :lifetime), s.aal
+  FROM sessions AS s
+ WHERE s.id = :session_id AND s.user_id = :user_id
+   AND (SELECT count(*) FROM api_keys WHERE user_id = :user_id) < 20
 RETURNING api_key_object(k) AS object;
 
 -- name: remove_api_keys(user_id uuid, ids text[])
@@ -37,17 +40,19 @@ UPDATE failure_counts
    SET count = greatest(count - 1, 0)
  WHERE key = 'api_key ' || :id || ' ' || :network;
 
--- name: use_api_key(id uuid, key_macs bytea[], audience text, origin jsonb)
---   -> row? (is_banned?, expires_at?, recorded?)
--- One UPDATE, because only that sees whether the key was removed meanwhile. The first use of a day is
--- recorded.
+-- name: use_api_key(id uuid, key_macs bytea[], mfa_required text, audience text, origin jsonb)
+--   -> row? (expires_at?, recorded?)
+-- One UPDATE, because only that sees whether the key was removed meanwhile. The first use of a day that
+-- gives a token is recorded.
 UPDATE api_keys AS k
-   SET key_mac = (:key_macs)[1], last_used_on = (now() AT TIME ZONE 'UTC')::date
+   SET key_mac = (:key_macs)[1],
+       last_used_on = CASE WHEN api_key_state(u, old, NULL, :mfa_required) = 'live'
+                           THEN (now() AT TIME ZONE 'UTC')::date ELSE k.last_used_on END
   FROM api_keys AS old
   JOIN users AS u ON u.id = old.user_id
   JOIN user_objects AS copy ON copy.user_id = u.id
- WHERE k.id = :id AND old.id = k.id AND k.key_mac = ANY (:key_macs) AND (k.expires_at <= now()) IS NOT TRUE
-RETURNING u.banned_until > now() AS is_banned,
+ WHERE k.id = :id AND old.id = k.id AND k.key_mac = ANY (:key_macs) AND end_of_key(k) IS NULL
+RETURNING api_key_state(u, k, NULL, :mfa_required) AS state,
           with_audience(copy.object, :audience) AS user_object,
           k.user_id,
           k.id AS api_key_id,
@@ -61,7 +66,7 @@ RETURNING u.banned_until > now() AS is_banned,
 -- name: select_owner_of_api_key(id uuid) -> row?
 SELECT user_id FROM api_keys WHERE id = :id;
 
--- name: select_api_key(id uuid, key_macs bytea[]) -> row? (expires_at?)
+-- name: select_api_key(id uuid, key_macs bytea[], mfa_required text) -> row? (expires_at?)
 -- A live key with the secret, for POST /introspect.
 SELECT k.user_id,
        k.scopes,
@@ -69,10 +74,11 @@ SELECT k.user_id,
        floor(extract(epoch FROM k.expires_at))::bigint AS expires_at
   FROM api_keys AS k
   JOIN users AS u ON u.id = k.user_id
- WHERE k.id = :id AND k.key_mac = ANY (:key_macs) AND api_key_state(u, k, NULL) = 'live';
+ WHERE k.id = :id AND k.key_mac = ANY (:key_macs) AND api_key_state(u, k, NULL, :mfa_required) = 'live';
 
--- name: select_user_of_api_key(user_id uuid, api_key_id uuid, expires_at bigint, audience text) -> row?
-SELECT api_key_state(u, k, :expires_at) AS state,
+-- name: select_user_of_api_key(user_id uuid, api_key_id uuid, expires_at bigint, mfa_required text,
+--                             audience text) -> row?
+SELECT api_key_state(u, k, :expires_at, :mfa_required) AS state,
        with_audience(copy.object, :audience) AS user_object
   FROM users AS u
   JOIN user_objects AS copy ON copy.user_id = u.id

@@ -15,7 +15,8 @@ WITH used AS (
     JOIN sessions AS s ON s.id = browser.session_id
     JOIN users AS u ON u.id = browser.user_id
    WHERE browser.token_hash = :token_hash
-     AND session_state(u, s, NULL, :refresh_token_lifetime, :session_timebox) = 'live'
+     AND caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
+                      s.aal, 'session', :mfa_required) = 'live'
 ), kept AS (
   UPDATE sessions AS s
      SET refreshed_at = now()

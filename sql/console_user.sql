@@ -45,7 +45,7 @@ SELECT m.id::text, m.kind, m.channel, m.recipient, iso_8601(m.created_at) AS cre
 --   -> row? (phone?, banned_until?)
 -- What an act on a user will reach, in numbers.
 SELECT u.id::text, u.role, u.email, u.phone, u.user_metadata, u.app_metadata,
-       CASE WHEN u.banned_until > now() THEN iso_8601(u.banned_until) END AS banned_until,
+       CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END AS banned_until,
        (SELECT count(*) FROM live_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS sessions,
        (SELECT count(*)
           FROM live_client_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS client_sessions,

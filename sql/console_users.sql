@@ -103,7 +103,7 @@ SELECT u.id,
        u.role,
        is_anonymous(u) AS is_anonymous,
        coalesce(u.email_confirmed_at, u.phone_confirmed_at) IS NOT NULL AS is_confirmed,
-       coalesce(u.banned_until > now(), false) AS is_banned,
+       is_banned(u) AS is_banned,
        EXISTS (SELECT FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL) AS has_factor,
        ARRAY(SELECT i.provider FROM identities AS i WHERE i.user_id = u.id ORDER BY i.created_at, i.provider)
          AS providers,

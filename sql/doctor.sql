@@ -33,7 +33,7 @@ SELECT floor(extract(epoch FROM now() - at))::bigint AS seconds_ago FROM last_do
 -- name: select_administrators() -> row
 SELECT count(*) AS total
   FROM users AS u
- WHERE u.role = 'admin' AND (u.banned_until > now()) IS NOT TRUE;
+ WHERE u.role = 'admin' AND NOT is_banned(u);
 
 -- name: select_late_messages(late integer) -> row (oldest?, reason?)
 SELECT count(*) AS total,

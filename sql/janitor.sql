@@ -126,7 +126,7 @@ DELETE FROM users AS u
           WHERE is_anonymous(lost)
             AND lost.created_at <= now() - make_interval(days => :unconfirmed_retention)
             AND lost.email IS NULL AND lost.phone IS NULL AND lost.role = 'authenticated'
-            AND (lost.banned_until > now()) IS NOT TRUE
+            AND NOT is_banned(lost)
             AND NOT EXISTS (SELECT
                               FROM live_sessions(lost.id, :refresh_token_lifetime, :session_timebox))
             AND NOT EXISTS (SELECT
@@ -152,7 +152,7 @@ DELETE FROM users AS u
             AND unused.created_at <= past.day
             AND (SELECT min(applied_at) FROM schema_version WHERE version >= 6) <= past.day
             AND unused.last_sign_in_at IS NULL AND unused.role = 'authenticated'
-            AND (unused.banned_until > now()) IS NOT TRUE
+            AND NOT is_banned(unused)
             AND NOT EXISTS (SELECT
                               FROM identities AS i
                              WHERE i.user_id = unused.id AND i.provider NOT IN ('email', 'phone'))

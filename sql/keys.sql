@@ -7,8 +7,8 @@ WITH used AS (
 )
 SELECT 'sessions' AS what, count(*) AS rows
   FROM sessions AS s, used
- WHERE s.ended_at IS NULL AND s.refreshed_at >= used.start AND s.refreshed_at < used.stop
-   AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
+ WHERE s.refreshed_at >= used.start AND s.refreshed_at < used.stop
+   AND end_of(s, :refresh_token_lifetime, :session_timebox) IS NULL
    AND NOT EXISTS (SELECT FROM browser_sessions AS b WHERE b.session_id = s.id)
  UNION ALL
 SELECT 'codes', count(*)
@@ -38,7 +38,7 @@ SELECT 'OpenID keys', count(*)
  UNION ALL
 SELECT 'API keys', count(*)
   FROM api_keys AS k
- WHERE substr(k.key_mac, 1, 4) = ANY (:key_ids) AND (k.expires_at > now()) IS NOT FALSE
+ WHERE substr(k.key_mac, 1, 4) = ANY (:key_ids) AND end_of_key(k) IS NULL
  UNION ALL
 SELECT 'recovery codes', count(*)
   FROM recovery_codes AS r, used
@@ -71,6 +71,6 @@ UPDATE one_time_tokens AS t
 --                                  session_timebox integer) -> row
 SELECT count(*) AS total
   FROM sessions AS s
- WHERE s.user_id = :user_id AND s.ended_at IS NULL AND s.refreshed_at < to_timestamp(:used_since)
-   AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
+ WHERE s.user_id = :user_id AND s.refreshed_at < to_timestamp(:used_since)
+   AND end_of(s, :refresh_token_lifetime, :session_timebox) IS NULL
    AND NOT EXISTS (SELECT FROM browser_sessions AS b WHERE b.session_id = s.id);

@@ -12,7 +12,7 @@ RETURNING id;
 
 -- name: lock_user_by_email(email text) -> row? (phone?)
 SELECT id, email, role, email_proved, phone, phone_proved, email_confirmed_at IS NOT NULL AS is_confirmed,
-       (banned_until > now()) IS TRUE AS is_banned,
+       is_banned(users) AS is_banned,
        invited_at IS NOT NULL AND email_confirmed_at IS NULL AND password_hash IS NULL AS is_invited
   FROM users
  WHERE email = :email

@@ -26,7 +26,7 @@ UPDATE oauth_flows AS f
   FROM users AS u, sessions AS s
  WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now()
    AND u.id = f.user_id AND s.id = f.session_id AND s.ended_at IS NULL
-   AND (u.banned_until > now()) IS NOT TRUE
+   AND NOT is_banned(u)
 RETURNING f.id, f.provider, f.secrets;
 
 -- name: spend_oauth_flow(state_hash bytea, browser_hash bytea)
@@ -43,7 +43,7 @@ ON CONFLICT DO NOTHING;
 
 -- name: lock_user_by_identity(provider text, subject text) -> row? (email?)
 -- The identity may be gone by the time the lock is held.
-SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
+SELECT u.id, u.email, is_banned(u) AS is_banned
   FROM users AS u
   JOIN identities AS i ON i.user_id = u.id
  WHERE i.provider = :provider AND i.subject = :subject

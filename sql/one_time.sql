@@ -3,7 +3,7 @@
 -- FOR KEY SHARE prevents a deletion. Several users may wait for one new address. `own_password_hash` is what
 -- the browser's own sign-up has set: it belongs to a resent link too.
 SELECT u.id,
-       (u.banned_until > now()) IS NOT TRUE
+       NOT is_banned(u)
          AND CASE :purpose WHEN 'signup' THEN u.email_confirmed_at IS NULL AND u.made_by = 'signup'
                            WHEN 'sms_signup' THEN u.phone_confirmed_at IS NULL AND u.made_by = 'signup'
                            WHEN 'email_change' THEN NOT EXISTS (
@@ -110,7 +110,7 @@ SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash,
 -- name: select_proof(user_id uuid, provider text) -> row (email?, phone?)
 -- A stranger may have added the email before the phone was proved, so the first proof drops it. A user for
 -- whom several people have signed up has no password.
-SELECT (u.banned_until > now()) IS TRUE AS is_banned,
+SELECT is_banned(u) AS is_banned,
        CASE :provider WHEN 'email' THEN NOT u.email_proved
                       ELSE NOT u.phone_proved AND (NOT u.email_proved OR signed_up_by_phone(u))
        END AS is_first,
@@ -223,7 +223,7 @@ VALUES (:user_id, :code_hash, :code_challenge, :method, :opened_by,
         least(to_timestamp(:auth_time), now()), :provider);
 
 -- name: lock_owner_of_authorization_code(code_hash bytea) -> row? (email?)
-SELECT u.id, u.email, (u.banned_until > now()) IS TRUE AS is_banned
+SELECT u.id, u.email, is_banned(u) AS is_banned
   FROM users AS u
   JOIN authorization_codes AS code ON code.user_id = u.id
  WHERE code.code_hash = :code_hash AND code.expires_at > now()

@@ -27,15 +27,18 @@ SELECT c.*
    FOR KEY SHARE OF c;
 
 -- name: lock_oauth_request(id_hash bytea, browser_hash bytea, is_by_token boolean, user_id uuid,
---                          session_id uuid) -> row? (state?, resource?, login_hint?, user_id?, may_use?)
+--                          session_id uuid, mfa_required text)
+--   -> row? (state?, resource?, login_hint?, user_id?, may_use?)
 -- With what the consent of this user, in this session, depends on. Access tokens do not tell the browser.
 SELECT r.id, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.login_hint, r.user_id,
        r.approval_hash IS NULL AS is_pending,
        may_use(u, c) AS may_use,
-       -- Who takes long to agree need not sign in again.
-       coalesce(authenticated_at(s) > r.created_at - CASE WHEN 'login' = ANY (r.prompts) THEN interval '0'
-                                                          ELSE make_interval(secs => r.max_age) END,
-                true) AS is_fresh,
+       -- Who takes long to agree need not sign in again. A session that a first passkey has not raised yet
+       -- would give the client nothing.
+       coalesce(NOT lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)), true)
+       AND coalesce(authenticated_at(s) > r.created_at - CASE WHEN 'login' = ANY (r.prompts) THEN interval '0'
+                                                              ELSE make_interval(secs => r.max_age) END,
+                    true) AS is_fresh,
        coalesce(g.scopes @> r.scopes, false) AS is_granted
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id

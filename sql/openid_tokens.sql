@@ -13,19 +13,20 @@ SELECT u.id
  WHERE r.code_hash = :code_hash
    FOR UPDATE OF u;
 
--- name: select_oauth_code(code_hash bytea, client_id uuid)
+-- name: select_oauth_code(code_hash bytea, client_id uuid, refresh_token_lifetime integer,
+--                         session_timebox integer, mfa_required text)
 --   -> row? (resource?, nonce?, code_challenge?, opened_session_id?, grant_id?)
--- Run it with the owner locked, so that a second use sees the session of the first. A code is void once the
--- session that approved it has ended, or the grant is gone.
+-- Run it with the owner locked, so that a second use sees the session of the first. A code gives what the
+-- session that approved it gives now: nothing once that has ended, or the grant is gone.
 SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_session_id, g.id AS grant_id,
-       (r.code_expires_at > now() AND g.id IS NOT NULL AND s.id IS NOT NULL) IS TRUE AS is_current,
-       (u.banned_until > now()) IS TRUE AS is_banned,
-       may_use(u, c) AS may_use
+       (r.code_expires_at > now() AND g.id IS NOT NULL) IS TRUE AS is_current,
+       may_use(u, c) AS may_use,
+       client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox, :mfa_required) AS state
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id
   JOIN users AS u ON u.id = r.user_id
   LEFT JOIN oauth_grants AS g ON g.user_id = r.user_id AND g.client_id = r.client_id
-  LEFT JOIN sessions AS s ON s.id = r.session_id AND s.user_id = r.user_id AND s.ended_at IS NULL
+  LEFT JOIN sessions AS s ON s.id = r.session_id AND s.user_id = r.user_id
  WHERE r.code_hash = :code_hash AND r.client_id = :client_id
    FOR UPDATE OF r;
 
@@ -74,7 +75,8 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 -- name: refresh_client_session(session_id uuid, counter bigint, scopes text[], client_id uuid,
 --                              auth_method text, secret_hash bytea, reuse_interval integer,
 --                              rotation boolean, refresh_limit integer, refresh_limit_seconds integer,
---                              refresh_token_lifetime integer, session_timebox integer, origin jsonb)
+--                              refresh_token_lifetime integer, session_timebox integer,
+--                              mfa_required text, origin jsonb)
 --   -> row? (resource?, token_lifetime?, commits?, recorded?)
 -- As `refresh_session`, but a public client's token always rotates (RFC 9700, section 4.14.2).
 UPDATE sessions AS s
@@ -96,7 +98,7 @@ UPDATE sessions AS s
    AND c.id = :client_id
    AND client_refusal(c, :auth_method, :secret_hash) IS NULL
    AND 'refresh_token' = ANY (c.grant_types)
-   AND client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox) = 'live'
+   AND client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox, :mfa_required) = 'live'
    AND coalesce(:scopes <@ s.scopes, true)
    AND (NOT refreshes_used_up(s, :refresh_limit) OR refresh_token_is_stolen(s, :counter, :reuse_interval))
 RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
@@ -129,8 +131,9 @@ SELECT client_refusal(c, :auth_method, :secret_hash) AS refusal,
  WHERE c.id = :client_id;
 
 -- name: select_userinfo(user_id uuid, session_id uuid, client_id uuid, expires_at bigint,
---                       refresh_token_lifetime integer, session_timebox integer) -> row? (scopes?)
-SELECT client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox) AS state,
+--                       refresh_token_lifetime integer, session_timebox integer, mfa_required text)
+--   -> row? (scopes?)
+SELECT client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox, :mfa_required) AS state,
        s.scopes, u.email_proved, u.phone_proved, copy.object AS user_object
   FROM users AS u
   JOIN user_objects AS copy ON copy.user_id = u.id
@@ -162,10 +165,11 @@ SELECT client.refusal,
   LEFT JOIN (ended JOIN users AS u ON u.id = ended.user_id) ON true;
 
 -- name: select_client_token(user_id uuid, session_id uuid, client_id uuid, expires_at bigint,
---                           refresh_token_lifetime integer, session_timebox integer) -> row? (aal?)
+--                           refresh_token_lifetime integer, session_timebox integer, mfa_required text)
+--   -> row? (aal?)
 -- The token of a session, or one of grant_type=client_credentials, which has none.
 SELECT CASE WHEN :session_id IS NOT NULL
-            THEN client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox)
+            THEN client_state(u, s, c, :expires_at, :refresh_token_lifetime, :session_timebox, :mfa_required)
             WHEN to_timestamp(:expires_at) <= now() OR 'client_credentials' <> ALL (c.grant_types)
             THEN 'bad_jwt'
             ELSE 'live' END AS state,

@@ -75,7 +75,7 @@ def list_api_keys(on: Runner, /, *, user_id: str | None) -> ListApiKeys: ...
 class WriteApiKey(NamedTuple):
     object: Any
 
-def write_api_key(on: Runner, /, *, id: str | None, user_id: str | None, name: str | None, key_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, lifetime: int | None) -> WriteApiKey | None: ...
+def write_api_key(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, name: str | None, key_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, lifetime: int | None) -> WriteApiKey | None: ...
 
 def remove_api_keys(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
 
@@ -93,7 +93,7 @@ def count_api_key_try(on: Runner, /, *, id: str | None, network: str | None, lim
 def take_back_api_key_try(on: Runner, /, *, id: str | None, network: str | None) -> int: ...
 
 class UseApiKey(NamedTuple):
-    is_banned: bool | None
+    state: str
     user_object: str
     user_id: str
     api_key_id: str
@@ -1208,8 +1208,8 @@ class SelectOauthCode(NamedTuple):
     opened_session_id: str | None
     grant_id: str | None
     is_current: bool
-    is_banned: bool
     may_use: bool
+    state: str
 
 def select_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None) -> SelectOauthCode | None: ...
 

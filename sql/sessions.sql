@@ -70,10 +70,10 @@ UPDATE sessions AS s
   JOIN user_objects AS copy ON copy.user_id = u.id
  WHERE s.id = :session_id
    AND u.id = s.user_id
-   AND s.ended_at IS NULL
    AND s.grant_id IS NULL
-   AND (u.banned_until > now()) IS NOT TRUE
-   AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
+   -- Without a step that it lacks, a session gets tokens of the audience `second_step`.
+   AND caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
+                    s.aal, 'session', :mfa_required) = 'live'
    AND (NOT refreshes_used_up(s, :refresh_limit) OR refresh_token_is_stolen(s, :counter, :reuse_interval))
 RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
           with_audience(copy.object, :audience) AS user_object,
@@ -102,18 +102,16 @@ RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_u
           END AS recorded;
 
 -- name: select_refresh_refusal(session_id uuid, refresh_limit integer, refresh_token_lifetime integer,
---                              session_timebox integer) -> row?
-SELECT CASE
-         WHEN u.banned_until > now() THEN 'user_banned'
-         WHEN s.ended_at IS NOT NULL THEN 'refresh_token_not_found'
-         WHEN session_expired(s, :refresh_token_lifetime, :session_timebox) THEN 'session_expired'
-         WHEN refreshes_used_up(s, :refresh_limit) THEN 'over_request_rate_limit'
-         ELSE 'refresh_token_not_found'
-       END AS state,
+--                              session_timebox integer, mfa_required text) -> row?
+SELECT CASE WHEN known.state IN ('user_banned', 'session_expired') THEN known.state
+            WHEN known.state = 'live' AND refreshes_used_up(s, :refresh_limit) THEN 'over_request_rate_limit'
+            ELSE 'refresh_token_not_found' END AS state,
        s.user_id,
        extract(epoch FROM s.counted_until - now())::float AS seconds_left
   FROM sessions AS s
   JOIN users AS u ON u.id = s.user_id
+ CROSS JOIN caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
+                         s.aal, 'session', :mfa_required) AS known (state)
  WHERE s.id = :session_id;
 
 -- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
@@ -157,8 +155,8 @@ WITH caller AS (
   UPDATE sessions AS s
      SET ended_at = now(), end_reason = 'ended_by_user'
     FROM caller
-   WHERE caller.state = 'live' AND s.user_id = :caller_id AND s.id = :session_id AND s.ended_at IS NULL
-     AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)
+   WHERE caller.state = 'live' AND s.user_id = :caller_id AND s.id = :session_id
+     AND end_of(s, :refresh_token_lifetime, :session_timebox) IS NULL
   RETURNING s.id
 )
 SELECT caller.state,

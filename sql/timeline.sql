@@ -88,16 +88,15 @@ SELECT u.id,
        iso_8601(u.email_confirmed_at) AS email_confirmed_at,
        iso_8601(u.phone_confirmed_at) AS phone_confirmed_at,
        iso_8601(u.last_sign_in_at) AS last_sign_in_at,
-       CASE WHEN u.banned_until > now() THEN iso_8601(u.banned_until) END AS banned_until,
+       CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END AS banned_until,
        (SELECT count(*) FROM live_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS live_sessions,
        (SELECT coalesce(array_agg(coalesce(nullif(c.name, ''), c.id::text) ORDER BY o.granted_at, o.id), '{}')
           FROM oauth_grants AS o
           JOIN oauth_clients AS c ON c.id = o.client_id
          WHERE o.user_id = u.id) AS applications,
        (SELECT count(*)
-          FROM sessions AS s
-         WHERE s.user_id = u.id AND s.grant_id IS NOT NULL AND s.ended_at IS NULL
-           AND NOT session_expired(s, :refresh_token_lifetime, :session_timebox)) AS sessions_of_applications
+          FROM live_client_sessions(u.id, :refresh_token_lifetime, :session_timebox)
+       ) AS sessions_of_applications
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked
  WHERE u.id = :id OR u.email = :email OR u.phone = :phone;

@@ -107,7 +107,8 @@ SELECT u.id::text,
                  'key_mac', encode(k.key_mac, 'hex'),
                  'scopes', k.scopes,
                  'created_at', iso_8601(k.created_at),
-                 'expires_at', iso_8601(k.expires_at)
+                 'expires_at', iso_8601(k.expires_at),
+                 'aal', k.aal
                ) ORDER BY k.created_at, k.id)
           FROM api_keys AS k
          WHERE k.user_id = u.id)::text AS api_keys

@@ -159,7 +159,7 @@ SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone,
        iso_8601(email_confirmed_at) AS email_confirmed_at, iso_8601(phone_confirmed_at) AS phone_confirmed_at,
        iso_8601(banned_until) AS banned_until,
        is_anonymous(users) AS is_anonymous,
-       (banned_until > now()) IS TRUE AS is_banned
+       is_banned(users) AS is_banned
   FROM users
  WHERE id = :user_id
    FOR UPDATE;

@@ -222,6 +222,49 @@ def test_statement_with_a_caller_refuses_a_session_that_lacks_the_level(statemen
         assert [row["state"] for row in cursor] == ["insufficient_aal"]
 
 
+def test_each_fact_that_decides_what_gives_a_token_has_one_home():
+    homes = {
+        # The console finds banned users by the index users_banned, which needs the bare comparison.
+        r"\bbanned_until (>|<=) now\(\)": {"is_banned", "filtered_users"},
+        # Lists tell an expired session from an ended one; the janitor deletes it a month later.
+        r"\bsession_expired\(s\b": {
+            "session_expired",
+            "end_of",
+            "timeline_of_sessions",
+            "delete_expired_sessions",
+        },
+        r"\bk\.expires_at (>|<=) now\(\)": {"end_of_key"},
+        r"\baal\)? < 'aal2'": {"lacks_step", "lacks_level"},
+        # Functions for nodes of earlier releases call it too.
+        r"\bgives_token\(": {"gives_token", "caller_state", "client_state", "api_key_state", "session_state"},
+    }
+    bodies = [(name, statement.text) for name, statement in STATEMENTS.items()] + [
+        (part.partition("(")[0], part)
+        for path in sorted(schema.FUNCTIONS.glob("*.sql"))
+        for part in re.sub(r"--.*", "", path.read_text()).split("CREATE OR REPLACE FUNCTION ")[1:]
+    ]
+    for fact, allowed in homes.items():
+        assert {name for name, body in bodies if re.search(fact, body)} == allowed, fact
+
+
+def test_statements_that_give_or_accept_a_token_ask_what_gives_one_now():
+    """Those with the exp of a token, and those that refresh, exchange or introspect something else."""
+    refreshing = {"refresh_session", "select_refresh_refusal", "refresh_client_session", "select_oauth_code"}
+    using = {"use_api_key", "select_api_key", "use_browser_session"}
+    asking = {
+        name
+        for name, statement in STATEMENTS.items()
+        if re.search(r"\b((locked_)?caller|client|api_key)_state\(", statement.text)
+    }
+    with_exp = {
+        name
+        for name, statement in STATEMENTS.items()
+        if {"caller_expires_at", "expires_at"} & set(statement.parameters)
+    }
+    of_others = {"select_is_current", "spend_id_token"}
+    assert (with_exp - of_others) | refreshing | using | {"select_refusal"} == asking
+
+
 def test_python_files_contain_no_sql():
     assert [
         (source, text)

@@ -34,7 +34,7 @@ def add(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, adding("api_key"), given=given)
         tell(tx, caller, "api_key_added", g.caller.session_id)
-        row = queries.write_api_key(tx, id=id, user_id=caller.id, **columns)
+        row = queries.write_api_key(tx, id=id, user_id=caller.id, session_id=g.caller.session_id, **columns)
         if row is None:
             raise ApiError("too_many_api_keys")
         details = {"api_key": body["name"], "api_key_id": id, "scopes": " ".join(body["scopes"])}

@@ -151,10 +151,12 @@ def _check_request(request: Any, client: Any, body: dict[str, Any]) -> None:
 def _check_user(request: Any) -> None:
     if not request.is_current:
         raise OAuthError("invalid_grant", _UNKNOWN_CODE)
-    if request.is_banned:
+    if request.state == "user_banned":
         raise OAuthError("access_denied", "This user is banned")
     if not request.may_use:
         raise OAuthError("access_denied", "This user may not sign in to the application")
+    if request.state != "live":
+        raise OAuthError("invalid_grant", _UNKNOWN_CODE)
 
 
 def _require(client: Any, grant_type: str) -> None:

@@ -55,9 +55,9 @@ def _use(id: str, key: str) -> dict[str, Any] | ApiError | None:
         if row is None:
             return None
         queries.take_back_api_key_try(tx, **attempt)
-        if row.is_banned:
+        if row.state != "live":
             audit.about(user_id=row.user_id, api_key_id=id)
-            return ApiError("user_banned")
+            return ApiError(row.state)
         return access_token.customize(tx, _compose(row), "api_key")
 
 

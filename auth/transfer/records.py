@@ -10,6 +10,7 @@ from typing import Any
 
 from marshmallow import ValidationError
 from marshmallow.fields import List, Nested
+from marshmallow.validate import OneOf
 
 from auth.context import Latchkey
 from auth.passwords import legacy
@@ -55,6 +56,8 @@ class _ApiKey(AdminInput):
     scopes = fields.KeyScopes(load_default=list)
     created_at = fields.Timestamp()
     expires_at = fields.Timestamp(allow_none=True)
+    # Exports of 0.3.0 do not tell the level.
+    aal = fields.Text(validate=OneOf(["aal1", "aal2"]), load_default="aal1")
 
 
 class _Record(AdminInput):
@@ -215,7 +218,7 @@ def _api_keys(
     for key in user["api_keys"]:
         if parts.api_keys.made(bytes.fromhex(key["key_mac"])):
             own = {"id": key["id"], "user_id": id, "key_mac": f"\\x{key['key_mac']}"}
-            yield own | _members(key, ("name", "scopes"), "expires_at", created_at)
+            yield own | _members(key, ("name", "scopes", "aal"), "expires_at", created_at)
 
 
 def _identity(identity: dict[str, Any], created_at: datetime) -> dict[str, Any]:

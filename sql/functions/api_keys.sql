@@ -20,15 +20,3 @@ AS $$
     FROM api_keys AS k
    WHERE k.user_id = owner
 $$;
-
--- Whether a key, or its access token, may act. `token_expires_at` is the token's exp, or null.
-CREATE OR REPLACE FUNCTION api_key_state(u users, k api_keys, token_expires_at bigint) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT CASE
-    WHEN to_timestamp(token_expires_at) <= now() THEN 'bad_jwt'
-    WHEN u.banned_until > now() THEN 'user_banned'
-    WHEN k.id IS NULL OR k.expires_at <= now() THEN 'api_key_not_found'
-    ELSE 'live'
-  END
-$$;

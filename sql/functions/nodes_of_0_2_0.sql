@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION caller_state(
 ) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT session_state(u, s, expires_at, lifetime, timebox)
+  SELECT gives_token(u, expires_at, end_of(s, lifetime, timebox), false)
 $$;
 
 CREATE OR REPLACE FUNCTION locked_caller_state(

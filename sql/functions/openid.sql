@@ -9,19 +9,6 @@ AS $$
                   THEN u.app_metadata -> 'roles' ?| c.allowed_roles ELSE false END)
 $$;
 
--- Every statement that serves an access token or a refresh token of a client calls this.
-CREATE OR REPLACE FUNCTION client_state(
-  u users, s sessions, c oauth_clients, expires_at bigint, lifetime integer, timebox integer
-) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT CASE
-    WHEN c.id IS NULL THEN 'session_not_found'
-    WHEN NOT may_use(u, c) THEN 'session_not_found'
-    ELSE session_state(u, s, expires_at, lifetime, timebox)
-  END
-$$;
-
 -- Null if these are the credentials of a client; otherwise why not, or the method that it must use. `method`
 -- is how they were sent. A wrong secret is refused like an unknown client, whichever way it came.
 CREATE OR REPLACE FUNCTION client_refusal(c oauth_clients, method text, hash bytea) RETURNS text

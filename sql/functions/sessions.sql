@@ -19,8 +19,7 @@ CREATE OR REPLACE FUNCTION live_sessions(owner uuid, lifetime integer, timebox i
 AS $$
   SELECT *
     FROM sessions AS s
-   WHERE s.user_id = owner AND s.ended_at IS NULL AND s.grant_id IS NULL
-     AND NOT session_expired(s, lifetime, timebox)
+   WHERE s.user_id = owner AND s.grant_id IS NULL AND end_of(s, lifetime, timebox) IS NULL
 $$;
 
 CREATE OR REPLACE FUNCTION live_client_sessions(owner uuid, lifetime integer, timebox integer)
@@ -29,8 +28,7 @@ CREATE OR REPLACE FUNCTION live_client_sessions(owner uuid, lifetime integer, ti
 AS $$
   SELECT *
     FROM sessions AS s
-   WHERE s.user_id = owner AND s.ended_at IS NULL AND s.grant_id IS NOT NULL
-     AND NOT session_expired(s, lifetime, timebox)
+   WHERE s.user_id = owner AND s.grant_id IS NOT NULL AND end_of(s, lifetime, timebox) IS NULL
 $$;
 
 -- The previous token is accepted for a while, because two requests of one client may cross.
@@ -56,40 +54,10 @@ CREATE OR REPLACE FUNCTION sign_in_refusal(
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT CASE
-    WHEN u.banned_until > now() THEN 'user_banned'
+    WHEN is_banned(u) THEN 'user_banned'
     WHEN provider = 'email' AND email_required AND u.email_confirmed_at IS NULL THEN 'email_not_confirmed'
     WHEN provider = 'phone' AND phone_required AND u.phone_confirmed_at IS NULL THEN 'phone_not_confirmed'
     WHEN admin_only AND u.role <> 'admin' THEN 'not_admin'
-  END
-$$;
-
--- Whether a session and its user may act, at any level. `expires_at` is the access token's exp, or null.
-CREATE OR REPLACE FUNCTION session_state(
-  u users, s sessions, expires_at bigint, lifetime integer, timebox integer
-) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT CASE
-    WHEN to_timestamp(expires_at) <= now() THEN 'bad_jwt'
-    WHEN u.banned_until > now() THEN 'user_banned'
-    WHEN s.id IS NULL OR s.ended_at IS NOT NULL THEN 'session_not_found'
-    WHEN session_expired(s, lifetime, timebox) THEN 'session_expired'
-    ELSE 'live'
-  END
-$$;
-
--- Every statement that serves an access token calls this. `level` is what the route needs.
-CREATE OR REPLACE FUNCTION caller_state(
-  u users, s sessions, expires_at bigint, lifetime integer, timebox integer,
-  aal text, level text, required text
-) RETURNS text
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT CASE
-    WHEN lacks_level(u, s, aal, level, required)
-         AND session_state(u, s, expires_at, lifetime, timebox) = 'live'
-    THEN 'insufficient_aal'
-    ELSE session_state(u, s, expires_at, lifetime, timebox)
   END
 $$;
 

@@ -57,7 +57,7 @@ AS $$
          jsonb_build_object('webhook_url', webhook_url, 'locale', user_metadata ->> 'locale')
     FROM users
    WHERE role = 'admin' AND email_confirmed_at IS NOT NULL AND email IS NOT NULL
-     AND (banned_until > now()) IS NOT TRUE
+     AND NOT is_banned(users)
    ORDER BY created_at, id
    LIMIT most
 $$;

@@ -8,6 +8,7 @@ from tests.support.links import BROWSER, SITE, follow, fragment, hand_in
 from tests.support.openid import (
     REDIRECT_URI,
     allow,
+    assert_refused,
     authorize_path,
     bearer,
     claims_of,
@@ -168,15 +169,18 @@ class TestEnd:
         session_of(client, response).put("/user", json={"password": NEW})
         assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
 
-    def test_first_factor_neither_ends_nor_raises_it(self, client, alice, database):
+    def test_user_with_a_first_factor_signs_in_again_and_the_consent_stays(self, client, alice, database):
         grafana = make_client(database)
         tokens = tokens_of(client, database, grafana, alice)
-        set_up(alice.open_session())
-        renewed = grafana.refresh(client, tokens["refresh_token"]).json
-        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code == 200
-        for name in ("amr", "acr", "auth_time"):
-            assert claims_of(renewed["access_token"])[name] == claims_of(tokens["access_token"])[name]
-        assert database.value("SELECT aal FROM sessions WHERE method = 'oauth_client'") == "aal1"
+        _, raised = set_up(alice.open_session())
+        assert_refused(grafana.refresh(client, tokens["refresh_token"]), "invalid_grant")
+        answer = client.get("/oauth/userinfo", headers=bearer(tokens["access_token"]))
+        assert_refused(answer, "invalid_token", 401)
+        assert database.count("oauth_grants") == 1
+        again = grafana.redeem(client, granted_code(database, grafana, raised)).json
+        assert claims_of(again["access_token"])["acr"] == "aal2"
+        renewed = grafana.refresh(client, again["refresh_token"]).json
+        assert claims_of(renewed["access_token"])["acr"] == "aal2"
 
     def test_request_in_progress_survives_a_new_password(self, client, alice, database):
         """A user who has forgotten it may come from there."""

@@ -4,14 +4,17 @@ from contextlib import ExitStack, closing
 from functools import partial
 from hashlib import sha256
 from itertools import chain
+from typing import Any
 
 import psycopg2
 import pytest
 
 from auth.context import EXTENSION
+from auth.tokens import api_keys
 from sql import load_statements, schema
 from tests.conftest import new_app, new_databases
 from tests.support import catalog, oldest_release
+from tests.support.api_keys import use
 from tests.support.cases import cases
 from tests.support.links import hand_in
 from tests.support.server import at_once
@@ -42,6 +45,13 @@ INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, expires_a
 VALUES ('{LINK}', '{ALICE}', 'magiclink', 'alice@example.com', sha256('{TOKEN_OF_0_2_0}'), now() + interval '1 day');
 INSERT INTO outbox (id, user_id, channel, kind, recipient, one_time_token_id)
 VALUES ('{LINK}', '{ALICE}', 'email', 'magiclink', 'alice@example.com', '{LINK}');
+"""
+KEYS_OF_0_3_0 = f"""
+INSERT INTO api_keys (id, user_id, name, key_mac, scopes, created_at)
+SELECT gen_random_uuid(), f.user_id, name, '', '{{}}', f.verified_at + age
+  FROM factors AS f
+ CROSS JOIN (VALUES ('older', interval '-1 second'), ('younger', interval '1 second')) AS known (name, age);
+INSERT INTO api_keys (id, user_id, name, key_mac, scopes) VALUES (gen_random_uuid(), '{ALICE}', 'no factor', '', '{{}}');
 """
 
 
@@ -171,6 +181,19 @@ def created(make_database):
     return url
 
 
+@pytest.fixture(scope="module")
+def files_of_0_3_0(tmp_path_factory):
+    return oldest_release.unpack(tmp_path_factory.mktemp("0.3.0"), "e02656db")
+
+
+@pytest.fixture(scope="module")
+def upgraded_from_0_3_0(make_database, files_of_0_3_0):
+    """The URL of an upgraded database of 0.3.0 with API keys."""
+    url = make_database(oldest_release.script(files_of_0_3_0) + ROWS_OF_0_2_0 + KEYS_OF_0_3_0)
+    assert schema.apply(url)[-1] == "functions"
+    return url
+
+
 @pytest.fixture
 def client_of_upgraded(environment, upgraded):
     app = new_app({**environment, "DATABASE_URL": upgraded, "AUTH_SECRET_KEY": SECRET_OF_0_2_0})
@@ -197,6 +220,72 @@ class TestUpgrade:
         assert execute(upgraded, passed) == [("192.0.2.2",)]
         first = "SELECT u.email FROM users AS u JOIN factors AS f ON f.user_id = u.id AND f.verified_at = u.first_factor_at"
         assert execute(upgraded, first) == [("erin@example.com",)]
+
+
+class TestApiKeysOf0_3_0:
+    """Keys that a node of 0.3.0 made before the upgrade, or makes beside a node of this release."""
+
+    def test_schema_equals_a_new_one(self, upgraded_from_0_3_0, created):
+        assert catalog.lines(upgraded_from_0_3_0) == catalog.lines(created)
+
+    def test_key_that_is_younger_than_a_factor_has_its_level(self, upgraded_from_0_3_0):
+        levels = "SELECT k.name, k.aal FROM api_keys AS k ORDER BY k.name"
+        assert execute(upgraded_from_0_3_0, levels) == [
+            ("no factor", "aal1"),
+            ("older", "aal1"),
+            ("younger", "aal2"),
+        ]
+
+    def test_key_works_where_no_level_is_demanded(self, environment, upgraded_from_0_3_0):
+        app = new_app({**environment, "DATABASE_URL": upgraded_from_0_3_0, "AUTH_API_KEYS": "true"})
+        parts, client = app.extensions[EXTENSION], app.test_client()
+        keys = {}
+        for name in ("no factor", "older", "younger"):
+            id, keys[name] = api_keys.new_key()
+            columns = {"id": id, "mac": parts.api_keys.macs(keys[name])[0], "name": name}
+            execute(
+                upgraded_from_0_3_0,
+                "UPDATE api_keys SET id = %(id)s, key_mac = %(mac)s WHERE name = %(name)s",
+                columns,
+            )
+        answers = {name: use(client, key) for name, key in keys.items()}
+        parts.db.close()
+        assert {name: answer.json.get("error_code") for name, answer in answers.items()} == {
+            "no factor": None,
+            "older": "insufficient_aal",
+            "younger": None,
+        }
+
+    def test_statements_of_0_3_0_can_be_prepared_and_make_keys_at_the_lowest_level(
+        self, created, files_of_0_3_0
+    ):
+        statements = load_statements(files_of_0_3_0 / "sql")
+        for statement in statements.values():
+            execute(created, statement.prepare(), {})
+        key: dict[str, Any] = {
+            "id": LINK,
+            "user_id": ALICE,
+            "name": "CI",
+            "key_mac": b"",
+            "scopes": [],
+            "lifetime": None,
+        }
+        execute(created, statements["write_api_key"].direct, key)
+        assert execute(created, "SELECT aal FROM api_keys") == [("aal1",)]
+        known = {"api_key_id": LINK, "user_id": ALICE, "expires_at": None, "audience": "x"}
+        ((state, _),) = execute(created, statements["select_user_of_api_key"].direct, known)
+        assert state == "live"
+
+    def test_statements_of_this_release_need_nothing_that_is_kept_for_0_3_0(self, created):
+        with closing(psycopg2.connect(created)) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "DROP FUNCTION session_state(users, sessions, bigint, integer, integer);"
+                "DROP FUNCTION client_state(users, sessions, oauth_clients, bigint, integer, integer);"
+                "DROP FUNCTION api_key_state(users, api_keys, bigint)"
+            )
+            for statement in load_statements().values():
+                cursor.execute(statement.prepare(), {})
+            connection.rollback()
 
 
 class TestNodesOfTwoReleases:

@@ -1,4 +1,4 @@
-"""The oldest release that an upgrade starts from: its service and its SQL, read from the history of the
+"""The releases that an upgrade starts from: their service and their SQL, read from the history of the
 checkout."""
 
 import io
@@ -12,13 +12,13 @@ from sql import schema
 from tests.support.processes import CHECKOUT
 
 
-def unpack(directory: Path) -> Path:
+def unpack(directory: Path, commit: str = schema.OLDEST_COMMIT) -> Path:
     """Write the release's service and SQL below a directory; return it.
 
     Skips the test without that commit: in an archive or a shallow clone.
     """
     files = "app.py auth gunicorn.conf.py openapi.yaml schema.sql sql wsgi.py"
-    command = f"git archive --format=zip {schema.OLDEST_COMMIT} {files}"
+    command = f"git archive --format=zip {commit} {files}"
     try:
         done = subprocess.run(command.split(), cwd=CHECKOUT, capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:

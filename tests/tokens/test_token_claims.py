@@ -9,7 +9,7 @@ from tests.support.answers import A_TIMESTAMP
 from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.factors import raised, set_up
-from tests.support.openid import bearer, claims_of, make_client, tokens_of
+from tests.support.openid import bearer, claims_of, granted_code, make_client, tokens_of
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 CLAIMS = {"roles": "app_metadata.roles", "plan": "app_metadata.plan", "org": "app_metadata.org.id"}
@@ -186,10 +186,13 @@ class TestRules:
 
     def test_claims_of_tokens_are_reserved(self, client, database, alice):
         session = alice.sign_in()
-        lacking = (set_up(session), alice.sign_in())[1]
+        _, raised = set_up(session)
+        lacking = alice.sign_in()
         own = {*session.claims, *lacking.claims, "client_id", "nonce", "scope", "nbf", "api_key_id"}
         assert own <= OF_ACCESS_TOKENS.reserved
-        tokens = tokens_of(client, database, make_client(database), alice, "openid email phone groups roles")
+        grafana = make_client(database)
+        code = granted_code(database, grafana, raised, "openid email phone groups roles")
+        tokens = grafana.redeem(client, code).json
         own |= {*claims_of(tokens["access_token"]), *claims_of(tokens["id_token"])}
         assert own <= OF_ID_TOKENS.reserved
         for rules in (OF_ACCESS_TOKENS, OF_ID_TOKENS):

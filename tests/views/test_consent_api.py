@@ -4,7 +4,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.support.answers import assert_error
+from tests.support import passkeys
+from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import BROWSER, SITE
@@ -211,6 +212,19 @@ class TestUsers:
         path = begin()
         assert_error(session.get(path), 403, "insufficient_aal")
         assert_error(approve(session, path), 403, "insufficient_aal")
+
+    def test_session_that_its_first_passkey_has_not_raised_must_prove_it(
+        self, session, begin, alice, make_app, client_id, database
+    ):
+        """Its tokens count as `aal2`, but the application's session would not, and so would give nothing."""
+        path = begin()
+        assert session.get(path).status_code == 200
+        passkeys.register(session)
+        grant(database, alice.id, client_id)
+        later = make_app(AUTH_OAUTH_CONSENT_URL=CONSENT_URL, AUTH_MFA_REQUIRED="all").test_client()
+        refused = approve(session.on(later), path)
+        assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
+        assert approve(session, path).status_code == 200
 
     def test_user_without_an_allowed_role_is_sent_back(self, session, begin, database):
         path = begin()
