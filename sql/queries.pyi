@@ -1758,6 +1758,9 @@ class SelectSummary(NamedTuple):
     live_sessions: int
     applications: list[str]
     sessions_of_applications: int
+    sessions_of_applications_below: int
+    api_keys: int
+    api_keys_below: int
 
 def select_summary(on: Runner, /, *, id: str | None, email: str | None, phone: str | None) -> SelectSummary | None: ...
 

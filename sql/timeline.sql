@@ -65,7 +65,7 @@ SELECT m.id::text, 'message' AS kind, m.kind AS name, message_details(m, m.recip
  LIMIT 1;
 
 -- name: select_summary(id uuid, email text, phone text, refresh_token_lifetime integer,
---                      session_timebox integer)
+--                      session_timebox integer, mfa_required text)
 --   -> row? (email?, phone?, new_email?, new_phone?, email_confirmed_at?, phone_confirmed_at?,
 --     last_sign_in_at?, banned_until?)
 SELECT u.id,
@@ -94,11 +94,25 @@ SELECT u.id,
           FROM oauth_grants AS o
           JOIN oauth_clients AS c ON c.id = o.client_id
          WHERE o.user_id = u.id) AS applications,
-       (SELECT count(*)
-          FROM live_client_sessions(u.id, :refresh_token_lifetime, :session_timebox)
-       ) AS sessions_of_applications
+       opened.total AS sessions_of_applications,
+       opened.below AS sessions_of_applications_below,
+       made.total AS api_keys,
+       made.below AS api_keys_below
   FROM users AS u
  CROSS JOIN identities_of(u.id) AS linked
+ -- Those that give no token because their level is below the one that is demanded.
+ CROSS JOIN LATERAL (SELECT count(*) AS total,
+                            count(*) FILTER (WHERE client_state(u, s, c, NULL, :refresh_token_lifetime,
+                                                                :session_timebox, :mfa_required)
+                                                   = 'insufficient_aal') AS below
+                       FROM live_client_sessions(u.id, :refresh_token_lifetime, :session_timebox) AS s
+                       JOIN oauth_grants AS o ON o.id = s.grant_id
+                       JOIN oauth_clients AS c ON c.id = o.client_id) AS opened
+ CROSS JOIN LATERAL (SELECT count(*) AS total,
+                            count(*) FILTER (WHERE api_key_state(u, k, NULL, :mfa_required)
+                                                   = 'insufficient_aal') AS below
+                       FROM api_keys AS k
+                      WHERE k.user_id = u.id AND end_of_key(k) IS NULL) AS made
  WHERE u.id = :id OR u.email = :email OR u.phone = :phone;
 
 -- name: list_pending_users(address text) -> rows (phone?)

@@ -250,7 +250,7 @@ def test_each_fact_that_decides_what_gives_a_token_has_one_home():
 def test_statements_that_give_or_accept_a_token_ask_what_gives_one_now():
     """Those with the exp of a token, and those that refresh, exchange or introspect something else."""
     refreshing = {"refresh_session", "select_refresh_refusal", "refresh_client_session", "select_oauth_code"}
-    using = {"use_api_key", "select_api_key", "use_browser_session"}
+    using = {"use_api_key", "select_api_key", "use_browser_session", "select_summary"}
     asking = {
         name
         for name, statement in STATEMENTS.items()

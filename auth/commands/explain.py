@@ -220,9 +220,16 @@ def _titled(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "sessions", f"{user['live_sessions']} live{needs}"
     if user["applications"]:
         names = ", ".join(map(quoted, user["applications"]))
-        yield "applications", f"{names}; {user['sessions_of_applications']} live sessions"
+        below = _below(user["sessions_of_applications_below"])
+        yield "applications", f"{names}; {user['sessions_of_applications']} live sessions{below}"
+    if user["api_keys"]:
+        yield "API keys", f"{user['api_keys']}{_below(user['api_keys_below'])}"
     last = user["last_sign_in_at"]
     yield "last sign-in", clock(last) if last else "never"
+
+
+def _below(number: int) -> str:
+    return f", {number} refused: from before the second factor" if number else ""
 
 
 def _line(event: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from auth.delivery.deliverer import Deliverer
 from tests.support.answers import assert_error
+from tests.support.api_keys import make_key
 from tests.support.audit import REQUEST_ID, SOMEWHERE, act, clear_history
 from tests.support.commands import run_command
 from tests.support.factors import set_up, verify
@@ -73,6 +74,17 @@ class TestObstacles:
             allow(database, alice.id, insert_public_client(database, name=name))
         assert "applications  Grafana, “My Wiki”; 2 live sessions" in explain(alice.email)
         assert explain(alice.email)[-1] == "  TIME  session started with a grant to an application"
+
+    def test_what_was_given_before_a_factor_was_demanded_is_shown_as_refused(
+        self, explain, make_app, alice, database
+    ):
+        allow(database, alice.id, insert_public_client(database))
+        app = make_app(AUTH_API_KEYS="true")
+        make_key(alice.open_session(app.test_client()))
+        given = {"applications  Grafana; 1 live sessions", "API keys      1"}
+        assert given <= set(explain(alice.email))
+        lines = explain(alice.email, on=make_app(AUTH_API_KEYS="true", AUTH_MFA_REQUIRED="all"))
+        assert {f"{line}, 1 refused: from before the second factor" for line in given} <= set(lines)
 
     @pytest.mark.parametrize(
         ("change", "obstacle", "settings"),

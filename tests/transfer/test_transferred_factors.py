@@ -179,6 +179,7 @@ def test_api_keys_move_only_to_a_deployment_with_their_secret(make_app, alice, p
         make_app(**settings, AUTH_SECRET_KEY="another-secret-of-another-deployment"),
     )
     id, key = make_key(alice.open_session(app.test_client()), scopes=["read"], expires_in=3600)
+    database.run("UPDATE api_keys SET aal = 'aal2'")
     columns = "SELECT to_jsonb(k) FROM api_keys AS k"
     before = database.value(columns)
     assert run_command(app, "users", "export", str(path), "--plaintext").exit_code == 0
@@ -191,3 +192,21 @@ def test_api_keys_move_only_to_a_deployment_with_their_secret(make_app, alice, p
     path.write_text(path.read_text().replace(alice.id, ID).replace(alice.email, "dave@example.com"))
     assert run_command(app, "users", "import", str(path), "--trust-addresses").exit_code == 0
     assert database.value("SELECT user_id FROM api_keys WHERE id = %(id)s", id=id) == alice.id
+
+
+@pytest.mark.parametrize(
+    ("member", "level"), [("", "aal1"), (', "aal": "aal1"', "aal1"), (', "aal": "aal3"', None)]
+)
+def test_level_of_an_api_key_is_imported_and_the_lowest_if_the_export_does_not_tell(
+    make_app, alice, path, database, member, level
+):
+    app = make_app(AUTH_API_KEYS="true")
+    make_key(alice.open_session(app.test_client()))
+    database.run("UPDATE api_keys SET aal = 'aal2'")
+    run_command(app, "users", "export", str(path), "--plaintext")
+    database.empty()
+    exported = path.read_text()
+    assert exported.count(', "aal" : "aal2"') == 1
+    path.write_text(exported.replace(', "aal" : "aal2"', member))
+    run_command(app, "users", "import", str(path), "--trust-addresses")
+    assert [row.aal for row in database.all("SELECT aal FROM api_keys")] == [level][: level is not None]

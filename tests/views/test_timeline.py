@@ -390,7 +390,7 @@ class TestManyRows:
             (
                 "select_summary",
                 {"email": "7@example.com"},
-                {"identities", "factors", "recovery_codes", "oauth_clients", "oauth_grants"},
+                {"identities", "factors", "recovery_codes", "oauth_clients", "oauth_grants", "api_keys"},
             ),
         ],
     )
