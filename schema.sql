@@ -15,12 +15,14 @@ CREATE TABLE schema_version (
 CREATE DOMAIN user_metadata AS jsonb CONSTRAINT user_metadata_size CHECK (octet_length(VALUE::text) <= 8192);
 CREATE DOMAIN app_metadata AS jsonb CONSTRAINT app_metadata_size CHECK (octet_length(VALUE::text) <= 8192);
 
--- A domain, because Postgres would parse a constraint of the table again for each refresh.
+-- A domain, because Postgres would parse a constraint of the table again for each refresh. `end_sizes` has
+-- the size of each reason.
 CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHECK (
   VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed',
             'email_changed', 'banned', 'address_proved', 'email_restored',
             'authorization_code_reused', 'too_many_sessions', 'way_to_sign_in_removed', 'change_undone',
-            'factor_added')
+            'factor_added', 'others_signed_out', 'phone_changed', 'identity_linked', 'recovered',
+            'reset_by_admin', 'access_lost', 'restored')
 );
 
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
@@ -151,12 +153,12 @@ CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 
 -- `counter` is that of the newest refresh token. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
--- `opened_by` is the session on our pages that gave an application this one, `identity_id` the identity that
--- opened it; `code_given_at` is when a code from the user's mailbox was last given in it, `factor_proved_at`
--- when a factor was last used in it. The columns from grant_id on are of a session that an application has by
--- grant_type=authorization_code: it is no session of the user's; `auth_time` is when the user authenticated.
--- `first_passkey_at` is when its user's first factor, a passkey, was registered in it (see level_of). `id` is
--- what `reuse_session_id` sets for one transaction.
+-- `opened_by` is the session that gave an application this one, on our pages or by its consent; `identity_id`
+-- the identity that opened it; `code_given_at` is when a code from the user's mailbox was last given in it,
+-- `factor_proved_at` when a factor was last used in it. The columns from grant_id on are of a session that an
+-- application has by grant_type=authorization_code: it is no session of the user's; `auth_time` is when the
+-- user authenticated. `first_passkey_at` is when its user's first factor, a passkey, was registered in it
+-- (see level_of). `id` is what `reuse_session_id` sets for one transaction.
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT coalesce(

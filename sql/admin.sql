@@ -50,18 +50,23 @@ UPDATE users
 WITH locked AS (
   SELECT id, email FROM users WHERE id = :id FOR UPDATE
 )
-SELECT end_sessions(id, NULL, 'ended_by_admin') AS ended,
+SELECT end_access(id, NULL, 'ended_by_admin') AS ended,
+       (SELECT count(*) FROM api_keys AS k
+         WHERE k.user_id = locked.id AND end_of_key(k) IS NULL) AS api_keys,
        iso_8601(now()) AS moment,
        record_acts(:origin, id, email, '{signed_out}', '{auth.logout}', '{"scope": "global"}') AS recorded
   FROM locked;
 
 -- name: end_any_session(id uuid, session_id uuid, origin jsonb) -> row? (ended?)
-SELECT end_session_and_opened(u.id, s.id, 'ended_by_admin') AS ended,
+SELECT end_access(u.id, s.id, 'ended_by_admin') AS ended,
        record_acts(:origin, u.id, u.email, '{session_ended}', '{auth.logout}',
                    jsonb_build_object('session_id', s.id)) AS recorded
   FROM users AS u
   JOIN sessions AS s ON s.user_id = u.id
  WHERE u.id = :id AND s.id = :session_id AND s.ended_at IS NULL;
+
+-- name: end_lost_access(user_id uuid)
+SELECT end_lost_access(:user_id);
 
 -- name: list_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
 --                  page_size integer, page_offset bigint, audience text) -> row

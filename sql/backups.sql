@@ -34,22 +34,20 @@ SELECT EXISTS (SELECT FROM pg_database WHERE datname = :name) AS exists;
 -- name: take_restore_lock() -> rows
 SELECT pg_try_advisory_lock(7239004120) AS is_ours;
 
--- name: void_restored(keep_sessions boolean, resend boolean)
+-- name: void_restored(resend boolean)
 WITH links AS (DELETE FROM one_time_tokens WHERE spent_at IS NULL),
      codes AS (DELETE FROM authorization_codes),
      sign_ins AS (DELETE FROM oauth_flows),
      requests AS (DELETE FROM oauth_requests),
      challenges AS (DELETE FROM factor_challenges),
      -- Where it is restored, no backup was made.
-     backups AS (DELETE FROM last_done WHERE task IN ('backup', 'verified_backup')),
-     ended AS (
-       UPDATE sessions
-          SET ended_at = now(), end_reason = 'ended_by_admin'
-        WHERE ended_at IS NULL AND NOT :keep_sessions
-     )
+     backups AS (DELETE FROM last_done WHERE task IN ('backup', 'verified_backup'))
 UPDATE outbox
    SET outcome = 'void', finished_at = now(), secret = NULL, last_error = 'restored from a backup'
  WHERE outcome IS NULL AND NOT :resend;
+
+-- name: end_all_access()
+SELECT end_all_access();
 
 -- name: list_sealed_secrets() -> rows
 SELECT 'webhook' AS kind, w.id::text, w.secret FROM webhooks AS w

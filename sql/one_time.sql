@@ -124,7 +124,7 @@ SELECT is_banned(u) AS is_banned,
  WHERE u.id = :user_id;
 
 -- name: drop_unproved(user_id uuid, provider text, drops_email boolean, keeps_password boolean)
--- Before the first proof of an address, a stranger may have set the rest.
+-- Before the first proof of an address, a stranger may have set the rest. `end_access` ends the access.
 WITH dropped AS (
   DELETE FROM identities
    WHERE user_id = :user_id AND provider <> :provider AND (provider <> 'email' OR :drops_email)
@@ -132,10 +132,6 @@ WITH dropped AS (
   DELETE FROM factors WHERE user_id = :user_id
 ), dropped_codes AS (
   DELETE FROM recovery_codes WHERE user_id = :user_id
-), dropped_grants AS (
-  DELETE FROM oauth_grants WHERE user_id = :user_id
-), dropped_keys AS (
-  DELETE FROM api_keys WHERE user_id = :user_id
 ), dropped_networks AS (
   UPDATE known_networks
      SET passed_at = NULL, mail_proved_at = NULL
@@ -248,9 +244,3 @@ UPDATE sessions
    SET reauthenticated_at = used.authenticated_at
   FROM used
  WHERE id = :session_id AND used.method = 'oauth' AND used.opened_by IS NULL;
-
--- name: end_session_of_code(session_id uuid)
--- A second use of a code ends its session (RFC 6749, section 4.1.2).
-UPDATE sessions
-   SET ended_at = now(), end_reason = 'authorization_code_reused'
- WHERE id = :session_id AND ended_at IS NULL;

@@ -34,18 +34,17 @@ SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_ses
 --   -> row? (resource?, token_lifetime?)
 -- Run it with the user locked, so that concurrent requests cannot exceed the ten sessions of a grant.
 WITH too_many AS (
-  UPDATE sessions
-     SET ended_at = now(), end_reason = 'too_many_sessions'
-   WHERE id = ANY (ARRAY(SELECT s.id
-                           FROM sessions AS s
-                          WHERE s.grant_id = :grant_id AND s.ended_at IS NULL
-                          ORDER BY s.created_at DESC
-                         OFFSET 9))
+  SELECT end_access(s.user_id, s.id, 'too_many_sessions')
+    FROM (SELECT id, user_id
+            FROM sessions
+           WHERE grant_id = :grant_id AND ended_at IS NULL
+           ORDER BY created_at DESC
+          OFFSET 9) AS s
 ), opened AS (
-  INSERT INTO sessions (user_id, method, ip, user_agent, aal, amr, factor_id, grant_id, scopes, resource,
-                        auth_time)
-  SELECT r.user_id, 'oauth_client', :ip, :user_agent, s.aal, methods_of(s), s.factor_id, :grant_id, r.scopes,
-         r.resource, authenticated_at(s)
+  INSERT INTO sessions (user_id, method, ip, user_agent, aal, amr, factor_id, opened_by, grant_id, scopes,
+                        resource, auth_time)
+  SELECT r.user_id, 'oauth_client', :ip, :user_agent, s.aal, methods_of(s), s.factor_id, s.id, :grant_id,
+         r.scopes, r.resource, authenticated_at(s)
     FROM oauth_requests AS r
     JOIN sessions AS s ON s.id = r.session_id
    WHERE r.id = :request_id
@@ -63,6 +62,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
        'refresh_token' = ANY (c.grant_types) AS refreshes_tokens,
        floor(extract(epoch FROM now()))::bigint AS issued_at,
        copy.object AS user_object, u.email_proved, u.phone_proved,
+       (SELECT count(*) FROM too_many) AS ended,
        record_acts(:origin, u.id, u.email, '{signed_in}', '{auth.login}',
                    jsonb_build_object('method', opened.method, 'client_id', c.id, 'client', c.name,
                                       'session_id', opened.id)) AS recorded
@@ -148,21 +148,24 @@ WITH client AS (
   SELECT c.id, client_refusal(c, :auth_method, :secret_hash) AS refusal
     FROM oauth_clients AS c
    WHERE c.id = :client_id
-), ended AS (
-  UPDATE sessions AS s
-     SET ended_at = now(), end_reason = 'logout'
-    FROM client, oauth_grants AS g
+), owner AS (
+  SELECT u.id, u.email
+    FROM client
+    JOIN oauth_grants AS g ON g.client_id = client.id
+    JOIN sessions AS s ON s.grant_id = g.id
+    JOIN users AS u ON u.id = s.user_id
    WHERE client.refusal IS NULL AND s.id = :session_id AND s.ended_at IS NULL
-     AND g.id = s.grant_id AND g.client_id = client.id
-  RETURNING s.id, s.user_id
+     FOR UPDATE OF u
+), ended AS (
+  SELECT owner.id, owner.email, end_access(owner.id, :session_id, 'logout') AS found FROM owner
 )
 SELECT client.refusal,
-       CASE WHEN ended.id IS NOT NULL
-            THEN record_acts(:origin, u.id, u.email, '{session_ended}', '{auth.logout}',
-                             jsonb_build_object('session_id', ended.id, 'client_id', client.id))
+       CASE WHEN ended.found
+            THEN record_acts(:origin, ended.id, ended.email, '{session_ended}', '{auth.logout}',
+                             jsonb_build_object('session_id', :session_id, 'client_id', client.id))
        END AS recorded
   FROM client
-  LEFT JOIN (ended JOIN users AS u ON u.id = ended.user_id) ON true;
+  LEFT JOIN ended ON true;
 
 -- name: select_client_token(user_id uuid, session_id uuid, client_id uuid, expires_at bigint,
 --                           refresh_token_lifetime integer, session_timebox integer, mfa_required text)

@@ -31,17 +31,20 @@ def ban_user(on: Runner, /, *, id: str | None, seconds: float | None) -> int: ..
 def update_any_user(on: Runner, /, *, id: str | None, password_hash: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None) -> int: ...
 
 class EndAnyUsersSessions(NamedTuple):
-    ended: str | None
+    ended: bool | None
+    api_keys: int
     moment: str
     recorded: str
 
 def end_any_users_sessions(on: Runner, /, *, id: str | None) -> EndAnyUsersSessions: ...
 
 class EndAnySession(NamedTuple):
-    ended: str | None
+    ended: bool | None
     recorded: str
 
 def end_any_session(on: Runner, /, *, id: str | None, session_id: str | None) -> EndAnySession | None: ...
+
+def end_lost_access(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class ListUsers(NamedTuple):
     users: str
@@ -214,7 +217,9 @@ class TakeRestoreLock(NamedTuple):
 
 def take_restore_lock(on: Runner, /) -> list[TakeRestoreLock]: ...
 
-def void_restored(on: Runner, /, *, keep_sessions: bool | None, resend: bool | None) -> int: ...
+def void_restored(on: Runner, /, *, resend: bool | None) -> int: ...
+
+def end_all_access(on: Runner, /) -> int: ...
 
 class ListSealedSecrets(NamedTuple):
     kind: str
@@ -1003,8 +1008,6 @@ def select_authorization_code(on: Runner, /, *, code_hash: bytes | memoryview | 
 
 def mark_authorization_code_used(on: Runner, /, *, code_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
 
-def end_session_of_code(on: Runner, /, *, session_id: str | None) -> int: ...
-
 def write_client(on: Runner, /, *, id: str | None, name: str | None, uri: str | None, logo_uri: str | None, secret_hash: bytes | memoryview | None, token_endpoint_auth_method: str | None, is_dynamic: bool | None, redirect_uris: Sequence[str | None] | None, post_logout_redirect_uris: Sequence[str | None] | None, grant_types: Sequence[str | None] | None, scopes: Sequence[str | None] | None, resources: Sequence[str | None] | None, allowed_roles: Sequence[str | None] | None, require_pkce: bool | None, skip_consent: bool | None, introspects_sessions: bool | None, token_lifetime: int | None, id_token_signed_response_alg: str | None) -> int: ...
 
 class LockClient(NamedTuple):
@@ -1230,6 +1233,7 @@ class OpenClientSession(NamedTuple):
     user_object: str
     email_proved: bool
     phone_proved: bool
+    ended: int
     recorded: str
 
 def open_client_session(on: Runner, /, *, request_id: str | None, grant_id: str | None, ip: str | None, user_agent: str | None) -> OpenClientSession | None: ...
@@ -1552,7 +1556,7 @@ def select_refresh_refusal(on: Runner, /, *, session_id: str | None) -> SelectRe
 class SignOut(NamedTuple):
     state: str
     moment: str
-    ended: str | None
+    ended: bool | None
     recorded: str | None
 
 def sign_out(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, scope: str | None) -> SignOut | None: ...
@@ -1561,7 +1565,6 @@ class EndSession(NamedTuple):
     state: str
     found: bool
     moment: str
-    opened: str | None
     recorded: str | None
 
 def end_session(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, session_id: str | None) -> EndSession | None: ...
@@ -1618,6 +1621,7 @@ class LockCaller(NamedTuple):
     is_anonymous: bool
     converted_at: datetime | None
     moment: str
+    is_recovery: bool
     state: str
 
 def lock_caller(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None, given: str | None, proof_age: int | None, change_age: int | None, acts: Sequence[str | None] | None, kinds: Sequence[str | None] | None, ids: Sequence[str | None] | None) -> LockCaller | None: ...
@@ -1639,7 +1643,9 @@ class RecordProvider(NamedTuple):
 
 def record_provider(on: Runner, /, *, session_id: str | None, provider: str | None) -> RecordProvider: ...
 
-def end_user_sessions(on: Runner, /, *, user_id: str | None, kept_session_id: str | None, reason: str | None) -> int: ...
+def end_access(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None) -> int: ...
+
+def end_access_of_stolen_token(on: Runner, /, *, session_id: str | None) -> int: ...
 
 def void_tokens(on: Runner, /, *, user_id: str | None) -> int: ...
 

@@ -129,10 +129,9 @@ WITH caller AS (
 )
 SELECT state,
        iso_8601(now()) AS moment,
-       CASE WHEN state = 'live' AND :scope = 'local'
-            THEN end_session_and_opened(id, :caller_session_id, 'logout')
-            WHEN state = 'live'
-            THEN end_sessions(id, CASE WHEN :scope = 'others' THEN :caller_session_id END, 'logout')
+       CASE WHEN state = 'live'
+            THEN end_access(id, CASE WHEN :scope <> 'global' THEN :caller_session_id END,
+                            CASE WHEN :scope = 'others' THEN 'others_signed_out' ELSE 'logout' END)
        END AS ended,
        CASE WHEN state = 'live'
             THEN record_acts(:origin, id, email, '{signed_out}', '{auth.logout}',
@@ -142,7 +141,7 @@ SELECT state,
 
 -- name: end_session(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
---                   session_timebox integer, session_id uuid, origin jsonb) -> row? (opened?, recorded?)
+--                   session_timebox integer, session_id uuid, origin jsonb) -> row? (recorded?)
 -- With those that it opened for applications. Locks the user, as `sign_out` does.
 WITH caller AS (
   SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
@@ -152,21 +151,17 @@ WITH caller AS (
    WHERE u.id = :caller_id
      FOR UPDATE OF u
 ), ended AS (
-  UPDATE sessions AS s
-     SET ended_at = now(), end_reason = 'ended_by_user'
+  SELECT end_access(:caller_id, s.id, 'ended_by_user') AS found
     FROM caller
-   WHERE caller.state = 'live' AND s.user_id = :caller_id AND s.id = :session_id
-     AND end_of(s, :refresh_token_lifetime, :session_timebox) IS NULL
-  RETURNING s.id
+    JOIN sessions AS s ON s.user_id = :caller_id AND s.id = :session_id
+   WHERE caller.state = 'live' AND end_of(s, :refresh_token_lifetime, :session_timebox) IS NULL
 )
 SELECT caller.state,
-       ended.id IS NOT NULL AS found,
+       coalesce(ended.found, false) AS found,
        iso_8601(now()) AS moment,
-       CASE WHEN ended.id IS NOT NULL
-            THEN end_session_and_opened(:caller_id, ended.id, 'ended_by_user') END AS opened,
-       CASE WHEN ended.id IS NOT NULL
+       CASE WHEN ended.found
             THEN record_acts(:origin, :caller_id, caller.email, '{session_ended}', '{auth.logout}',
-                             jsonb_build_object('session_id', ended.id))
+                             jsonb_build_object('session_id', :session_id))
        END AS recorded
   FROM caller
   LEFT JOIN ended ON true;
@@ -253,6 +248,7 @@ WITH caller AS (
     FROM users WHERE id = :caller_id FOR UPDATE
 )
 SELECT caller.*, iso_8601(now()) AS moment,
+       EXISTS (SELECT FROM sessions WHERE id = :caller_session_id AND method = 'recovery') AS is_recovery,
        locked_caller_state(caller.id, :caller_session_id, :caller_expires_at, :refresh_token_lifetime,
                            :session_timebox, :caller_aal, :caller_level, :mfa_required, :given,
                            :proof_age, :change_age, :acts, :kinds, :ids) AS state
@@ -288,8 +284,16 @@ RETURNING s.amr;
 -- name: record_provider(session_id uuid, provider text) -> row
 UPDATE sessions AS s SET amr = methods_with(s, :provider) WHERE s.id = :session_id RETURNING s.amr;
 
--- name: end_user_sessions(user_id uuid, kept_session_id uuid, reason text)
-SELECT end_sessions(:user_id, :kept_session_id, :reason);
+-- name: end_access(user_id uuid, session_id uuid, reason text)
+SELECT end_access(:user_id, :session_id, :reason);
+
+-- name: end_access_of_stolen_token(session_id uuid)
+-- What the session opened. `refresh_session`, which ended it, must not wait for the user's row: others who
+-- have locked that wait for the session.
+WITH owner AS (
+  SELECT u.id FROM users AS u JOIN sessions AS s ON s.user_id = u.id WHERE s.id = :session_id FOR UPDATE OF u
+)
+SELECT end_access(owner.id, :session_id, 'refresh_token_reused') FROM owner;
 
 -- name: void_tokens(user_id uuid)
 SELECT void_one_time_tokens(:user_id);

@@ -106,10 +106,6 @@ SELECT restored.*
 ON CONFLICT DO NOTHING;
 
 -- name: void_password(user_id uuid)
--- And with it the user's API keys.
-WITH removed AS (
-  DELETE FROM api_keys WHERE user_id = :user_id
-)
 UPDATE users SET password_hash = NULL, updated_at = now() WHERE id = :user_id;
 
 -- name: void_links_to_recent_address(user_id uuid, address text) -> row?

@@ -138,8 +138,8 @@ def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str |
     # Another request has changed the password that this one was checked against.
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
-    kept = g.caller.session_id
-    queries.end_user_sessions(tx, user_id=caller.id, kept_session_id=kept, reason="password_changed")
+    reason = "recovered" if caller.is_recovery else "password_changed"
+    queries.end_access(tx, user_id=caller.id, session_id=g.caller.session_id, reason=reason)
     queries.void_tokens(tx, user_id=caller.id)
 
 

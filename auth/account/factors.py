@@ -188,13 +188,13 @@ def _complete(tx: Transaction, caller: Any, factor: Any, method: str, **credenti
 
 
 def end_other_sessions(tx: Transaction, user_id: str) -> None:
-    """End the other sessions of a user who is about to get a first factor: they began under other rules.
+    """End what is below the level of a user who is about to get a first factor: it began under other rules.
 
     So did pending changes of an address, which a thief could confirm afterwards without the factor.
     """
     if queries.count_verified_factors(tx, user_id=user_id).total == 0:
         kept = g.caller.session_id
-        queries.end_user_sessions(tx, user_id=user_id, kept_session_id=kept, reason="factor_added")
+        queries.end_access(tx, user_id=user_id, session_id=kept, reason="factor_added")
         queries.void_tokens(tx, user_id=user_id)
 
 

@@ -77,4 +77,4 @@ def finish_by_passkey(tx: Transaction, user_id: str, session_id: str) -> None:
 def _end_other_sessions(tx: Transaction, user_id: str, kept: str | None) -> None:
     # As an anonymous user, the session may have begun to register a passkey without a proof.
     queries.void_challenges(tx, user_id=user_id)
-    queries.end_user_sessions(tx, user_id=user_id, kept_session_id=kept, reason="address_proved")
+    queries.end_access(tx, user_id=user_id, session_id=kept, reason="address_proved")

@@ -76,8 +76,8 @@ def take_away(
     queries.remove_ways_to_sign_in(tx, user_id=caller.id, ids=[], providers=providers)
     check_remaining(tx, caller.id)
     # An attacker who added the removed credential may have signed in with it.
-    reason = "way_to_sign_in_removed"
-    queries.end_user_sessions(tx, user_id=caller.id, kept_session_id=session_id, reason=reason)
+    reason = "way_to_sign_in_removed" if is_told else "change_undone"
+    queries.end_access(tx, user_id=caller.id, session_id=session_id, reason=reason)
     queries.void_tokens(tx, user_id=caller.id)
     return providers
 

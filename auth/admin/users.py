@@ -85,11 +85,11 @@ def delete_user(user_id: str) -> None:
         queries.delete_user(tx, user_id=user_id)
 
 
-def end_sessions(user_id: str) -> str:
-    """End all sessions of any user, and return the time in ISO 8601. Raises `ApiError`."""
+def end_sessions(user_id: str) -> "queries.EndAnyUsersSessions":
+    """End all sessions of any user. The row has the time, and the number of live API keys, which stay."""
     with targets.act() as tx:
         targets.lock(tx, user_id)
-        return queries.end_any_users_sessions(tx, id=user_id).moment
+        return queries.end_any_users_sessions(tx, id=user_id)
 
 
 def clear_locks(user_id: str) -> bool:
@@ -120,7 +120,7 @@ def _update(
     if is_first_proof:
         queries.drop_unproved(tx, user_id=user_id, provider="email", drops_email=False, keeps_password=False)
     if reason := _end_reason(before, body, is_first_proof):
-        queries.end_user_sessions(tx, user_id=user_id, kept_session_id=None, reason=reason)
+        queries.end_access(tx, user_id=user_id, session_id=None, reason=reason)
         queries.void_tokens(tx, user_id=user_id)
     removed = _remove(tx, user_id, body, before)
     _set_address(tx, user_id, "email", body, before.email)
@@ -130,6 +130,8 @@ def _update(
     _set_ban(tx, user_id, body)
     others = {name: body.get(name) for name in ("role", "user_metadata", "app_metadata")}
     queries.update_any_user(tx, id=user_id, password_hash=password_hash, **others)
+    if "role" in body or "roles" in body.get("app_metadata", {}):
+        queries.end_lost_access(tx, user_id=user_id)
     after = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
     acts, details = _acts(before, after, body), _details(before, after, body)
     for provider in set(removed).difference(removal.ADDRESSES):
@@ -146,7 +148,8 @@ def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) ->
     api_keys.remove_of(tx, before, ids, is_told=False)
     if providers:
         queries.remove_ways_to_sign_in(tx, user_id=user_id, ids=[], providers=providers)
-        queries.end_user_sessions(tx, user_id=user_id, kept_session_id=None, reason="way_to_sign_in_removed")
+        reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"
+        queries.end_access(tx, user_id=user_id, session_id=None, reason=reason)
         queries.void_tokens(tx, user_id=user_id)
     if providers or any(
         body.get(kind, getattr(before, kind)) != getattr(before, kind) for kind in removal.ADDRESSES
@@ -159,10 +162,9 @@ def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) ->
 def _end_reason(before: Any, body: dict[str, Any], is_first_proof: bool) -> str | None:
     if body.get("ban_duration"):
         return "banned"
-    if "password" in body:
-        return "password_changed"
-    if body.get("email", before.email) != before.email:
-        return "email_changed"
+    changes = (body.get(kind) not in (getattr(before, kind), None) for kind in removal.ADDRESSES)
+    if "password" in body or any(changes):
+        return "reset_by_admin"
     return "address_proved" if is_first_proof else None
 
 

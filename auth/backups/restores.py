@@ -80,7 +80,9 @@ def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
         _check_rows(writing.count_rows(cursor), manifest.tables)
         schema.apply_in_transaction(connection)
         _check_sealed(cursor, manifest)
-        cursor.execute(statement("void_restored"), dataclasses.asdict(options))
+        if not options.keep_sessions:
+            cursor.execute(statement("end_all_access"), {})
+        cursor.execute(statement("void_restored"), {"resend": options.resend})
         # Dumps have no statistics, and autovacuum takes up to a minute to run.
         cursor.execute("ANALYZE")
     return manifest

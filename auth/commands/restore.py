@@ -30,7 +30,7 @@ def _undo(context: click.Context, _option: click.Parameter, is_wanted: bool) -> 
 @click.command("restore", short_help="Replace the database and the secrets with a backup.")
 @existing_file
 @identity_option
-@click.option("--keep-sessions", is_flag=True, help="Keep the sessions that were live in the backup.")
+@click.option("--keep-sessions", is_flag=True, help="Keep the sessions, API keys and grants of the backup.")
 @click.option("--resend", is_flag=True, help="Send the messages and events in the backup.")
 @click.option(
     "--undo",

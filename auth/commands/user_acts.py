@@ -208,8 +208,9 @@ def sign_out(subject: str, as_json: bool) -> None:
     Example: latchkey users sign-out alice@example.com
     """
     with _acting_on(subject) as user:
-        users.end_sessions(user.id)
-        _report(user, f"{_name(user)} is signed out everywhere.", as_json)
+        kept = users.end_sessions(user.id).api_keys
+        keys = f" API keys that still work: {kept}." if kept else ""
+        _report(user, f"{_name(user)} is signed out everywhere.{keys}", as_json, api_keys=kept)
 
 
 @click.command("unlock", short_help="Forget a user's wrong passwords and codes.")

@@ -107,9 +107,10 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_shown: boo
             queries.adopt_sign_up(tx, user_id=user_id, **own)
     queries.confirm_address(tx, **owner, password_hash=password_hash)
     queries.record_mail_proof(tx, user_id=user_id, network=g.client["network"])
-    if proof.is_first or password_hash:
-        reason = "password_changed" if password_hash else "address_proved"
-        queries.end_user_sessions(tx, user_id=user_id, kept_session_id=None, reason=reason)
+    # A session of the method `recovery` ends everything with its new password.
+    if proof.is_first or (spent.purpose == "recovery" and spent.method != "recovery"):
+        reason = "address_proved" if proof.is_first else "recovered"
+        queries.end_access(tx, user_id=user_id, session_id=None, reason=reason)
     queries.void_tokens(tx, user_id=user_id)
 
     code, session = None, None
@@ -165,10 +166,8 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
     queries.forget_mail_proofs(tx, user_id=user.id)
     if is_first:
         first_address.finish(tx, user.id, spent.session_id)
-    elif kind == "email":
-        queries.end_user_sessions(
-            tx, user_id=user.id, kept_session_id=spent.session_id, reason="email_changed"
-        )
+    else:
+        queries.end_access(tx, user_id=user.id, session_id=spent.session_id, reason=act)
     queries.void_tokens(tx, user_id=user.id)
 
     # A stranger may have sent the link, to sign its reader in as a user that the stranger controls.

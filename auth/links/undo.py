@@ -92,7 +92,6 @@ def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
         providers=list(replaced | ({restored["provider"]} if restored else set())),
     )
     queries.remove_factors(tx, user_id=user.id, ids=[way.id for way in added])
-    queries.remove_grants(tx, user_id=user.id, ids=[way.id for way in added], client_id=None)
     since = {"session_id": spent.session_id, "moment": spent.created_at}
     queries.void_recovery_codes_since(tx, user_id=user.id, **since)
     if factor:
@@ -106,7 +105,7 @@ def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
         if restored.get("provider") != kept:
             queries.write_address_identity(tx, user_id=user.id, provider=kept, address=target)
     queries.void_password(tx, user_id=user.id)
-    queries.end_user_sessions(tx, user_id=user.id, kept_session_id=None, reason="change_undone")
+    queries.end_access(tx, user_id=user.id, session_id=None, reason="change_undone")
     queries.void_tokens(tx, user_id=user.id)
     queries.forget_mail_proofs(tx, user_id=user.id)
     queries.void_undo_links(tx, user_id=user.id, moment=spent.created_at)

@@ -42,7 +42,8 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
             row = queries.open_client_session(tx, request_id=request.id, grant_id=request.grant_id, **opening)
         else:
             row = None
-            queries.end_session_of_code(tx, session_id=request.opened_session_id)
+            own, reason = request.opened_session_id, "authorization_code_reused"
+            queries.end_access(tx, user_id=owner.id, session_id=own, reason=reason)
             details = {"session_id": request.opened_session_id, "client_id": client.id}
             audit.record(tx, owner.id, None, ["authorization_code_reused"], [], **details)
     if row is None:

@@ -11,7 +11,7 @@ from auth.account.passkeys import rename as rename_passkey
 from auth.context import latchkey
 from auth.openid import consent
 from auth.pages.page import page, to_own
-from auth.pages.passkeys import challenge, may_challenge, own_passkeys, sent_credential
+from auth.pages.passkeys import challenge, ending, may_challenge, own_passkeys, sent_credential
 from auth.pages.problems import Problem, form
 from auth.pages.sign_in import destination, form_page
 from auth.sign_in import browser_sessions, passkeys
@@ -146,9 +146,9 @@ def _first_code_form(problem: Problem | None = None) -> Response:
 
 
 def _two_step_form(problem: Problem | None = None) -> Response:
-    is_required, number = _is_required(), sum(step["type"] == "totp" for step in own_steps()) + 1
-    here = "/account/two-step"
-    return _page("two_step.html", here=here, problem=problem, is_required=is_required, number=number)
+    number, here = sum(step["type"] == "totp" for step in own_steps()) + 1, "/account/two-step"
+    shown = {"is_required": _is_required(), "number": number}
+    return _page("two_step.html", here=here, problem=problem, **shown, **ending())
 
 
 @blueprint.get("/account/two-step")

@@ -68,13 +68,21 @@ def submit_passkey() -> Response:
     return arrive(passkeys.sign_in(sent_credential()), destination(), way="passkey")
 
 
+def ending() -> dict[str, bool]:
+    """Return whether a factor would be the caller's first, which ends other access, and of API keys."""
+    caller = {"user_id": guard.caller_id()}
+    is_first = queries.count_verified_factors(latchkey.db, **caller).total == 0
+    return {"is_first": is_first, "has_keys": queries.list_api_keys(latchkey.db, **caller).api_keys != "[]"}
+
+
 @blueprint.post("/account/passkeys/new")
 @form("user_changes", level=Level.ENROL)
 def show_new_passkey() -> Response:
     require_enabled()
     require(add("passkey"))
     challenge = begin_registration(guard.live_caller(), {})
-    return page("account_passkey.html", script=True, here=None, challenge=challenge, to=destination())
+    shown: dict[str, Any] = {"challenge": challenge, "to": destination(), **ending()}
+    return page("account_passkey.html", script=True, here=None, **shown)
 
 
 @blueprint.post("/account/passkeys")

@@ -63,7 +63,8 @@ def _identity(id: str) -> _Removal:
     ways = queries.list_ways_to_sign_in(latchkey.db, user_id=guard.caller_id(), ids=[id])
     name = provider(found(next(iter(ways), None), "not_found").provider)["title"]
     run, done = partial(identities.unlink, id), "account?done=disconnected#connected"
-    return _Removal(name, text("removal", "identity", provider=name), remove("identity", id), run, done)
+    follows = Markup(" ").join((text("removal", "identity", provider=name), text("removal", "change")))
+    return _Removal(name, follows, remove("identity", id), run, done)
 
 
 def _application(id: str) -> _Removal:

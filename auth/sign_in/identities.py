@@ -131,7 +131,7 @@ def may_sign_up(identity: ExternalIdentity) -> bool:
 def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
     if not user.email_proved:
         queries.drop_unproved(tx, user_id=user.id, provider="email", drops_email=False, keeps_password=False)
-        queries.end_user_sessions(tx, user_id=user.id, kept_session_id=None, reason="address_proved")
+        queries.end_access(tx, user_id=user.id, session_id=None, reason="address_proved")
         queries.void_tokens(tx, user_id=user.id)
     if not queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row):
         # Either a concurrent request linked this identity, or the user has another one of the provider.

@@ -159,7 +159,9 @@ def exchange(code: str, code_challenge: str) -> Any:
             row = open_application_session(tx, owner, known.method, known.opened_by, known.provider)
             queries.mark_authorization_code_used(tx, code_hash=code_hash, session_id=row.session_id)
             return row
-        queries.end_session_of_code(tx, session_id=known.session_id)
+        queries.end_access(
+            tx, user_id=owner.id, session_id=known.session_id, reason="authorization_code_reused"
+        )
         audit.record(tx, owner.id, None, ["authorization_code_reused"], [], session_id=known.session_id)
     raise ApiError("flow_state_not_found")
 

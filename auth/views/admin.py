@@ -98,7 +98,7 @@ def delete_any_user(user_id: str) -> Response:
 @guard.service_role
 def logout_any_user(user_id: str) -> Response:
     read_body(schemas.AdminInput())
-    moment = users.end_sessions(known_id(user_id, "user_not_found"))
+    moment = users.end_sessions(known_id(user_id, "user_not_found")).moment
     return jsonify(message="User signed out", timestamp=moment)
 
 
@@ -172,7 +172,7 @@ def _linked_user(
     if user.is_confirmed:
         raise ApiError("email_exists")
     queries.take_over_unconfirmed(tx, user_id=user.id, user_metadata=body["data"], **own)
-    queries.end_user_sessions(tx, user_id=user.id, kept_session_id=None, reason="address_proved")
+    queries.end_access(tx, user_id=user.id, session_id=None, reason="address_proved")
     queries.void_tokens(tx, user_id=user.id)
     return user.id, False
 

@@ -91,6 +91,7 @@ def _refresh() -> Response:
     if row is None:
         raise _refresh_refusal(sent.session_id)
     if row.state == "refresh_token_already_used":
+        queries.end_access_of_stolen_token(latchkey.db, session_id=sent.session_id)
         log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **g.client)
         raise ApiError("refresh.refresh_token_already_used")
     settings = latchkey.settings

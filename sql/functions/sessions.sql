@@ -81,39 +81,6 @@ AS $$
   SELECT CASE WHEN s.method = 'anonymous' THEN s.reauthenticated_at ELSE authenticated_at(s) END
 $$;
 
--- An authorization code is a session that has not begun, also that of an OAuth client: those of clients stay
--- when a factor is added. API keys are no sessions: they end by a ban, and by a password that a recovery or
--- an administrator sets. Call it with the user's row locked.
-CREATE OR REPLACE FUNCTION end_sessions(owner uuid, kept uuid, reason text) RETURNS void
-  LANGUAGE sql VOLATILE
-AS $$
-  DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL;
-  DELETE FROM oauth_requests
-   WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL
-     AND reason <> 'factor_added';
-  DELETE FROM api_keys
-   WHERE user_id = owner
-     AND (reason = 'banned'
-          OR reason = 'password_changed'
-             AND NOT EXISTS (SELECT FROM sessions WHERE id = kept AND method <> 'recovery'));
-  UPDATE sessions
-     SET ended_at = now(), end_reason = reason
-   WHERE user_id = owner AND ended_at IS NULL AND id IS DISTINCT FROM kept
-     AND (grant_id IS NULL OR reason <> 'factor_added')
-$$;
-
--- Ends a session and those that it opened for applications. Call it with the user's row locked.
-CREATE OR REPLACE FUNCTION end_session_and_opened(owner uuid, session uuid, reason text) RETURNS void
-  LANGUAGE sql VOLATILE
-AS $$
-  DELETE FROM authorization_codes WHERE user_id = owner AND opened_by = session AND session_id IS NULL;
-  DELETE FROM oauth_requests AS r
-   WHERE r.user_id = owner AND r.session_id = session AND r.opened_session_id IS NULL;
-  UPDATE sessions
-     SET ended_at = now(), end_reason = reason
-   WHERE user_id = owner AND ended_at IS NULL AND session IN (id, opened_by)
-$$;
-
 -- Call it with the user's row locked, so that concurrent sign-ins cannot exceed `most`. `network` is null
 -- for a browser's session that is handed over, perhaps by a thief of the cookie: it makes no network known.
 CREATE OR REPLACE FUNCTION open_session(
@@ -126,11 +93,7 @@ AS $$
   SELECT owner, open_session.network WHERE open_session.network IS NOT NULL
   ON CONFLICT ON CONSTRAINT known_networks_pkey DO UPDATE
      SET seen_at = now() WHERE known.seen_at < now() - interval '1 day';
-  UPDATE sessions
-     SET ended_at = now(), end_reason = 'too_many_sessions'
-   WHERE id = ANY (ARRAY(SELECT s.id
-                           FROM live_sessions(owner, lifetime, timebox) AS s
-                          ORDER BY s.created_at DESC
-                         OFFSET most - 1));
+  SELECT end_access(owner, s.id, 'too_many_sessions') FROM (
+    SELECT * FROM live_sessions(owner, lifetime, timebox) ORDER BY created_at DESC OFFSET most - 1) AS s;
   INSERT INTO sessions (user_id, method, ip, user_agent) VALUES (owner, method, ip, user_agent) RETURNING *
 $$;

@@ -51,9 +51,9 @@ def test_first_sentence_tells_whether_the_user_can_sign_in(look, alice, database
 
 
 def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, client, service_role):
-    set_up(alice.sign_in(), "Alice's phone")
     body = {"phone": PHONE, "user_metadata": {"name": "Alice"}, "app_metadata": {"plan": "team"}}
     client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
+    set_up(alice.sign_in(), "Alice's phone")
     said = look(alice.id)
     for fact in (
         f"ID {alice.id} Email alice@example.com confirmed Phone {PHONE} not confirmed Role authenticated",

@@ -357,12 +357,13 @@ class TestNodesOfTwoReleases:
                 waiting = lock.start(sign_in)
             assert len(waiting.result()) == 1
 
-    def test_statements_of_this_release_need_nothing_that_is_kept_for_0_2_0(self, created):
+    def test_statements_of_this_release_need_nothing_that_is_kept_for_earlier_ones(self, created):
         with closing(psycopg2.connect(created)) as connection, connection.cursor() as cursor:
             cursor.execute(
                 "DROP FUNCTION caller_state(users, sessions, bigint, integer, integer);"
                 "DROP FUNCTION locked_caller_state(uuid, uuid, bigint, integer, integer, boolean, integer, text,"
-                " text, text, boolean)"
+                " text, text, boolean);"
+                "DROP FUNCTION end_sessions(uuid, uuid, text), end_session_and_opened(uuid, uuid, text)"
             )
             for statement in load_statements().values():
                 cursor.execute(statement.prepare(), {})

@@ -102,7 +102,7 @@ class TestPasswords:
             assert_error(session.get("/user"), 401, "session_not_found")
             assert_error(session.refresh(), 400, "refresh_token_not_found")
         assert database.count("one_time_tokens") == 0
-        assert set(database.all("SELECT end_reason FROM sessions")) == {("password_changed",)}
+        assert set(database.all("SELECT end_reason FROM sessions")) == {("reset_by_admin",)}
         assert_error(alice.try_to_sign_in(), 401, "invalid_credentials")
         assert alice.try_to_sign_in(NEW).status_code == 200
 

@@ -108,8 +108,8 @@ class TestKeys:
         assert session.delete(f"{ROUTE}/{id}").status_code == 204
 
     def test_user_with_a_factor_needs_it(self, session, alice, client, database):
-        make_key(session)
         _, raised = set_up(session)
+        make_key(raised)
         lacking = alice.sign_in(client=client)
         for response in (lacking.get(ROUTE), lacking.post(ROUTE, json={"name": "CI"})):
             assert_error(response, 403, "insufficient_aal")

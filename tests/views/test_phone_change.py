@@ -56,7 +56,7 @@ class TestRequest:
 
 
 class TestCode:
-    def test_code_changes_the_number_keeps_sessions_but_no_links(
+    def test_code_changes_the_number_and_ends_the_other_sessions_and_links(
         self, client, session, alice, change, outbox
     ):
         other = alice.open_session()
@@ -69,7 +69,7 @@ class TestCode:
         expected["app_metadata"] = {"provider": "email", "providers": ["email", "phone"]}
         expected["last_sign_in_at"] = A_TIMESTAMP
         assert_signed_in(client, changed, expected)
-        assert (session.get("/user").status_code, other.get("/user").status_code) == (200, 200)
+        assert (session.get("/user").status_code, other.get("/user").status_code) == (200, 401)
         assert_error(hand_in(client, "magiclink", outbox.last(kind="magiclink").token), 403, "otp_expired")
         notice = outbox.last(alice.email)
         assert (notice.kind, notice.channel, notice.code) == ("phone_changed", "email", None)

@@ -1,0 +1,72 @@
+-- Each reason to end, with its size:
+--   alone       the session, which has only run out
+--   this        the session, and those that it opened for applications, or that these opened in turn
+--   others      all but those
+--   everything  all but the session itself; API keys and grants too
+CREATE OR REPLACE FUNCTION end_sizes() RETURNS TABLE (size text, reason text)
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT 'alone', 'too_many_sessions' UNION ALL
+  SELECT 'this', unnest('{logout, ended_by_user, ended_by_admin, refresh_token_reused, access_lost,
+                          authorization_code_reused}'::text[]) UNION ALL
+  SELECT 'others', unnest('{others_signed_out, password_changed, email_changed, phone_changed, factor_added,
+                            identity_linked, way_to_sign_in_removed}'::text[]) UNION ALL
+  SELECT 'everything', unnest('{recovered, change_undone, email_restored, reset_by_admin, banned, restored,
+                                address_proved}'::text[])
+$$;
+
+-- Ends what the size of a reason says, and returns whether a session has ended. Without a `session`, `this`
+-- and `others` are all sessions. A code, and an authorization request that the user has approved, are
+-- sessions that have not begun. A first factor also ends what is below its level: API keys, and what this
+-- session has opened. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION end_access(owner uuid, session uuid, reason text) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  size text NOT NULL := (SELECT s.size FROM end_sizes() AS s WHERE s.reason = end_access.reason);
+  is_deep boolean := session IS NULL OR size = 'everything' OR reason = 'factor_added';
+  own uuid[] := CASE WHEN size = 'alone' THEN ARRAY[session] ELSE ARRAY(
+    WITH RECURSIVE opened (id) AS (
+      SELECT session UNION
+      SELECT s.id FROM sessions AS s JOIN opened ON s.opened_by = opened.id WHERE s.user_id = owner)
+    SELECT id FROM opened) END;
+BEGIN
+  DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL
+     AND (is_deep OR coalesce(opened_by = ANY (own), false) = (size <> 'others'));
+  DELETE FROM oauth_requests WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL
+     AND (is_deep OR (session_id = ANY (own)) = (size <> 'others'));
+  DELETE FROM api_keys
+   WHERE user_id = owner AND (size = 'everything' OR reason = 'factor_added' AND aal = 'aal1');
+  DELETE FROM oauth_grants WHERE user_id = owner AND size = 'everything';
+  UPDATE sessions SET ended_at = now(), end_reason = reason
+   WHERE user_id = owner AND ended_at IS NULL
+     AND CASE WHEN is_deep THEN id IS DISTINCT FROM session ELSE (id = ANY (own)) = (size <> 'others') END;
+  RETURN FOUND;
+END
+$$;
+
+-- Ends the sessions of clients that no longer admit the user, so that they stay ended when a role comes back.
+-- Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION end_lost_access(owner uuid) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT end_access(owner, s.id, 'access_lost')
+    FROM sessions AS s
+    JOIN users AS u ON u.id = s.user_id
+    JOIN oauth_grants AS g ON g.id = s.grant_id
+    JOIN oauth_clients AS c ON c.id = g.client_id
+   WHERE s.user_id = owner AND s.ended_at IS NULL AND NOT may_use(u, c);
+  DELETE FROM oauth_requests AS r
+   USING users AS u, oauth_clients AS c
+   WHERE r.user_id = owner AND r.session_id IS NOT NULL AND r.opened_session_id IS NULL
+     AND u.id = owner AND c.id = r.client_id AND NOT may_use(u, c)
+$$;
+
+-- Ends everything of all users of a restored database, which may have ended since the backup.
+CREATE OR REPLACE FUNCTION end_all_access() RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  UPDATE sessions SET ended_at = now(), end_reason = 'restored' WHERE ended_at IS NULL;
+  DELETE FROM api_keys;
+  DELETE FROM oauth_grants
+$$;
