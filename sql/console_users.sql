@@ -129,7 +129,11 @@ SELECT record_acts(:origin, NULL, NULL, '{users_exported}', '{}', jsonb_build_ob
 SELECT coalesce(array_agg(u.id::text ORDER BY u.email, u.id), '{}') AS ids,
        coalesce(array_agg(coalesce(u.email, u.phone, u.id::text) ORDER BY u.email, u.id), '{}') AS names,
        count(*) FILTER (WHERE u.role <> 'admin') AS changeable,
-       coalesce(sum(live.sessions) FILTER (WHERE u.role <> 'admin'), 0)::bigint AS sessions
+       coalesce(sum(live.sessions) FILTER (WHERE u.role <> 'admin'), 0)::bigint AS sessions,
+       (SELECT count(*)
+          FROM api_keys AS k
+          JOIN users AS o ON o.id = k.user_id
+         WHERE o.id = ANY (:ids::uuid[]) AND o.role <> 'admin') AS api_keys
   FROM users AS u
  CROSS JOIN LATERAL (SELECT count(*) AS sessions
                        FROM live_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS live

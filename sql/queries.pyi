@@ -480,6 +480,7 @@ class SelectChosen(NamedTuple):
     names: list[str]
     changeable: int
     sessions: int
+    api_keys: int
 
 def select_chosen(on: Runner, /, *, ids: Sequence[str | None] | None) -> SelectChosen: ...
 

@@ -68,7 +68,7 @@ def _chosen() -> Subject:
     return Subject(name, "console/users", row, hidden, has_effect=row.changeable > 0)
 
 
-def _effects(does: str) -> Callable[[Subject], Iterator[str]]:
+def _effects(does: str, keys: str) -> Callable[[Subject], Iterator[str]]:
     def effects(chosen: Subject) -> Iterator[str]:
         row = chosen.row
         if not row.ids:
@@ -80,6 +80,8 @@ def _effects(does: str) -> Callable[[Subject], Iterator[str]]:
             yield does.format(
                 users=counted(row.changeable, "user"), sessions=counted(row.sessions, "session")
             )
+        if row.api_keys and keys:
+            yield keys.format(keys=counted(row.api_keys, "API key"))
         if kept := len(row.ids) - row.changeable:
             yield f"Leaves {counted(kept, 'administrator')} unchanged."
 
@@ -107,11 +109,11 @@ def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:
     return start
 
 
-def _act(name: str, does: str, undo: str, **others: Any) -> Act:
+def _act(name: str, does: str, undo: str, keys: str = "", **others: Any) -> Act:
     """Return the confirmation of an act on the chosen users."""
     return Act(
         title=f"{TITLES[name]} these users",
-        effects=_effects(does),
+        effects=_effects(does, keys),
         undo=undo,
         do=_start(name),
         done="",
@@ -123,11 +125,17 @@ def _act(name: str, does: str, undo: str, **others: Any) -> Act:
 
 
 _ACTS = {
-    "end-sessions": _act("end-sessions", "Ends {sessions} of {users}.", "They can sign in again."),
+    "end-sessions": _act(
+        "end-sessions",
+        "Ends {sessions} of {users}.",
+        "They can sign in again.",
+        "Leaves {keys}, which you can remove on the users’ pages.",
+    ),
     "ban": _act(
         "ban",
         "Bans {users} and ends {sessions}.",
         "Lifting a ban lets a user sign in again. What ends now stays ended.",
+        "Removes {keys}.",
         form=_BanForm,
         template="act_ban.html",
     ),

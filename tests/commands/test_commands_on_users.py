@@ -8,6 +8,7 @@ import pwd
 import pytest
 
 from tests.support.answers import assert_error
+from tests.support.api_keys import insert_key
 from tests.support.commands import run_command
 from tests.support.factors import set_up
 from tests.support.passkeys import register
@@ -108,6 +109,9 @@ def test_sign_out_ends_all_sessions(run, alice, database):
     assert last_act(database) == ("signed_out", "command", "ann")
     for session in sessions:
         assert_error(session.get("/user"), 401, "session_not_found")
+    insert_key(database, alice.id)
+    assert run("sign-out", alice.id).endswith(" is signed out everywhere. API keys that still work: 1.\n")
+    assert database.count("api_keys") == 1
 
 
 def test_unlock_lets_a_locked_user_try_again_as_explain_says(run, alice, make_app, database):

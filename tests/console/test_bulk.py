@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 from auth.admin import lists
 from auth.console import bulk
 from auth.web.errors import ApiError
+from tests.support.api_keys import insert_key
 from tests.support.audit import clear_history
 from tests.support.http_target import HttpTarget
 from tests.support.links import SITE
@@ -72,6 +73,17 @@ def test_confirmation_tells_the_numbers(operator, alice, bob, carol):
         # Without anybody to ban, there is no button for it.
         assert (said in words(page), "Ban these users</button>" in page.text) == (True, False)
         assert operator.post(f"{SITE}/console/users/chosen/ban", fields | {"ids": id}).status == 400
+
+
+@pytest.mark.parametrize(
+    ("act", "said"), [("end-sessions", "Leaves 1 API key"), ("ban", "Removes 1 API key")]
+)
+def test_confirmation_tells_what_happens_to_api_keys(operator, alice, bob, carol, database, act, said):
+    path = f"/console/users/chosen/{act}?id={alice.id}&id={bob.id}&id={carol.id}"
+    assert "API key" not in words(operator.visit(path))
+    insert_key(database, alice.id)
+    insert_key(database, carol.id)
+    assert said in words(operator.visit(path))
 
 
 def test_repeated_and_concurrent_requests_do_nothing_twice(begin, operator, alice, bob, carol, database):

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlencode, urljoin
 import pytest
 
 from tests.support import passkeys, security_keys
+from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator
 from tests.support.factors import App, set_up
 from tests.support.links import CHALLENGE, SITE, VERIFIER
@@ -151,6 +152,19 @@ class TestAuthenticatorApp:
         assert "Authenticator app Added 3 days ago" in words(visitor.page)
         assert visitor.remove("factor").url == f"{SITE}/account?done=factor_removed#security"
         assert database.count("factors") == 0
+
+    def test_page_says_before_a_first_factor_what_it_ends(self, visitor, alice, database):
+        ended = "All other devices and your applications will be signed out, too."
+        visitor.signed_in_as(alice)
+        said = words(visitor.visit("/account/two-step"))
+        assert (ended in said, "Your API keys will stop working." in said) == (True, False)
+        insert_key(database, alice.id)
+        said = words(visitor.visit("/account/two-step"))
+        assert f"{ended} Your API keys will stop working." in said
+        app = shown_app(visitor.press("account/two-step"))
+        visitor.press("verify", code=app.code())
+        assert ended not in words(visitor.visit("/account/two-step"))
+        assert database.count("api_keys") == 0
 
     def test_second_app_keeps_the_recovery_codes_and_any_code_works_in_the_one_field(
         self, visitor, alice, database

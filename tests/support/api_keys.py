@@ -4,6 +4,7 @@ import base64
 import json
 from typing import Any
 
+from tests.support.tables import Rows
 from tests.support.users import Session
 
 ROUTE = "/user/api_keys"
@@ -32,3 +33,12 @@ def claims_of(token: str) -> dict[str, Any]:
 
 def bearer(token: str) -> dict[str, Any]:
     return {"headers": {"Authorization": f"Bearer {token}"}}
+
+
+def insert_key(database: Rows, user_id: str) -> None:
+    """Insert an API key that nobody knows."""
+    database.run(
+        "INSERT INTO api_keys (id, user_id, name, key_mac, scopes)"
+        " VALUES (gen_random_uuid(), %(id)s, 'CI', '', '{}')",
+        id=user_id,
+    )

@@ -384,10 +384,18 @@ class Theft(RuleBasedStateMachine):
         self.owner.device.network = network
         # The oldest link that works undoes the most.
         is_undone = any(self.owner.undo(token) for token in self.alarms)
-        old = self.environment.old_grants() - {self.environment.evil}
-        is_in = any(self._enters_and_cleans(way) for way in self.owner.ways())
-        assert is_undone or old.issubset(self.environment.state().grants), "an old application was removed"
-        return is_in
+        assert not is_undone or not self.environment.state().grants, "an application survives an undo"
+        old, tried = self.environment.old_grants() - {self.environment.evil}, []
+        for way in self.owner.ways():
+            tried.append(way)
+            if self._enters_and_cleans(way):
+                break
+        else:
+            return False
+        # A recovery ends everything, grants too.
+        kept = "recovery" in tried or old.issubset(self.environment.state().grants)
+        assert kept, "an old application was removed"
+        return True
 
     def _enters_and_cleans(self, way: str) -> bool:
         """Sign in, remove what the owner does not know, choose a password, and sign out the others."""
