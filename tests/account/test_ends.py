@@ -20,16 +20,16 @@ ROOT = OPENAPI.parent
 NEW = "Another-Horse-2"
 WAYS = ("session", "application", "client", "code", "request")
 OWN, OTHER = ({f"{whose} {way}" for way in WAYS} for whose in ("own", "other"))
-USERS = {"API key", "grant"}
+USERS = {"API key", "grant", "link"}
 EVERYTHING = OWN | OTHER | USERS
 
 
 class Holdings:
     """What a user holds: in two sessions their applications and clients, codes that were not redeemed, and a
-    grant and an API key. `own` is the session that acts.
+    grant, an API key and a link. `own` is the session that acts.
     """
 
-    def __init__(self, person: Any, client: Any, parts: Any, database: Any) -> None:
+    def __init__(self, person: Any, client: Any, parts: Any, database: Any, outbox: Any) -> None:
         self.person, self.client, self.database = person, client, database
         self._parts, self._grafana = parts, make_client(database)
         self.sessions: dict[str, Any] = {}
@@ -41,6 +41,9 @@ class Holdings:
         self._key = make_key(self.own)[1]
         self._works["API key"] = lambda: use(client, self._key).status_code == 200
         self._works["grant"] = lambda: database.count("oauth_grants") == 1
+        client.post("/magiclink", json={"email": person.email})
+        link = outbox.last(person.email, "magiclink").token
+        self._works["link"] = lambda: hand_in(client, "magiclink", link).status_code == 200
 
     @property
     def own(self) -> Any:
@@ -86,7 +89,7 @@ class Holdings:
 
     def working(self) -> set[str]:
         """Return the names of what works. Spends the codes, last."""
-        spent = ("code", "request")
+        spent = ("code", "request", "link")
         return {
             name
             for name, works in sorted(self._works.items(), key=lambda it: it[0].endswith(spent))
@@ -100,8 +103,8 @@ def client(make_app):
 
 
 @pytest.fixture
-def held(alice, client, parts, database):
-    return Holdings(alice, client, parts, database)
+def held(alice, client, parts, database, outbox):
+    return Holdings(alice, client, parts, database, outbox)
 
 
 @pytest.fixture
@@ -124,8 +127,8 @@ ACTS = {
     "sign out everywhere": (lambda own, _other: own.post("/logout?scope=global"), USERS),
     "password": (
         lambda own, _other: own.put("/user", json={"password": NEW}),
-        # A new password voids all codes.
-        OWN - {"own code"} | USERS,
+        # A new password voids all links and codes.
+        OWN - {"own code"} | USERS - {"link"},
     ),
     "first factor": (lambda own, _other: set_up(own), {"own session", "grant"}),
 }
@@ -181,7 +184,10 @@ OPERATORS = {
         set(),
     ),
     "generated recovery": (lambda _admin, link: link("recovery"), set()),
-    "generated sign-in": (lambda _admin, link: link("magiclink"), EVERYTHING - {"own code", "other code"}),
+    "generated sign-in": (
+        lambda _admin, link: link("magiclink"),
+        EVERYTHING - {"own code", "other code", "link"},
+    ),
     "sign out": (lambda admin, _link: admin("POST", "/logout"), USERS),
     "metadata": (lambda admin, _link: admin("PUT", app_metadata={"team": "blue"}), EVERYTHING),
 }
@@ -208,9 +214,9 @@ def test_client_that_did_not_admit_its_user_for_a_while_has_no_session(held, adm
     }
 
 
-def test_session_that_is_one_too_many_ends_alone(alice, make_app, parts, database):
+def test_session_that_is_one_too_many_ends_alone(alice, make_app, parts, database, outbox):
     client = make_app(AUTH_API_KEYS="true", AUTH_SESSIONS_PER_USER="5").test_client()
-    held = Holdings(alice, client, parts, database)
+    held = Holdings(alice, client, parts, database, outbox)
     alice.open_session(client), alice.open_session(client)
     assert EVERYTHING - held.working() == {"own session", "own code", "own request"}
 
