@@ -29,6 +29,13 @@ def nothing_answers(takeover: "Takeover", after: str) -> None:
             )
 
 
+def nothing_below_the_demanded_level_gives_a_full_token(takeover: "Takeover") -> None:
+    for credential in takeover.living("session", "client's session", "API key"):
+        if credential.level < takeover.demanded_level():
+            what = f"{credential.level} {credential.kind} of the {credential.holder}"
+            assert not credential.gives_full_token(takeover.anyone), f"the {what} gives a full token"
+
+
 def tokens_open_only_what_they_are_for(takeover: "Takeover") -> None:
     """Try each token once, and each secret at the doors of the other kinds."""
     for credential in takeover.living():
@@ -88,4 +95,7 @@ INVARIANTS: dict[str, Callable[["Takeover"], None]] = {
     "a removal": partial(nothing_answers, after="its removal"),
     "a recovery": partial(nothing_answers, after="a recovery"),
     "an undo": partial(nothing_answers, after="an undo"),
+    "an operator's reset": partial(nothing_answers, after="an operator's reset"),
+    "the demanded level": nothing_below_the_demanded_level_gives_a_full_token,
+    "the first factor": partial(nothing_answers, after="the first factor"),
 }

@@ -140,6 +140,16 @@ class Takeover(RuleBasedStateMachine):
         alive = (each for each in self.credentials if not each.ended_by)
         return [each for each in alive if not kinds or each.kind in kinds]
 
+    def demanded_level(self) -> str:
+        """Return the level that is demanded of the user at this moment."""
+        row = self.environment.rows.one(
+            "SELECT role, EXISTS (SELECT FROM factors WHERE user_id = users.id AND factor_type <> 'passkey'"
+            " AND verified_at IS NOT NULL) AS has_step FROM users WHERE id = %(id)s",
+            id=self.environment.user_id,
+        )
+        is_required = self.required == "all" or (self.required == "admins" and row.role == "admin")
+        return "aal2" if row.has_step or is_required else "aal1"
+
     def role(self) -> str:
         return self._rows("SELECT role FROM users WHERE id = %(id)s")[0].role
 
