@@ -26,7 +26,7 @@ from sql import Database
 from sql.pool import connect_patiently
 
 Reader = Callable[[Iterator[bytes]], object]
-_STATEMENTS = sql.load_statements()
+_STATEMENTS = sql.shipped()
 _PIECE = 64 * 1024
 # Restored as files of the state directory, or specific to one machine.
 _NOT_KEPT = {"AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_KEYS", "AUTH_STATE_DIR", "AUTH_BIND"}
