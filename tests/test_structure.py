@@ -265,6 +265,27 @@ def test_statements_that_give_or_accept_a_token_ask_what_gives_one_now():
     assert (with_exp - of_others) | refreshing | using | {"select_refusal"} == asking
 
 
+def test_audience_of_a_clients_access_token_is_written_in_one_place():
+    written = {
+        (source, ast.unparse(value))
+        for source in SOURCES
+        if source.startswith("auth/openid/") or source == "auth/tokens/client_tokens.py"
+        for node in nodes(source)
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if string_of(key) == "aud"
+    }
+    of_id_token = ("auth/openid/exchange.py", "row.client_id")
+    assert written == {("auth/openid/exchange.py", "audience.of_token(resource)"), of_id_token}
+    callers = [
+        source
+        for source in SOURCES
+        for call in calls(source, "issue")
+        if ast.unparse(call.func) == ("latchkey.client_tokens.issue")
+    ]
+    assert callers == ["auth/openid/exchange.py"]
+
+
 def test_python_files_contain_no_sql():
     assert [
         (source, text)

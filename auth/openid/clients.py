@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from marshmallow import Schema
 
 from auth.context import latchkey
-from auth.openid import uris
+from auth.openid import audience, uris
 from auth.tokens import one_time
 from auth.web import audit, fields, targets
 from auth.web.errors import ApiError, found
@@ -209,7 +209,6 @@ def _check(client: Mapping[str, Any]) -> None:
         "skip_consent: must be false for dynamic clients, and with loopback or custom-scheme redirect_uris": (
             client["skip_consent"] and (client["is_dynamic"] or is_native)
         ),
-        "resources: must not be AUTH_JWT_AUDIENCE": latchkey.settings.jwt_audience in client["resources"],
         "id_token_signed_response_alg: must be RS256, because no ES256 key is in use": (
             client["id_token_signed_response_alg"] not in latchkey.client_tokens.id_token_algorithms()
         ),
@@ -225,7 +224,7 @@ def _check_uris(client: Mapping[str, Any]) -> None:
     for name, check_uri in (
         ("redirect_uris", uris.check_redirect),
         ("post_logout_redirect_uris", uris.check_redirect),
-        ("resources", uris.check_resource),
+        ("resources", audience.check),
     ):
         if len(client[name]) > MOST_URIS:
             raise _refusal(f"{name} cannot exceed {MOST_URIS} items")

@@ -9,7 +9,7 @@ import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
 from auth.context import latchkey
-from auth.openid import claims
+from auth.openid import audience, claims
 from auth.openid.authentication import Credentials, authenticate, check
 from auth.openid.errors import OAuthError
 from auth.tokens import one_time
@@ -85,7 +85,7 @@ def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str,
     if not set(scopes) <= set(client.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the client")
     resource = body.get("resource")
-    if resource not in (None, *client.resources) or resource == latchkey.settings.jwt_audience:
+    if resource not in (None, *client.resources):
         raise OAuthError("invalid_target", "resource: must be among the resources of the client")
     return _tokens({"sub": client.id}, client.id, resource, scopes, client)
 
@@ -114,7 +114,7 @@ def _tokens(
     own: dict[str, Any], client_id: str, resource: str | None, scopes: Collection[str], row: Any
 ) -> dict[str, Any]:
     lifetime, scope = row.token_lifetime or latchkey.access_tokens.lifetime, " ".join(scopes)
-    named = own | {"aud": resource or client_id, "client_id": client_id, "scope": scope}
+    named = own | {"aud": audience.of_token(resource), "client_id": client_id, "scope": scope}
     access_token = latchkey.client_tokens.issue(named, issued_at=row.issued_at, lifetime=lifetime)
     return {"access_token": access_token, "token_type": "bearer", "expires_in": lifetime, "scope": scope}
 
@@ -133,11 +133,9 @@ def _check_request(request: Any, client: Any, body: dict[str, Any]) -> None:
         raise OAuthError("invalid_request", "redirect_uri: is required")
     if redirect_uri not in (None, request.redirect_uri):
         raise OAuthError("invalid_grant", "redirect_uri: must be that of the authorization request")
-    if (
-        body.get("resource") not in (None, request.resource)
-        or request.resource == latchkey.settings.jwt_audience
-    ):
+    if body.get("resource") not in (None, request.resource):
         raise OAuthError("invalid_target", "resource: must be that of the authorization request")
+    audience.of_token(request.resource)
     verifier = body.get("code_verifier")
     if challenge is None:
         # Otherwise a thief could inject a code that was requested without a challenge (RFC 9700, 4.8.2).

@@ -6,7 +6,7 @@ from typing import Any
 from auth.context import latchkey
 from auth.logs import ThrottledLog
 from auth.net.redirects import with_query
-from auth.openid import clients, uris
+from auth.openid import audience, clients, uris
 from auth.openid.errors import OAuthError
 from auth.tokens import one_time
 from auth.tokens.jws import InvalidAccessToken
@@ -146,13 +146,9 @@ def _challenge(client: Any, sent: dict[str, str]) -> str | None:
 def _resource(client: Any, resource: str | None) -> str | None:
     if resource is None:
         return None
-    try:
-        uris.check_resource(resource)
-    except uris.InvalidUri as error:
-        raise OAuthError("invalid_target", f"resource is not valid: {error}") from None
+    audience.of_token(resource)
     # The page names what a client that registered itself asks for; others may be trusted unasked.
-    is_allowed = resource in client.resources or client.is_dynamic
-    if resource == latchkey.settings.jwt_audience or not is_allowed:
+    if resource not in client.resources and not client.is_dynamic:
         remedy = _update(client, "--resource URI, which replaces all: repeat it for each")
         raise OAuthError("invalid_target", "resource must be one of the client's", remedy=remedy)
     return resource

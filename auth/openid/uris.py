@@ -1,4 +1,4 @@
-"""URIs of clients: redirect URIs (RFC 8252, section 7), resources (RFC 8707) and addresses of websites."""
+"""URIs of clients: redirect URIs (RFC 8252, section 7) and addresses of websites."""
 
 import re
 from urllib.parse import SplitResult, urlsplit
@@ -20,7 +20,7 @@ class InvalidUri(ValueError):
 
 def check_redirect(uri: str) -> None:
     """Check a redirect URI to be registered. Raises `InvalidUri`."""
-    parts = _split(uri)
+    parts = split(uri)
     if parts.scheme in _NOT_OF_APPLICATIONS:
         raise InvalidUri(f"the scheme {parts.scheme} does not lead to an application")
     if parts.netloc or parts.scheme in ("http", "https"):
@@ -33,15 +33,10 @@ def check_redirect(uri: str) -> None:
 
 def check_web(uri: str) -> None:
     """Check the address of a website or a picture. Raises `InvalidUri`."""
-    parts = _split(uri)
+    parts = split(uri)
     if parts.scheme not in ("http", "https"):
         raise InvalidUri("it must begin with https:// or http://")
     _check_host(parts)
-
-
-def check_resource(uri: str) -> None:
-    """Check a resource indicator (RFC 8707, section 2). Raises `InvalidUri`."""
-    _split(uri)
 
 
 def matches(registered: str, uri: str) -> bool:
@@ -63,7 +58,8 @@ def _without_port(uri: str) -> str | None:
     return parts[1] + parts[3] if parts and 0 < int(parts[2] or 80) < 65536 else None
 
 
-def _split(uri: str) -> SplitResult:
+def split(uri: str) -> SplitResult:
+    """Split an absolute URI without a fragment. Raises `InvalidUri`."""
     if not _CHARACTERS.fullmatch(uri) or _FORBIDDEN.search(uri):
         raise InvalidUri("it has a character that a URI may not have")
     try:

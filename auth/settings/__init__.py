@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from dotenv import dotenv_values
 from environs import Env, EnvValidationError
 from limits import RateLimitItem
-from marshmallow.validate import Length, NoneOf, OneOf
+from marshmallow.validate import Length, OneOf
 
 from auth.net.networks import is_loopback
 from auth.settings import brand, kept_secrets, relying_party, state
@@ -22,7 +22,6 @@ from auth.settings.kept_secrets import Missing
 from auth.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
 from auth.settings.values import checks, combined, hooks, kinds, mistakes, targets
 from auth.tokens import claims
-from auth.tokens.access_tokens import SECOND_STEP
 
 _WITHOUT_PREFIX = {"database_url", "port"}
 
@@ -61,9 +60,7 @@ class Settings:
     key_overlap: int = kinds.number(86_400, 60, 2_592_000)
     backup_recipients: tuple[str, ...] = kinds.list_of((), checks.backup_recipient)
     jwt_issuer: str = kinds.text("")
-    jwt_audience: str = kinds.text(
-        "authenticated", NoneOf([SECOND_STEP], error="Must not be the audience of second-step tokens.")
-    )
+    jwt_audience: str = kinds.text("authenticated", checks.audience)
     token_claims: claims.Paths = kinds.claims_of(claims.OF_ACCESS_TOKENS)
     id_claims: claims.Paths = kinds.claims_of(claims.OF_ID_TOKENS)
     access_token_lifetime: int = kinds.number(3600, 30, 86_400)

@@ -1,7 +1,7 @@
 """Tokens of OAuth clients: access tokens (RFC 9068) and ID tokens (OpenID Connect Core, section 2).
 
-An access token names its client, and its audience is the client or a resource, never that of sessions: it is
-refused wherever a session's is expected. The statement that serves it checks expiry, session and grant.
+An access token names its client, and its audience is never that of sessions: it is refused wherever a
+session's is expected. The statement that serves it checks expiry, session and grant.
 """
 
 import functools
@@ -60,8 +60,6 @@ class ClientTokens:
 
     def issue(self, claims: Mapping[str, Any], *, issued_at: int, lifetime: int) -> str:
         """Return an access token. `claims` has `sub`, `aud`, `client_id` and `scope`, and perhaps others."""
-        if claims["aud"] == self._audience:
-            raise ValueError("an access token of a client must not have the audience of sessions")
         times = {"iat": issued_at, "exp": issued_at + lifetime, "jti": str(uuid.uuid4())}
         return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(None), TYPE)
 

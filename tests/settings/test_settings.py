@@ -266,6 +266,7 @@ MAY_BE_EMPTY = [
     *("AUTH_REDIRECT_ALLOW_LIST", "AUTH_BACKUP_RECIPIENTS", "AUTH_PASSWORD_REQUIREMENTS"),
     *("AUTH_CORS_ORIGINS", "AUTH_SMS_COUNTRIES"),
 ]
+AUDIENCE = "Must not be second_step, or a UUID, as the ids of applications are."
 HTTP_URL = "Must be an http or https URL without a user, query or fragment"
 
 
@@ -306,7 +307,13 @@ class TestProblems:
             ),
             ("AUTH_SITE_URL", "https://*.example.com", f"{HTTP_URL}: it has a wildcard."),
             ("AUTH_TWILIO_FROM", "x" * 65, "Must be at most 64 characters."),
-            ("AUTH_JWT_AUDIENCE", "second_step", "Must not be the audience of second-step tokens."),
+            ("AUTH_JWT_AUDIENCE", "second_step", AUDIENCE),
+            ("AUTH_JWT_AUDIENCE", "7C4E0A52-5c1f-4d3c-9d5e-2a1f0c9b8e77", AUDIENCE),
+            (
+                "AUTH_JWT_AUDIENCE",
+                "http://localhost:8000/oauth/userinfo",
+                "Must not be /oauth/userinfo of AUTH_JWT_ISSUER.",
+            ),
             ("AUTH_MFA_TOKENS", "none", "Must be one of second_step, full."),
         ],
     )

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
 
+from tests.conftest import BASE_URL
 from tests.support.answers import A_SENTENCE
 from tests.support.links import CHALLENGE, VERIFIER
 from tests.support.tables import Rows
@@ -18,6 +19,7 @@ from tests.support.users import Person, Session
 
 REDIRECT_URI = "https://grafana.example.com/login/generic_oauth"
 RESOURCE = "https://api.example.com/"
+USERINFO = f"{BASE_URL}/oauth/userinfo"  # the audience of tokens for no other resource
 GRANT_TYPES = ["authorization_code", "refresh_token"]
 SCOPES = ["openid", "email"]
 

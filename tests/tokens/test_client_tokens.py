@@ -77,10 +77,6 @@ class TestIssued:
         assert [parts.client_tokens.read_hint(token)["sub"] for token in tokens[1:]] == [USER, USER]
         assert parts.client_tokens.id_token_algorithms() == sorted({"RS256", algorithms[2]}, reverse=True)
 
-    def test_no_client_gets_the_audience_of_sessions(self, parts):
-        with pytest.raises(ValueError, match="audience"):
-            issue(parts, aud="authenticated")
-
 
 class TestOtherTokens:
     def test_each_kind_is_refused_where_another_is_expected(self, parts, alice):

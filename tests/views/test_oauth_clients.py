@@ -187,12 +187,6 @@ class TestCreating:
         text = "id_token_signed_response_alg: must be RS256, because no ES256 key is in use"
         assert_invalid(response, text)
 
-    def test_audience_of_sessions_is_no_resource(self, make_app, service_role):
-        client = make_app(AUTH_JWT_AUDIENCE="https://app.example.com").test_client()
-        body = {"redirect_uris": [APP], "resources": ["https://app.example.com"]}
-        response = client.post(PATH, json=body, headers=service_role)
-        assert_invalid(response, "resources: must not be AUTH_JWT_AUDIENCE")
-
     def test_first_client_makes_a_key_for_id_tokens(self, create, parts):
         create()
         kids = [key.kid for key in parts.openid_keys.make_first()]

@@ -18,6 +18,7 @@ from auth import addresses
 from auth.net import redirects
 from auth.settings.values import targets
 from auth.tokens import keys, signing_keys
+from auth.tokens.access_tokens import SECOND_STEP
 
 Check = Callable[[str], object]
 # At least eight letters, so that random secrets do not contain them by chance.
@@ -60,6 +61,10 @@ rate_limit_storage = matching(
     r"postgresql|memory://|rediss?://.+", "must be postgresql, memory:// or redis://…"
 )
 country_prefix = matching(r"\+[1-9][0-9]{0,6}", "must be prefixes of phone numbers such as +1,+49")
+audience = matching(
+    rf"(?!{SECOND_STEP}\Z|[0-9a-fA-F-]{{36}}\Z).*",
+    f"must not be {SECOND_STEP}, or a UUID, as the ids of applications are",
+)
 twilio_id = matching(r"[A-Za-z0-9]+", "must be an id of letters and digits")
 
 

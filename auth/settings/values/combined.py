@@ -59,6 +59,8 @@ def contradictions(values: Mapping[str, Any]) -> list[str]:
             checks.signing_jwk_set(values["jwt_keys"])
         except ValueError as error:
             found.append(f"AUTH_JWT_KEYS: {checks.sentence(error)}")
+    if values["jwt_audience"] == f"{values['jwt_issuer']}/oauth/userinfo":
+        found.append("AUTH_JWT_AUDIENCE: Must not be /oauth/userinfo of AUTH_JWT_ISSUER.")
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:
         found.append("AUTH_MFA_REQUIRED: Must be none when AUTH_MFA_ENABLED is false.")
     if values["console"] and not values["pages"]:

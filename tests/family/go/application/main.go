@@ -123,6 +123,10 @@ func (a *application) callback(w http.ResponseWriter, r *http.Request, s *sessio
 	if err := idToken.VerifyAccessToken(token.AccessToken); err != nil {
 		return err
 	}
+	// Of an access token, go-oidc does not look at the type.
+	if _, err := a.provider.Verifier(&oidc.Config{ClientID: a.config.ClientID}).Verify(r.Context(), token.AccessToken); err == nil {
+		return errors.New("an access token passes for an ID token")
+	}
 	claims := map[string]any{}
 	if err := idToken.Claims(&claims); err != nil {
 		return err

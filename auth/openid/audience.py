@@ -1,0 +1,36 @@
+"""The audience of a client's access token: the API that it is for, and never a client, ours or another.
+
+Some libraries accept any token as an ID token whose `aud` is their client's id.
+"""
+
+from auth.context import latchkey
+from auth.net.redirects import parse_pattern
+from auth.openid import uris
+from auth.openid.errors import OAuthError
+
+
+def of_userinfo() -> str:
+    """Return the audience of a token that is for no other resource (RFC 9068, section 3)."""
+    return f"{latchkey.settings.jwt_issuer}/oauth/userinfo"
+
+
+def check(resource: str) -> None:
+    """Check a resource indicator (RFC 8707, section 2). Raises `uris.InvalidUri`.
+
+    A client's id is a UUID, which is not a URI.
+    """
+    settings = latchkey.settings
+    is_of_service = parse_pattern(f"{settings.base_url}/**").allows(uris.split(resource))
+    if is_of_service or resource in (settings.jwt_issuer, of_userinfo(), settings.jwt_audience):
+        raise uris.InvalidUri("it must not be this service, its issuer or AUTH_JWT_AUDIENCE")
+
+
+def of_token(resource: str | None) -> str:
+    """Return the claim `aud` of an access token. Raises `OAuthError`, also for what has become invalid."""
+    if resource is None:
+        return of_userinfo()
+    try:
+        check(resource)
+    except uris.InvalidUri as error:
+        raise OAuthError("invalid_target", f"resource is not valid: {error}") from None
+    return resource

@@ -1,0 +1,128 @@
+"""The audience of a client's access token: a client could pass it on as the ID token of an audience that is one."""
+
+import uuid
+
+import pytest
+from joserfc import jwt
+from joserfc.errors import InvalidClaimError
+from joserfc.jwk import KeySet
+
+from tests.conftest import BASE_URL
+from tests.support.answers import Like
+from tests.support.cases import cases
+from tests.support.openid import (
+    RESOURCE,
+    answer,
+    assert_refused,
+    authorize_path,
+    claims_of,
+    granted_code,
+    insert_client,
+    make_client,
+    tokens_of,
+)
+
+AUDIENCE, ISSUER, SERVICE = "https://app.example.com", "https://issuer.example", "https://a.example/auth/v1"
+OURS = [
+    str(uuid.uuid4()),  # as any client's id
+    AUDIENCE,
+    ISSUER,
+    f"{ISSUER}/oauth/userinfo",
+    SERVICE,
+    f"{SERVICE}/",
+    f"{SERVICE}/oauth/token",
+    f"{SERVICE}/anything?x",
+    "https://A.example:443/auth/v1/user",
+    "https://user@a.example/auth/v1/user",
+]
+NOT_OURS = [
+    RESOURCE,
+    "urn:example:api",
+    f"{AUDIENCE}/api",
+    "https://a.example/api",
+    "https://a.example/auth/v10",
+]
+
+
+@pytest.fixture
+def http(make_app):
+    settings = {"AUTH_JWT_AUDIENCE": AUDIENCE, "AUTH_JWT_ISSUER": ISSUER, "AUTH_BASE_URL": SERVICE}
+    return make_app(**settings).test_client()
+
+
+class TestResource:
+    @cases("resource", OURS)
+    def test_that_is_a_client_or_of_this_service_is_registered_for_no_client(
+        self, http, service_role, database, resource
+    ):
+        body = {"redirect_uris": ["https://app.example/callback"], "resources": [RESOURCE, resource]}
+        response = http.post("/admin/oauth/clients", json=body, headers=service_role)
+        problem = Like("the resource", r"invalid resource .*")
+        assert (response.status_code, response.json["msg"]) == (400, problem)
+        assert database.count("oauth_clients") == 0
+
+    @cases("resource", OURS)
+    def test_that_is_a_client_or_of_this_service_is_refused_to_a_client_that_may_ask_for_any(
+        self, http, database, resource
+    ):
+        path = authorize_path(insert_client(database, is_dynamic=True), resource=resource)
+        assert answer(http.get(path).headers["Location"])["error"] == "invalid_target"
+        assert database.count("oauth_requests") == 0
+
+    @cases("resource", OURS)
+    def test_that_has_become_one_gets_no_token(self, http, database, alice, resource):
+        """By a changed setting, for each grant."""
+        app_client, session = make_client(database), alice.open_session(client=http)
+        code = granted_code(database, app_client, session, resource=resource)
+        assert_refused(app_client.redeem(http, code), "invalid_target")
+        # The code is not spent.
+        spent = "SELECT count(opened_session_id) FROM oauth_requests WHERE resource = %(it)s"
+        assert database.value(spent, it=resource) == 0
+        tokens = tokens_of(http, database, app_client, alice)
+        database.run("UPDATE sessions SET resource = %(it)s WHERE grant_id IS NOT NULL", it=resource)
+        assert_refused(app_client.refresh(http, tokens["refresh_token"]), "invalid_target")
+        service = make_client(
+            database, grant_types=["client_credentials"], scopes=["read"], resources=[resource]
+        )
+        asked = {"grant_type": "client_credentials", "resource": resource}
+        assert_refused(service.post(http, "/oauth/token", **asked), "invalid_target")
+
+    @cases("resource", NOT_OURS)
+    def test_of_another_service_is_the_audience(self, http, database, alice, resource):
+        tokens = tokens_of(http, database, make_client(database), alice, resource=resource)
+        assert claims_of(tokens["access_token"])["aud"] == resource
+
+
+def test_access_token_is_for_userinfo_if_no_resource_is_named(http, database, alice):
+    app_client = make_client(
+        database, grant_types=["authorization_code", "refresh_token", "client_credentials"]
+    )
+    tokens = tokens_of(http, database, app_client, alice)
+    refreshed = app_client.refresh(http, tokens["refresh_token"]).json
+    own = app_client.post(http, "/oauth/token", grant_type="client_credentials").json
+    for given in (tokens, refreshed, own):
+        claims = claims_of(given["access_token"])
+        assert (claims["aud"], claims["client_id"]) == (f"{ISSUER}/oauth/userinfo", app_client.id)
+
+
+def test_library_that_verifies_id_tokens_refuses_an_access_token(client, database, alice):
+    app_client = make_client(database, id_token_signed_response_alg="ES256")
+    tokens = tokens_of(client, database, app_client, alice)
+    keys = KeySet.import_key_set(client.get("/.well-known/jwks.json").json)
+    registry = jwt.JWTClaimsRegistry(
+        iss={"essential": True, "value": BASE_URL}, aud={"essential": True, "value": app_client.id}
+    )
+    registry.validate(jwt.decode(tokens["id_token"], keys).claims)
+    with pytest.raises(InvalidClaimError, match="aud"):
+        registry.validate(jwt.decode(tokens["access_token"], keys).claims)
+
+
+def test_access_token_from_before_the_upgrade_is_good_until_it_expires(client, database, parts, alice):
+    """Its audience is its client."""
+    app_client = make_client(database)
+    claims = claims_of(tokens_of(client, database, app_client, alice)["access_token"])
+    times = {"issued_at": claims["iat"], "lifetime": 3600}
+    token = parts.client_tokens.issue(claims | {"aud": app_client.id}, **times)
+    headers = {"Authorization": f"Bearer {token}"}
+    assert client.get("/oauth/userinfo", headers=headers).json["sub"] == alice.id
+    assert app_client.post(client, "/introspect", token=token).json["active"] is True
