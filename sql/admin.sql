@@ -65,8 +65,9 @@ SELECT end_access(u.id, s.id, 'ended_by_admin') AS ended,
   JOIN sessions AS s ON s.user_id = u.id
  WHERE u.id = :id AND s.id = :session_id AND s.ended_at IS NULL;
 
--- name: end_lost_access(user_id uuid)
-SELECT end_lost_access(:user_id);
+-- name: end_lost_access_of_user(user_id uuid)
+SELECT end_lost_access(locked.u)
+  FROM (SELECT u FROM users AS u WHERE u.id = :user_id FOR NO KEY UPDATE) AS locked;
 
 -- name: list_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
 --                  page_size integer, page_offset bigint, audience text) -> row

@@ -62,6 +62,34 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.secret_hash, c.token_endpoint_auth_met
 DELETE FROM oauth_requests AS r
  WHERE r.client_id = :client_id AND r.redirect_uri <> ALL (:redirect_uris) AND r.opened_session_id IS NULL;
 
+-- name: has_lost_access(client_id uuid) -> row
+SELECT EXISTS (SELECT
+                 FROM oauth_grants AS g
+                 JOIN oauth_clients AS c ON c.id = g.client_id
+                 JOIN users AS u ON u.id = g.user_id
+                 JOIN sessions AS s ON s.grant_id = g.id
+                WHERE g.client_id = :client_id AND s.ended_at IS NULL AND NOT may_use(u, c)) AS is_so;
+
+-- name: end_lost_access(client_id uuid, after timestamptz, after_id uuid, size integer) -> row?
+-- Of the users of one batch of a client's grants. Returns where the next one begins, or no row.
+WITH batch AS MATERIALIZED (
+  SELECT g.id, g.granted_at, g.user_id
+    FROM oauth_grants AS g
+   WHERE g.client_id = :client_id
+     AND (g.granted_at, g.id) > (:after, :after_id)
+   ORDER BY g.granted_at, g.id
+   LIMIT :size
+), locked AS MATERIALIZED (
+  SELECT u FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id FOR UPDATE OF u
+), ended AS (
+  SELECT count(*) FROM locked CROSS JOIN LATERAL end_lost_access(locked.u)
+)
+SELECT batch.granted_at AS after, batch.id AS after_id
+  FROM batch
+ CROSS JOIN ended
+ ORDER BY batch.granted_at DESC, batch.id DESC
+ LIMIT 1;
+
 -- name: lock_users_of_client(client_id uuid) -> rows
 SELECT u.id
   FROM users AS u

@@ -44,7 +44,7 @@ class EndAnySession(NamedTuple):
 
 def end_any_session(on: Runner, /, *, id: str | None, session_id: str | None) -> EndAnySession | None: ...
 
-def end_lost_access(on: Runner, /, *, user_id: str | None) -> int: ...
+def end_lost_access_of_user(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class ListUsers(NamedTuple):
     users: str
@@ -1070,6 +1070,17 @@ class ListClients(NamedTuple):
 def list_clients(on: Runner, /, *, page_size: int | None, page_offset: int | None) -> list[ListClients]: ...
 
 def delete_requests_to_other_uris(on: Runner, /, *, client_id: str | None, redirect_uris: Sequence[str | None] | None) -> int: ...
+
+class HasLostAccess(NamedTuple):
+    is_so: bool
+
+def has_lost_access(on: Runner, /, *, client_id: str | None) -> HasLostAccess: ...
+
+class EndLostAccess(NamedTuple):
+    after: datetime
+    after_id: str
+
+def end_lost_access(on: Runner, /, *, client_id: str | None, after: datetime | str | None, after_id: str | None, size: int | None) -> EndLostAccess | None: ...
 
 class LockUsersOfClient(NamedTuple):
     id: str

@@ -235,6 +235,11 @@ def test_each_fact_that_decides_what_gives_a_token_has_one_home():
         },
         r"\bk\.expires_at (>|<=) now\(\)": {"end_of_key"},
         r"\baal\)? < 'aal2'": {"lacks_step", "lacks_level"},
+        # The last three refuse a code and a consent, and look for what has yet to end.
+        r"\bmay_use\(": {
+            *("may_use", "client_state", "end_lost_access"),
+            *("select_oauth_code", "lock_oauth_request", "has_lost_access"),
+        },
         # Functions for nodes of earlier releases call it too.
         r"\bgives_token\(": {"gives_token", "caller_state", "client_state", "api_key_state", "session_state"},
     }
@@ -245,6 +250,21 @@ def test_each_fact_that_decides_what_gives_a_token_has_one_home():
     ]
     for fact, allowed in homes.items():
         assert {name for name, body in bodies if re.search(fact, body)} == allowed, fact
+
+
+def test_statements_that_change_a_role_are_run_where_lost_access_ends():
+    """An invitation that is renewed has not been accepted, so there is no session."""
+    writing = {
+        name
+        for name, statement in STATEMENTS.items()
+        if re.search(r"\bUPDATE\b[^;]*\bSET\b[^;]*\b(role|app_metadata) = ", statement.text)
+    }
+    assert writing == {"update_any_user", "make_administrator", "renew_invitation"}
+    ends = {(source, call.lineno) for source in SOURCES for call in calls(source, "end_lost_access_of_user")}
+    for source in SOURCES:
+        for call in calls(source, "update_any_user", "make_administrator"):
+            around = [line - call.lineno for name, line in ends if name == source]
+            assert min(around) < 0 < max(around), source
 
 
 def test_statements_that_give_or_accept_a_token_ask_what_gives_one_now():

@@ -129,15 +129,22 @@ def _update(
         removal.check_remaining(tx, user_id)
     _set_ban(tx, user_id, body)
     others = {name: body.get(name) for name in ("role", "user_metadata", "app_metadata")}
-    queries.update_any_user(tx, id=user_id, password_hash=password_hash, **others)
-    if "role" in body or "roles" in body.get("app_metadata", {}):
-        queries.end_lost_access(tx, user_id=user_id)
+    changes_roles = "role" in body or "roles" in body.get("app_metadata", {})
+    update = _change_roles if changes_roles else queries.update_any_user
+    update(tx, id=user_id, password_hash=password_hash, **others)
     after = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
     acts, details = _acts(before, after, body), _details(before, after, body)
     for provider in set(removed).difference(removal.ADDRESSES):
         audit.record(tx, user_id, after.email, ["identity_unlinked"], [], provider=provider)
     audit.record(tx, user_id, after.email, acts, ["user.updated"], **details)
     return found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
+
+
+def _change_roles(tx: Transaction, *, id: str, **columns: Any) -> None:
+    """Update a user, and end the sessions at clients that did not admit the user before, or do not now."""
+    queries.end_lost_access_of_user(tx, user_id=id)
+    queries.update_any_user(tx, id=id, **columns)
+    queries.end_lost_access_of_user(tx, user_id=id)
 
 
 def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) -> list[str]:

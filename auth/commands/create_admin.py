@@ -58,11 +58,14 @@ def _make_administrator(latchkey: Latchkey, email: str, password: str | None) ->
     with latchkey.db.transaction() as tx:
         if password_hash:
             queries.delete_unproved_user(tx, email=email)
+        if known:
+            queries.end_lost_access_of_user(tx, user_id=known.id)
         user = queries.make_administrator(tx, email=email, password_hash=password_hash)
         if user is None:
             return {"id": known and known.id, "email": email, "created": False}
         if user.created:
             queries.write_address_identity(tx, user_id=user.id, provider="email", address=email)
+        queries.end_lost_access_of_user(tx, user_id=user.id)
         queries.record_acts(
             tx,
             user_id=user.id,

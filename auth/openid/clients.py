@@ -24,6 +24,7 @@ PUBLIC = "none"
 AUTH_METHODS = (PUBLIC, "client_secret_basic", "client_secret_post")
 ALGORITHMS = ("RS256", "ES256")
 MOST_URIS = 10
+_BATCH = 500  # users whose rows one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
 # What a dynamic client may choose.
 _DYNAMIC = {
@@ -102,9 +103,21 @@ def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
     values = _load(ClientChange(partial=True), body)
     if not values:
         raise _refusal("No fields provided for update")
+    while (changed := _change(client_id, values)) is None:
+        _end_lost_access(client_id)
+    if "allowed_roles" in values:
+        _end_lost_access(client_id)
+    return changed
+
+
+def _change(client_id: str, values: dict[str, Any]) -> dict[str, Any] | None:
+    """Change a client, or return None if sessions that an earlier change has to end would come back."""
     with targets.act() as tx:
         before = _lock(tx, client_id)
         client = before._asdict() | values
+        has_other_roles = client["allowed_roles"] != before.allowed_roles
+        if has_other_roles and queries.has_lost_access(tx, client_id=before.id).is_so:
+            return None
         if (client["token_endpoint_auth_method"] == PUBLIC) != (before.secret_hash is None):
             raise _refusal("token_endpoint_auth_method does not fit the client's type, which can't change")
         _check(client)
@@ -114,6 +127,13 @@ def update(client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         details = {"client_id": before.id, "client": client["name"]}
         audit.record(tx, None, None, ["client_changed"], [], **details)
         return _write(tx, client)
+
+
+def _end_lost_access(client_id: str) -> None:
+    """End the sessions of users whom a client no longer admits, and which it already refuses."""
+    place: dict[str, Any] = {"after": "-infinity", "after_id": client_id}
+    while row := queries.end_lost_access(latchkey.db, client_id=client_id, size=_BATCH, **place):
+        place = row._asdict()
 
 
 def delete(client_id: str) -> None:

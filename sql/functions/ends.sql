@@ -45,21 +45,21 @@ BEGIN
 END
 $$;
 
--- Ends the sessions of clients that no longer admit the user, so that they stay ended when a role comes back.
--- Call it with the user's row locked.
-CREATE OR REPLACE FUNCTION end_lost_access(owner uuid) RETURNS void
+-- Ends the sessions of clients that do not admit the user, so that they stay ended when a role comes back.
+-- Call it with the user's row locked, also before a role changes: what a change of the client has yet to end
+-- must not come back with the new one.
+CREATE OR REPLACE FUNCTION end_lost_access(u users) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  SELECT end_access(owner, s.id, 'access_lost')
-    FROM sessions AS s
-    JOIN users AS u ON u.id = s.user_id
-    JOIN oauth_grants AS g ON g.id = s.grant_id
+  SELECT end_access(u.id, s.id, 'access_lost')
+    FROM oauth_grants AS g
     JOIN oauth_clients AS c ON c.id = g.client_id
-   WHERE s.user_id = owner AND s.ended_at IS NULL AND NOT may_use(u, c);
+    JOIN sessions AS s ON s.grant_id = g.id
+   WHERE g.user_id = u.id AND s.ended_at IS NULL AND NOT may_use(u, c);
   DELETE FROM oauth_requests AS r
-   USING users AS u, oauth_clients AS c
-   WHERE r.user_id = owner AND r.session_id IS NOT NULL AND r.opened_session_id IS NULL
-     AND u.id = owner AND c.id = r.client_id AND NOT may_use(u, c)
+   USING oauth_clients AS c
+   WHERE r.user_id = u.id AND r.session_id IS NOT NULL AND r.opened_session_id IS NULL
+     AND c.id = r.client_id AND NOT may_use(u, c)
 $$;
 
 -- Ends everything of all users of a restored database, which may have ended since the backup.

@@ -155,6 +155,12 @@ class TestActs:
         armed.visit(f"/console/applications/{id}/change")
         assert "client_secret" not in armed.page.text
 
+    def test_user_whom_a_change_no_longer_admits_is_signed_out_there(self, act, database, alice):
+        id = add(database, users=[alice])
+        act(f"{id}/change", allowed_roles="staff")
+        act(f"{id}/change", allowed_roles="")
+        assert database.value("SELECT end_reason FROM sessions WHERE grant_id IS NOT NULL") == "access_lost"
+
     def test_all_settings_are_changed_and_kept_by_a_form_that_is_sent_unchanged(self, act, database):
         id = add(database)
         wanted = {
