@@ -19,15 +19,14 @@ SELECT with_audience(object, :audience) AS user_object FROM user_objects WHERE u
 -- name: select_addresses(id uuid) -> row? (email?, phone?)
 SELECT email, phone FROM users WHERE id = :id;
 
--- name: confirm_email(id uuid, confirmed_at timestamptz)
+-- name: set_confirmed_at(user_id uuid, provider text, confirmed_at timestamptz)
+-- Proves no address, which `prove_address` does, but null takes the proof back.
 UPDATE users
-   SET email_confirmed_at = :confirmed_at, email_proved = :confirmed_at IS NOT NULL
- WHERE id = :id AND email IS NOT NULL;
-
--- name: confirm_phone(id uuid, confirmed_at timestamptz)
-UPDATE users
-   SET phone_confirmed_at = :confirmed_at, phone_proved = :confirmed_at IS NOT NULL
- WHERE id = :id AND phone IS NOT NULL;
+   SET email_confirmed_at = CASE :provider WHEN 'email' THEN :confirmed_at ELSE email_confirmed_at END,
+       email_proved = email_proved AND (:provider <> 'email' OR :confirmed_at IS NOT NULL),
+       phone_confirmed_at = CASE :provider WHEN 'phone' THEN :confirmed_at ELSE phone_confirmed_at END,
+       phone_proved = phone_proved AND (:provider <> 'phone' OR :confirmed_at IS NOT NULL)
+ WHERE id = :user_id;
 
 -- name: ban_user(id uuid, seconds double precision)
 UPDATE users
@@ -35,11 +34,9 @@ UPDATE users
                            WHEN :seconds > 0 THEN now() + make_interval(secs => :seconds) END
  WHERE id = :id;
 
--- name: update_any_user(id uuid, password_hash text, role text, user_metadata user_metadata, app_metadata
---                       app_metadata)
+-- name: update_any_user(id uuid, role text, user_metadata user_metadata, app_metadata app_metadata)
 UPDATE users
-   SET password_hash = coalesce(:password_hash, password_hash),
-       role = coalesce(:role, role),
+   SET role = coalesce(:role, role),
        admin_since = CASE WHEN coalesce(:role, role) = 'admin' THEN coalesce(admin_since, now()) END,
        user_metadata = merge_metadata(user_metadata, :user_metadata),
        app_metadata = merge_metadata(app_metadata, :app_metadata),

@@ -18,12 +18,9 @@ SELECT id, email, role, email_proved, phone, phone_proved, email_confirmed_at IS
  WHERE email = :email
    FOR UPDATE;
 
--- name: take_over_unconfirmed(user_id uuid, password_hash text, user_metadata user_metadata,
---                             is_invited boolean)
--- Drops the previous password, because a stranger may know it.
+-- name: take_over_unconfirmed(user_id uuid, user_metadata user_metadata, is_invited boolean)
 UPDATE users
-   SET password_hash = :password_hash,
-       user_metadata = merge_metadata(user_metadata, :user_metadata),
+   SET user_metadata = merge_metadata(user_metadata, :user_metadata),
        made_by = 'link',
        invited_at = CASE WHEN :is_invited THEN now() ELSE invited_at END,
        confirmation_sent_at = now()

@@ -91,8 +91,3 @@ INSERT INTO identities (user_id, provider, subject, identity_data, created_at)
 VALUES (:user_id, 'email', :user_id, jsonb_build_object('sub', :user_id, 'email', :email),
         now() + interval '1 microsecond');
 
--- name: prove_email(user_id uuid)
-UPDATE users
-   SET email_confirmed_at = coalesce(email_confirmed_at, now()), email_proved = true,
-       last_sign_in_at = now(), updated_at = now()
- WHERE id = :user_id;

@@ -6,11 +6,10 @@ SELECT u.id,
        NOT is_banned(u)
          AND CASE :purpose WHEN 'signup' THEN u.email_confirmed_at IS NULL AND u.made_by = 'signup'
                            WHEN 'sms_signup' THEN u.phone_confirmed_at IS NULL AND u.made_by = 'signup'
-                           WHEN 'email_change' THEN NOT EXISTS (
-                             SELECT FROM users AS o WHERE o.email = :email AND NOT is_unused_sign_up(o))
-                           WHEN 'phone_change' THEN NOT EXISTS (
-                             SELECT FROM users AS o WHERE o.phone = :phone AND NOT is_unused_sign_up(o))
-                           ELSE true END AS is_due,
+                           ELSE :purpose NOT IN ('email_change', 'phone_change') OR NOT EXISTS (
+                             SELECT FROM users AS o
+                              WHERE (o.email = :email OR o.phone = :phone) AND NOT is_unused_sign_up(o)) END
+         AS is_due,
        CASE WHEN :purpose = 'signup'
             THEN jsonb_build_object('user_agent', u.signup_user_agent, 'requested_at', iso_8601(u.created_at))
             ELSE '{}' END AS sign_up,
@@ -107,87 +106,23 @@ SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash,
          UNION ALL
         SELECT * FROM spend_code(:target, :code_macs, :purposes, :browser_hash)) AS t;
 
--- name: select_proof(user_id uuid, provider text) -> row (email?, phone?)
--- A stranger may have added the email before the phone was proved, so the first proof drops it. A user for
--- whom several people have signed up has no password.
-SELECT is_banned(u) AS is_banned,
-       CASE :provider WHEN 'email' THEN NOT u.email_proved
-                      ELSE NOT u.phone_proved AND (NOT u.email_proved OR signed_up_by_phone(u))
-       END AS is_first,
-       :provider = 'phone' AND NOT u.phone_proved AND signed_up_by_phone(u) AS drops_email,
-       CASE :provider WHEN 'email' THEN NOT u.email_proved OR u.email_confirmed_at IS NULL
-                      ELSE NOT u.phone_proved OR u.phone_confirmed_at IS NULL END AS is_confirmation,
-       u.password_hash IS NULL AS lacks_password,
-       u.email,
-       u.phone
-  FROM users AS u
- WHERE u.id = :user_id;
+-- name: prove_address(user_id uuid, provider text, address text, proof text) -> row
+SELECT prove_address(:user_id, :provider, :address, :proof) AS is_first;
 
--- name: drop_unproved(user_id uuid, provider text, drops_email boolean, keeps_password boolean)
--- Before the first proof of an address, a stranger may have set the rest. `end_access` ends the access.
-WITH dropped AS (
-  DELETE FROM identities
-   WHERE user_id = :user_id AND provider <> :provider AND (provider <> 'email' OR :drops_email)
-), dropped_factors AS (
-  DELETE FROM factors WHERE user_id = :user_id
-), dropped_codes AS (
-  DELETE FROM recovery_codes WHERE user_id = :user_id
-), dropped_networks AS (
-  UPDATE known_networks
-     SET passed_at = NULL, mail_proved_at = NULL
-   WHERE user_id = :user_id AND coalesce(passed_at, mail_proved_at) IS NOT NULL
-)
-UPDATE users
-   SET email = CASE WHEN NOT :drops_email THEN email END,
-       email_confirmed_at = CASE WHEN NOT :drops_email THEN email_confirmed_at END,
-       email_proved = email_proved AND NOT :drops_email,
-       phone = CASE WHEN :provider = 'phone' THEN phone END,
-       phone_confirmed_at = CASE WHEN :provider = 'phone' THEN phone_confirmed_at END,
-       phone_proved = phone_proved AND :provider = 'phone',
-       password_hash = CASE WHEN :keeps_password THEN password_hash END,
-       new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL,
-       first_factor_at = NULL, updated_at = now()
- WHERE id = :user_id;
+-- name: set_address(user_id uuid, provider text, address text, is_confirmed boolean)
+SELECT set_address(:user_id, :provider, :address, :is_confirmed, false);
 
--- name: confirm_address(user_id uuid, provider text, password_hash text)
--- An administrator's recovery link may set `password_hash`.
+-- name: set_password(user_id uuid, password_hash text)
+SELECT set_password(:user_id, :password_hash);
+
+-- name: record_address_used(user_id uuid, provider text)
 WITH used AS (
   UPDATE identities SET last_sign_in_at = now() WHERE user_id = :user_id AND provider = :provider
 )
-UPDATE users
-   SET email_confirmed_at = coalesce(email_confirmed_at, CASE :provider WHEN 'email' THEN now() END),
-       email_proved = email_proved OR :provider = 'email',
-       phone_confirmed_at = coalesce(phone_confirmed_at, CASE :provider WHEN 'phone' THEN now() END),
-       phone_proved = phone_proved OR :provider = 'phone',
-       password_hash = coalesce(:password_hash, password_hash),
-       last_sign_in_at = now(),
-       updated_at = CASE WHEN :password_hash IS NOT NULL THEN now() ELSE updated_at END
- WHERE id = :user_id;
+UPDATE users SET last_sign_in_at = now() WHERE id = :user_id;
 
--- name: adopt_sign_up(user_id uuid, password_hash text, user_metadata user_metadata)
-UPDATE users SET password_hash = :password_hash, user_metadata = merge_metadata('{}', :user_metadata)
- WHERE id = :user_id;
-
--- name: change_email(user_id uuid, email text, is_proved boolean)
-UPDATE users
-   SET email = :email, email_confirmed_at = CASE WHEN :is_proved THEN now() END, email_proved = :is_proved,
-       new_email = NULL, email_change_sent_at = NULL, updated_at = now()
- WHERE id = :user_id;
-
--- name: change_phone(user_id uuid, phone text, is_proved boolean)
-UPDATE users
-   SET phone = :phone, phone_confirmed_at = CASE WHEN :is_proved THEN now() END, phone_proved = :is_proved,
-       new_phone = NULL, phone_change_sent_at = NULL, updated_at = now()
- WHERE id = :user_id;
-
--- name: set_first_addresses(user_id uuid, email text, phone text)
--- With AUTH_AUTOCONFIRM: confirmed, but not proved.
-UPDATE users
-   SET email = coalesce(:email, email), phone = coalesce(:phone, phone),
-       email_confirmed_at = coalesce(email_confirmed_at, CASE WHEN :email IS NOT NULL THEN now() END),
-       phone_confirmed_at = coalesce(phone_confirmed_at, CASE WHEN :phone IS NOT NULL THEN now() END),
-       updated_at = now()
- WHERE id = :user_id;
+-- name: replace_user_metadata(user_id uuid, user_metadata user_metadata)
+UPDATE users SET user_metadata = merge_metadata('{}', :user_metadata) WHERE id = :user_id;
 
 -- name: delete_unused_sign_up(address text, owner_id uuid, origin jsonb)
 -- An unconfirmed sign-up must not block an address for the user who has proved it.

@@ -105,9 +105,6 @@ SELECT restored.*
  WHERE restored.user_id = :user_id
 ON CONFLICT DO NOTHING;
 
--- name: void_password(user_id uuid)
-UPDATE users SET password_hash = NULL, updated_at = now() WHERE id = :user_id;
-
 -- name: void_links_to_recent_address(user_id uuid, address text) -> row?
 -- The address may be a thief's, if there is a link to one from before it, which the row names. Otherwise it
 -- may be the owner's only one.

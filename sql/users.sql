@@ -120,11 +120,10 @@ SELECT coalesce(email = :email, false) AS is_email
  ORDER BY is_email DESC
  LIMIT 1;
 
--- name: change_user(user_id uuid, user_metadata user_metadata, password_hash text, new_email text,
---                   new_phone text, audience text) -> row
+-- name: change_user(user_id uuid, user_metadata user_metadata, new_email text, new_phone text, audience text)
+--   -> row
 UPDATE users AS u
    SET user_metadata = merge_metadata(u.user_metadata, :user_metadata),
-       password_hash = coalesce(:password_hash, u.password_hash),
        new_email = coalesce(:new_email, u.new_email),
        email_change_sent_at = CASE WHEN :new_email IS NULL THEN u.email_change_sent_at ELSE now() END,
        new_phone = coalesce(:new_phone, u.new_phone),
@@ -155,7 +154,7 @@ SELECT refusal_of_act(:actor, u, NULL, NULL, NULL, NULL, NULL, NULL, 'change', '
 --   -> row? (email?, new_email?, phone?, new_phone?, email_confirmed_at?, phone_confirmed_at?, banned_until?)
 -- Timestamps as text: Python's datetime has fewer years than Postgres.
 SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone, user_metadata, app_metadata,
-       made_by = 'signup' AND NOT email_proved AS is_unproved_sign_up,
+       password_hash IS NULL AS lacks_password,
        iso_8601(email_confirmed_at) AS email_confirmed_at, iso_8601(phone_confirmed_at) AS phone_confirmed_at,
        iso_8601(banned_until) AS banned_until,
        is_anonymous(users) AS is_anonymous,

@@ -19,6 +19,7 @@ class _Wish:
     columns: dict[str, Any]
     known: Any = None
     sets_password: bool = False
+    password_hash: str | None = None
     kinds: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
 
@@ -53,16 +54,16 @@ def change_user(
             outgoing.take_quota(tx, address)
         caller = lock_caller(tx, *acts, given=given)
         removed = removal.take_away(tx, caller, wish.kinds, wish.ids)
-        if columns["password_hash"]:
-            _end_other_access(tx, caller, known.password_hash)
+        if wish.password_hash:
+            _set_password(tx, caller, known.password_hash, wish.password_hash)
         if first:
             first_address.set_addresses(tx, caller, first["new_email"], first["new_phone"])
         user = queries.change_user(tx, user_id=caller.id, **columns)
         for address in added:
             first_address.request_address(tx, caller, address, link or {})
-        if columns["password_hash"] and caller.email and "email" not in removed:
+        if wish.password_hash and caller.email and "email" not in removed:
             outgoing.notify(tx, caller.id, caller.email, "password_changed")
-        _record(tx, caller, columns, removed)
+        _record(tx, caller, wish, removed)
     return user
 
 
@@ -80,8 +81,7 @@ def delete_caller(body: dict[str, Any]) -> str:
 
 def _read(body: dict[str, Any]) -> _Wish:
     """Return what a body changes of the caller. Raises `ApiError`."""
-    columns = dict.fromkeys(("password_hash", "new_email", "new_phone"))
-    wish = _Wish(columns | {"user_metadata": body.get("data")})
+    wish = _Wish({"user_metadata": body.get("data"), "new_email": None, "new_phone": None})
     wish.sets_password = body.get("password") is not None
     wish.ids = [way.lower() for way in body.get("remove", [])]
     if not (wish.sets_password or wish.ids or any(kind in body for kind in removal.ADDRESSES)):
@@ -113,7 +113,7 @@ def _prove(wish: _Wish, body: dict[str, Any]) -> str | None:
             body["password"], known.password_hash
         ):
             raise ApiError("same_password", "password: must differ from the current one")
-        wish.columns["password_hash"] = latchkey.passwords.hash(body["password"])
+        wish.password_hash = latchkey.passwords.hash(body["password"])
     return given
 
 
@@ -134,20 +134,22 @@ def _refuse_taken(tx: Transaction, columns: dict[str, Any]) -> None:
         raise ApiError("email_exists" if taken.is_email else "phone_exists")
 
 
-def _end_other_access(tx: Transaction, caller: Any, checked_password_hash: str | None) -> None:
+def _set_password(tx: Transaction, caller: Any, checked_password_hash: str | None, new_hash: str) -> None:
     # Another request has changed the password that this one was checked against.
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
     reason = "recovered" if caller.is_recovery else "password_changed"
     queries.end_access(tx, user_id=caller.id, session_id=g.caller.session_id, reason=reason)
     queries.void_tokens(tx, user_id=caller.id)
+    queries.set_password(tx, user_id=caller.id, password_hash=new_hash)
 
 
-def _record(tx: Transaction, caller: Any, columns: dict[str, Any], removed: list[str]) -> None:
+def _record(tx: Transaction, caller: Any, wish: _Wish, removed: list[str]) -> None:
+    columns = wish.columns
     old = {kind: getattr(caller, kind) for kind in removal.ADDRESSES if kind in removed}
     acts = [
         "user_changed" if columns["user_metadata"] is not None else None,
-        "password_changed" if columns["password_hash"] else None,
+        "password_changed" if wish.password_hash else None,
         "email_change_requested" if columns["new_email"] else None,
         "phone_change_requested" if columns["new_phone"] else None,
         "email_removed" if "email" in old else None,

@@ -38,10 +38,9 @@ def request_address(
 
 def set_addresses(tx: Transaction, caller: Any, email: str | None, phone: str | None) -> None:
     """Give the caller its first addresses at once, as `AUTH_AUTOCONFIRM` gives them to a sign-up."""
-    queries.set_first_addresses(tx, user_id=caller.id, email=email, phone=phone)
     for provider, address in (("email", email), ("phone", phone)):
         if address:
-            queries.write_address_identity(tx, user_id=caller.id, provider=provider, address=address)
+            queries.set_address(tx, user_id=caller.id, provider=provider, address=address, is_confirmed=True)
             audit.record(tx, caller.id, email, [f"{provider}_changed"], [], new_address=address)
     _end_other_sessions(tx, caller.id, g.caller.session_id)
 

@@ -18,14 +18,6 @@ _FACTORS = ("totp", "webauthn", "passkey")
 _RECENT = 7
 
 
-def change_address(tx: Transaction, user_id: str, kind: str, address: str, *, is_proved: bool) -> None:
-    """Make an address the user's. Raises `UniqueViolation` if another user has it."""
-    if kind == "email":
-        queries.change_email(tx, user_id=user_id, email=address, is_proved=is_proved)
-    else:
-        queries.change_phone(tx, user_id=user_id, phone=address, is_proved=is_proved)
-
-
 def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
     """Return `recent_changes`: what was added to a user in the last seven days, oldest first."""
     return [row._asdict() for row in queries.list_added(db, user_id=user_id, days=_RECENT)]
@@ -115,7 +107,7 @@ def take_back() -> None:
         # No notice: it would go to an address that is undone.
         take_away(tx, caller, [], ids, is_told=False)
         queries.void_recovery_codes_since(tx, user_id=caller.id, session_id=None, moment=caller.moment)
-        queries.void_password(tx, user_id=caller.id)
+        queries.set_password(tx, user_id=caller.id, password_hash=None)
         queries.void_undo_links(tx, user_id=caller.id, moment=None)
         removed = [f"{way.type} {way.label}".strip() for way in added]
         audit.record(tx, caller.id, None, ["change_undone"], ["user.updated"], removed=removed)

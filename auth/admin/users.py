@@ -11,8 +11,6 @@ from auth.web import audit, targets
 from auth.web.errors import ApiError, found
 from sql import Transaction, queries
 
-_CONFIRM = {"email": queries.confirm_email, "phone": queries.confirm_phone}
-
 
 def create_user(body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON. Raises `WeakPassword`."""
@@ -114,24 +112,23 @@ def end_session(user_id: str, session_id: str) -> None:
 def _update(
     tx: Transaction, user_id: str, before: Any, body: dict[str, Any], password_hash: str | None
 ) -> str:
-    # Confirming the email vouches for its owner, not for the phone and password of the sign-up.
-    confirms_email = bool(body.get("email", before.email)) and _confirmation(body, "email") is not None
-    is_first_proof = before.is_unproved_sign_up and confirms_email
-    if is_first_proof:
-        queries.drop_unproved(tx, user_id=user_id, provider="email", drops_email=False, keeps_password=False)
-    if reason := _end_reason(before, body, is_first_proof):
+    if reason := _end_reason(before, body):
         queries.end_access(tx, user_id=user_id, session_id=None, reason=reason)
         queries.void_tokens(tx, user_id=user_id)
     removed = _remove(tx, user_id, body, before)
-    _set_address(tx, user_id, "email", body, before.email)
-    _set_address(tx, user_id, "phone", body, None if is_first_proof else before.phone)
+    # A first proof, which removes the rest, comes before what the body sets.
+    new = [kind for kind in removal.ADDRESSES if body.get(kind) not in (getattr(before, kind), None)]
+    for kind in sorted(removal.ADDRESSES, key=new.count):
+        _set_address(tx, user_id, kind, body)
     if removed:
         removal.check_remaining(tx, user_id)
     _set_ban(tx, user_id, body)
+    if password_hash:
+        queries.set_password(tx, user_id=user_id, password_hash=password_hash)
     others = {name: body.get(name) for name in ("role", "user_metadata", "app_metadata")}
     changes_roles = "role" in body or "roles" in body.get("app_metadata", {})
     update = _change_roles if changes_roles else queries.update_any_user
-    update(tx, id=user_id, password_hash=password_hash, **others)
+    update(tx, id=user_id, **others)
     after = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
     acts, details = _acts(before, after, body), _details(before, after, body)
     for provider in set(removed).difference(removal.ADDRESSES):
@@ -166,25 +163,24 @@ def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) ->
     return providers
 
 
-def _end_reason(before: Any, body: dict[str, Any], is_first_proof: bool) -> str | None:
+def _end_reason(before: Any, body: dict[str, Any]) -> str | None:
     if body.get("ban_duration"):
         return "banned"
     changes = (body.get(kind) not in (getattr(before, kind), None) for kind in removal.ADDRESSES)
-    if "password" in body or any(changes):
-        return "reset_by_admin"
-    return "address_proved" if is_first_proof else None
+    return "reset_by_admin" if "password" in body or any(changes) else None
 
 
-def _confirmation(body: dict[str, Any], kind: str) -> Any:
-    return body.get(f"{kind}_confirmed_at", "now" if body.get(f"{kind}_confirm") else None)
-
-
-def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any], old: str | None) -> None:
-    if body.get(kind, old) not in (old, None):
-        removal.change_address(tx, user_id, kind, body[kind], is_proved=False)
-        queries.write_address_identity(tx, user_id=user_id, provider=kind, address=body[kind])
-    if f"{kind}_confirmed_at" in body or body.get(f"{kind}_confirm"):
-        _CONFIRM[kind](tx, id=user_id, confirmed_at=_confirmation(body, kind))
+def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any]) -> None:
+    """Set or confirm an address, which the first proof of the other may have removed."""
+    old = getattr(found(queries.select_addresses(tx, id=user_id), "user_not_found"), kind)
+    address, owner = body.get(kind) or old, {"user_id": user_id, "provider": kind}
+    confirmed_at = body.get(f"{kind}_confirmed_at")
+    if address and (confirmed_at or body.get(f"{kind}_confirm")):
+        queries.prove_address(tx, **owner, address=address, proof="administrator")
+    elif address != old:
+        queries.set_address(tx, **owner, address=address, is_confirmed=False)
+    if address and f"{kind}_confirmed_at" in body:
+        queries.set_confirmed_at(tx, **owner, confirmed_at=confirmed_at)
 
 
 def _set_ban(tx: Transaction, user_id: str, body: dict[str, Any]) -> None:

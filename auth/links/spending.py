@@ -88,29 +88,29 @@ def _stays_here(outcome: Outcome, redirect_to: str | None) -> bool:
 
 def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_shown: bool, is_same: bool) -> Outcome:
     user_id, is_sign_up = spent.user_id, spent.purpose in ("signup", "sms_signup")
-    password_hash = None if is_sign_up else spent.password_hash
     kind = addresses.kind_of(spent.target)
     owner = {"user_id": user_id, "provider": kind}
-    proof = queries.select_proof(tx, **owner)
-    if spent.target not in (proof.email, proof.phone):
+    user = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
+    if spent.target not in (user.email, user.phone):
         return Outcome(refusal=ApiError("otp_expired"))
-    if proof.is_banned:
+    if user.is_banned:
         return Outcome(refusal=ApiError("user_banned"))
 
-    lacks_password = is_sign_up and proof.lacks_password
-    if proof.is_first:
-        queries.drop_unproved(tx, **owner, drops_email=proof.drops_email, keeps_password=is_sign_up)
-        # If several people have signed up, messages look alike: only the page tells whose sign-up it is.
-        if spent.user_metadata is not None and (is_shown or not lacks_password):
-            lacks_password = False
-            own = {"password_hash": spent.password_hash, "user_metadata": spent.user_metadata}
-            queries.adopt_sign_up(tx, user_id=user_id, **own)
-    queries.confirm_address(tx, **owner, password_hash=password_hash)
+    is_first = queries.prove_address(tx, **owner, address=spent.target, proof=spent.purpose).is_first
+    lacks_password = is_sign_up and user.lacks_password
+    # An administrator's recovery link may set a password.
+    password_hash = None if is_sign_up else spent.password_hash
+    # If several people have signed up, messages look alike: only the page tells whose sign-up it is.
+    if is_first and spent.user_metadata is not None and (is_shown or not lacks_password):
+        lacks_password, password_hash = False, spent.password_hash
+        queries.replace_user_metadata(tx, user_id=user_id, user_metadata=spent.user_metadata)
+    if password_hash:
+        queries.set_password(tx, user_id=user_id, password_hash=password_hash)
+    queries.record_address_used(tx, **owner)
     queries.record_mail_proof(tx, user_id=user_id, network=g.client["network"])
     # A session of the method `recovery` ends everything with its new password.
-    if proof.is_first or (spent.purpose == "recovery" and spent.method != "recovery"):
-        reason = "address_proved" if proof.is_first else "recovered"
-        queries.end_access(tx, user_id=user_id, session_id=None, reason=reason)
+    if spent.purpose == "recovery" and spent.method != "recovery":
+        queries.end_access(tx, user_id=user_id, session_id=None, reason="recovered")
     queries.void_tokens(tx, user_id=user_id)
 
     code, session = None, None
@@ -123,13 +123,12 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_shown: boo
     if is_sign_up and (code or session):
         waiting.finish_sign_up(tx, spent.id)
     acts = [
-        f"{kind}_confirmed" if proof.is_confirmation else None,
-        "password_changed" if password_hash else None,
+        None if getattr(user, f"{kind}_proved") else f"{kind}_confirmed",
+        "password_changed" if password_hash and not is_sign_up else None,
         "signed_in" if session else None,
     ]
-    is_changed = proof.is_confirmation or password_hash
-    events = ["user.updated" if is_changed else None, "auth.login" if session else None]
-    email = None if proof.drops_email else proof.email
+    events = ["user.updated" if acts[0] or acts[1] else None, "auth.login" if session else None]
+    email = None if is_first and kind == "phone" else user.email
     details = {"method": "otp", "purpose": spent.purpose, "session_id": session and session.session_id}
     audit.record(tx, user_id, email, acts, events, **details)
     recent = None
@@ -161,8 +160,7 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
         queries.delete_unused_sign_up(tx, address=spent.target, owner_id=user.id)
     act, old_address = f"{kind}_changed", getattr(user, kind)
     tell(tx, user, act, spent.session_id, restored=kind, **{f"new_{kind}": spent.target})
-    removal.change_address(tx, user.id, kind, spent.target, is_proved=True)
-    queries.write_address_identity(tx, user_id=user.id, provider=kind, address=spent.target)
+    queries.prove_address(tx, user_id=user.id, provider=kind, address=spent.target, proof=spent.purpose)
     queries.forget_mail_proofs(tx, user_id=user.id)
     if is_first:
         first_address.finish(tx, user.id, spent.session_id)
@@ -175,8 +173,7 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
     session = open_session(tx, user.id, "otp") if signs_in else None
     acts = [act, "signed_in" if session else None]
     events = ["user.updated", "auth.login" if session else None]
-    changed = {"old_address": old_address, "new_address": spent.target}
-    details = {"method": "otp", "session_id": session and session.session_id, **changed}
+    details = {"method": "otp", "old_address": old_address, "new_address": spent.target}
     email = spent.target if kind == "email" else user.email
-    audit.record(tx, user.id, email, acts, events, **details)
+    audit.record(tx, user.id, email, acts, events, **details, session_id=session and session.session_id)
     return Outcome(session, redirect_to=spent.redirect_to)

@@ -6,7 +6,6 @@ It takes a factor if the user had one before the change: a lost mailbox must not
 from typing import Any
 
 from auth import addresses
-from auth.account import removal
 from auth.context import latchkey
 from auth.factors.webauthn import Assertion
 from auth.sign_in import factor_codes, passkeys
@@ -97,14 +96,12 @@ def undo(tx: Transaction, spent: Any, token_hash: bytes | None) -> None:
     if factor:
         queries.restore_factor(tx, user_id=user.id, factor=factor)
     queries.forget_first_factor(tx, user_id=user.id)
-    if restored and _restores_identity(tx, user.id, restored, kept):
-        queries.restore_identity(tx, user_id=user.id, identity=restored)
+    if restored:
+        _restore_identity(tx, user.id, restored, kept)
     if is_changed:
         _free(tx, target, user.id)
-        removal.change_address(tx, user.id, kept, target, is_proved=True)
-        if restored.get("provider") != kept:
-            queries.write_address_identity(tx, user_id=user.id, provider=kept, address=target)
-    queries.void_password(tx, user_id=user.id)
+        _give_back(tx, user.id, target)
+    queries.set_password(tx, user_id=user.id, password_hash=None)
     queries.end_access(tx, user_id=user.id, session_id=None, reason="change_undone")
     queries.void_tokens(tx, user_id=user.id)
     queries.forget_mail_proofs(tx, user_id=user.id)
@@ -122,16 +119,23 @@ def list_undone(token_hash: bytes | None, db: Any = None) -> "list[queries.ListU
     return queries.list_undone(db or latchkey.db, token_hash=token_hash, purposes=list(one_time.UNDO))
 
 
-def _restores_identity(tx: Transaction, user_id: str, restored: dict[str, Any], kept: str) -> bool:
-    """Give a removed phone back, unless another user has proved it since."""
-    if restored["provider"] != "phone" or kept == "phone":
-        return True
-    phone = restored["identity_data"]["phone"]
-    _free(tx, phone, user_id)
-    if queries.select_taken_address(tx, email=None, phone=phone, user_id=user_id):
-        return False
-    queries.change_phone(tx, user_id=user_id, phone=phone, is_proved=True)
-    return True
+def _restore_identity(tx: Transaction, user_id: str, restored: dict[str, Any], kept: str) -> None:
+    """Give a removed identity back; that of a phone unless another user has proved it since."""
+    is_phone = restored["provider"] == "phone" and kept != "phone"
+    phone = restored["identity_data"]["phone"] if is_phone else None
+    if phone:
+        _free(tx, phone, user_id)
+        if queries.select_taken_address(tx, email=None, phone=phone, user_id=user_id):
+            return
+    queries.restore_identity(tx, user_id=user_id, identity=restored)
+    if phone:
+        _give_back(tx, user_id, phone)
+
+
+def _give_back(tx: Transaction, user_id: str, address: str) -> None:
+    """Make an address the user's again. Raises `UniqueViolation` if another user has it."""
+    kind = addresses.kind_of(address)
+    queries.prove_address(tx, user_id=user_id, provider=kind, address=address, proof="undo")
 
 
 def _free(tx: Transaction, address: str, owner_id: str) -> None:

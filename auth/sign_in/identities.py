@@ -129,22 +129,21 @@ def may_sign_up(identity: ExternalIdentity) -> bool:
 
 
 def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
+    """Link an identity to the user of its email, and return False if the user has another of the provider."""
     if not user.email_proved:
-        queries.drop_unproved(tx, user_id=user.id, provider="email", drops_email=False, keeps_password=False)
-        queries.end_access(tx, user_id=user.id, session_id=None, reason="address_proved")
-        queries.void_tokens(tx, user_id=user.id)
-    if not queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row):
-        # Either a concurrent request linked this identity, or the user has another one of the provider.
-        return queries.use_identity(tx, user_id=user.id, **identity.row) > 0
-    queries.prove_email(tx, user_id=user.id)
-    if user.email_proved:
+        queries.prove_address(tx, user_id=user.id, provider="email", address=user.email, proof="provider")
+    is_new = queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row)
+    if not queries.use_identity(tx, user_id=user.id, **identity.row):
+        return False
+    # Else a concurrent request has linked it.
+    if is_new and user.email_proved:
         tell_of_identity(tx, user, "identity_linked", identity.provider, None)
-    else:
+    elif is_new:
         # What the user had before is dropped, and an undo link must not bring it back.
         notify(tx, user.id, user.email, "identity_linked", provider=identity.provider)
-    is_confirmed = user.email_proved and user.is_confirmed
-    acts = ["identity_linked", None if is_confirmed else "email_confirmed"]
-    _record(tx, user, identity, acts, "user.updated")
+    if is_new:
+        acts = ["identity_linked", None if user.email_proved else "email_confirmed"]
+        _record(tx, user, identity, acts, "user.updated")
     return True
 
 

@@ -159,11 +159,10 @@ def _linked_user(
     tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None, new_id: str | None
 ) -> tuple[str, bool]:
     """Return the id of the user that a link is for, and whether the user is new. Raises `ApiError`."""
-    own: dict[str, Any] = {
-        "is_invited": purpose == "invite",
-        "password_hash": password_hash if purpose == "signup" else None,
-    }
-    created_id = create_addressed_user(tx, body, new_id, "link", **own)
+    is_invited, own_hash = purpose == "invite", password_hash if purpose == "signup" else None
+    created_id = create_addressed_user(
+        tx, body, new_id, "link", is_invited=is_invited, password_hash=own_hash
+    )
     if created_id:
         return created_id, True
     user = found(queries.lock_user_by_email(tx, email=body["email"]), "email.user_not_found")
@@ -171,7 +170,9 @@ def _linked_user(
         return user.id, False
     if user.is_confirmed:
         raise ApiError("email_exists")
-    queries.take_over_unconfirmed(tx, user_id=user.id, user_metadata=body["data"], **own)
+    queries.take_over_unconfirmed(tx, user_id=user.id, user_metadata=body["data"], is_invited=is_invited)
+    # A stranger may know the previous one.
+    queries.set_password(tx, user_id=user.id, password_hash=own_hash)
     queries.end_access(tx, user_id=user.id, session_id=None, reason="address_proved")
     queries.void_tokens(tx, user_id=user.id)
     return user.id, False

@@ -57,3 +57,11 @@ AS $$
      SET ended_at = now(), end_reason = reason
    WHERE user_id = owner AND ended_at IS NULL AND session IN (id, opened_by)
 $$;
+
+CREATE OR REPLACE FUNCTION signed_up_by_phone(u users) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT u.made_by = 'signup'
+     AND EXISTS (SELECT FROM identities
+                  WHERE user_id = u.id AND provider = 'phone' AND created_at = u.created_at)
+$$;

@@ -68,14 +68,6 @@ AS $$
      AND NOT is_banned(u)
 $$;
 
-CREATE OR REPLACE FUNCTION signed_up_by_phone(u users) RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT u.made_by = 'signup'
-     AND EXISTS (SELECT FROM identities
-                  WHERE user_id = u.id AND provider = 'phone' AND created_at = u.created_at)
-$$;
-
 -- Two administrators who leave at once must not both count the other. Call it with the user's row locked. It
 -- is VOLATILE, to see what the previous holder of its lock committed.
 CREATE OR REPLACE FUNCTION lock_administrators() RETURNS void

@@ -4,13 +4,15 @@ Mallory signs up with Dave's address and waits. Nothing that she set before Dave
 her access afterwards. And a sign-up never changes a user that it did not create.
 """
 
+import re
 from typing import Any
 
 import pytest
 
+from sql import load_statements, schema
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
 from tests.support.factors import has_no_mail_proof, prove_mail_elsewhere, set_up
-from tests.support.links import OTHER_PHONE, PHONE, fragment, hand_in, press, type_in
+from tests.support.links import EXPIRED, OTHER_PHONE, PHONE, fragment, hand_in, press, type_in
 from tests.support.oauth import Service, external
 from tests.support.users import PASSWORD, session_of, sign_in
 
@@ -219,6 +221,17 @@ class TestPhone:
         opened = hand_in(lax, "magiclink", outbox.last("mallory@evil.example", "magiclink").token)
         assert opened.json["user"]["id"] != dave.user["id"]
 
+    def test_first_proof_voids_undo_links_to_a_removed_phone(self, lax, outbox, database):
+        lax.post("/signup", json={"email": DAVE, "password": MALLORYS})
+        mallory = session_of(lax, sign_in(lax, DAVE, MALLORYS))
+        for phone in (PHONE, OTHER_PHONE):
+            mallory.put("/user", json={"phone": phone})
+            assert type_in(lax, "phone_change", phone, outbox.last(phone).code).status_code == 200
+        undo = outbox.last(PHONE, "phone_changed").token
+        dave = session_of(lax, by_magiclink(lax, outbox, None))
+        assert fragment(press(lax, "undo", undo)) == EXPIRED
+        assert dave.get("/user").json["phone"] is None
+
 
 class TestPhoneOfItsOwner:
     def test_proof_of_an_added_phone_keeps_a_proved_email(self, client, alice, outbox):
@@ -229,14 +242,40 @@ class TestPhoneOfItsOwner:
         assert session.get("/user").json["email"] == alice.email
         assert alice.try_to_sign_in().status_code == 200
 
-    def test_proof_of_one_address_keeps_the_identity_of_the_other(self, client, service_role, outbox):
-        """An administrator created the user with both addresses unconfirmed; the phone is proved first."""
+    @pytest.mark.parametrize("kept", ["email", "phone"])
+    def test_first_proof_of_one_address_removes_the_other_unproved_one(
+        self, client, service_role, outbox, kept
+    ):
         made = client.post("/admin/users", json={"email": DAVE, "phone": PHONE}, headers=service_role).json
-        after = by_sms(client, outbox).get("/user").json
+        session = (
+            by_sms(client, outbox)
+            if kept == "phone"
+            else session_of(client, by_magiclink(client, outbox, service_role))
+        )
+        after = session.get("/user").json
         assert after["id"] == made["id"]
-        providers = [name for name in ("email", "phone") if after[name]]
-        assert sorted(entry["provider"] for entry in after["identities"]) == providers
-        assert sorted(after["app_metadata"]["providers"]) == providers
+        assert [name for name in ("email", "phone") if after[name]] == [kept]
+        assert [entry["provider"] for entry in after["identities"]] == [kept]
+
+    @pytest.mark.parametrize("added", ["email", "phone"])
+    def test_proof_of_an_address_that_an_administrator_added_removes_nothing(
+        self, client, service_role, outbox, added
+    ):
+        if added == "email":
+            session = by_sms(client, outbox)
+        else:
+            session = session_of(client, by_magiclink(client, outbox, service_role))
+        path = f"/admin/users/{session.user['id']}"
+        both = {"email": DAVE, "phone": PHONE}
+        client.put(path, json={added: both[added], "password": PASSWORD}, headers=service_role)
+        again = (
+            by_sms(client, outbox)
+            if added == "phone"
+            else session_of(client, by_magiclink(client, outbox, service_role))
+        )
+        user = again.get("/user").json
+        assert {kind: user[kind] for kind in both} == both
+        assert sign_in_by_phone(client, PASSWORD).status_code == sign_in(client, DAVE).status_code == 200
 
 
 class TestSignUpWithATakenAddress:
@@ -339,3 +378,37 @@ def test_first_proof_of_a_user_created_by_a_message_removes_nothing(client, outb
     first = session_of(client, by_code(client, outbox, service_role))
     assert by_recovery(client, outbox, service_role).status_code == 200
     assert first.get("/user").status_code == 200
+
+
+# Statements that say elsewhere than prove_address that an address is proved, and why.
+PROVED_ELSEWHERE = {
+    "create_user": "an administrator creates the user with it",
+    "create_user_by_identity": "a trusted provider creates the user with it",
+    "convert_by_identity": "a trusted provider gives an anonymous user the first one",
+    "make_administrator": "the command creates the user with it",
+    "import_users": "the operator trusts the exported addresses",
+}
+_PROVES = re.compile(
+    r"\b(email|phone)_proved = (?!false|(email|phone|u\.email|u\.phone)_proved AND)|\bINSERT INTO users\b[^(]*\([^)]*_proved"
+)
+_SETS_PASSWORD = re.compile(
+    r"\bUPDATE (?!one_time_tokens)[^;]*?\bSET\b(?:(?!\bWHERE\b|\bFROM\b)[^;])*?(?<!\.)\bpassword_hash ="
+)
+
+
+def test_only_one_function_proves_an_address():
+    statements = {name for name, each in load_statements().items() if _PROVES.search(each.direct)}
+    assert statements == PROVED_ELSEWHERE.keys()
+    functions = {path.name for path in schema.FUNCTIONS.glob("*.sql") if _PROVES.search(path.read_text())}
+    assert functions == {"addresses.sql"}
+
+
+def test_only_one_function_sets_a_password():
+    """A rehash at a sign-in stores the same password."""
+    statements = {name for name, each in load_statements().items() if _SETS_PASSWORD.search(each.direct)}
+    assert statements == {"sign_in", "dispute_sign_up"}
+    functions = {
+        path.name for path in schema.FUNCTIONS.glob("*.sql") if _SETS_PASSWORD.search(path.read_text())
+    }
+    assert functions == {"addresses.sql"}
+    assert (schema.FUNCTIONS / "addresses.sql").read_text().count("password_hash = ") == 1

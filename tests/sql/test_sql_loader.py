@@ -107,7 +107,7 @@ class TestRunning:
         assert queries.ping(database).answer == 1
         assert queries.list_user_ids(database, filters={}, after=None, most=1) == []
         assert queries.select_addresses(database, id=NO_ID) is None
-        assert queries.void_password(database, user_id=NO_ID) == 0
+        assert queries.convert_user(database, user_id=NO_ID) == 0
         assert database.statements_run == 4
 
     @pytest.mark.parametrize("prepare", [True, False])
@@ -131,10 +131,10 @@ class TestRunning:
         opened = db(size=1)
         for _ in range(2):
             queries.ping(opened)
-            queries.void_password(opened, user_id=NO_ID)
+            queries.convert_user(opened, user_id=NO_ID)
         with opened.pool.connection() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT name FROM pg_prepared_statements")
-            assert {name for (name,) in cursor.fetchall()} == {"ping", "void_password"}
+            assert {name for (name,) in cursor.fetchall()} == {"ping", "convert_user"}
 
     def test_value_cannot_inject_sql_and_its_error_leaves_the_connection_usable(self, db, database, alice):
         opened = db()

@@ -1,0 +1,65 @@
+-- Addresses and passwords of users. Call these with the user's row locked.
+
+-- The only writer of `users.password_hash`. `sign_in` stores another hash of the same password.
+CREATE OR REPLACE FUNCTION set_password(owner uuid, hash text) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  UPDATE users SET password_hash = hash, updated_at = now() WHERE id = owner
+$$;
+
+-- Makes an address the user's. An address is as old as the last change of its identity.
+CREATE OR REPLACE FUNCTION set_address(
+  owner uuid, kind text, address text, is_confirmed boolean, is_proved boolean
+) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  UPDATE users SET email = address, new_email = NULL, email_change_sent_at = NULL, email_proved = is_proved,
+                   updated_at = now(), email_confirmed_at = CASE WHEN is_confirmed THEN coalesce(
+                     CASE WHEN email = address THEN email_confirmed_at END, now()) END
+   WHERE id = owner AND kind = 'email';
+  UPDATE users SET phone = address, new_phone = NULL, phone_change_sent_at = NULL, phone_proved = is_proved,
+                   updated_at = now(), phone_confirmed_at = CASE WHEN is_confirmed THEN coalesce(
+                     CASE WHEN phone = address THEN phone_confirmed_at END, now()) END
+   WHERE id = owner AND kind = 'phone';
+  INSERT INTO identities AS i (user_id, provider, subject, identity_data)
+  VALUES (owner, kind, owner, jsonb_build_object('sub', owner, kind, address))
+  ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_data, updated_at = now()
+   WHERE i.identity_data ->> kind IS DISTINCT FROM address
+$$;
+
+-- The first proof of an address keeps what it proved and removes everything else that the user holds: a
+-- stranger may have set it. No first proof is that of an address that the user did not have, or that was
+-- added when the other one was proved. `proof` is the purpose of a link or code, `provider`, or
+-- `administrator`, who vouches for what no sign-up has set. Returns whether everything else was removed.
+CREATE OR REPLACE FUNCTION prove_address(owner uuid, kind text, address text, proof text) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  u record;
+  is_first boolean;
+BEGIN
+  SELECT users.*, coalesce(i.updated_at, users.created_at) AS added_at INTO u
+    FROM users LEFT JOIN identities AS i ON i.user_id = users.id AND i.provider = kind
+   WHERE users.id = owner;
+  is_first := NOT (proof = 'administrator' AND u.made_by <> 'signup') AND CASE
+    WHEN address = u.email THEN NOT (u.email_proved OR u.phone_proved AND u.phone_confirmed_at <= u.added_at)
+    WHEN address = u.phone THEN NOT (u.phone_proved OR u.email_proved AND u.email_confirmed_at <= u.added_at)
+    ELSE proof = 'administrator' AND NOT (u.email_proved OR u.phone_proved) END;
+  IF is_first THEN
+    DELETE FROM identities WHERE user_id = owner AND provider <> kind;
+    DELETE FROM factors WHERE user_id = owner;
+    DELETE FROM recovery_codes WHERE user_id = owner;
+    UPDATE known_networks SET passed_at = NULL, mail_proved_at = NULL WHERE user_id = owner;
+    UPDATE users SET email = NULL, email_confirmed_at = NULL, email_proved = false, first_factor_at = NULL
+     WHERE id = owner AND kind <> 'email';
+    UPDATE users SET phone = NULL, phone_confirmed_at = NULL, phone_proved = false, first_factor_at = NULL
+     WHERE id = owner AND kind <> 'phone';
+    PERFORM end_access(owner, NULL, 'address_proved');
+    PERFORM void_one_time_tokens(owner);
+    DELETE FROM one_time_tokens WHERE user_id = owner AND purpose IN ('undo', 'email_restore');
+    PERFORM set_password(owner, CASE WHEN proof IN ('signup', 'sms_signup') THEN u.password_hash END);
+  END IF;
+  PERFORM set_address(owner, kind, address, true, true);
+  RETURN is_first;
+END
+$$;
