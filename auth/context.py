@@ -9,6 +9,7 @@ from flask import current_app
 from auth.factors.webauthn import RelyingParty
 from auth.keys.key_ring import KeyRing
 from auth.keys.openid_keys import OpenIdKeys
+from auth.net.origins import Origins
 from auth.net.redirects import AllowList
 from auth.passwords.hashing import Passwords
 from auth.providers.client import Provider
@@ -43,6 +44,7 @@ class Latchkey:
     api_keys: ApiKeys
     service_role_keys: ServiceRoleKeys
     redirects: AllowList
+    origins: Origins
     providers: Mapping[str, Provider]
     relying_party: RelyingParty
 
@@ -74,6 +76,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         redirects=AllowList(
             settings.site_url, settings.redirect_allow_list, settings.own_pages, settings.own_redirects
         ),
+        origins=Origins(settings.base_url, settings.cors_origins, settings.urls_of_applications),
         providers={
             name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
         },

@@ -20,6 +20,7 @@ from tests.support.contract import OPENAPI, check, description, parts, resolved,
 CONTRACT = description()
 # Errors of requests that reach no route.
 OUTSIDE_OF_ROUTES = {
+    (403, "origin_not_allowed"),
     (404, "not_found"),
     (405, "method_not_allowed"),
     (414, "request_entity_too_large"),

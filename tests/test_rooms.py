@@ -110,7 +110,7 @@ def test_rooms_below_the_context_do_not_import_flask():
     names = below("context") | below("operations") | {"operations"}
     modules = [name for name in MODULES if room_of(name) in names]
     assert len(modules) > 50
-    web = {"flask", "werkzeug", "flask_limiter", "flask_cors"}
+    web = {"flask", "werkzeug", "flask_limiter"}
     packages = {name: {each.partition(".")[0] for each in imports_of(MODULES[name])} for name in modules}
     assert [name for name in modules if packages[name] & web] == []
 

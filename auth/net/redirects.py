@@ -84,6 +84,16 @@ def parse_pattern(pattern: str) -> _Pattern:
     return _Pattern(parts.scheme, re.compile(host), _port(parts), re.compile(path), parts.query)
 
 
+def parse_origin(text: str) -> SplitResult:
+    """Parse an origin as browsers send it. Raises `InvalidUrl`."""
+    parts = _split(text)
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    if not host or text not in (f"{parts.scheme}://{host}", f"{parts.scheme}://{host}:{parts.port}"):
+        raise InvalidUrl("it is not an origin")
+    return parts
+
+
 def with_fragment(url: str, parameters: Mapping[str, str | int]) -> str:
     return f"{url}#{urlencode(parameters, quote_via=quote)}"
 

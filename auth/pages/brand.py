@@ -11,7 +11,7 @@ from auth.pages.page import LANGUAGE, LANGUAGES, THEME, THEMES, to_own
 from auth.settings.brand import LOGO_TYPES, logo_file, palette
 from auth.settings.logo_size import is_wide
 from auth.settings.providers import PROVIDER_PREFIX
-from auth.web import cookies, fields, refuses_by_page, schemas
+from auth.web import any_origin, cookies, fields, refuses_by_page, schemas
 from auth.web.errors import ApiError
 from auth.web.forms import own_form
 from auth.web.input import read_form
@@ -38,6 +38,7 @@ _Preferences = schemas.Input.of(
 
 
 @blueprint.get("/brand.css")
+@any_origin
 def brand_css() -> Response:
     """Return the colours that page.css uses."""
     colors = palette(latchkey.settings.brand_color)
@@ -50,6 +51,7 @@ def brand_css() -> Response:
 
 @blueprint.get("/brand/logo", defaults={"name": None})
 @blueprint.get("/brand/logo/<name>")
+@any_origin
 def brand_logo(name: str | None) -> Response:
     """Return the file `AUTH_BRAND_LOGO`, or that of a provider."""
     setting = f"{PROVIDER_PREFIX}{name.upper()}_LOGO" if name else "AUTH_BRAND_LOGO"
@@ -62,6 +64,7 @@ def brand_logo(name: str | None) -> Response:
 
 
 @blueprint.get("/brand/icon")
+@any_origin
 def brand_icon() -> Response:
     """Return the logo, unless it is too wide for a tab of the browser, or the initial of the brand."""
     settings = latchkey.settings

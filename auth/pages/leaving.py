@@ -7,7 +7,7 @@ history, so that no form is sent twice. A redirect to a URL of ours would need a
 
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, request
+from flask import Flask, Response
 
 from auth.context import latchkey
 from auth.net.redirects import is_web
@@ -21,8 +21,9 @@ def register(app: Flask) -> None:
 
 def _by_page(response: Response) -> Response:
     """Replace a redirect after a form to another website with a page."""
-    url = response.headers.get("Location", "")
-    if response.status_code != 303 or not is_web(url) or _is_ours(url) or not _has_window():
+    url = response.headers["Location"] if response.status_code == 303 else ""
+    # A program follows the redirect.
+    if not url or not is_web(url) or _is_ours(url) or not asks_for_page():
         return response
     shown = page("leaving.html", here=None, url=url, host=urlsplit(url).netloc)
     for cookie in response.headers.getlist("Set-Cookie"):
@@ -33,8 +34,3 @@ def _by_page(response: Response) -> Response:
 def _is_ours(url: str) -> bool:
     rest = url.removeprefix(latchkey.settings.base_url)
     return rest != url and rest[:1] in "/?#"
-
-
-def _has_window() -> bool:
-    """Whether the client can show the page: a browser, not a program, and not in a frame."""
-    return asks_for_page() and request.headers.get("Sec-Fetch-Dest", "document") == "document"

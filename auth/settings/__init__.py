@@ -126,7 +126,7 @@ class Settings:
     rate_limit_api_keys: RateLimitItem = kinds.rate_limit("600 per 5 minutes")
     rate_limit_console: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
     trusted_proxies: int = kinds.number(0, 0, 10)
-    cors_origins: tuple[str, ...] = kinds.list_of(("*",), checks.origin)
+    cors_origins: tuple[str, ...] | None = kinds.list_of(None, checks.origin)
     pages: bool = kinds.flag(True)
     console: bool = kinds.flag(None)
     brand_name: str = kinds.text("", brand.check_name)
@@ -193,6 +193,13 @@ class Settings:
     def own_pages(self) -> list[str]:
         """The URLs of our pages that a sign-in may lead to."""
         return [f"{self.base_url}/{page}" for page in ("sign-in", "new-password", "account")] * self.pages
+
+    @property
+    def urls_of_applications(self) -> list[str]:
+        """The URLs whose pages receive tokens, use passkeys or ask for consent."""
+        urls = (self.site_url, *self.redirect_allow_list, *self.webauthn_origins, self.oauth_consent_url)
+        # Applications on Android have an identifier instead of an origin.
+        return [url for url in urls if "://" in url]
 
     @property
     def own_redirects(self) -> list[str]:

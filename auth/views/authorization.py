@@ -20,9 +20,10 @@ from auth.sign_in import browser_sessions
 from auth.sign_in.reauthentication import lock_caller
 from auth.sign_in.token_response import see_other
 from auth.text import languages
+from auth.tokens import one_time
 from auth.web import (
     Level,
-    accepts_forms,
+    answers_frames,
     audit,
     cookies,
     fields,
@@ -31,6 +32,7 @@ from auth.web import (
     guard,
     refuses_by_page,
     schemas,
+    takes_foreign_forms,
 )
 from auth.web.errors import ApiError
 from auth.web.input import read_body, read_form, read_query
@@ -45,9 +47,15 @@ _ContinueQuery = schemas.Input.of(
 _Consent = schemas.Input.of(action=fields.Choice("approve", "deny", required=True))
 
 
+def _asks_silently() -> bool:
+    """Whether no page is asked for: any frame may ask, as without a session nothing is written."""
+    return request.args.getlist("prompt") == ["none"]
+
+
 @blueprint.get("/oauth/authorize")
 @provider
-@limited("authorize")
+@answers_frames
+@limited("authorize", unless=_asks_silently)
 @refuses_by_page
 def begin_authorization() -> Response:
     """Check an application's request, and ask the user for consent."""
@@ -63,10 +71,10 @@ def begin_authorization() -> Response:
             raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
     except OAuthError as error:
         return _refused(client, redirect_uri, error)
+    if "none" in columns["prompts"]:
+        return _without_page(client, redirect_uri, columns)
     browser = cookies.browser_secret(requests.COOKIE)
     authorization_id = requests.write(client, redirect_uri, browser, columns)
-    if "none" in columns["prompts"]:
-        return _without_page(authorization_id, browser)
     named, own_page = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
     response = _found(with_query(own_page, named) if own_page else own_url("oauth/consent", named))
     cookies.remember(response, requests.COOKIE, browser)
@@ -78,7 +86,7 @@ def begin_authorization() -> Response:
 
 @blueprint.post("/oauth/authorize")
 @provider
-@accepts_forms
+@takes_foreign_forms
 @limited("authorize")
 @refuses_by_page
 def begin_authorization_by_form() -> Response:
@@ -89,7 +97,7 @@ def begin_authorization_by_form() -> Response:
 
 @blueprint.post("/oauth/logout")
 @provider
-@accepts_forms
+@takes_foreign_forms
 @limited("logout")
 @refuses_by_page
 def logout_by_form() -> Response:
@@ -196,21 +204,30 @@ def _parameters() -> dict[str, str]:
     return {name: value for name, value in sent.items() if value}
 
 
-def _without_page(authorization_id: str, browser: str) -> Response:
+def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Response:
     """Answer prompt=none: with a code, or with what the user would have to do."""
     g.level = Level.AAL2
-    known, url, missing = browser_sessions.resume(), None, "login_required"
+    known, missing = browser_sessions.resume(), "login_required"
     if known and known.lacks_level:
         missing = "interaction_required"
     elif known:
+        _count_silent_request()
+        browser = one_time.new_token()
+        authorization_id = requests.write(client, redirect_uri, browser, columns)
         url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
+        if url:
+            return _found(url)
+        consent.deny(latchkey.db, consent.find(latchkey.db, authorization_id, browser=browser).request)
         # Of another account than that of id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
-    if url is None:
-        row, client = consent.find(latchkey.db, authorization_id, browser=browser)
-        url = consent.deny(latchkey.db, row, "The user has to be asked", missing)
-        return _sent_back(client, row.redirect_uri, url, missing)
-    return _found(url)
+    members = {"error": missing, "error_description": "The user has to be asked"}
+    url = requests.answer(redirect_uri, columns["state"], **members)
+    return _sent_back(client, redirect_uri, url, missing)
+
+
+@limited("authorize", key=guard.caller_on_network)
+def _count_silent_request() -> None:
+    """Count a request with prompt=none of a user who is signed in. Raises `RateLimitExceeded`."""
 
 
 def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:

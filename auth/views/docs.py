@@ -14,7 +14,7 @@ from auth.docs import guides
 from auth.docs.reference import OPENAPI, PAGE, Reference
 from auth.pages.page import chosen_theme
 from auth.settings.brand import LOGO_TYPES
-from auth.web import refuses_by_page
+from auth.web import any_origin, refuses_by_page
 from auth.web.errors import ApiError
 
 _CSP = (
@@ -60,6 +60,7 @@ def guide(name: str) -> Response:
 
 
 @blueprint.get("/openapi.yaml")
+@any_origin
 def openapi() -> Response:
     """Return the contract of this API."""
     return _zipped(Response(mimetype="application/yaml"), _contract())

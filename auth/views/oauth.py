@@ -9,7 +9,7 @@ from auth.sign_in import oauth
 from auth.sign_in.arrivals import redirect_done, redirect_signed_in
 from auth.sign_in.identities import sign_in
 from auth.tokens import one_time
-from auth.web import accepts_forms, audit, audited, g, refuses_by_page, schemas
+from auth.web import audit, audited, g, refuses_by_page, schemas, takes_foreign_forms
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect, read_body, read_query
 from auth.web.limits import limited
@@ -62,7 +62,7 @@ def sso() -> Response:
 @blueprint.post("/callback")
 @blueprint.get("/providers/<name>/callback")
 @blueprint.post("/providers/<name>/callback")
-@accepts_forms
+@takes_foreign_forms
 @limited("authorize", unless=lambda: request.method == "HEAD")
 @audited("oauth_refused", sign_in="oauth")
 @refuses_by_page

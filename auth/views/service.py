@@ -11,10 +11,9 @@ from auth.pages.page import page
 from auth.settings.presets import PRESETS
 from auth.settings.values.combined import PASSWORD_CLASSES
 from auth.tokens.one_time import hash_token
-from auth.web import dialect
+from auth.web import any_origin, dialect
 from auth.web.health import HealthCheck
 from auth.web.health import trouble as health_of_requests
-from auth.web.limits import requests_and_window
 from sql import queries
 
 _LONGEST_FORWARDED = 1000
@@ -24,6 +23,7 @@ _health = HealthCheck()
 
 
 @blueprint.get("/health")
+@any_origin
 @dialect.translated(writes=dialect.health)
 def health() -> Response:
     """Return 200 while the database answers and hashing does not hang, else 503 in the error envelope.
@@ -61,6 +61,7 @@ def _answer_probe(nonce: str) -> None:
 
 
 @blueprint.get("/settings")
+@any_origin
 @dialect.translated(writes=dialect.settings)
 def get_settings() -> Response:
     settings = latchkey.settings
@@ -84,8 +85,9 @@ def get_settings() -> Response:
         mfa_enabled=settings.mfa_enabled,
         mfa_max_enrolled_factors=settings.mfa_max_enrolled_factors if settings.mfa_enabled else 0,
         rate_limits={
-            name: requests_and_window(getattr(settings, f"rate_limit_{name}")) | lifted
+            name: {"requests": limit.amount, "window": limit.get_expiry()} | lifted
             for name in ("signup", "login", "recover")
+            for limit in [getattr(settings, f"rate_limit_{name}")]
         },
     )
 

@@ -22,12 +22,14 @@ def _as_many_as_both() -> str:
     return f"{sum(limit.amount for limit in limits)} per {period} seconds"
 
 
+def _is_parsed_at_once() -> bool:
+    return not (latchkey.settings.anonymous_enabled and latchkey.settings.rate_limits_enabled)
+
+
 # The body says which of the two limits counts, but is not parsed before one has.
 @blueprint.post("/signup")
 @takes_metadata
-@limiter.shared_limit(
-    _as_many_as_both, scope="signup_body", exempt_when=lambda: not latchkey.settings.anonymous_enabled
-)
+@limiter.shared_limit(_as_many_as_both, scope="signup_body", exempt_when=_is_parsed_at_once)
 @counted("anonymous", "signup")
 @audited("sign_up_refused")
 def signup() -> ResponseReturnValue:

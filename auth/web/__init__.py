@@ -5,16 +5,19 @@ from auth.web.routes import (
     Level,
     View,
     accepts_forms,
+    answers_frames,
     any_origin,
     asks_more,
     audited,
     counted,
     refuses_by_page,
+    takes_foreign_forms,
     takes_metadata,
     takes_tokens,
 )
 
 __all__ = [
-    "Level", "View", "accepts_forms", "answered_by", "any_origin", "asks_more", "audited", "counted",
-    "current_route", "g", "refuses_by_page", "takes_metadata", "takes_tokens",
+    "Level", "View", "accepts_forms", "answered_by", "answers_frames", "any_origin", "asks_more", "audited",
+    "counted", "current_route", "g", "refuses_by_page", "takes_foreign_forms", "takes_metadata",
+    "takes_tokens",
 ]  # fmt: skip

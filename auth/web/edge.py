@@ -1,41 +1,45 @@
-"""What every request and response passes: request ids, client addresses, CORS, headers, the log line."""
+"""What every request and response passes: request ids, client addresses, origins, headers, the log line."""
 
 import functools
 import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
-from flask import Flask, Response, current_app, request
-from flask_cors import cross_origin
-from flask_cors.core import FLASK_CORS_EVALUATED
+from flask import Flask, Response, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from auth.context import EXTENSION, Latchkey, latchkey
+from auth.logs import ThrottledLog
 from auth.net import networks
 from auth.settings import Settings
 from auth.settings.state import METRICS_DIRECTORY
-from auth.web import dialect, g, limits, response_headers
+from auth.web import current_route, dialect, g, limits, response_headers
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
-from auth.web.routes import route_of
+from auth.web.routes import Route
 
 log = structlog.get_logger()
+_refused = ThrottledLog("origin_not_allowed")
 
 _FORWARDED = {"HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO"}
 _MAX_USER_AGENT = 512
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,128}")
 _HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]+")
-_CORS_ALLOWED = [
-    *("authorization", "apikey", "content-type"),
-    *("x-client-info", "x-supabase-api-version", "x-request-id"),
-]
+_LONGEST_ORIGIN = 255
 # Browsers open these; no page reads them by a script (RFC 9700, section 2.6).
-_WITHOUT_CORS = {"/authorize", "/callback", "/oauth/authorize", "/oauth/continue"}
+_WITHOUT_CORS = re.compile(r"/(authorize|(providers/[^/]+/)?callback|oauth/(authorize|continue))")
+_ALLOWED = "apikey, authorization, content-type, x-client-info, x-request-id, x-supabase-api-version"
+_EXPOSED = (
+    "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
+    "Retry-After, X-Request-Id, X-Total-Count, Link"
+)
+# On a response that no other origin may read.
+_RESOURCE_POLICY = "Cross-Origin-Resource-Policy"
 
 
 class Edge:
@@ -43,7 +47,6 @@ class Edge:
 
     def __init__(self, application: WSGIApplication, parts: Latchkey) -> None:
         self._application = application
-        self._allows_any_origin = _allows_any_origin(parts.settings)
         self._metrics = _metrics(parts)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -52,8 +55,6 @@ class Edge:
             environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + dialect.PREFIX
             environ["PATH_INFO"] = path[len(dialect.PREFIX) :] or "/"
         dialect.find_route(environ)
-        allows_any_origin = self._allows_any_origin and environ["PATH_INFO"] not in _WITHOUT_CORS
-
         began_at = time.perf_counter()
 
         # Flask calls this within its request context.
@@ -67,10 +68,6 @@ class Edge:
                 # For browsers and scanners that do not know frame-ancestors.
                 frames_itself = "frame-ancestors 'self'" in dict(headers)["Content-Security-Policy"]
                 headers.append(("X-Frame-Options", "SAMEORIGIN" if frames_itself else "DENY"))
-            # The same as in responses that gunicorn sends by itself. Flask-CORS answers preflights.
-            is_open = allows_any_origin and "Cross-Origin-Resource-Policy" not in names
-            if is_open and method != "OPTIONS":
-                headers += response_headers.CORS_FOR_ALL
             seconds = time.perf_counter() - began_at
             self._log_request(method, code, seconds)
             if self._metrics:
@@ -95,7 +92,7 @@ class Edge:
 
 def register(app: Flask, settings: Settings) -> None:
     app.before_request(_begin)
-    app.after_request(_cors(settings))
+    app.after_request(_allow_origin)
     if proxies := settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
     app.wsgi_app = Edge(app.wsgi_app, app.extensions[EXTENSION])  # type: ignore[method-assign]
@@ -119,16 +116,12 @@ def _metrics(parts: Latchkey) -> Any:
 
 
 def for_no_other_origin(response: Response) -> Response:
-    """Remove the response from CORS. A hook for the end of a blueprint's requests."""
-    # Flask-CORS adds its headers to errors before this hook, and to other responses after it unless marked.
-    for name in [name for name, _ in response.headers if name.startswith("Access-Control-")]:
-        del response.headers[name]
-    setattr(response, FLASK_CORS_EVALUATED, True)
-    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    """Keep the response from other origins. A hook for the end of a blueprint's requests."""
+    response.headers[_RESOURCE_POLICY] = "same-origin"
     return response
 
 
-def _begin() -> None:
+def _begin() -> Response | None:
     environ = request.environ
     request_id = environ.get("HTTP_X_REQUEST_ID", "")
     g.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else str(uuid.uuid4())
@@ -144,7 +137,10 @@ def _begin() -> None:
     host, is_optional = environ.get("HTTP_HOST"), environ["SERVER_PROTOCOL"] == "HTTP/1.0"
     if not _HOST.fullmatch(host or "") and not (host is None and is_optional):
         raise ApiError("http.validation_failed", "Host: must be one host")
+    edge()
     refuse_body()
+    # The browser then sends the request, and shows its 404.
+    return Response() if request.routing_exception and _is_preflight() else None
 
 
 @functools.cache
@@ -156,32 +152,77 @@ def _warn_about_proxy() -> None:
     )
 
 
-def _allows_any_origin(settings: Settings) -> bool:
-    return settings.cors_origins == ("*",)
+def edge() -> None:
+    """Refuse what a page of an origin that no setting names makes a browser send, before a limit counts it.
+
+    Such a page may open a page of ours as the top window, and read what is public. Raises `ApiError`.
+    """
+    environ = request.environ
+    site, origin = environ.get("HTTP_SEC_FETCH_SITE"), environ.get("HTTP_ORIGIN")
+    # Programs and old browsers send no site. Forms of our own pages have the origin null.
+    is_ours = site in ("same-origin", "none") or (site is None and origin in (None, "null"))
+    # A prefetch claims that the user opens the URL.
+    if "HTTP_SEC_PURPOSE" in environ or not (is_ours or _opens_page(current_route())):
+        _refuse_foreign(origin)
 
 
-def _cors(settings: Settings) -> Callable[[Response], Response]:
-    for_allowed = _with_cors(list(settings.cors_origins), _CORS_ALLOWED)
-    for_any = _with_cors("*", "*")
-    adds_to_all = _allows_any_origin(settings)
-
-    def add(response: Response) -> Response:
-        if (adds_to_all and request.method != "OPTIONS") or request.path in _WITHOUT_CORS:
-            return response
-        # Not the current route, which another view may have answered.
-        view = current_app.view_functions.get(request.endpoint or "")
-        return (for_any if view and route_of(view).any_origin else for_allowed)(response)
-
-    return add
+def _opens_page(route: Route) -> bool:
+    """Whether a page of another site opens ours: as the top window, or in a frame that may ask."""
+    is_safe, environ = request.method in ("GET", "HEAD"), request.environ
+    # An old browser sends no such headers, and the origin with forms and what scripts send.
+    mode, dest = environ.get("HTTP_SEC_FETCH_MODE"), environ.get("HTTP_SEC_FETCH_DEST")
+    if is_safe and mode == "navigate" and dest != "document":
+        return route.answers_frames and request.args.getlist("prompt") == ["none"]
+    is_window = (mode, dest) == ("navigate", "document")
+    return is_window if is_safe else route.takes_foreign_forms and (is_window or mode is None)
 
 
-def _with_cors(origins: str | list[str], request_headers: str | list[str]) -> Callable[[Response], Response]:
-    with_cors: Callable[[Response], Response] = cross_origin(
-        origins=origins,
-        allow_headers=request_headers,
-        expose_headers=response_headers.CORS_EXPOSED,
-        send_wildcard=True,
-        max_age=3600,
-        automatic_options=False,
-    )(lambda response: response)
-    return with_cors
+def _refuse_foreign(origin: str | None) -> None:
+    route, environ = current_route(), request.environ
+    is_named = origin is not None and origin in latchkey.origins and "HTTP_SEC_PURPOSE" not in environ
+    # Pages send these only if the preflight allows it.
+    authorization = environ.get("HTTP_AUTHORIZATION", "")
+    has_credentials = "HTTP_APIKEY" in environ or authorization[:7].lower() == "bearer "
+    if not (is_named or has_credentials or route.any_origin or request.method == "OPTIONS"):
+        _log_refusal(origin)
+        raise ApiError("origin_not_allowed", "Origin: must be named by AUTH_CORS_ORIGINS")
+
+
+def _allow_origin(response: Response) -> Response:
+    """Add the headers of CORS, never with credentials."""
+    headers, sent = response.headers, request.headers.get("Origin")
+    if _RESOURCE_POLICY in headers or _WITHOUT_CORS.fullmatch(request.path):
+        return response
+    is_public = current_route().any_origin
+    if is_public or (sent is not None and _is_allowed(response, sent)):
+        headers["Access-Control-Allow-Origin"] = "*" if is_public or sent is None else sent
+        headers["Access-Control-Expose-Headers"] = _EXPOSED
+        if request.method == "OPTIONS":
+            _allow_request(response, is_public=is_public)
+    return response
+
+
+def _is_allowed(response: Response, origin: str) -> bool:
+    response.vary.add("Origin")
+    # What administrators do is only for origins that the operator lists.
+    origins = latchkey.origins
+    is_allowed = origins.lists(origin) if current_route().is_administrative else origin in origins
+    if _is_preflight() and not is_allowed:
+        _log_refusal(origin)
+    return is_allowed
+
+
+def _allow_request(response: Response, *, is_public: bool) -> None:
+    asked = request.headers.get("Access-Control-Request-Headers", "")
+    response.headers["Access-Control-Allow-Headers"] = asked if is_public else _ALLOWED
+    response.headers["Access-Control-Allow-Methods"] = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
+    response.headers["Access-Control-Max-Age"] = "3600"  # seconds
+
+
+def _is_preflight() -> bool:
+    return request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
+
+
+def _log_refusal(origin: str | None) -> None:
+    reason = "no setting names this origin: add it to AUTH_CORS_ORIGINS"
+    _refused.count(origin=(origin or "")[:_LONGEST_ORIGIN], reason=reason)

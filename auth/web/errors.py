@@ -64,6 +64,7 @@ ERRORS = {
     "insufficient_permissions": (403, "Only the service role key can do this"),
     "target.insufficient_permissions": (403, "Only the service role key can change an administrator"),
     "role.insufficient_permissions": (403, "Only the service role key can set a role"),
+    "origin_not_allowed": (403, "This request came from a page of another site"),
     "form.insufficient_permissions": (403, "This form was sent from another site"),
     "reauthentication_needed": (400, "This needs reauthentication"),
     "code.reauthentication_needed": (400, "This needs reauthentication with a code"),

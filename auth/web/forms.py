@@ -68,9 +68,8 @@ def _check() -> None:
     sent = _TOKEN.search(whole_body())
     # A browser without either cookie gets a new secret here, whose token no form has.
     is_bound = hmac.compare_digest(sent[1] if sent else b"", token_of(secret()).encode())
-    site = request.headers.get("Sec-Fetch-Site")
-    if site not in (None, "same-origin") or not is_bound:
-        if site != "same-origin":
+    if not is_bound:
+        if request.headers.get("Sec-Fetch-Site") != "same-origin":
             # The page is shown again, with a good token: not with what another site has filled in.
             request.form = ImmutableMultiDict()
         raise ApiError("form.insufficient_permissions")

@@ -216,13 +216,15 @@ def _require_administrative_credentials() -> None:
                 raise ApiError("service_role.bad_jwt")
             g.admit(_token_holder())
         except ApiError as error:
-            if error.error_code == "bad_jwt":
-                # AUTH_SERVICE_ROLE_JWT lets JWTs of other services in.
-                reason = (
-                    "neither AUTH_SERVICE_ROLE_KEY, nor a token that AUTH_JWT_KEYS or AUTH_JWT_SECRET verify"
-                )
-                _key_refused.count(reason=reason)
+            _log_refused_key(error)
             raise
+
+
+def _log_refused_key(error: ApiError) -> None:
+    if error.error_code == "bad_jwt":
+        # AUTH_SERVICE_ROLE_JWT lets JWTs of other services in.
+        reason = "neither AUTH_SERVICE_ROLE_KEY, nor a token that AUTH_JWT_KEYS or AUTH_JWT_SECRET verify"
+        _key_refused.count(reason=reason)
 
 
 def _token_holder() -> Caller:
@@ -230,12 +232,16 @@ def _token_holder() -> Caller:
     try:
         return latchkey.access_tokens.verify(token)
     except InvalidAccessToken:
-        if _is_of_client(token) or _key_caller(token):
-            raise ApiError("insufficient_scope") from None
-        # Only now, because the regular expression takes longer than finding a token in the cache of `verify`.
-        if _BEARER.fullmatch(_single_header("Authorization")):
-            raise ApiError("bad_jwt") from None
-        raise ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>") from None
+        raise _refusal_of_token(token) from None
+
+
+def _refusal_of_token(token: str) -> ApiError:
+    if _is_of_client(token) or _key_caller(token):
+        return ApiError("insufficient_scope")
+    # Only now, because the regular expression takes longer than finding a token in the cache of `verify`.
+    if _BEARER.fullmatch(_single_header("Authorization")):
+        return ApiError("bad_jwt")
+    return ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")
 
 
 def _bearer() -> str:

@@ -33,14 +33,13 @@ def refuse_body() -> None:
     """Check the size and type of a body before it is read. Raises `ApiError` 413 or 415."""
     if request.method in ("GET", "HEAD", "OPTIONS") or request.routing_exception:
         return
-    length = request.content_length or 0
-    route = current_route()
-    is_form = request.mimetype == FORM and route.accepts_forms
+    route, length = current_route(), request.content_length or 0
     if length > route.max_body:
         raise _too_large()
-    if not length and "HTTP_TRANSFER_ENCODING" not in request.environ:
+    # A page of another site can send a request without a body, but not with a token.
+    if not length and "HTTP_TRANSFER_ENCODING" not in request.environ and route.guard:
         return
-    if request.mimetype != "application/json" and not is_form:
+    if request.mimetype != "application/json" and not (request.mimetype == FORM and route.accepts_forms):
         raise ApiError("unsupported_media_type", "Content-Type: must be application/json")
 
 
@@ -132,12 +131,16 @@ def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
         # The clients of the dialect send members that only their other servers use.
         return schema.load(values, unknown=EXCLUDE if g.in_dialect else None)
     except ValidationError as error:
-        problems = list(_messages(error.normalized_messages()))
-        if reason := dict(problems).get("code_challenge"):
-            _challenge_refused.count(reason=f"code_challenge: {reason}")
-        details = "; ".join(f"{name}: {message}" for name, message in problems)
-        keys = (message.key for _, message in problems if isinstance(message, Requirement))
-        raise ApiError(next(keys, "validation_failed"), details) from None
+        raise _refusal_of_fields(error) from None
+
+
+def _refusal_of_fields(error: ValidationError) -> ApiError:
+    problems = list(_messages(error.normalized_messages()))
+    if reason := dict(problems).get("code_challenge"):
+        _challenge_refused.count(reason=f"code_challenge: {reason}")
+    details = "; ".join(f"{name}: {message}" for name, message in problems)
+    keys = (message.key for _, message in problems if isinstance(message, Requirement))
+    return ApiError(next(keys, "validation_failed"), details)
 
 
 def _messages(errors: Mapping[Any, Any], *path: str) -> Iterator[tuple[str, str]]:

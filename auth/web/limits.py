@@ -10,7 +10,6 @@ from typing import Any
 import psycopg2
 from flask import Flask, has_request_context
 from flask_limiter import Limiter, RateLimitExceeded
-from limits import RateLimitItem
 from limits.errors import StorageError
 from limits.storage import Storage
 
@@ -20,7 +19,7 @@ from auth.settings import Settings
 from auth.web import counted, g
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
-from sql import Database, queries
+from sql import queries
 
 _storage_failed = ThrottledLog("rate_limit_storage_failed")
 _REDIS_TIMEOUT = 0.5  # seconds
@@ -44,18 +43,18 @@ class PostgresStorage(Storage):
         self,
         uri: str | None = None,
         wrap_exceptions: bool = False,
-        database: Database | None = None,
+        parts: Any = latchkey,
         **options: Any,
     ) -> None:
         super().__init__(uri, wrap_exceptions=wrap_exceptions, **options)
-        self._database = database
+        self._parts = parts
 
     @property
     def base_exceptions(self) -> type[Exception]:
         return psycopg2.Error
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        row = queries.count_request(self._db, key=key, amount=amount, seconds=expiry)
+        row = queries.count_request(self._parts.db, key=key, amount=amount, seconds=expiry)
         if has_request_context():
             g.limit_counts = (g.limit_counts or {}) | {key: row}
         return row.count
@@ -70,23 +69,19 @@ class PostgresStorage(Storage):
 
     def check(self) -> bool:
         try:
-            return queries.ping(self._db) is not None
+            return queries.ping(self._parts.db) is not None
         except psycopg2.Error:
             return False
 
     def reset(self) -> int:
-        return queries.reset_request_counts(self._db)
+        return queries.reset_request_counts(self._parts.db)
 
     def clear(self, key: str) -> None:
-        queries.clear_request_count(self._db, key=key)
-
-    @property
-    def _db(self) -> Database:
-        return self._database or latchkey.db
+        queries.clear_request_count(self._parts.db, key=key)
 
     def _read(self, key: str) -> Any:
         known = (g.limit_counts or {}) if has_request_context() else {}
-        return known.get(key) or queries.select_request_count(self._db, key=key)
+        return known.get(key) or queries.select_request_count(self._parts.db, key=key)
 
 
 def _network() -> str:
@@ -105,20 +100,16 @@ _storage_errors = _StorageErrors(logging.ERROR)
 limiter = Limiter(key_func=_network, strategy="fixed-window")
 
 
-@limiter.request_filter
-def _is_lifted() -> bool:
-    return not latchkey.settings.rate_limits_enabled
-
-
 def limited(
     name: str, *, key: Callable[[], str] = _network, unless: Callable[[], bool] | None = None
 ) -> Callable[[Callable], Callable]:
     """Limit a view by `AUTH_RATE_LIMIT_<NAME>`. A guard goes outside if the key is the caller's."""
-
-    def amount() -> str:
-        return str(getattr(latchkey.settings, f"rate_limit_{name}"))
-
-    limit = limiter.shared_limit(amount, scope=name, key_func=key, exempt_when=unless)
+    limit = limiter.shared_limit(
+        lambda: str(getattr(latchkey.settings, f"rate_limit_{name}")),
+        scope=name,
+        key_func=key,
+        exempt_when=lambda: not latchkey.settings.rate_limits_enabled or bool(unless and unless()),
+    )
     return lambda view: limit(counted(name)(view))
 
 
@@ -157,7 +148,7 @@ def note(window: Window) -> None:
 
 
 def headers(status: int) -> list[tuple[str, str]]:
-    windows = [*g.windows, *_counted(status)]
+    windows = [*g.windows, *(_counted(status) if limiter.current_limits else ())]
     if not windows:
         return []
     tightest = min(windows, key=lambda window: window.remaining)
@@ -166,10 +157,6 @@ def headers(status: int) -> list[tuple[str, str]]:
         ("X-RateLimit-Remaining", str(tightest.remaining)),
         ("X-RateLimit-Reset", str(max(0, math.ceil(tightest.seconds)))),
     ]
-
-
-def requests_and_window(item: RateLimitItem) -> dict[str, int]:
-    return {"requests": item.amount, "window": item.get_expiry()}
 
 
 @as_api_error.register

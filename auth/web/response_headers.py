@@ -10,14 +10,6 @@ from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseExc
 from auth.web.errors import ApiError
 
 SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
-CORS_EXPOSED = [
-    *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
-    *("Retry-After", "X-Request-Id", "X-Total-Count", "Link"),
-]
-CORS_FOR_ALL = (
-    ("Access-Control-Allow-Origin", "*"),
-    ("Access-Control-Expose-Headers", ", ".join(CORS_EXPOSED)),
-)
 
 # Keys of `ERRORS` for the exceptions of gunicorn's parser.
 _REFUSALS = {
@@ -34,7 +26,7 @@ def refuse(exception: BaseException, ip: str) -> bytes:
     request_id = str(uuid.uuid4())
     error = ApiError(key, request_id=request_id)
     body = json.dumps({"code": error.status, "msg": error.msg, "error_code": error.error_code})
-    headers = dict(SECURITY + CORS_FOR_ALL) | {
+    headers = dict(SECURITY) | {
         "Connection": "close",
         "Content-Type": "application/json",
         "Content-Length": str(len(body)),

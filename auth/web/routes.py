@@ -63,6 +63,8 @@ class Route:
     max_body: int = 16 * 1024
     accepts_forms: bool = False
     any_origin: bool = False
+    takes_foreign_forms: bool = False
+    answers_frames: bool = False
     refuses_by_page: bool = False
     reads_dialect: Callable[[Body], None] | None = None
     writes_dialect: Callable[[Body], Body | list[Body]] | None = None
@@ -103,8 +105,12 @@ def counted(*limits: str) -> Callable[[_View], _View]:
 # Some bodies or queries need a higher level, which docs/security.md lists.
 asks_more = says(asks_more=True)
 accepts_forms = says(accepts_forms=True)
-# Pages of any origin may read the responses, whatever AUTH_CORS_ORIGINS says.
+# Public: pages of any origin may read the responses, whatever AUTH_CORS_ORIGINS says.
 any_origin = says(any_origin=True)
+# Providers and applications may send their forms here.
+takes_foreign_forms = says(accepts_forms=True, takes_foreign_forms=True)
+# A frame of any page may ask with prompt=none.
+answers_frames = says(answers_frames=True)
 # An access token with 16 KiB of metadata is 24 KiB long.
 takes_tokens = says(max_body=32 * 1024)
 # Two objects of 8 KiB, of which escapes or indentation may make several times as much.

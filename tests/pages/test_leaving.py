@@ -60,10 +60,9 @@ def test_page_leads_to_the_url_with_a_refresh_and_a_link(sign_in, url):
         ("myapp://callback", {}),
         (f"{APP}/callback", {"Accept": "*/*"}),
         (f"{APP}/callback", {"Accept": "application/json, text/html;q=0.9"}),
-        (f"{APP}/callback", {"Sec-Fetch-Dest": "iframe"}),
     ],
 )
-def test_application_on_the_device_program_and_frame_are_redirected(sign_in, url, headers):
+def test_application_on_the_device_and_program_are_redirected(sign_in, url, headers):
     response = sign_in(url, headers)
     assert (response.status_code, response.data) == (303, b"")
     assert response.location.startswith(f"{url}#access_token=")

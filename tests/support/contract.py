@@ -107,6 +107,8 @@ def check(request: Request, response: Response) -> None:
     in_dialect = path != request.path or "X-Supabase-Api-Version" in request.headers
     if request.method in ("HEAD", "OPTIONS") or in_dialect or response.content_encoding:
         return
+    if response.status_code == 403 and b'"origin_not_allowed"' in response.data:
+        return
     template = _template(path)
     if response.status_code >= 400 and response.mimetype == "text/html" and template in _refusing_by_page():
         return

@@ -387,6 +387,30 @@ class TestWithoutAsking:
         database.run(end)
         assert self.ask(signed_in, granted)["error"] == "login_required"
 
+    @pytest.mark.parametrize("dest", ["iframe", "document", "image"])
+    def test_frame_asks_without_a_page(self, make_app, alice, granted, database, dest):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_AUTHORIZE="2 per hour")
+        headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": dest}
+        client, path = app.test_client(), authorize_path(granted, prompt="none")
+        answers = [client.get(path, headers=headers) for _ in range(5)]
+        if dest == "image":
+            headers["Sec-Fetch-Mode"] = "no-cors"
+            assert {client.get(path, headers=headers).status_code for _ in range(5)} == {403}
+        assert {answer(each.headers["Location"])["error"] for each in answers} == {"login_required"}
+        assert (database.count("request_counts"), database.count("oauth_requests")) == (0, 0)
+        # It counts for a user who is signed in, and not for the network.
+        (cookie,) = Visitor(app).with_session_of(alice).cookies
+        headers["Sec-Fetch-Mode"] = "navigate"
+        headers["Cookie"] = f"{cookie.name}={cookie.value}"
+        client = app.test_client(use_cookies=False)
+        assert [client.get(path, headers=headers).status_code for _ in range(3)] == [302, 302, 429]
+        assert client.get(authorize_path(granted)).status_code == 302
+
+    @cases("query", [{}, {"prompt": "login"}, {"prompt": "none login"}])
+    def test_frame_asks_for_nothing_else(self, client, granted, query):
+        headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+        assert client.get(authorize_path(granted, **query), headers=headers).status_code == 403
+
     def test_fifty_at_once_get_a_code_each(self, app, alice, granted, database):
         (cookie,) = Visitor(app).with_session_of(alice).cookies
         headers = {"Cookie": f"{cookie.name}={cookie.value}"}

@@ -1,7 +1,11 @@
 """CORS (AUTH_CORS_ORIGINS)."""
 
+import json
+
 import pytest
 
+from auth.logs import ThrottledLog
+from auth.web import edge
 from auth.web.routes import route_of
 from tests.support.cases import cases
 from tests.support.openid import insert_public_client
@@ -10,31 +14,49 @@ ALLOWED = {"authorization", "apikey", "content-type", "x-request-id"}
 ALLOWED |= {"x-client-info", "x-supabase-api-version"}
 EXPOSED = {f"x-ratelimit-{name}" for name in ("limit", "remaining", "reset")}
 EXPOSED |= {"retry-after", "x-request-id", "x-total-count", "link"}
-APP = "https://app.example.com"
-ORIGIN = {"Origin": APP}
-HEADERS = "authorization, content-type"
+APP, EVIL, MACHINE = "https://app.example.com", "https://evil.example", "http://localhost:3000"
+ALLOWS = "Access-Control-Allow-Origin"
 
 
 def names(header):
     return {name.strip().lower() for name in header.split(",")}
 
 
-def preflight(client, path="/token", method="POST", headers=HEADERS, origin=APP):
+def preflight(client, path="/token", method="POST", headers="authorization, content-type", origin=APP):
     asked = {"Origin": origin, "Access-Control-Request-Method": method}
     return client.options(path, headers=asked | {"Access-Control-Request-Headers": headers})
 
 
-def test_any_origin_may_read_responses_and_errors_without_credentials(client):
+def allows(client, origin, path="/token", method="POST"):
+    """Whether pages of the origin may send the request, and read the answer."""
+    answers = (
+        preflight(client, path, method, origin=origin),
+        client.open(path, method=method, json={}, headers={"Origin": origin}),
+    )
+    allowed = {answer.headers.get(ALLOWS) for answer in answers}
+    assert len(allowed) == 1, allowed
+    assert all("Access-Control-Allow-Credentials" not in answer.headers for answer in answers)
+    return allowed.pop() in (origin, "*")
+
+
+@pytest.fixture
+def listing(make_app):
+    """A client of a service that lists two origins."""
+    return make_app(AUTH_CORS_ORIGINS=f"{APP},capacitor://localhost").test_client()
+
+
+def test_listed_origin_may_read_responses_and_errors_without_credentials(listing):
+    headers = {"Origin": APP}
     for status, response in {
-        200: client.get("/health", headers=ORIGIN),
-        400: client.post("/magiclink", json={}, headers=ORIGIN),
-        401: client.get("/user", headers=ORIGIN),
-        404: client.get("/nothing", headers=ORIGIN),
-        405: client.put("/token", headers=ORIGIN),
-        415: client.post("/token", data="x", headers=ORIGIN),
+        400: listing.post("/magiclink", json={}, headers=headers),
+        401: listing.get("/user", headers=headers),
+        404: listing.get("/nothing", headers=headers),
+        405: listing.put("/token", headers=headers),
+        415: listing.post("/token", data="x", headers=headers),
     }.items():
         assert response.status_code == status
-        assert response.headers["Access-Control-Allow-Origin"] == "*"
+        assert response.headers[ALLOWS] == APP
+        assert "Origin" in response.headers["Vary"]
         assert names(response.headers["Access-Control-Expose-Headers"]) == EXPOSED
         assert "Access-Control-Allow-Credentials" not in response.headers
 
@@ -44,106 +66,133 @@ def test_any_origin_may_read_responses_and_errors_without_credentials(client):
     [
         *(("/user", method) for method in ("GET", "PUT", "DELETE")),
         *(("/token", "POST"), ("/auth/v1/signup", "POST"), ("/sessions/x", "DELETE")),
+        # Otherwise the browser hides the 404.
+        *(("/nothing", "GET"), ("/auth/v1/nothing", "PATCH"), ("/user/", "PUT")),
     ],
 )
-def test_preflight_allows_the_methods_of_the_route(client, path, method):
-    response = preflight(client, path, method, ", ".join(sorted(ALLOWED)))
+def test_preflight_allows_the_methods_of_any_path(listing, path, method):
+    response = preflight(listing, path, method, ", ".join(sorted(ALLOWED)))
     assert response.status_code == 200
-    assert response.headers["Access-Control-Allow-Origin"] == "*"
-    assert method in response.headers["Access-Control-Allow-Methods"]
+    assert response.headers[ALLOWS] == APP
+    assert method in names(
+        response.headers["Access-Control-Allow-Methods"].upper()
+    ) or method.lower() in names(response.headers["Access-Control-Allow-Methods"])
     assert names(response.headers["Access-Control-Allow-Headers"]) == ALLOWED
     assert int(response.headers["Access-Control-Max-Age"]) > 0
     assert "Access-Control-Allow-Credentials" not in response.headers
 
 
-def test_preflight_does_not_allow_other_headers(client):
-    response = preflight(client, headers="authorization, x-evil")
-    assert names(response.headers["Access-Control-Allow-Headers"]) == {"authorization"}
+def test_unknown_path_has_no_other_answer_to_options(listing):
+    assert listing.options("/nothing", headers={"Origin": APP}).status_code == 404
+
+
+def test_refused_preflight_names_the_setting_in_the_log(listing, monkeypatch, capfd):
+    monkeypatch.setattr(edge, "_refused", ThrottledLog("origin_not_allowed"))
+    preflight(listing, origin=EVIL)
+    preflight(listing, "/health", "GET", origin=EVIL)
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    (line,) = (line for line in lines if line["event"] == "origin_not_allowed")
+    assert (line["origin"], "AUTH_CORS_ORIGINS" in line["reason"]) == (EVIL, True)
 
 
 # With answers of several kinds, also to the wrong method.
 AUTHORIZATION = [
     *((method, path) for path in ("/authorize", "/oauth/authorize") for method in ("GET", "POST", "PUT")),
     *((method, path) for path in ("/callback", "/oauth/continue") for method in ("GET", "PUT")),
-    ("GET", "/authorize?provider=google&skip_http_redirect=true"),
+    *(("GET", "/providers/google/callback"), ("GET", "/authorize?provider=google&skip_http_redirect=true")),
 ]
 
 
 @pytest.mark.parametrize("prefix", ["", "/auth/v1"])
 @pytest.mark.parametrize("origins", ["*", APP])
 def test_no_origin_may_read_the_authorization_endpoints(make_app, prefix, origins):
-    app = make_app(AUTH_CORS_ORIGINS=origins)
-    assert {path.partition("?")[0] for _, path in AUTHORIZATION} <= {
-        rule.rule for rule in app.url_map.iter_rules()
-    }
-    client = app.test_client()
-    assert client.get(f"{prefix}/health", headers=ORIGIN).headers["Access-Control-Allow-Origin"] == origins
+    client = make_app(AUTH_CORS_ORIGINS=origins).test_client()
+    assert allows(client, APP, f"{prefix}/token")
     for method, path in AUTHORIZATION:
-        answer = client.open(prefix + path, method=method, headers=ORIGIN)
+        answer = client.open(prefix + path, method=method, headers={"Origin": APP})
         for each in (answer, preflight(client, prefix + path, method)):
             assert [name for name, _ in each.headers if name.startswith("Access-Control-")] == []
 
 
-def test_routes_that_clients_call_from_browsers_are_for_any_origin(app):
-    well_known = ("openid-configuration", "oauth-authorization-server", "jwks.json")
-    of_clients = {*(f"/.well-known/{name}" for name in well_known), "/oauth/clients/register"}
-    of_clients |= {f"/.well-known/{name}/<path:issuer_path>" for name in well_known[:2]}
-    of_clients |= {"/oauth/token", "/oauth/userinfo", "/oauth/revoke"}
+def test_public_routes_are_for_any_origin(app):
+    public = {f"/.well-known/{name}" for name in ("openid-configuration", "oauth-authorization-server")}
+    public |= {f"{path}/<path:issuer_path>" for path in public} | {"/.well-known/jwks.json", "/openapi.yaml"}
+    public |= {f"/oauth/{name}" for name in ("token", "userinfo", "revoke", "clients/register")}
+    public |= {"/brand.css", "/brand/icon", "/brand/logo", "/brand/logo/<name>", "/health", "/settings"}
     views = {rule.rule: app.view_functions[rule.endpoint] for rule in app.url_map.iter_rules()}
-    found = {rule for rule, view in views.items() if route_of(view).any_origin}
-    assert found == of_clients & set(views)
+    assert {rule for rule, view in views.items() if route_of(view).any_origin} == public
 
 
-class TestConfiguredOrigins:
-    @pytest.fixture
-    def client(self, make_app):
-        return make_app(AUTH_CORS_ORIGINS="https://app.example.com,http://localhost:3000").test_client()
+@pytest.mark.parametrize("origin", [APP, EVIL, "null"])
+def test_any_origin_may_read_what_is_public(listing, origin):
+    path, unusual = "/.well-known/openid-configuration", "mcp-protocol-version"
+    answers = [
+        listing.get(path, headers={"Origin": origin}),
+        preflight(listing, path, "GET", unusual, origin),
+    ]
+    tag = {"Origin": origin, "If-None-Match": answers[0].headers["ETag"]}
+    answers += [listing.get(path, headers=tag), listing.get(f"{path}/no", headers=tag)]
+    assert [answer.status_code for answer in answers] == [200, 200, 304, 404]
+    for each in answers:
+        assert each.headers[ALLOWS] == "*"
+        assert "Access-Control-Allow-Credentials" not in each.headers
+    assert names(answers[1].headers["Access-Control-Allow-Headers"]) == {unusual}
 
-    @pytest.mark.parametrize("origin", ["https://app.example.com", "http://localhost:3000"])
-    def test_configured_origin_may_read_responses(self, client, origin):
-        for response in (client.get("/health", headers={"Origin": origin}), preflight(client, origin=origin)):
-            assert response.headers["Access-Control-Allow-Origin"] == origin
-            assert "Origin" in response.headers["Vary"]
 
+def test_any_origin_may_use_the_token_endpoint_but_not_consent(listing, database):
+    form = {"grant_type": "authorization_code", "client_id": insert_public_client(database), "code": "x"}
+    refused = listing.post("/oauth/token", data=form, headers={"Origin": EVIL})
+    assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
+    for each in (refused, preflight(listing, "/oauth/token", origin=EVIL)):
+        assert each.headers[ALLOWS] == "*"
+    for path in (f"/oauth/authorizations/{'x' * 43}", "/user/oauth/grants"):
+        assert not allows(listing, EVIL, path, "GET")
+
+
+class TestNamedOrigins:
     @pytest.mark.parametrize(
         "origin",
         [
-            *("https://evil.example", f"{APP}.evil.example", f"https://evil.example/{APP}", "null"),
-            *("http://app.example.com", "https://appxexample.com", f"{APP}:8443"),
+            *(EVIL, f"{APP}.evil.example", f"{EVIL}/{APP}", "null", "capacitor://evil", "https://localhost"),
+            *("http://app.example.com", "https://appxexample.com", f"{APP}:8443", MACHINE, f"{APP}/", "x"),
         ],
     )
-    def test_other_origin_may_not_read_responses(self, client, origin):
-        # Served anyway: CORS is not access control.
-        response = client.get("/health", headers={"Origin": origin})
-        assert response.status_code == 200
-        for each in (response, preflight(client, origin=origin)):
-            assert "Access-Control-Allow-Origin" not in each.headers
+    def test_origin_that_is_not_listed_may_not_read_responses(self, listing, origin):
+        assert not allows(listing, origin)
+        assert [allows(listing, listed) for listed in (APP, "capacitor://localhost")] == [True, True]
 
-    @pytest.mark.parametrize("origin", [APP, "https://evil.example", "null"])
-    def test_any_origin_may_read_what_clients_need(self, client, origin):
-        path, unusual = "/.well-known/openid-configuration", "mcp-protocol-version"
-        answers = [
-            client.get(path, headers={"Origin": origin}),
-            preflight(client, path, "GET", unusual, origin),
-        ]
-        tag = {"Origin": origin, "If-None-Match": answers[0].headers["ETag"]}
-        answers += [client.get(path, headers=tag), client.get(f"{path}/no", headers=tag)]
-        assert [answer.status_code for answer in answers] == [200, 200, 304, 404]
-        for each in answers:
-            assert each.headers["Access-Control-Allow-Origin"] == "*"
-            assert "Access-Control-Allow-Credentials" not in each.headers
-        assert names(answers[1].headers["Access-Control-Allow-Headers"]) == {unusual}
+    def test_default_names_the_origins_of_the_other_settings(self, make_app):
+        client = make_app(
+            AUTH_BASE_URL="https://auth.example.com",
+            AUTH_SITE_URL=f"{APP}/start",
+            AUTH_REDIRECT_ALLOW_LIST="https://*.preview.example.com/back,capacitor://localhost/**,http://lan:8080/x",
+            AUTH_OAUTH_CONSENT_URL="https://consent.example.com/ask",
+            AUTH_WEBAUTHN_RP_ID="example.com",
+            AUTH_WEBAUTHN_ORIGINS="https://passkeys.example.com,android:apk-key-hash:" + "x" * 43,
+        ).test_client()
+        named = [APP, "https://a.preview.example.com", "capacitor://localhost", "http://lan:8080"]
+        named += ["https://auth.example.com", "https://consent.example.com", "https://passkeys.example.com"]
+        others = [EVIL, MACHINE, "https://preview.example.com", "http://lan", "capacitor://other", "null"]
+        others += ["https://a.b.preview.example.com", "http://app.example.com"]
+        found = {origin for origin in (*named, *others) if allows(client, origin)}
+        assert found == set(named)
 
-    def test_any_origin_may_use_the_token_endpoint_but_not_consent(self, client, database):
-        form = {"grant_type": "authorization_code", "client_id": insert_public_client(database), "code": "x"}
-        evil = {"Origin": "https://evil.example"}
-        refused = client.post("/oauth/token", data=form, headers=evil)
-        assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
-        for each in (refused, preflight(client, "/oauth/token", origin=evil["Origin"])):
-            assert each.headers["Access-Control-Allow-Origin"] == "*"
-        for path in (f"/oauth/authorizations/{'x' * 43}", "/user/oauth/grants"):
-            for each in (
-                client.get(path, headers=evil),
-                preflight(client, path, "GET", origin=evil["Origin"]),
-            ):
-                assert "Access-Control-Allow-Origin" not in each.headers
+    @pytest.mark.parametrize(
+        "origin", [MACHINE, "http://127.0.0.1:5173", "http://[::1]:8080", "https://app.localhost"]
+    )
+    def test_default_on_this_machine_names_all_its_origins(self, client, origin):
+        assert allows(client, origin)
+        assert not allows(client, f"{origin.partition(':8080')[0]}.evil.example")
+
+    def test_empty_list_names_none(self, make_app):
+        client = make_app(AUTH_CORS_ORIGINS="").test_client()
+        assert [allows(client, origin) for origin in (APP, MACHINE)] == [False, False]
+
+    @pytest.mark.parametrize("path", ["/admin/users", "/introspect"])
+    def test_only_listed_origins_may_read_administrative_routes(self, client, make_app, listing, path):
+        method = "POST" if path == "/introspect" else "GET"
+        assert allows(listing, APP, path, method)
+        assert not allows(client, MACHINE, path, method)
+        anybody = make_app(AUTH_CORS_ORIGINS="*").test_client()
+        assert allows(anybody, EVIL)
+        assert not allows(anybody, EVIL, path, method)

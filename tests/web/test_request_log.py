@@ -91,7 +91,7 @@ class TestRequestEvent:
             ("GET", "/nothing", 404, None),
             ("GET", f"/{WRONG}", 404, None),
             ("PUT", "/token", 405, None),
-            ("POST", "/token", 400, "/token"),
+            ("POST", "/token", 415, "/token"),
             ("GET", "/user", 401, "/user"),
             ("OPTIONS", "/token", 200, "/token"),
             ("HEAD", "/settings", 200, "/settings"),

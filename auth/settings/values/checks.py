@@ -53,7 +53,6 @@ def matching(pattern: str, problem: str) -> Check:
     return check
 
 
-# Flask-CORS would take a pattern for an unanchored regular expression.
 origin = matching(
     r"\*|[a-z][a-z0-9+.-]*://[a-z0-9.-]+(:[0-9]+)?", "must be * or origins such as https://app.example.com"
 )

@@ -106,15 +106,18 @@ def choice(default: str | None, *choices: str) -> Any:
     return text(default, OneOf(choices, error=f"Must be one of {', '.join(filter(None, choices))}."))
 
 
-def list_of(default: tuple[str, ...], check: Check, *, may_be_empty: bool = True) -> Any:
+def list_of(default: tuple[str, ...] | None, check: Check, *, may_be_empty: bool = True) -> Any:
     def check_all(values: list[str]) -> None:
         for value in values:
             check(value)
 
     options: dict[str, Any] = {"subcast": str.strip, "validate": validator(check_all)}
-    return setting(
-        lambda env, name: tuple(env.list(name, list(default), **options) or ()), may_be_empty=may_be_empty
-    )
+
+    def read(env: Env, name: str) -> tuple[str, ...] | None:
+        given = env.list(name, default and list(default), **options)
+        return default if given is None else tuple(given)
+
+    return setting(read, may_be_empty=may_be_empty)
 
 
 def domains() -> Any:
