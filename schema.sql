@@ -151,7 +151,8 @@ CREATE TABLE oauth_grants (
 );
 CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 
--- `counter` is that of the newest refresh token. `refreshes` counts in a window that ends at `counted_until`.
+-- `counter` is that of the newest refresh token; for `used_counter` and `successor_counter` see
+-- sql/functions/refreshing.sql. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
 -- `opened_by` is the session that gave an application this one, on our pages or by its consent; `identity_id`
 -- the identity that opened it; `code_given_at` is when a code from the user's mailbox was last given in it,
@@ -188,6 +189,8 @@ CREATE TABLE sessions (
   resource      text,
   auth_time     timestamptz,
   first_passkey_at timestamptz,
+  used_counter      bigint,
+  successor_counter bigint,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);

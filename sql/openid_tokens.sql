@@ -80,15 +80,9 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 --   -> row? (resource?, token_lifetime?, commits?, recorded?)
 -- As `refresh_session`, but a public client's token always rotates (RFC 9700, section 4.14.2).
 UPDATE sessions AS s
-   SET refreshes = CASE WHEN s.counted_until > now() THEN s.refreshes + 1 ELSE 1 END,
-       counted_until = CASE WHEN s.counted_until > now() THEN s.counted_until
-                            ELSE now() + make_interval(secs => :refresh_limit_seconds) END,
-       counter = CASE WHEN :counter >= s.counter
-                      THEN :counter + (:rotation OR c.secret_hash IS NULL)::integer ELSE s.counter END,
-       refreshed_at = CASE WHEN :counter >= s.counter THEN now() ELSE s.refreshed_at END,
-       ended_at = CASE WHEN refresh_token_is_stolen(s, :counter, :reuse_interval) THEN now() END,
-       end_reason = CASE WHEN refresh_token_is_stolen(s, :counter, :reuse_interval)
-                         THEN 'refresh_token_reused' END
+   SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
+         SELECT * FROM refreshed(s, :counter, :rotation OR c.secret_hash IS NULL, :reuse_interval,
+                                 :refresh_limit_seconds))
   FROM users AS u, user_objects AS copy, oauth_grants AS g, oauth_clients AS c
  WHERE s.id = :session_id
    AND u.id = s.user_id
@@ -100,33 +94,35 @@ UPDATE sessions AS s
    AND 'refresh_token' = ANY (c.grant_types)
    AND client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox, :mfa_required) = 'live'
    AND coalesce(:scopes <@ s.scopes, true)
-   AND (NOT refreshes_used_up(s, :refresh_limit) OR refresh_token_is_stolen(s, :counter, :reuse_interval))
-RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
-          s.id AS session_id, s.user_id, s.counter, s.scopes, s.resource, s.aal, methods_of(s) AS amr,
+   AND refresh_refusal(s, :counter, :refresh_limit) IS NULL
+RETURNING s.id AS session_id, s.user_id, s.counter, s.scopes, s.resource, s.aal, methods_of(s) AS amr,
           floor(extract(epoch FROM s.auth_time))::bigint AS auth_time,
           c.id AS client_id, c.token_lifetime, c.id_token_signed_response_alg, true AS refreshes_tokens,
           copy.object AS user_object, u.email_proved, u.phone_proved,
           s.refreshes, extract(epoch FROM s.counted_until - now())::float AS seconds_left,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
-          CASE WHEN s.ended_at IS NULL THEN set_config('synchronous_commit', 'off', true) END AS commits,
-          CASE WHEN s.ended_at IS NOT NULL
-               THEN record_acts(:origin, u.id, u.email, '{refresh_token_reused}', '{}',
-                                jsonb_build_object('session_id', s.id, 'client_id', c.id))
+          set_config('synchronous_commit', 'off', true) AS commits,
+          CASE WHEN refresh_act(s, :counter, :rotation OR c.secret_hash IS NULL, :origin) IS NOT NULL
+               THEN record_acts(:origin, u.id, u.email,
+                                ARRAY[refresh_act(s, :counter, :rotation OR c.secret_hash IS NULL, :origin)],
+                                '{}', jsonb_build_object('session_id', s.id, 'client_id', c.id))
           END AS recorded;
 
--- name: select_client_refresh_refusal(session_id uuid, scopes text[], client_id uuid, auth_method text,
---                                     secret_hash bytea, refresh_limit integer)
+-- name: select_client_refresh_refusal(session_id uuid, counter bigint, scopes text[], client_id uuid,
+--                                     auth_method text, secret_hash bytea, refresh_limit integer,
+--                                     refresh_token_lifetime integer, session_timebox integer,
+--                                     mfa_required text)
 --   -> row? (refusal?, user_id?, seconds_left?)
 SELECT client_refusal(c, :auth_method, :secret_hash) AS refusal,
        c.grant_types,
-       CASE WHEN s.id IS NULL OR s.ended_at IS NOT NULL THEN 'invalid_grant'
+       CASE WHEN client_state(u, s, c, NULL, :refresh_token_lifetime, :session_timebox,
+                              :mfa_required) <> 'live' THEN 'invalid_grant'
             WHEN NOT :scopes <@ s.scopes THEN 'invalid_scope'
-            WHEN refreshes_used_up(s, :refresh_limit) THEN 'over_request_rate_limit'
-            ELSE 'invalid_grant' END AS state,
+            ELSE coalesce(refresh_refusal(s, :counter, :refresh_limit), 'invalid_grant') END AS state,
        s.user_id,
        extract(epoch FROM s.counted_until - now())::float AS seconds_left
   FROM oauth_clients AS c
-  LEFT JOIN (sessions AS s JOIN oauth_grants AS g ON g.id = s.grant_id)
+  LEFT JOIN (sessions AS s JOIN oauth_grants AS g ON g.id = s.grant_id JOIN users AS u ON u.id = s.user_id)
     ON s.id = :session_id AND g.client_id = c.id
  WHERE c.id = :client_id;
 

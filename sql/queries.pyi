@@ -1237,7 +1237,6 @@ class OpenClientSession(NamedTuple):
 def open_client_session(on: Runner, /, *, request_id: str | None, grant_id: str | None, ip: str | None, user_agent: str | None) -> OpenClientSession | None: ...
 
 class RefreshClientSession(NamedTuple):
-    state: str
     session_id: str
     user_id: str
     counter: int
@@ -1268,7 +1267,7 @@ class SelectClientRefreshRefusal(NamedTuple):
     user_id: str | None
     seconds_left: float | None
 
-def select_client_refresh_refusal(on: Runner, /, *, session_id: str | None, scopes: Sequence[str | None] | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> SelectClientRefreshRefusal | None: ...
+def select_client_refresh_refusal(on: Runner, /, *, session_id: str | None, counter: int | None, scopes: Sequence[str | None] | None, client_id: str | None, auth_method: str | None, secret_hash: bytes | memoryview | None) -> SelectClientRefreshRefusal | None: ...
 
 class SelectUserinfo(NamedTuple):
     state: str
@@ -1528,14 +1527,12 @@ class SelectSignInRefusal(NamedTuple):
 def select_sign_in_refusal(on: Runner, /, *, user_id: str | None, checked_password_hash: str | None, address: str | None, provider: str | None, is_stranger: bool | None, admin_only: bool | None, network: str | None) -> SelectSignInRefusal | None: ...
 
 class RefreshSession(NamedTuple):
-    state: str
-    user_object: str
     session_id: str
-    user_id: str
     counter: int
     aal: str
-    lacks_step: bool
     amr: Any
+    user_object: str
+    lacks_step: bool
     refreshes: int
     seconds_left: float
     issued_at: int
@@ -1549,7 +1546,13 @@ class SelectRefreshRefusal(NamedTuple):
     user_id: str
     seconds_left: float
 
-def select_refresh_refusal(on: Runner, /, *, session_id: str | None) -> SelectRefreshRefusal | None: ...
+def select_refresh_refusal(on: Runner, /, *, session_id: str | None, counter: int | None) -> SelectRefreshRefusal | None: ...
+
+class EndReusedSession(NamedTuple):
+    found: bool
+    recorded: str | None
+
+def end_reused_session(on: Runner, /, *, session_id: str | None, client_id: str | None) -> EndReusedSession | None: ...
 
 class SignOut(NamedTuple):
     state: str
@@ -1642,8 +1645,6 @@ class RecordProvider(NamedTuple):
 def record_provider(on: Runner, /, *, session_id: str | None, provider: str | None) -> RecordProvider: ...
 
 def end_access(on: Runner, /, *, user_id: str | None, session_id: str | None, reason: str | None) -> int: ...
-
-def end_access_of_stolen_token(on: Runner, /, *, session_id: str | None) -> int: ...
 
 def void_tokens(on: Runner, /, *, user_id: str | None) -> int: ...
 

@@ -53,19 +53,10 @@ SELECT u.password_hash,
 --                       refresh_limit integer, refresh_limit_seconds integer, refresh_token_lifetime integer,
 --                       session_timebox integer, mfa_required text, audience text, origin jsonb)
 --   -> row? (commits?, recorded?)
--- One UPDATE decides, because only an UPDATE sees the row as the previous request left it: N concurrent
--- requests with one token move the counter once and get the same token. A counter ahead of the session's is
--- accepted: the database was restored from a backup. A stolen token ends the session even when no refreshes
--- are left, or a thief could hide the theft by using them up.
+-- `select_refresh_refusal` says why there is no row.
 UPDATE sessions AS s
-   SET refreshes = CASE WHEN s.counted_until > now() THEN s.refreshes + 1 ELSE 1 END,
-       counted_until = CASE WHEN s.counted_until > now() THEN s.counted_until
-                            ELSE now() + make_interval(secs => :refresh_limit_seconds) END,
-       counter = CASE WHEN :counter >= s.counter THEN :counter + :rotation::integer ELSE s.counter END,
-       refreshed_at = CASE WHEN :counter >= s.counter THEN now() ELSE s.refreshed_at END,
-       ended_at = CASE WHEN refresh_token_is_stolen(s, :counter, :reuse_interval) THEN now() END,
-       end_reason = CASE WHEN refresh_token_is_stolen(s, :counter, :reuse_interval)
-                         THEN 'refresh_token_reused' END
+   SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
+         SELECT * FROM refreshed(s, :counter, :rotation, :reuse_interval, :refresh_limit_seconds))
   FROM users AS u
   JOIN user_objects AS copy ON copy.user_id = u.id
  WHERE s.id = :session_id
@@ -74,38 +65,28 @@ UPDATE sessions AS s
    -- Without a step that it lacks, a session gets tokens of the audience `second_step`.
    AND caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
                     s.aal, 'session', :mfa_required) = 'live'
-   AND (NOT refreshes_used_up(s, :refresh_limit) OR refresh_token_is_stolen(s, :counter, :reuse_interval))
-RETURNING CASE WHEN s.ended_at IS NULL THEN 'live' ELSE 'refresh_token_already_used' END AS state,
+   AND refresh_refusal(s, :counter, :refresh_limit) IS NULL
+RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
           with_audience(copy.object, :audience) AS user_object,
-          s.id AS session_id,
-          s.user_id,
-          s.counter,
-          s.aal,
           -- The copy spares users without a factor the look-up, which takes 30 µs. Metadata that contains
           -- the text costs the look-up, nothing else.
           lacks_step(u, s.aal, :mfa_required,
                      copy.object LIKE '%"factors": [%' AND has_second_step(u.id)) AS lacks_step,
-          methods_of(s) AS amr,
-          s.refreshes,
-          extract(epoch FROM s.counted_until - now())::float AS seconds_left,
+          s.refreshes, extract(epoch FROM s.counted_until - now())::float AS seconds_left,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           -- If a crash loses the counter, the client's token is ahead of the session, which is accepted.
-          CASE WHEN s.ended_at IS NULL THEN set_config('synchronous_commit', 'off', true) END AS commits,
-          CASE WHEN s.ended_at IS NOT NULL
-               THEN record_acts(:origin, u.id, u.email, '{refresh_token_reused}', '{}',
-                                jsonb_build_object('session_id', s.id))
-               WHEN s.refreshed_at <> now()
-                    AND (s.ip, s.user_agent)
-                        IS DISTINCT FROM ((:origin ->> 'ip')::inet, :origin ->> 'user_agent')
-               THEN record_acts(:origin, u.id, u.email, '{refresh_token_repeated}', '{}',
-                                jsonb_build_object('session_id', s.id))
-          END AS recorded;
+          set_config('synchronous_commit', 'off', true) AS commits,
+          CASE WHEN refresh_act(s, :counter, :rotation, :origin) IS NOT NULL
+               THEN record_acts(:origin, u.id, u.email, ARRAY[refresh_act(s, :counter, :rotation, :origin)],
+                                '{}', jsonb_build_object('session_id', s.id)) END AS recorded;
 
--- name: select_refresh_refusal(session_id uuid, refresh_limit integer, refresh_token_lifetime integer,
---                              session_timebox integer, mfa_required text) -> row?
-SELECT CASE WHEN known.state IN ('user_banned', 'session_expired') THEN known.state
-            WHEN known.state = 'live' AND refreshes_used_up(s, :refresh_limit) THEN 'over_request_rate_limit'
-            ELSE 'refresh_token_not_found' END AS state,
+-- name: select_refresh_refusal(session_id uuid, counter bigint, refresh_limit integer,
+--                              refresh_token_lifetime integer, session_timebox integer, mfa_required text)
+--   -> row?
+SELECT coalesce(CASE WHEN known.state IN ('user_banned', 'session_expired') THEN known.state
+                     WHEN known.state = 'live' AND s.grant_id IS NULL
+                     THEN refresh_refusal(s, :counter, :refresh_limit) END,
+                'refresh_token_not_found') AS state,
        s.user_id,
        extract(epoch FROM s.counted_until - now())::float AS seconds_left
   FROM sessions AS s
@@ -113,6 +94,22 @@ SELECT CASE WHEN known.state IN ('user_banned', 'session_expired') THEN known.st
  CROSS JOIN caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
                          s.aal, 'session', :mfa_required) AS known (state)
  WHERE s.id = :session_id;
+
+-- name: end_reused_session(session_id uuid, client_id uuid, origin jsonb) -> row? (recorded?)
+-- For a dead token, which stays dead. Ends what the session opened, too. It waits for the user's row, as no
+-- statement may that holds the session's: others who have locked the user wait for that.
+WITH owner AS (
+  SELECT u.id, u.email FROM users AS u JOIN sessions AS s ON s.user_id = u.id WHERE s.id = :session_id
+     FOR UPDATE OF u
+), ended AS (
+  SELECT owner.id, owner.email, end_access(owner.id, :session_id, 'refresh_token_reused') AS found FROM owner
+)
+SELECT ended.found,
+       CASE WHEN ended.found
+            THEN record_acts(:origin, ended.id, ended.email, '{refresh_token_reused}', '{}',
+                             jsonb_build_object('session_id', :session_id, 'client_id', :client_id))
+       END AS recorded
+  FROM ended;
 
 -- name: sign_out(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                caller_level text, mfa_required text, refresh_token_lifetime integer,
@@ -210,7 +207,7 @@ SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
 
 -- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text)
 --   -> row (passed?)
--- Skips a counter, so that the previous refresh token, which may be a thief's, is refused at once.
+-- Skips a counter: all earlier refresh tokens, which may be a thief's, are dead.
 UPDATE sessions AS s
    SET aal = 'aal2',
        amr = jsonb_path_query_array(methods_of(s), '$[*] ? (@.method <> $method)',
@@ -286,14 +283,6 @@ UPDATE sessions AS s SET amr = methods_with(s, :provider) WHERE s.id = :session_
 
 -- name: end_access(user_id uuid, session_id uuid, reason text)
 SELECT end_access(:user_id, :session_id, :reason);
-
--- name: end_access_of_stolen_token(session_id uuid)
--- What the session opened. `refresh_session`, which ended it, must not wait for the user's row: others who
--- have locked that wait for the session.
-WITH owner AS (
-  SELECT u.id FROM users AS u JOIN sessions AS s ON s.user_id = u.id WHERE s.id = :session_id FOR UPDATE OF u
-)
-SELECT end_access(owner.id, :session_id, 'refresh_token_reused') FROM owner;
 
 -- name: void_tokens(user_id uuid)
 SELECT void_one_time_tokens(:user_id);

@@ -240,6 +240,10 @@ def test_each_fact_that_decides_what_gives_a_token_has_one_home():
             *("may_use", "client_state", "end_lost_access"),
             *("select_oauth_code", "lock_oauth_request", "has_lost_access"),
         },
+        # What makes a refresh token good. A refresh stores what `refreshed` returns.
+        r"\bs\.(successor|used)_counter\b|\bs\.refreshes >=": {"refresh_refusal", "refreshes_used_up"},
+        r"\b(sent|token_counter|:counter) [<>]": {"refresh_refusal", "refreshed", "refresh_token_is_stolen"},
+        r"\bSET [^;]*\bused_counter\b": {"refresh_session", "refresh_client_session"},
         # Functions for nodes of earlier releases call it too.
         r"\bgives_token\(": {"gives_token", "caller_state", "client_state", "api_key_state", "session_state"},
     }
@@ -269,8 +273,13 @@ def test_statements_that_change_a_role_are_run_where_lost_access_ends():
 
 def test_statements_that_give_or_accept_a_token_ask_what_gives_one_now():
     """Those with the exp of a token, and those that refresh, exchange or introspect something else."""
-    refreshing = {"refresh_session", "select_refresh_refusal", "refresh_client_session", "select_oauth_code"}
-    using = {"use_api_key", "select_api_key", "use_browser_session", "select_summary"}
+    refreshing = {
+        "refresh_session",
+        "select_refresh_refusal",
+        "refresh_client_session",
+        "select_client_refresh_refusal",
+    }
+    using = {"use_api_key", "select_api_key", "use_browser_session", "select_summary", "select_oauth_code"}
     asking = {
         name
         for name, statement in STATEMENTS.items()

@@ -14,7 +14,7 @@ from auth.openid.authentication import Credentials, authenticate, check
 from auth.openid.errors import OAuthError
 from auth.tokens import one_time
 from auth.tokens.jws import InvalidAccessToken
-from auth.tokens.refresh_tokens import InvalidRefreshToken
+from auth.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.web import audit, g, limits
 from sql import queries
 
@@ -59,16 +59,12 @@ def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
         authenticate(credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
     narrowed = _scopes(body)
-    known = {"session_id": sent.session_id, "scopes": narrowed, **credentials.parameters}
+    known = {**sent._asdict(), "scopes": narrowed, **credentials.parameters}
     # As for a code: load the keys while the refresh token is still good.
     latchkey.openid_keys.make_first()
-    row = queries.refresh_client_session(latchkey.db, counter=sent.counter, **known)
+    row = queries.refresh_client_session(latchkey.db, **known)
     if row is None:
-        _refuse_refresh(credentials, queries.select_client_refresh_refusal(latchkey.db, **known))
-    if row.state != "live":
-        facts = {"session_id": row.session_id, "user_id": row.user_id, "client_id": row.client_id}
-        log.warning("refresh_token_reused", **facts, **g.client)
-        raise OAuthError("invalid_grant", f"{_UNKNOWN}: Already Used")
+        _refuse_refresh(credentials, sent, queries.select_client_refresh_refusal(latchkey.db, **known))
     settings = latchkey.settings
     if settings.rate_limits_enabled:
         amount = settings.rate_limit_refresh.amount
@@ -163,9 +159,14 @@ def _require(client: Any, grant_type: str) -> None:
         raise OAuthError("unauthorized_client", f"the client is not registered for {grant_type}")
 
 
-def _refuse_refresh(credentials: Credentials, row: Any) -> NoReturn:
+def _refuse_refresh(credentials: Credentials, sent: RefreshToken, row: Any) -> NoReturn:
     check(credentials, row)
     _require(row, "refresh_token")
+    if row.state == "refresh_token_already_used":
+        ended = {"session_id": sent.session_id, "client_id": credentials.client_id}
+        queries.end_reused_session(latchkey.db, **ended)
+        log.warning("refresh_token_reused", user_id=row.user_id, **ended, **g.client)
+        raise OAuthError("invalid_grant", f"{_UNKNOWN}: Already Used")
     if row.state == "over_request_rate_limit":
         audit.about(user_id=row.user_id, client_id=credentials.client_id)
         limits.note(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))

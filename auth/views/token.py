@@ -13,7 +13,7 @@ from auth.sign_in import api_keys
 from auth.sign_in.identities import sign_in_with_id_token
 from auth.sign_in.passwords import queued, sign_in_with_password
 from auth.sign_in.token_response import exchange, issued_by, issuing, token_response
-from auth.tokens.refresh_tokens import InvalidRefreshToken
+from auth.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.web import answered_by, audit, g, guard, limits, schemas
 from auth.web.errors import ApiError, unavailable
 from auth.web.input import read_body
@@ -89,11 +89,7 @@ def _refresh() -> Response:
             raise unavailable("refresh.hook_failed") from error
         raise
     if row is None:
-        raise _refresh_refusal(sent.session_id)
-    if row.state == "refresh_token_already_used":
-        queries.end_access_of_stolen_token(latchkey.db, session_id=sent.session_id)
-        log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **g.client)
-        raise ApiError("refresh.refresh_token_already_used")
+        raise _refresh_refusal(sent)
     settings = latchkey.settings
     if settings.rate_limits_enabled:
         amount = settings.rate_limit_refresh.amount
@@ -101,10 +97,14 @@ def _refresh() -> Response:
     return token_response(row)
 
 
-def _refresh_refusal(session_id: str) -> ApiError:
-    row = queries.select_refresh_refusal(latchkey.db, session_id=session_id)
+def _refresh_refusal(sent: RefreshToken) -> ApiError:
+    row = queries.select_refresh_refusal(latchkey.db, session_id=sent.session_id, counter=sent.counter)
     if row is None:
         raise ApiError("refresh.refresh_token_not_found")
+    if row.state == "refresh_token_already_used":
+        queries.end_reused_session(latchkey.db, session_id=sent.session_id, client_id=None)
+        log.warning("refresh_token_reused", session_id=sent.session_id, user_id=row.user_id, **g.client)
+        return ApiError("refresh.refresh_token_already_used")
     audit.about(user_id=row.user_id)
     if row.state == "over_request_rate_limit":
         limits.note(limits.Window(latchkey.settings.rate_limit_refresh.amount, 0, row.seconds_left))

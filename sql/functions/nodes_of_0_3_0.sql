@@ -65,3 +65,18 @@ AS $$
      AND EXISTS (SELECT FROM identities
                   WHERE user_id = u.id AND provider = 'phone' AND created_at = u.created_at)
 $$;
+
+CREATE OR REPLACE FUNCTION refresh_token_is_stolen(s sessions, token_counter bigint, reuse_interval integer)
+  RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT token_counter < s.counter
+     AND NOT (token_counter = s.counter - 1
+              AND s.refreshed_at > now() - make_interval(secs => reuse_interval))
+$$;
+
+CREATE OR REPLACE FUNCTION refreshes_used_up(s sessions, most integer) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce(s.refreshes >= most, false) AND s.counted_until > now()
+$$;

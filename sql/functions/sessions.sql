@@ -31,22 +31,6 @@ AS $$
    WHERE s.user_id = owner AND s.grant_id IS NOT NULL AND end_of(s, lifetime, timebox) IS NULL
 $$;
 
--- The previous token is accepted for a while, because two requests of one client may cross.
-CREATE OR REPLACE FUNCTION refresh_token_is_stolen(s sessions, token_counter bigint, reuse_interval integer)
-  RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT token_counter < s.counter
-     AND NOT (token_counter = s.counter - 1
-              AND s.refreshed_at > now() - make_interval(secs => reuse_interval))
-$$;
-
-CREATE OR REPLACE FUNCTION refreshes_used_up(s sessions, most integer) RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT coalesce(s.refreshes >= most, false) AND s.counted_until > now()
-$$;
-
 -- Returns an error_code, or null.
 CREATE OR REPLACE FUNCTION sign_in_refusal(
   u users, provider text, email_required boolean, phone_required boolean, admin_only boolean

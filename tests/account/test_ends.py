@@ -249,8 +249,6 @@ class TestReasons:
 
 # Statements that end something elsewhere than in sql/functions/ends.sql, and why.
 ELSEWHERE = {
-    "refresh_session": "one UPDATE decides; end_access_of_stolen_token ends what the session opened",
-    "refresh_client_session": "one UPDATE decides; a client's session opens no other",
     "remove_api_keys": "its user removes a key",
     "delete_expired_api_keys": "they ended 30 days ago",
     "remove_grants": "its user removes a grant",

@@ -421,6 +421,14 @@ def refreshing_twice_from_elsewhere(scenario):
     )
 
 
+@effect("post /token", "", "refresh_answer_lost")
+def refreshing_again_after_a_lost_response(scenario):
+    session = scenario.session()
+    session.refresh()
+    scenario.database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes'")
+    return session.refresh
+
+
 @effect("post /token", "", "refresh_token_reused")
 def using_a_stolen_refresh_token(scenario):
     session = scenario.session()

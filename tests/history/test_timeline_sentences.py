@@ -71,6 +71,7 @@ ACTS = [
         {},
         "previous refresh token sent by another client, which got the current one",
     ),
+    ("refresh_answer_lost", {}, "previous refresh token sent again after the response was lost"),
     ("authorization_code_reused", {}, "session ended: authorization code reused"),
     ("password_changed", {}, "password changed"),
     ("email_change_requested", {"new_email": "b@example.com"}, "email change requested to b@example.com"),

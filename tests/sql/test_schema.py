@@ -281,7 +281,9 @@ class TestApiKeysOf0_3_0:
             cursor.execute(
                 "DROP FUNCTION session_state(users, sessions, bigint, integer, integer);"
                 "DROP FUNCTION client_state(users, sessions, oauth_clients, bigint, integer, integer);"
-                "DROP FUNCTION api_key_state(users, api_keys, bigint)"
+                "DROP FUNCTION api_key_state(users, api_keys, bigint);"
+                "DROP FUNCTION refresh_token_is_stolen(sessions, bigint, integer);"
+                "DROP FUNCTION refreshes_used_up(sessions, integer)"
             )
             for statement in load_statements().values():
                 cursor.execute(statement.prepare(), {})

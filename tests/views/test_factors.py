@@ -210,6 +210,16 @@ class TestSessions:
         assert high.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
         assert_error(low.refresh(), 400, "refresh_token_already_used")
 
+    @pytest.mark.parametrize("minutes", [0, 2])
+    def test_refresh_token_from_before_the_second_step_ends_the_session(self, alice, database, minutes):
+        """Also at once, and if nobody has used its successor."""
+        app, _session = set_up(alice.open_session())
+        low = alice.open_session()
+        high = raised(low, app)
+        database.run(f"UPDATE sessions SET refreshed_at = refreshed_at - interval '{minutes} minutes'")
+        assert_error(low.refresh(), 400, "refresh_token_already_used")
+        assert_error(high.refresh(), 400, "refresh_token_not_found")
+
     def test_introspection_returns_the_level(self, alice, client, service_role):
         app, session = set_up(alice.open_session())
         asked = {"json": {"token": session.access_token}, "headers": service_role}

@@ -249,8 +249,10 @@ class TestLinking:
         assert linked.user["id"] == session.user["id"]
         assert [identity["provider"] for identity in linked.user["identities"]] == ["email", "google"]
         assert outbox.last(session.user["email"]).kind == "identity_linked"
-        # A tab that has not seen the response yet.
+        # A tab that has not seen the response yet, and one whose response was lost.
         assert session.refresh().json["refresh_token"] == linked.refresh_token
+        database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '8 hours'")
+        linked = session.refreshed()
         assert linked.refresh().status_code == 200
         assert (database.count("users"), database.count("sessions")) == (1, 1)
         assert hand_in(service, google.id_token(jti="later")).json["user"]["id"] == session.user["id"]

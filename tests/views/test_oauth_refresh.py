@@ -47,19 +47,41 @@ class TestRotation:
         assert (set(old), old["jti"] == new["jti"]) == (set(new), False)
         assert database.everything(*tables) == before
 
-    def test_reuse_ends_the_session_after_a_minute(self, client, database, refresh_with, tokens):
+    def test_used_token_returns_its_successor_and_after_a_minute_a_new_one(
+        self, client, database, refresh_with, tokens
+    ):
         first = tokens["refresh_token"]
         second = refresh_with(first).json["refresh_token"]
-        # A lost response: the successor again.
         assert refresh_with(first).json["refresh_token"] == second
         database.run(MINUTES)
-        assert_refused(refresh_with(first), "invalid_grant", description=f"{UNKNOWN}: Already Used")
-        assert_refused(refresh_with(second), "invalid_grant", description=UNKNOWN)
+        third = refresh_with(first).json["refresh_token"]
+        assert third != second
+        details = database.value("SELECT details FROM audit_log WHERE action = 'refresh_answer_lost'")
+        assert details.keys() == {"session_id", "client_id"}
+        # The skipped one is a second copy.
+        assert_refused(refresh_with(second), "invalid_grant", description=f"{UNKNOWN}: Already Used")
+        for token in (first, third):
+            assert_refused(refresh_with(token), "invalid_grant", description=UNKNOWN)
         userinfo = client.get("/oauth/userinfo", headers=bearer(tokens["access_token"]))
         assert userinfo.status_code == 401
         ended = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
         assert database.all(ended) == [("refresh_token_reused",)]
         assert database.count("audit_log", "action = 'refresh_token_reused'") == 1
+
+    def test_dead_token_ends_nothing_for_another_client(self, client, database, refresh_with, tokens):
+        newest = refresh_with(refresh_with(tokens["refresh_token"]).json["refresh_token"])
+        assert_refused(make_client(database).refresh(client, tokens["refresh_token"]), "invalid_grant")
+        assert refresh_with(newest.json["refresh_token"]).status_code == 200
+
+    def test_fifty_concurrent_refreshes_after_a_lost_response_return_one_successor(
+        self, server, app_client, database, refresh_with, tokens
+    ):
+        refresh_with(tokens["refresh_token"])
+        database.run(MINUTES)
+        answers = at_once(50, lambda _: app_client.refresh(server, tokens["refresh_token"]))
+        assert {answer.status_code for answer in answers} == {200}
+        assert len({answer.json["refresh_token"] for answer in answers}) == 1
+        assert database.count("audit_log", "action = 'refresh_answer_lost'") == 1
 
     def test_one_of_fifty_concurrent_refreshes_rotates(self, server, app_client, tokens):
         answers = at_once(50, lambda _: app_client.refresh(server, tokens["refresh_token"]))

@@ -1,6 +1,7 @@
 """POST /token?grant_type=refresh_token: rotation, reuse and theft of refresh tokens."""
 
 import json
+from contextlib import closing
 
 import psycopg2
 import pytest
@@ -76,29 +77,20 @@ class TestRefresh:
         body = {"refresh_token": session.refresh_token}
         assert client.post(f"/token?{query}", json=body, headers=headers).status_code == 200
 
-    @pytest.mark.parametrize(
-        ("counter", "setting"), [(1, "off"), (0, "on")], ids=["a rotation", "the end of a session"]
-    )
-    def test_only_a_plain_rotation_commits_asynchronously(self, session, database_url, counter, setting):
-        session.refresh()
+    def test_refresh_commits_asynchronously(self, session, database_url):
         statement = sql.load_statements()["refresh_session"]
-        lifetimes = {"refresh_limit_seconds": 300, "refresh_token_lifetime": 60, "reuse_interval": 0}
-        values = {"session_id": session.id, "counter": counter, "rotation": True} | lifetimes
-        values |= {"origin": {"actor": "anonymous"}}
-        connection = psycopg2.connect(database_url)
-        with connection.cursor() as cursor:
+        lifetimes = {"refresh_limit_seconds": 300, "refresh_token_lifetime": 60, "reuse_interval": 60}
+        values = {"session_id": session.id, "counter": 0, "rotation": True} | lifetimes
+        with closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
             cursor.execute(statement.direct, dict.fromkeys(statement.parameters) | values)
             cursor.execute("SHOW synchronous_commit")
-            assert cursor.fetchone() == (setting,)
-        connection.close()
+            assert cursor.fetchone() == ("off",)
 
 
-class TestReuse:
-    """Two tabs or a lost response: within AUTH_REFRESH_REUSE_INTERVAL (60 s) a used token returns its
-    successor.
-    """
+class TestUsedToken:
+    """Two tabs or a lost response: a used token is good until its successor is used."""
 
-    def test_reused_token_returns_the_current_token_and_only_counts_the_request(self, session, database):
+    def test_used_token_returns_the_current_token_and_only_counts_the_request(self, session, database):
         successor = session.refreshed()
         counted = database.one("SELECT refreshes, counted_until FROM sessions")
         before = database.everything()
@@ -113,23 +105,44 @@ class TestReuse:
     @pytest.mark.parametrize(
         ("settings", "interval"), [({}, 60), ({"AUTH_REFRESH_REUSE_INTERVAL": "30"}, 30)], ids=str
     )
-    def test_reused_token_ends_the_session_after_the_interval(
+    def test_used_token_returns_a_new_successor_after_the_interval(
         self, sign_in_with, database, settings, interval
     ):
         session = sign_in_with(**settings)
         successor = session.refreshed()
         age(database, interval - 20)
         assert session.refreshed().refresh_token == successor.refresh_token
+        assert database.count("audit_log", "action = 'refresh_answer_lost'") == 0
         age(database, 20)
-        assert_error(session.refresh(), *STOLEN)
+        another = session.refreshed()
+        assert another.refresh_token != successor.refresh_token
+        (details,) = database.one("SELECT details FROM audit_log WHERE action = 'refresh_answer_lost'")
+        assert details == {"session_id": session.id}
+        # Within the interval, now that one.
+        assert session.refreshed().refresh_token == another.refresh_token
+        assert another.refresh().status_code == 200
+
+    def test_skipped_token_ends_the_session(self, session, database):
+        skipped = session.refreshed()
+        age(database, 61)
+        successor = session.refreshed()
+        assert_error(skipped.refresh(), *STOLEN)
         assert_ended(successor, database)
         assert_ended(session, database)
 
-    def test_reuse_interval_of_zero_allows_each_token_once(self, sign_in_with, database):
-        session = sign_in_with(AUTH_REFRESH_REUSE_INTERVAL="0")
-        successor = session.refreshed()
+    def test_used_token_ends_the_session_once_its_second_successor_was_used(self, session, database):
+        session.refreshed()
+        age(database, 61)
+        newest = session.refreshed().refreshed()
         assert_error(session.refresh(), *STOLEN)
-        assert_ended(successor, database)
+        assert_ended(newest, database)
+
+    def test_each_use_has_a_successor_of_its_own_without_an_interval(self, sign_in_with, database):
+        session = sign_in_with(AUTH_REFRESH_REUSE_INTERVAL="0")
+        first, second = session.refreshed(), session.refreshed()
+        assert first.refresh_token != second.refresh_token
+        assert_error(first.refresh(), *STOLEN)
+        assert_ended(second, database)
 
     def test_reused_token_ends_its_session_alone_when_its_successor_was_used(self, alice, session, database):
         phone = alice.open_session()
@@ -165,6 +178,20 @@ class TestTokenAheadOfTheDatabase:
         assert_error(first.refresh(), *STOLEN)
         assert_ended(successor, database)
 
+    def test_no_token_of_a_lost_response_is_refused_after_a_restore(self, session, database):
+        """Whichever token the client has kept since the backup."""
+        columns = "counter, used_counter, successor_counter"
+        kept, backup = session.refreshed(), database.one(f"SELECT {columns} FROM sessions")
+        for _ in range(4):
+            age(database, 61)
+            kept.refresh()
+            database.run(
+                f"UPDATE sessions SET ({columns}) = (%(counter)s, %(used_counter)s, %(successor_counter)s)",
+                **backup._asdict(),
+            )
+            age(database, 61)
+            kept = kept.refreshed()
+
 
 class TestWithoutRotation:
     @pytest.fixture
@@ -177,6 +204,17 @@ class TestWithoutRotation:
             refreshed = session.refreshed()
             assert refreshed.refresh_token == session.refresh_token
             assert refreshed.access_token != session.access_token
+
+    def test_lost_response_of_a_rotation_is_none_of_theft_without_rotation(
+        self, client, app, alice, database
+    ):
+        first = alice.sign_in(client=app.test_client())
+        successor = first.refreshed()
+        age(database, 61)
+        assert first.on(client).refreshed().refresh_token == successor.refresh_token
+        successor.on(client).refreshed()
+        assert_error(refresh(client, first.refresh_token), *STOLEN)
+        assert_ended(successor.on(client), database)
 
     def test_token_rotated_earlier_counts_as_stolen_without_rotation(self, client, app, alice, database):
         first = alice.sign_in(client=app.test_client())
@@ -263,13 +301,39 @@ class TestConcurrency:
         assert successor != session.refresh_token
         assert database.value("SELECT counter FROM sessions") == 1
 
+    def test_fifty_concurrent_refreshes_after_a_lost_response_return_one_successor(
+        self, server, alice, database
+    ):
+        session = alice.sign_in()
+        lost = session.refreshed()
+        age(database, 61)
+        answers = at_once(50, lambda _: refresh(server, session.refresh_token))
+        assert [answer.status_code for answer in answers] == [200] * 50
+        (successor,) = {answer.json["refresh_token"] for answer in answers}
+        assert successor not in (session.refresh_token, lost.refresh_token)
+        assert database.value("SELECT counter FROM sessions") == 2
+        assert database.count("audit_log", "action = 'refresh_answer_lost'") == 1
+
+    def test_used_and_current_token_at_once_end_the_session(self, server, client, alice, database):
+        """After a minute: whichever comes first makes the other a second copy."""
+        session = alice.sign_in()
+        successor = session.refreshed()
+        age(database, 61)
+        tokens = (session.refresh_token, successor.refresh_token)
+        answers = at_once(50, lambda number: refresh(server, tokens[number % 2]))
+        codes = [answer.json.get("error_code") for answer in answers]
+        assert "refresh_token_already_used" in codes
+        assert database.count("audit_log", "action = 'refresh_token_reused'") == 1
+        assert_ended(successor.on(client), database)
+
     def test_replay_among_concurrent_refreshes_ends_the_session(self, server, client, alice, database):
         first = alice.sign_in()
         newest = first.refreshed().refreshed()
         tokens = (newest.refresh_token, first.refresh_token)
         answers = at_once(50, lambda number: refresh(server, tokens[number % 2]))
         codes = [answer.json.get("error_code") for answer in answers]
-        assert codes.count("refresh_token_already_used") == 1
+        assert "refresh_token_already_used" in codes
+        assert database.count("audit_log", "action = 'refresh_token_reused'") == 1
         assert set(codes[1::2]) <= {"refresh_token_already_used", "refresh_token_not_found"}
         assert_ended(newest, database)
         for answer in answers[::2]:

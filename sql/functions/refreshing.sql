@@ -1,0 +1,46 @@
+-- Which refresh tokens of a session are good, and what a refresh changes. The newest token that was used is
+-- good until its successor is used: the response with the successor may be lost. `used_counter` is its
+-- counter, and `successor_counter` that of the successor. If the session's counter differs, a step-up or a
+-- node of 0.3.0 has moved it; then the used one is `counter - 1`. `sent` is the counter of the client's
+-- token; `reuse_for` and `count_for` are seconds.
+
+-- Returns an error_code, or null. Of a token that was skipped, or whose successor was used, two clients have
+-- a copy: it is dead for good. That comes before the limit, or a thief could hide the theft by using it up. A
+-- token ahead of the session is good: the database was restored from a backup.
+CREATE OR REPLACE FUNCTION refresh_refusal(s sessions, sent bigint, most integer) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN sent < s.counter
+                   AND sent <> CASE WHEN s.successor_counter = s.counter THEN s.used_counter
+                                    ELSE s.counter - 1 END THEN 'refresh_token_already_used'
+              WHEN s.refreshes >= most AND s.counted_until > now() THEN 'over_request_rate_limit' END
+$$;
+
+-- What a token that is not refused changes. A used one first returns the newest, because requests of one
+-- client may cross; after `reuse_for`, the response was lost, and the newest is skipped. Call it in the SET
+-- of an UPDATE, which sees the row as the previous request left it: N concurrent requests with one token move
+-- the counter once and get the same token.
+CREATE OR REPLACE FUNCTION refreshed(
+  s sessions, sent bigint, rotates boolean, reuse_for integer, count_for integer
+) RETURNS TABLE (counter bigint, used_counter bigint, successor_counter bigint, refreshed_at timestamptz,
+                 refreshes integer, counted_until timestamptz)
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT coalesce(new.counter, s.counter), sent, coalesce(new.counter, s.counter),
+         CASE WHEN new.counter IS NULL THEN s.refreshed_at ELSE now() END,
+         CASE WHEN s.counted_until > now() THEN s.refreshes + 1 ELSE 1 END,
+         CASE WHEN s.counted_until > now() THEN s.counted_until
+              ELSE now() + make_interval(secs => count_for) END
+    FROM (SELECT CASE WHEN sent >= s.counter OR s.refreshed_at <= now() - make_interval(secs => reuse_for)
+                      THEN greatest(sent, s.counter) + rotates::integer END) AS new (counter)
+$$;
+
+-- What the audit log says of a refresh, from the session as the refresh left it, or null.
+CREATE OR REPLACE FUNCTION refresh_act(s sessions, sent bigint, rotates boolean, origin jsonb) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN s.refreshed_at = now()
+              THEN CASE WHEN s.counter > sent + rotates::integer THEN 'refresh_answer_lost' END
+              WHEN (s.ip, s.user_agent) IS DISTINCT FROM ((origin ->> 'ip')::inet, origin ->> 'user_agent')
+              THEN 'refresh_token_repeated' END
+$$;
