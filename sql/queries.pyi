@@ -1898,6 +1898,7 @@ def record_refused_sign_up(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class SelectUser(NamedTuple):
     state: str
+    aal: str | None
     user_object: str
 
 def select_user(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectUser | None: ...

@@ -83,9 +83,10 @@ SELECT record_refusal(:origin, :user_id, 'sign_up_refused', 'user_already_exists
 
 -- name: select_user(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                   caller_level text, mfa_required text, refresh_token_lifetime integer,
---                   session_timebox integer, audience text) -> row?
+--                   session_timebox integer, audience text) -> row? (aal?)
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
+       s.aal,
        with_audience(copy.object, :audience) AS user_object
   FROM users AS u
   JOIN user_objects AS copy ON copy.user_id = u.id

@@ -33,6 +33,7 @@ class KeyRing:
             audience=settings.jwt_audience,
             lifetime=settings.access_token_lifetime,
             added=settings.token_claims,
+            is_hooked=bool(settings.hook_custom_access_token),
         )
         self.refresh_tokens = RefreshTokens(settings.secret_key)
         self.client_refresh_tokens = RefreshTokens(settings.secret_key, "refresh token of a client")

@@ -88,10 +88,12 @@ def introspect(key: str) -> dict[str, Any] | None:
 
 
 def introspect_token(token: str) -> dict[str, Any] | None:
-    """Return the claims of an access token of a live key, or None. Raises `InvalidAccessToken`."""
+    """Return the claims of now for an access token of a live key, or None. Raises `InvalidAccessToken`."""
     caller = latchkey.access_tokens.verify_of_api_key(token)
     row = user_of(caller)
-    return latchkey.access_tokens.claims(token) if row and row.state == "live" else None
+    if row is None or row.state != "live":
+        return None
+    return latchkey.access_tokens.claims_now(token, row.user_object)
 
 
 def user_of(caller: KeyCaller) -> "queries.SelectUserOfApiKey | None":

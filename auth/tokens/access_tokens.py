@@ -7,6 +7,7 @@ of their own: an application that verifies the signature or the audience refuses
 """
 
 import functools
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,23 @@ from auth.tokens.signing_keys import Key, all_keys, second_step_key, signing_key
 TYPE = "JWT"
 _TYPES = (TYPE, "at+jwt")  # that of 0.2.0
 _NOT_OF_SESSIONS = {"client_id", "nonce"}  # of the tokens of OAuth clients (RFC 9068), and of ID tokens
+# Claims of the token and its sign-in, not of the user.
+_NOT_OF_USERS = {
+    *(
+        "iss",
+        "sub",
+        "aud",
+        "exp",
+        "iat",
+        "jti",
+        "session_id",
+        "aal",
+        "next_aal",
+        "amr",
+        "api_key_id",
+        "scope",
+    ),
+}
 SECOND_STEP = "second_step"  # the audience of tokens whose session lacks a step
 LACKS_STEP = "aal0"  # their level, of which `lacks_level` in SQL knows too
 # Roles that no user can have.
@@ -72,7 +90,7 @@ class AccessTokens:
     """With a `secret`, HS256 signs, and the keys of the JWK Set only verify. `lifetime` is in seconds.
 
     `step_keys`, derived from `AUTH_SECRET_KEY`, are for tokens of sessions that lack a second step: the first
-    signs, all verify. `added` are the claims of `AUTH_TOKEN_CLAIMS`.
+    signs, all verify. `added` are the claims of `AUTH_TOKEN_CLAIMS`. `is_hooked` if a hook may change claims.
     """
 
     def __init__(
@@ -85,9 +103,11 @@ class AccessTokens:
         audience: str,
         lifetime: int,
         added: Paths,
+        is_hooked: bool,
     ) -> None:
         self._issuer = issuer
         self._added = added
+        self._is_hooked = is_hooked
         self._audience = audience
         self.lifetime = lifetime
         self._source: Any = None
@@ -144,11 +164,10 @@ class AccessTokens:
 
     def _verify(self, token: str) -> Caller:
         claims = self.claims(token)
-        user_id, session_id = _ids(claims, "session_id")
         aal = LACKS_STEP if claims["aud"] == SECOND_STEP else claims.get("aal")
         if not isinstance(aal, str):
             raise InvalidAccessToken("a claim is missing or malformed")
-        return Caller(user_id, session_id, claims["exp"], aal)
+        return Caller(*_ids(claims, "session_id"), claims["exp"], aal)
 
     def verify_of_api_key(self, token: str) -> KeyCaller:
         """Return the caller of an API key's access token. Raises `InvalidAccessToken`."""
@@ -163,6 +182,15 @@ class AccessTokens:
         if not _NOT_OF_SESSIONS.isdisjoint(claims):
             raise InvalidAccessToken("not of a session")
         return claims
+
+    def claims_now(self, token: str, user_object: str) -> dict[str, Any]:
+        """Return the claims that a token would have now. Raises `InvalidAccessToken`."""
+        claims = self.claims(token)
+        # A hook, which may have changed any of them, is not asked.
+        if self._is_hooked:
+            return claims
+        own = {name: claims[name] for name in _NOT_OF_USERS & claims.keys()}
+        return self.compose(json.loads(user_object), claims["iat"], own)
 
     def _key(self, header: Mapping[str, Any]) -> tuple[Key, str]:
         """Return a key and the only audience that it signs for. Raises `InvalidAccessToken`."""

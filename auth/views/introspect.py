@@ -1,3 +1,4 @@
+from contextlib import suppress
 from typing import Any
 
 from flask import Blueprint, Response, jsonify
@@ -47,21 +48,19 @@ def _of_session(token: str) -> dict[str, Any] | None:
     # Refuses tokens from before the user verified a factor too, which look complete.
     needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or caller.aal == LACKS_STEP
     level = Level.AAL1 if needs_step else Level.SESSION
-    row = queries.select_caller(latchkey.db, **guard.caller(level, of=caller))
+    row = queries.select_user(latchkey.db, **guard.caller(level, of=caller))
     if row is None or row.aal is None or row.state != "live":
         return None
     # A session loses the level that came from a removed factor.
-    return latchkey.access_tokens.claims(token) | {"aal": min(caller.aal, row.aal)}
+    return latchkey.access_tokens.claims_now(token, row.user_object) | {"aal": min(caller.aal, row.aal)}
 
 
 def _of_api_key(token: str) -> dict[str, Any] | None:
     """Return what an API key stands for, or the claims of its access token, or None."""
-    if not latchkey.settings.api_keys:
-        return None
-    try:
-        return api_keys.introspect(token) or api_keys.introspect_token(token)
-    except InvalidAccessToken:
-        return None
+    if latchkey.settings.api_keys:
+        with suppress(InvalidAccessToken):
+            return api_keys.introspect(token) or api_keys.introspect_token(token)
+    return None
 
 
 def _of_client(token: str, asking: Any) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_SENTENCE, assert_error, assert_ok
+from tests.support.api_keys import make_key, token_of
 from tests.support.openid import (
     RESOURCE,
     Client,
@@ -62,10 +63,27 @@ class TestActiveToken:
         assert (answer["active"], answer["sub"], answer["role"]) == (True, alice.id, "authenticated")
         assert answer["user_metadata"] == metadata
 
-    def test_token_of_a_former_administrator_stays_active(self, introspect, database, carol):
+    def test_token_of_a_former_administrator_is_active_without_the_role(self, introspect, database, carol):
         token = carol.open_session().access_token
         database.run("UPDATE users SET role = 'authenticated', admin_since = NULL")
-        assert introspect(token).json["active"] is True
+        answer = introspect(token).json
+        assert (answer["active"], answer["role"]) == (True, "authenticated")
+
+    def test_claims_about_the_user_are_those_of_now(self, make_app, database, alice, service_role):
+        claims = '{"roles": "app_metadata.roles", "how": "session.amr"}'
+        client = make_app(AUTH_TOKEN_CLAIMS=claims, AUTH_API_KEYS="true").test_client()
+        database.run('UPDATE users SET app_metadata = \'{"roles": ["editor"]}\'')
+        session = alice.open_session(client)
+        of_key = token_of(client, make_key(session)[1])
+        body = {"role": "staff", "app_metadata": {"roles": ["reader"]}, "user_metadata": {"name": "A"}}
+        assert client.put(f"/admin/users/{alice.id}", json=body, headers=service_role).status_code == 200
+        for token in (session.access_token, of_key):
+            answer = client.post("/introspect", json={"token": token}, headers=service_role).json
+            before = claims_of(token)
+            assert answer.keys() == before.keys() | {"active"}
+            changed = {name for name in before if answer[name] != before[name]}
+            assert changed == {"role", "roles", "app_metadata", "user_metadata"}
+            assert (answer["role"], answer["roles"]) == ("staff", ["reader"])
 
 
 class TestInactiveToken:
