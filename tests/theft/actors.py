@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin
 
+from auth.tokens.one_time import hash_token
 from tests.support import factors, passkeys, security_keys
 from tests.support.authenticator import Authenticator, decode
 from tests.support.factors import App
@@ -55,6 +56,11 @@ SELECT u.email, u.phone, u.password_hash,
   FROM users AS u
  WHERE u.id = %(id)s
 """
+_LINKS = """
+SELECT target, token_hash, created_at
+  FROM one_time_tokens AS t
+ WHERE user_id = %(id)s AND purpose = 'undo' AND token_hash IS NOT NULL AND is_good_link(t)
+"""
 
 
 class Environment:
@@ -99,6 +105,24 @@ class Environment:
         return self.rows.value(
             "SELECT is_recent_address(%(id)s, %(address)s)", id=self.user_id, address=address
         )
+
+    def links(self) -> list[Any]:
+        """Return the links of notices that work."""
+        return self.rows.all(_LINKS, id=self.user_id)
+
+    def assert_taken_back(self, address: str, earlier: list[Any]) -> None:
+        """Assert that the user has an address and nothing else that opens the account at once, that the link has
+        signed in nobody, and that of the other links of notices only the earlier ones work.
+        """
+        state = self.state()
+        assert address in (state.email, state.phone), "the address has not come back"
+        assert state.password_hash is None, "the password still works"
+        assert not state.grants, "an application survives"
+        assert not state.api_keys, "an API key survives"
+        alive = "SELECT count(*) FROM sessions WHERE user_id = %(id)s AND ended_at IS NULL"
+        assert self.rows.value(alive, id=self.user_id) == 0, "a session survives, or the link has opened one"
+        left, expected = ({bytes(each.token_hash) for each in links} for links in (self.links(), earlier))
+        assert left == expected, "a later link still works, or an earlier one does not"
 
     def pass_time(self, **interval: float) -> None:
         moved = {
@@ -509,10 +533,21 @@ class Actor:
         own["name"] = "Thief"
         return value or own.get(name, "Another-Horse-1" if "password" in name else "")
 
-    # Undoing.
+    # "This wasn't me".
 
     def undo(self, token: str) -> bool:
-        """Press the button of an undo link, with a factor if it asks for one."""
+        """Press the button of a notice's link, with a factor if it asks for one, and return whether it works."""
+        known, sent = self.environment.links(), self.environment.outbox.sent()
+        if not self._press_with_factors(token):
+            return False
+        link = next(each for each in known if bytes(each.token_hash) == hash_token(token))
+        earlier = [each for each in known if each.created_at <= link.created_at and each is not link]
+        self.environment.assert_taken_back(link.target, earlier)
+        told = self.environment.outbox.sent()[len(sent) :]
+        assert not any(message.token for message in told), "a notice of taking back has a link"
+        return True
+
+    def _press_with_factors(self, token: str) -> bool:
         self.environment.pass_time_step()
         codes = [app.code() for app in self.apps] + self.codes[:1]
         answers = ({}, *({"factor_code": code} for code in codes))

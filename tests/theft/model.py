@@ -1,6 +1,7 @@
 """What an owner and a thief of one user may do, in any order, and what docs/security.md promises meanwhile.
 
-The thief knows some of: the password, old tokens, the mailbox, the phone, one recovery code, the network.
+The thief knows some of: the password, old tokens, the mailbox, that of an earlier address, the phone, one recovery
+code, the network.
 """
 
 import sys
@@ -19,18 +20,21 @@ from tests.theft.actors import Actor, Device, Environment
 
 # Of a longer run, Hypothesis makes most examples by changing earlier ones: 50 would begin in 16 ways, not 40.
 EXAMPLES = 10
-EMAIL, PHONE = "owner@example.com", "+491701234567"
+EMAIL, OLDER_EMAIL, PHONE = "owner@example.com", "older@example.com", "+491701234567"
 THIEFS_EMAIL, THIEFS_PHONE = "thief@evil.example", "+15005550006"
 NUMBERS = st.integers(0, 7)
 KINDS = ("email", "email", "email", "passkey", "provider", "phone", "anonymous")
 WAYS = ("password", "magiclink", "recovery", "sms", "provider", "passkey")
-KNOWLEDGE = ("password", "access token", "refresh token", "mailbox", "phone", "recovery code", "network")
+KNOWLEDGE = (
+    *("password", "access token", "refresh token", "mailbox", "older mailbox", "phone", "recovery code"),
+    "network",
+)
 PAGES = (
     *("second-step", "account/changes", "account/two-step", "account", "account/email", "account/phone"),
     "account/api-keys",
     *("new-password", "account/delete"),
 )
-SUBSETS = [subset for size in range(1, 8) for subset in combinations(KNOWLEDGE, size)]
+SUBSETS = [subset for size in range(1, 9) for subset in combinations(KNOWLEDGE, size)]
 CHANGES = ("factor", "password", "email", "phone", "identity", "application", "API key")
 ADDITIONS = ("enrol_app", "enrol_key", "register_passkey", "make_codes")
 # The factors that the owner has in the beginning.
@@ -128,6 +132,9 @@ class Theft(RuleBasedStateMachine):
         self.knows = set(knows)
         self._sign_up(kind, has_phone, is_admin)
         session = self.owner.sessions[-1]
+        if kind == "email" and "older mailbox" in knows:
+            self.owner.change_address(session, "email", EMAIL)
+            session = self.owner.sessions[-1]
         for addition in additions:
             session = self.owner.step_up(session) or session
             getattr(self.owner, addition)(session)
@@ -143,7 +150,9 @@ class Theft(RuleBasedStateMachine):
     def _let_thief_learn(self) -> None:
         self.acts = 0
         self.thief.password = self.owner.password if "password" in self.knows else None
-        self.thief.emails += self.owner.emails if "mailbox" in self.knows else []
+        for email in self.owner.emails:
+            if ("older mailbox" if email == OLDER_EMAIL else "mailbox") in self.knows:
+                self.thief.emails.append(email)
         self.thief.phones += self.owner.phones if "phone" in self.knows else []
         self.thief.device.network = HOME if "network" in self.knows else ELSEWHERE
 
@@ -151,13 +160,15 @@ class Theft(RuleBasedStateMachine):
         owner, device, key = self.owner, self.owner.device, self.environment.service_role
         if kind in ("email", "phone"):
             owner.password = "Correct-Horse-1"
-            owner.emails += [EMAIL] if kind == "email" else []
+            owner.emails += (
+                [OLDER_EMAIL if "older mailbox" in self.knows else EMAIL] if kind == "email" else []
+            )
             owner.phones += [PHONE] if kind == "phone" or has_phone else []
         if kind == "email":
-            body = {"email": EMAIL, "email_confirm": True, "password": owner.password}
+            body = {"email": owner.emails[0], "email_confirm": True, "password": owner.password}
             body |= {"phone": PHONE, "phone_confirm": True} if owner.phones else {}
             assert device.post("/admin/users", json=body, headers=key).status_code == 200
-            response = sign_in(device, EMAIL, owner.password or "")
+            response = sign_in(device, owner.emails[0], owner.password or "")
         elif kind == "phone":
             device.post("/signup", json={"phone": PHONE, "password": owner.password})
             response = type_in(device, "sms", PHONE, self.environment.outbox.last(PHONE).code)
