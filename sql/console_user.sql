@@ -52,7 +52,7 @@ SELECT u.id::text, u.role, u.email, u.phone, u.user_metadata, u.app_metadata,
        (SELECT count(*)
           FROM one_time_tokens AS t
          WHERE t.user_id = u.id AND t.spent_at IS NULL AND t.expires_at > now()
-           AND t.purpose NOT IN ('undo', 'email_restore')) AS links,
+           AND t.purpose <> 'undo') AS links,
        (SELECT count(*) FROM identities AS i WHERE i.user_id = u.id) AS identities,
        (SELECT count(*) FROM api_keys AS k WHERE k.user_id = u.id) AS api_keys,
        (SELECT count(*) FROM factors AS f WHERE f.user_id = u.id AND f.verified_at IS NOT NULL) AS factors

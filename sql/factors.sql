@@ -79,8 +79,12 @@ SELECT greatest(now() - interval '7 days', first_factor_at + interval '1 hour') 
   FROM users
  WHERE id = :user_id;
 
--- name: forget_first_factor(user_id uuid)
--- For removals by an administrator or an undo link. If users could do it, a thief would get a new first hour.
+-- name: forget_factors(user_id uuid)
+-- For removals by an administrator or the link of a notice: no link asks for a removed factor, and the next one
+-- is the first. If users could do it, a thief would get a new first hour.
+WITH forgotten AS (
+  UPDATE one_time_tokens SET restores = NULL WHERE user_id = :user_id AND restores IS NOT NULL
+)
 UPDATE users
    SET first_factor_at = NULL
  WHERE id = :user_id AND first_factor_at IS NOT NULL AND NOT has_verified_factor(id);

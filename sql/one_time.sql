@@ -46,9 +46,7 @@ SELECT CASE WHEN spent.session_id IS NULL OR NOT is_recent_address(spent.user_id
 -- name: select_link(token_hash bytea, purposes text[])
 --   -> row? (redirect_to?, email?, phone?, browser_hash?, code_challenge?, user_agent?, ip?,
 --     signup_user_agent?, signup_ip?)
-SELECT CASE t.purpose WHEN 'email_restore' THEN 'undo' ELSE t.purpose END AS purpose,
-       t.asks_for_factor,
-       t.target, t.redirect_to, u.email, u.phone,
+SELECT t.purpose, t.target, comes_back(t) AS comes_back, t.redirect_to, u.email, u.phone,
        t.browser_hash, t.code_challenge, t.user_agent, host(t.ip) AS ip, iso_8601(t.created_at) AS asked_at,
        CASE WHEN t.user_metadata IS NULL THEN u.signup_user_agent ELSE t.user_agent END AS signup_user_agent,
        CASE WHEN t.user_metadata IS NOT NULL THEN host(t.ip) END AS signup_ip,
@@ -98,10 +96,10 @@ DELETE FROM one_time_tokens AS t
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], browser_hash bytea,
 --                            purposes text[])
---   -> row? (redirect_to?, code_challenge?, password_hash?, user_metadata?, session_id?, restores?,
---     browser_hash?, user_agent?)
+--   -> row? (redirect_to?, code_challenge?, password_hash?, user_metadata?, session_id?, browser_hash?,
+--     user_agent?)
 SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata,
-       session_id, created_at, restores, browser_hash, user_agent, method_of(t::one_time_tokens) AS method
+       session_id, browser_hash, user_agent, method_of(t::one_time_tokens) AS method
   FROM (SELECT * FROM spend_link(:token_hash, :purposes)
          UNION ALL
         SELECT * FROM spend_code(:target, :code_macs, :purposes, :browser_hash)) AS t;

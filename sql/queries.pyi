@@ -621,7 +621,7 @@ class SelectTrustedBefore(NamedTuple):
 
 def select_trusted_before(on: Runner, /, *, user_id: str | None) -> SelectTrustedBefore: ...
 
-def forget_first_factor(on: Runner, /, *, user_id: str | None) -> int: ...
+def forget_factors(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class TryChallenge(NamedTuple):
     id: str
@@ -919,8 +919,8 @@ def spend_reauthentication_code(on: Runner, /, *, user_id: str | None, address: 
 
 class SelectLink(NamedTuple):
     purpose: str
-    asks_for_factor: bool
     target: str
+    comes_back: bool
     redirect_to: str | None
     email: str | None
     phone: str | None
@@ -950,8 +950,6 @@ class SpendOneTimeToken(NamedTuple):
     password_hash: str | None
     user_metadata: Any
     session_id: str | None
-    created_at: datetime
-    restores: Any
     browser_hash: memoryview | None
     user_agent: str | None
     method: str
@@ -1814,40 +1812,44 @@ def export_users(on: Runner, /, *, after: str | None, page_size: int | None) -> 
 class WriteUndoToken(NamedTuple):
     lifetime: int
 
-def write_undo_token(on: Runner, /, *, token_id: str | None, user_id: str | None, target: str | None, token_hash: bytes | memoryview | None, session_id: str | None, restored: str | None, restored_factor: str | None, lifetime: int | None) -> WriteUndoToken: ...
+def write_undo_token(on: Runner, /, *, token_id: str | None, user_id: str | None, target: str | None, token_hash: bytes | memoryview | None, lifetime: int | None) -> WriteUndoToken: ...
 
-class SelectAskedFactor(NamedTuple):
-    user_id: str
-    created_at: datetime
-    restores: Any
-    moment: float
-
-def select_asked_factor(on: Runner, /, *, token_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None) -> SelectAskedFactor | None: ...
-
-def record_mail_proof_of_undo(on: Runner, /, *, token_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None, network: str | None) -> int: ...
-
-class ListAskedCredentials(NamedTuple):
+class ListAskedFactors(NamedTuple):
     id: str
     user_id: str
+    factor_type: str
     friendly_name: str
-    credential_id: memoryview
-    public_key: memoryview
-    sign_count: int
-    transports: list[str]
+    secret: memoryview | None
+    last_step: int | None
+    credential_id: memoryview | None
+    public_key: memoryview | None
+    sign_count: int | None
+    transports: list[str] | None
+    moment: float
+    added_before: datetime
     is_removed: bool
 
-def list_asked_credentials(on: Runner, /, *, token_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None) -> list[ListAskedCredentials]: ...
+def list_asked_factors(on: Runner, /, *, token_hash: bytes | memoryview | None) -> list[ListAskedFactors]: ...
 
-def restore_factor(on: Runner, /, *, user_id: str | None, factor: Any | None) -> int: ...
+class ListUndone(NamedTuple):
+    id: str
+    type: str
+    label: str
 
-def void_recovery_codes_since(on: Runner, /, *, user_id: str | None, session_id: str | None, moment: datetime | str | None) -> int: ...
+def list_undone(on: Runner, /, *, token_hash: bytes | memoryview | None) -> list[ListUndone]: ...
 
 class LockUsersOfUndo(NamedTuple):
     id: str
 
 def lock_users_of_undo(on: Runner, /, *, token_hash: bytes | memoryview | None) -> list[LockUsersOfUndo]: ...
 
-def delete_unused_holder(on: Runner, /, *, address: str | None, owner_id: str | None) -> int: ...
+class SpendUndoLink(NamedTuple):
+    user_id: str
+    target: str
+    created_at: datetime
+    comes_back: bool
+
+def spend_undo_link(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SpendUndoLink | None: ...
 
 class SelectUnprovedHolder(NamedTuple):
     id: str
@@ -1855,12 +1857,7 @@ class SelectUnprovedHolder(NamedTuple):
 
 def select_unproved_holder(on: Runner, /, *, address: str | None, owner_id: str | None) -> SelectUnprovedHolder | None: ...
 
-def restore_identity(on: Runner, /, *, user_id: str | None, identity: Any | None) -> int: ...
-
-class VoidLinksToRecentAddress(NamedTuple):
-    target: str
-
-def void_links_to_recent_address(on: Runner, /, *, user_id: str | None, address: str | None) -> VoidLinksToRecentAddress | None: ...
+def restore_factors(on: Runner, /, *, user_id: str | None) -> int: ...
 
 def void_undo_links(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> int: ...
 
@@ -1992,25 +1989,6 @@ class ListAdded(NamedTuple):
     label: str
 
 def list_added(on: Runner, /, *, user_id: str | None, days: int | None) -> list[ListAdded]: ...
-
-class ListUndone(NamedTuple):
-    id: str
-    type: str
-    label: str
-
-def list_undone(on: Runner, /, *, token_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None) -> list[ListUndone]: ...
-
-class ListTakenBack(NamedTuple):
-    id: str
-    type: str
-    label: str
-
-def list_taken_back(on: Runner, /, *, user_id: str | None, session_id: str | None) -> list[ListTakenBack]: ...
-
-class SelectMayTakeBack(NamedTuple):
-    may: bool
-
-def select_may_take_back(on: Runner, /, *, user_id: str | None) -> SelectMayTakeBack: ...
 
 class ListWaysToSignIn(NamedTuple):
     id: str

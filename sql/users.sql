@@ -147,7 +147,7 @@ SELECT is_last_administrator(users) AS is_last FROM users WHERE id = :user_id;
 SELECT lock_administrators();
 
 -- name: select_operators_refusal(user_id uuid, actor text) -> row (key?)
-SELECT refusal_of_act(:actor, u, NULL, NULL, NULL, NULL, NULL, NULL, 'change', 'account', NULL, NULL) AS key
+SELECT refusal_of_act(:actor, u, NULL, NULL, NULL, NULL, NULL, NULL, 'change', 'account', NULL) AS key
   FROM users AS u
  WHERE u.id = :user_id;
 

@@ -33,7 +33,7 @@ def add(known: Any, body: dict[str, Any]) -> dict[str, Any]:
     }
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, adding("api_key"), given=given)
-        tell(tx, caller, "api_key_added", g.caller.session_id)
+        tell(tx, caller, "api_key_added")
         row = queries.write_api_key(tx, id=id, user_id=caller.id, session_id=g.caller.session_id, **columns)
         if row is None:
             raise ApiError("too_many_api_keys")
@@ -70,7 +70,7 @@ def remove_of(tx: Transaction, user: Any, ids: Sequence[str], *, is_told: bool =
     """
     for key in queries.list_api_keys_by_id(tx, user_id=user.id, ids=list(ids)):
         if is_told:
-            tell(tx, user, "api_key_removed", g.caller.session_id)
+            tell(tx, user, "api_key_removed")
         details = {"api_key": key.name, "api_key_id": key.id}
         audit.record(tx, user.id, user.email, ["api_key_removed"], [], **details)
     return bool(queries.remove_api_keys(tx, user_id=user.id, ids=list(ids)))

@@ -179,7 +179,7 @@ def _complete(tx: Transaction, caller: Any, factor: Any, method: str, **credenti
     """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
     if not factor.is_verified:
         check_room(tx, caller.id)
-        tell(tx, caller, "factor_added", g.caller.session_id)
+        tell(tx, caller, "factor_added")
         end_other_sessions(tx, caller.id)
         queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL | credential)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
@@ -222,17 +222,15 @@ def remove(factor_id: str, body: dict[str, Any]) -> None:
         caller = lock_caller(tx, act, given=given)
         factor = _find(tx, caller.id, factor_id)
         if factor.is_verified:
-            tell(tx, caller, "factor_removed", g.caller.session_id, restored_factor=factor.id)
+            tell(tx, caller, "factor_removed")
             _record(tx, caller, "factor_removed", factor, "user.updated")
         queries.remove_factors(tx, user_id=caller.id, ids=[factor.id])
 
 
-def remove_recent(tx: Transaction, caller: Any, ids: list[str], *, is_told: bool = True) -> None:
+def remove_recent(tx: Transaction, caller: Any, ids: list[str]) -> None:
     """Remove factors and passkeys that were added to a caller whose row is locked."""
     for factor in queries.list_factors_by_id(tx, user_id=caller.id, ids=ids) if ids else ():
-        if is_told:
-            kind = "passkey_removed" if factor.factor_type == "passkey" else "factor_removed"
-            tell(tx, caller, kind, g.caller.session_id, restored_factor=factor.id)
+        tell(tx, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
         _record(tx, caller, "factor_removed", factor, None)
     queries.remove_factors(tx, user_id=caller.id, ids=ids)
 
@@ -250,7 +248,7 @@ def remove_of(tx: Transaction, user: Any, factor_id: str) -> None:
         notify(tx, user.id, user.email, "factor_removed")
     _record(tx, user, "factor_removed", factor, "user.updated")
     queries.remove_factors(tx, user_id=user.id, ids=[factor.id])
-    queries.forget_first_factor(tx, user_id=user.id)
+    queries.forget_factors(tx, user_id=user.id)
 
 
 def _own_factor(db: Database | Transaction, factor_id: str) -> Any:

@@ -51,7 +51,7 @@ def finish(tx: Transaction, user_id: str, session_id: str | None) -> None:
     The owner may have confirmed the address for a stranger, who keeps that session.
     """
     _end_other_sessions(tx, user_id, session_id)
-    tell(tx, queries.lock_user(tx, user_id=user_id), "address_added", session_id)
+    tell(tx, queries.lock_user(tx, user_id=user_id), "address_added")
 
 
 def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity, session_id: str) -> bool:
@@ -63,7 +63,7 @@ def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity
     _end_other_sessions(tx, user_id, session_id)
     queries.void_tokens(tx, user_id=user_id)
     user = queries.lock_user(tx, user_id=user_id)
-    tell_of_identity(tx, user, "identity_linked", identity.provider, session_id)
+    tell_of_identity(tx, user, "identity_linked", identity.provider)
     return row.has_email
 
 

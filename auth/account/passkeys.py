@@ -45,7 +45,7 @@ def finish_registration(known: Any, body: dict[str, Any]) -> str:
         _credentials(tx, caller.id)
         if not caller.is_anonymous:
             factors.end_other_sessions(tx, caller.id)
-        tell(tx, caller, "passkey_added", g.caller.session_id)
+        tell(tx, caller, "passkey_added")
         row = queries.write_passkey(tx, user_id=caller.id, friendly_name=name, **created)
         session = {"session_id": g.caller.session_id, "user_id": caller.id}
         queries.record_first_passkey(tx, **session, passkey_id=row.id)
@@ -97,7 +97,7 @@ def remove_all(user_id: str) -> int:
 def remove_of(tx: Transaction, user: Any, passkey_id: str) -> None:
     """Remove a passkey of a user whose row an administrator has locked."""
     _remove(tx, user, passkey_id, None)
-    queries.forget_first_factor(tx, user_id=user.id)
+    queries.forget_factors(tx, user_id=user.id)
 
 
 def _credentials(tx: Transaction, user_id: str) -> list[Any]:
@@ -112,7 +112,7 @@ def _credentials(tx: Transaction, user_id: str) -> list[Any]:
 def _remove(tx: Transaction, user: Any, passkey_id: str, session_id: str | None) -> None:
     known = queries.select_passkey(tx, user_id=user.id, passkey_id=passkey_id)
     passkey = found(known, "webauthn_credential_not_found")
-    tell(tx, user, "passkey_removed", session_id, restored_factor=passkey_id)
+    tell(tx, user, "passkey_removed")
     queries.remove_passkey(tx, user_id=user.id, passkey_id=passkey_id)
     details = {"old_passkey": passkey.friendly_name}
     audit.record(tx, user.id, user.email, ["passkey_removed"], ["user.updated"], **details)

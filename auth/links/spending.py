@@ -1,4 +1,4 @@
-"""Links and codes: confirm an address, take over a new address, or undo a change."""
+"""Links and codes: confirm an address, or take over a new one."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ from auth import addresses
 from auth.account import first_address, removal
 from auth.context import latchkey
 from auth.hooks import access_token
-from auth.links import undo
 from auth.messages.outgoing import tell
 from auth.sign_in import waiting
 from auth.sign_in.arrivals import target_of
@@ -39,8 +38,6 @@ def spend(
     *,
     redirects: bool,
     redirect_to: str | None = None,
-    factor_code: str = "",
-    answer: undo.Answer | None = None,
     is_shown: bool = False,
     is_same: bool = False,
 ) -> Outcome:
@@ -48,24 +45,16 @@ def spend(
     request. Raises `ApiError`.
 
     `is_shown` if the user has pressed the button of the link's page; `is_same` if that said that this browser
-    asked for the link. `factor_code` or `answer` is for undoing a change that was made with a second factor.
+    asked for the link.
     """
-    token_hash, is_undo = proof["token_hash"], link_type in one_time.UNDO
-    audit.about(address=proof["target"], token_hash=token_hash, type=link_type)
-    link = {"token_hash": token_hash, "purposes": one_time.PURPOSES.get(link_type, [])}
-    if is_undo and factor_code:
-        # In a transaction of its own, because codes are counted before the user's row is locked.
-        queries.record_mail_proof_of_undo(latchkey.db, network=g.client["network"], **link)
+    audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
+    purposes = one_time.PURPOSES.get(link_type, [])
     try:
         with access_token.transaction() as tx:
-            # A refusal is raised later, so that the transaction commits the attempt or the spent link.
-            refusal = undo.refusal(tx, link, factor_code, answer) if is_undo else None
-            spent = None if refusal else queries.spend_one_time_token(tx, **proof | link)
+            # A refusal is raised later, so that the transaction commits the spent link.
+            spent = queries.spend_one_time_token(tx, **proof, purposes=purposes)
             if spent is None:
-                outcome = Outcome(refusal=refusal or ApiError("otp_expired"))
-            elif is_undo:
-                undo.undo(tx, spent, token_hash)
-                outcome = Outcome(undone_to=spent.target)
+                outcome = Outcome(refusal=ApiError("otp_expired"))
             elif link_type in one_time.CHANGES:
                 outcome = _take_new_address(tx, spent, proof, redirects)
             else:
@@ -159,7 +148,7 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
     if is_first:
         queries.delete_unused_sign_up(tx, address=spent.target, owner_id=user.id)
     act, old_address = f"{kind}_changed", getattr(user, kind)
-    tell(tx, user, act, spent.session_id, restored=kind, **{f"new_{kind}": spent.target})
+    tell(tx, user, act, **{f"new_{kind}": spent.target})
     queries.prove_address(tx, user_id=user.id, provider=kind, address=spent.target, proof=spent.purpose)
     queries.forget_mail_proofs(tx, user_id=user.id)
     if is_first:

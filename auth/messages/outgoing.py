@@ -81,18 +81,14 @@ class Message:
             **TOKEN_COLUMNS | others,
         )
 
-    def write_undo_token(
-        self, tx: Transaction, user_id: str, session_id: str | None, **restored: str | None
-    ) -> None:
-        """Write a link that undoes a change made in a session. `restored` is what an undo brings back."""
+    def write_undo_token(self, tx: Transaction, user_id: str) -> None:
+        """Write the link by which the reader of a notice takes the account back."""
         row = queries.write_undo_token(
             tx,
             token_id=self._token_id,
             user_id=user_id,
             target=self._address,
             token_hash=one_time.hash_token(self.link or ""),
-            session_id=session_id,
-            **restored,
             lifetime=self._link_lifetime,
         )
         self._link_lifetime = row.lifetime
@@ -127,34 +123,23 @@ def notify(tx: Transaction, user_id: str, email: str, kind: str, **others: Any) 
     Message(email, link=False, code=False).write(tx, user_id, kind, **others)
 
 
-def tell(
-    tx: Transaction,
-    user: Any,
-    kind: str,
-    session_id: str | None,
-    *,
-    restored: str | None = None,
-    restored_factor: str | None = None,
-    **others: Any,
-) -> None:
-    """Write the notice of a change, with a link that undoes it, to the previous address.
+def tell(tx: Transaction, user: Any, kind: str, **others: Any) -> None:
+    """Write the notice of a change, with the link *This wasn't me*, to the previous address.
 
-    Call it before the change. `restored` is the provider of the identity that the change replaces or removes,
-    `restored_factor` the id of a factor; `others` are variables of the template.
+    `user` is the row from before the change; `others` are variables of the template.
     """
     target = notice_address(user)
     if target is None:
         return
     message = Message(target, code=False, lifetime=one_time.UNDO_LIFETIME, sms_link=True)
-    message.write_undo_token(tx, user.id, session_id, restored=restored, restored_factor=restored_factor)
+    message.write_undo_token(tx, user.id)
     message.write(tx, user.id, kind, **others)
 
 
-def tell_of_identity(tx: Transaction, user: Any, kind: str, provider: str, session_id: str | None) -> None:
+def tell_of_identity(tx: Transaction, user: Any, kind: str, provider: str) -> None:
     """Write the notice of a linked or unlinked identity, without a link if the user's email is not proved."""
     if notice_address(user):
-        restored = provider if kind == "identity_unlinked" else None
-        tell(tx, user, kind, session_id, restored=restored, provider=provider)
+        tell(tx, user, kind, provider=provider)
     elif user.email:
         notify(tx, user.id, user.email, kind, provider=provider)
 

@@ -7,7 +7,7 @@ from auth.context import latchkey
 from auth.messages.outgoing import tell
 from auth.sign_in.reauthentication import lock_caller
 from auth.sign_in.reauthentication import remove as removing
-from auth.web import audit, g, guard
+from auth.web import audit, guard
 from sql import Transaction, queries
 
 
@@ -17,7 +17,7 @@ def add(tx: Transaction, user: Any, client: Any, scopes: Sequence[str]) -> None:
     if queries.write_grant(tx, **columns).is_first and not client.skip_consent:
         # Anybody may choose the name of a dynamic client.
         name = None if client.is_dynamic else client.name
-        tell(tx, user, "application_added", g.caller.session_id, application=name)
+        tell(tx, user, "application_added", application=name)
     details = {"client_id": client.id, "client": client.name, "scopes": " ".join(scopes)}
     audit.record(tx, user.id, user.email, ["grant_added"], [], **details)
 

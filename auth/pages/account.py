@@ -145,7 +145,6 @@ def _changes_form(problem: Problem | None = None) -> Response:
         to=to,
         problem=problem,
         changes=[shown_change(change) for change in removal.list_recent(latchkey.db, guard.caller_id())],
-        may_take_back=removal.may_take_back(),
     )
 
 
@@ -154,14 +153,6 @@ def _changes_form(problem: Problem | None = None) -> Response:
 def show_changes() -> Response:
     """Show recent additions, even to a user who cannot pass a second step that a thief added."""
     return _changes_form()
-
-
-@blueprint.post("/account/changes/undo")
-@form("user_changes", _changes_form, level=Level.SESSION, refusal="change_refused")
-def undo_changes() -> Response:
-    """Undo what was added while no notice could be sent."""
-    removal.take_back()
-    return to_own("account/changes?done=removed")
 
 
 def name_of(kind: str, name: str = "") -> str:
@@ -191,7 +182,6 @@ def _second_steps() -> dict[str, Any]:
         "recovery_codes": recovery_codes.status()["remaining"],
         "may_enrol": settings.mfa_enabled,
         "may_add_passkeys": settings.passkeys_enabled,
-        "may_take_back": removal.may_take_back(),
         "changes": len(removal.list_recent(latchkey.db, guard.caller_id())),
     }
 

@@ -23,9 +23,6 @@ from auth.web.input import read_form
 
 blueprint = Blueprint("confirm", __name__)
 
-# What the page may ask for: an emailed code, or a credential older than the recent additions.
-_BY = ("code", "older")
-
 
 def require_proof() -> None:
     """Raises an `ApiError` that leads to the page below if the session has no proof."""
@@ -36,7 +33,7 @@ def require_proof() -> None:
 def _form(problem: Problem | None = None, *, is_sent: bool = False, wait: float | None = None) -> Response:
     known, next_page = guard.live_caller(), request.values.get("next", "")
     is_own, by = own_page(next_page) is not None, request.values.get("by", "")
-    query = ({"by": by} if by in _BY else {}) | ({"next": next_page} if is_own else {})
+    query = ({"by": by} if by == "code" else {}) | ({"next": next_page} if is_own else {})
     asked = code_address(known)
     return page(
         "confirm.html",
@@ -69,8 +66,7 @@ def _sign_ins(next_page: str) -> dict[str, Any]:
 def show_confirm() -> Response:
     """Ask for the password, a code, a passkey or a new sign-in, or lead to where factors are asked for."""
     known = guard.live_caller()
-    # Below `aal2`, an older credential lets the user undo recent additions.
-    is_by_factor = known.has_factor and known.aal == "aal2" and request.args.get("by") != "older"
+    is_by_factor = known.has_factor and known.aal == "aal2"
     return to_own(destination().path("second-step")) if is_by_factor else _form()
 
 

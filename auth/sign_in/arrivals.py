@@ -15,7 +15,6 @@ from auth.net.redirects import with_fragment, with_query
 from auth.sign_in import browser_sessions, token_response
 from auth.sign_in.reauthentication import lock_caller
 from auth.sign_in.token_response import Outcome, see_other
-from auth.tokens import one_time
 from auth.web import Level, audit, cookies, form_schemas, g, guard
 from auth.web.errors import ApiError
 from auth.web.input import allowed_redirect, check, checked_redirect, sent_redirect
@@ -29,10 +28,9 @@ _OWN_PAGES = {
     name: f"account/{name}" for name in ("email", "phone", "changes", "two-step", "api-keys", "delete")
 } | {
     "new-password": "new-password",
-    "undo": "account/changes",
 }
 # Links that lead to our page for a new password.
-TO_PASSWORD = {"recovery", "invite", *one_time.UNDO}
+TO_PASSWORD = {"recovery", "invite", "undo"}
 _OWN_PATHS = re.compile(
     r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?|oauth/consent\?authorization_id=[A-Za-z0-9_-]{43}"
     r"|account/(remove\?kind=[a-z_]+(&id=[0-9a-f-]{36})?|rename\?id=[0-9a-f-]{36})"
@@ -60,7 +58,7 @@ def _own_target(purpose: str, *, has_page: bool) -> str | None:
     sends a code challenge. Its links have no `redirect_to`; nor have those from before 0.3.0, which therefore
     count as an application's.
     """
-    is_ours = purpose in one_time.UNDO or (purpose in TO_PASSWORD and not has_page)
+    is_ours = purpose == "undo" or (purpose in TO_PASSWORD and not has_page)
     to_page = is_ours and latchkey.settings.pages
     return Destination().before_password().own_url("new-password") if to_page else None
 

@@ -61,29 +61,30 @@ def _take_back(tx: Transaction, tried: Any) -> None:
     queries.take_back_factor_tries(tx, keys=tried.keys, tries=tried.tries)
 
 
-def proves_owner(tx: Transaction, link: Any, code: str) -> bool:
-    """Whether a code is of a factor from before the change that `link` undoes. Raises `ApiError`."""
-    is_totp = len(code.replace(" ", "")) == _TOTP_LENGTH
-    if not is_totp:
-        tried = count(tx, "recovery", link.user_id)
-        queries.lock_user(tx, user_id=link.user_id)
-        return spend_recovery_code(tx, tried, link.user_id, code, link.created_at) is not None
-    factors = queries.list_totp_factors(tx, user_id=link.user_id, verified_before=link.created_at)
-    has_removed = (link.restores or {}).get("factor_type") == "totp"
-    tried = count(tx, "totp", link.user_id, len(factors) + has_removed)
-    queries.lock_user(tx, user_id=link.user_id)
-    if spend_totp(tx, tried, factors, code):
+def proves_owner(tx: Transaction, asked: "list[queries.ListAskedFactors]", code: str) -> bool:
+    """Whether a code is of one of the factors that a link asks for, or a recovery code as old as these.
+
+    Raises `ApiError`.
+    """
+    user_id = asked[0].user_id
+    if len(code.replace(" ", "")) != _TOTP_LENGTH:
+        tried = count(tx, "recovery", user_id)
+        queries.lock_user(tx, user_id=user_id)
+        return spend_recovery_code(tx, tried, user_id, code, asked[0].added_before) is not None
+    factors = [factor for factor in asked if factor.secret]
+    tried = count(tx, "totp", user_id, len(factors))
+    queries.lock_user(tx, user_id=user_id)
+    if spend_totp(tx, tried, (factor for factor in factors if not factor.is_removed), code):
         return True
-    is_proved = has_removed and _is_of_removed_factor(link, code)
-    if is_proved:
+    is_right = any(_is_of_removed(factor, code) for factor in factors if factor.is_removed)
+    if is_right:
         _take_back(tx, tried)
-    return is_proved
+    return is_right
 
 
-def _is_of_removed_factor(link: Any, code: str) -> bool:
-    removed = link.restores
-    step = _step(bytes.fromhex(removed["secret"][2:]), removed["id"], code, link.moment)
-    return step is not None and step > (removed["last_step"] or -1)
+def _is_of_removed(factor: "queries.ListAskedFactors", code: str) -> bool:
+    step = _step(bytes(factor.secret or b""), factor.id, code, factor.moment)
+    return step is not None and step > (factor.last_step or -1)
 
 
 def _step(sealed: bytes, factor_id: str, code: str, moment: float) -> int | None:

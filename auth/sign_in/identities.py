@@ -137,7 +137,7 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
         return False
     # Else a concurrent request has linked it.
     if is_new and user.email_proved:
-        tell_of_identity(tx, user, "identity_linked", identity.provider, None)
+        tell_of_identity(tx, user, "identity_linked", identity.provider)
     elif is_new:
         # What the user had before is dropped, and an undo link must not bring it back.
         notify(tx, user.id, user.email, "identity_linked", provider=identity.provider)

@@ -33,10 +33,6 @@ _WANTED = {
         "factor_code from an authenticator app, a passkey, or verify a factor again",
         "a user with a factor needs one used in this session in the last 15 minutes",
     ),
-    "older.reauthentication_needed": (
-        "a passkey, or sign in with a provider, that is older than the additions",
-        "only that can undo them",
-    ),
 }
 # The members of a body that satisfy a refusal; the first one counts.
 _ACCEPTED = {_CODE: ("nonce",), _FACTOR: ("factor_code",)}

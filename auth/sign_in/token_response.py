@@ -31,8 +31,6 @@ class Outcome:
     refusal: ApiError | None = None
     redirect_to: str | None = None
     recent_changes: list[dict[str, Any]] | None = None
-    # The address that an undone change has given back.
-    undone_to: str | None = None
     # A sign-up whose password is not confirmed.
     lacks_password: bool = False
     # A link that another browser asked for: the application gets nothing.

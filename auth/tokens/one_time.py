@@ -33,10 +33,7 @@ PURPOSES = {
     "sms": ["sms", "sms_signup"],
     "phone_change": ["phone_change"],
     "undo": ["undo"],
-    # In emails from 0.1.0.
-    "email_restore": ["email_restore"],
 }
-UNDO = ("undo", "email_restore")
 CHANGES = ("email_change", "phone_change")
 
 

@@ -37,10 +37,8 @@ _BROWSER_HEADERS = {
 }
 _DONE = {
     "email_change": "The new email address is confirmed",
-} | dict.fromkeys(
-    one_time.UNDO,
-    "The change was undone, and everything added since was removed; sign in again with a new password",
-)
+    "undo": "The account was taken back, and its password removed; choose a new one to sign in",
+}
 
 # For each type of link that offers "This wasn't me": the statement, and the section of the page's texts.
 _DECLINED = {
@@ -77,7 +75,7 @@ def verify() -> Response:
     if request.mimetype == FORM:
         return _verify_form()
     body = read_body(schemas.Verification())
-    if body["type"] in one_time.UNDO:
+    if body["type"] == "undo":
         raise ApiError("validation_failed", "type: undo works only on the link's page")
     if "token_hash" in body:
         proof = by_link(body["token_hash"])
@@ -99,16 +97,15 @@ def _verify_form() -> Response:
     return page("told.html", what=what, said="text") if declined else _dead_link_page(form["type"])
 
 
-def _page_of_link(query: Mapping[str, str], status: int = 200) -> Response:
+def _page_of_link(query: Mapping[str, str]) -> Response:
     purposes = one_time.PURPOSES.get(query["type"], [])
     token_hash = one_time.hash_token(query["token"])
     link = queries.select_link(latchkey.db, token_hash=token_hash, purposes=purposes)
     if link is None:
         return _dead_link_page(query["type"])
     target = _target(query, arrivals.target_of(link))
-    # Nobody could answer that of a HEAD request.
-    is_asked = link.asks_for_factor and request.method != "HEAD"
-    challenge = undo.challenge(query["token"]) if is_asked else None
+    if link.purpose == "undo":
+        return _undo_page(query, link, target)
     # From where the link was asked for.
     asked = {"moment": ago(link.asked_at), "device": device(link.user_agent), "ip": link.ip}
     return page(
@@ -121,11 +118,32 @@ def _page_of_link(query: Mapping[str, str], status: int = 200) -> Response:
         ago=ago,
         device=device(link.signup_user_agent),
         elsewhere=asked if waiting.is_elsewhere(link) else None,
-        undone=undo.list_undone(token_hash) if link.purpose == "undo" else [],
+    )
+
+
+def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str) -> Response:
+    """Show what taking the account back removes. After a form without the right factor, ask for that."""
+    token, is_asked = query["token"], request.method == "POST"
+    challenge = undo.challenge(token) if is_asked else None
+    return page(
+        "undo.html",
+        form_target=arrivals.application_of(target),
+        target=target,
+        query=query,
+        link=link,
+        undone=queries.list_undone(latchkey.db, token_hash=one_time.hash_token(token)),
+        kept=_kept(),
+        needs_factor=bool(undo.asked_factors(token)),
+        is_asked=is_asked,
         challenge=challenge,
         script=challenge is not None,
-        status=status,
+        status=403 if is_asked else 200,
     )
+
+
+def _kept() -> set[str]:
+    """Return the ids that the page showed and the user unticked."""
+    return set(request.form.getlist("shown")) - set(request.form.getlist("remove"))
 
 
 def _dead_link_page(link_type: str) -> Response:
@@ -141,6 +159,8 @@ def _is_program() -> bool:
 
 def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     link_type = query["type"]
+    if link_type == "undo":
+        return _take_back(query)
     try:
         outcome = issuing(
             spend,
@@ -148,24 +168,30 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
             by_link(query["token"]),
             redirects=True,
             redirect_to=query.get("redirect_to"),
-            factor_code=query.get("factor_code", ""),
-            answer=_answer(query),
             is_shown=request.method == "POST",
             is_same=query.get("action") == "same",
         )
     except ApiError as error:
-        if link_type in one_time.UNDO and error.error_code in _WRONG_FACTOR:
-            return _page_of_link(query, status=403)
         return _refused(query, error)
     return _redirect(query, outcome)
+
+
+def _take_back(query: Mapping[str, str]) -> Response:
+    try:
+        given = undo.take_back(query["token"], _answer(query), _kept())
+    except ApiError as error:
+        return _page_of_link(query) if error.error_code in _WRONG_FACTOR else _refused(query, error)
+    target = _target(query, None)
+    if not latchkey.redirects.is_own_page(target):
+        return arrivals.redirect_done(target, "undo", _DONE["undo"])
+    if given is None:
+        return page("told.html", what="undone", said="taken")
+    return form_page("undone.html", "forgot-password", typed_address=given, shown=address(masked(given)))
 
 
 def _redirect(query: Mapping[str, str], outcome: Outcome) -> Response:
     """Respond to a link that was spent: redirect to its target, or show what it has done."""
     link_type, target = query["type"], _target(query, outcome.redirect_to)
-    if outcome.undone_to and latchkey.redirects.is_own_page(target):
-        shown = address(masked(outcome.undone_to))
-        return form_page("undone.html", "forgot-password", typed_address=outcome.undone_to, shown=shown)
     if outcome.is_elsewhere and outcome.session:
         return _arrive_elsewhere(outcome.session, link_type)
     if outcome.is_elsewhere or _is_change_elsewhere(link_type, target):
@@ -203,10 +229,10 @@ def _is_change_elsewhere(link_type: str, target: str) -> bool:
     )
 
 
-def _answer(query: Mapping[str, str]) -> undo.Answer | None:
-    """Return the verified credential of a form that undoes a change. Raises `ApiError`."""
-    if query["type"] not in one_time.UNDO or "challenge_id" not in query:
-        return None
+def _answer(query: Mapping[str, str]) -> undo.Answer:
+    """Return the code or the verified credential of a form. Raises `ApiError`."""
+    if "challenge_id" not in query:
+        return undo.Answer(query.get("factor_code", ""))
     sent = check(factor_schemas.PasskeyResponse(), check(form_schemas.CredentialForm(), dict(query)))
     return undo.verify(query["token"], sent)
 

@@ -56,7 +56,7 @@ BEGIN
      WHERE id = owner AND kind <> 'phone';
     PERFORM end_access(owner, NULL, 'address_proved');
     PERFORM void_one_time_tokens(owner);
-    DELETE FROM one_time_tokens WHERE user_id = owner AND purpose IN ('undo', 'email_restore');
+    DELETE FROM one_time_tokens WHERE user_id = owner AND purpose = 'undo';
     PERFORM set_password(owner, CASE WHEN proof IN ('signup', 'sms_signup') THEN u.password_hash END);
   END IF;
   PERFORM set_address(owner, kind, address, true, true);

@@ -1,7 +1,8 @@
 -- Who may add, change or remove what a user signs in with: the table "Who may change what" of
 -- docs/security.md, which tests/web/test_authority.py holds against `refusal_of_act`.
 
--- Who has changed an address within a week may be a thief: codes and recoveries that go there prove less.
+-- Who has changed an address within a week may be a thief: codes that go there do not add the first factor of
+-- an administrator.
 CREATE OR REPLACE FUNCTION is_recent_address(owner uuid, address text) RETURNS boolean
   LANGUAGE sql STABLE
 AS $$
@@ -18,43 +19,7 @@ AS $$
   SELECT CASE WHEN t.purpose = 'recovery'
                    AND EXISTS (SELECT FROM outbox AS o
                                 WHERE o.user_id = t.user_id AND o.one_time_token_id = t.id)
-                   AND NOT is_recent_address(t.user_id, t.target)
               THEN 'recovery' ELSE 'otp' END
-$$;
-
--- Whether a user had no address when something was added at a moment, so that no notice could be mailed.
-CREATE OR REPLACE FUNCTION had_no_address(owner uuid, moment timestamptz) RETURNS boolean
-  LANGUAGE sql STABLE
-AS $$
-  SELECT NOT EXISTS (SELECT
-                       FROM identities AS i
-                      WHERE i.user_id = owner AND i.provider IN ('email', 'phone')
-                        -- An OAuth sign-up writes the email a microsecond later.
-                        AND i.created_at <= greatest(moment + interval '1 microsecond',
-                                                     now() - interval '7 days'))
-$$;
-
--- When a user who then had no address got the passkey or identity that proved this session within 15 minutes.
--- Null if there is none. What was added later can be taken back with it.
-CREATE OR REPLACE FUNCTION proved_with_older(s sessions) RETURNS timestamptz
-  LANGUAGE sql STABLE
-AS $$
-  SELECT known.since
-    FROM (SELECT i.created_at
-            FROM identities AS i
-           WHERE i.id = s.identity_id AND i.user_id = s.user_id AND s.opened_by IS NULL
-             AND s.created_at > now() - interval '15 minutes'
-           UNION ALL
-          SELECT f.verified_at
-            FROM factors AS f
-           CROSS JOIN jsonb_array_elements(methods_of(s)) AS given
-           WHERE f.id = s.factor_id AND f.user_id = s.user_id AND f.factor_type = 'passkey'
-             AND given ->> 'method' = 'webauthn'
-             AND to_timestamp((given ->> 'timestamp')::bigint) > now() - interval '15 minutes'
-         ) AS known (since)
-   WHERE had_no_address(s.user_id, known.since)
-   ORDER BY known.since
-   LIMIT 1
 $$;
 
 -- Whether a session below `aal2` may remove what a thief may have added: what is younger than seven days and
@@ -64,24 +29,10 @@ CREATE OR REPLACE FUNCTION may_take_back(s sessions, added_at timestamptz) RETUR
   LANGUAGE sql STABLE
 AS $$
   SELECT added_at > now() - interval '7 days' AND added_at < s.created_at
-     AND s.aal = 'aal1' AND s.opened_by IS NULL
-     AND (s.method = 'recovery' OR coalesce(added_at > proved_with_older(s), false))
+     AND s.aal = 'aal1' AND s.opened_by IS NULL AND s.method = 'recovery'
      AND NOT EXISTS (SELECT
                        FROM factors AS f
                       WHERE f.user_id = s.user_id AND f.verified_at <= now() - interval '7 days')
-$$;
-
--- What an undo link removes was added since this moment: never what is older than the address that the link
--- was sent to. Otherwise a thief who adds the first address could remove the passkey from before by it.
-CREATE OR REPLACE FUNCTION undone_by(t one_time_tokens) RETURNS timestamptz
-  LANGUAGE sql STABLE
-AS $$
-  SELECT greatest(undone_since(t.session_id, t.created_at),
-                  -- The identity that brought the address is a microsecond older.
-                  (SELECT i.created_at - interval '1 microsecond'
-                     FROM identities AS i
-                    WHERE i.user_id = t.user_id AND i.provider IN ('email', 'phone')
-                      AND i.identity_data ->> i.provider = t.target))
 $$;
 
 -- When a session was last proved to be its user's: with a factor, if the user has one. A thief of an old
@@ -93,8 +44,8 @@ AS $$
 $$;
 
 -- The key of the error that refuses an act, or null.
---   actor     `session`, `undo_link`, `administrator` (in the console or by an access token), `service_role`
---             (the key, and commands)
+--   actor     `session`, `administrator` (in the console or by an access token), `service_role` (the key, and
+--             commands)
 --   s, aal    the session and the level of its access token
 --   required  AUTH_MFA_REQUIRED
 --   given     what the request itself brought: `factor` for the code of an app, `code` for one from the
@@ -102,18 +53,15 @@ $$;
 --   proof_age, change_age   how many seconds a proof, and a sign-in, count; null for ever
 --   added_at  when the credential was added; null for one that the user was created with, and for a factor
 --             that is not verified
---   since     of an undo link, what `undone_since` returns
 CREATE OR REPLACE FUNCTION refusal_of_act(
   actor text, u users, s sessions, aal text, required text, given text, proof_age integer, change_age integer,
-  act text, kind text, added_at timestamptz, since timestamptz
+  act text, kind text, added_at timestamptz
 ) RETURNS text
   LANGUAGE sql STABLE
 AS $$
   SELECT CASE
     WHEN actor = 'service_role' THEN NULL
     WHEN actor = 'administrator' THEN CASE WHEN u.role = 'admin' THEN 'target.insufficient_permissions' END
-    WHEN actor = 'undo_link'
-    THEN CASE WHEN (act = 'remove' AND added_at >= since) IS NOT TRUE THEN 'undo.insufficient_aal' END
     WHEN lacks_level(u, s, aal,
                      CASE WHEN kind = 'metadata' THEN 'aal1'
                           -- A factor that AUTH_MFA_REQUIRED asks for need not come first.
@@ -158,7 +106,7 @@ CREATE OR REPLACE FUNCTION refusal_of_acts(
 AS $$
   -- `insufficient_aal` comes before `reauthentication_needed`.
   SELECT min(refusal_of_act('session', u, s, aal, required, given, proof_age, change_age, wanted.act,
-                            coalesce(added.kind, wanted.kind), added.added_at, NULL))
+                            coalesce(added.kind, wanted.kind), added.added_at))
     FROM unnest(acts, kinds, ids) AS wanted (act, kind, id)
     LEFT JOIN (SELECT known.id, known.added_at,
                       CASE WHEN known.type IN ('totp', 'webauthn') THEN 'factor' ELSE known.type END AS kind

@@ -105,8 +105,8 @@ AS $$
 $$;
 
 -- Sessions whose level came from a removed factor fall to `aal1`. Recovery codes go with the last factor.
--- A thief may have passed the second step with a removed factor, so no network keeps tries of its own.
--- Call it with the user's row locked.
+-- A thief may have passed the second step with a removed factor, so no network keeps tries of its own. The
+-- links of notices ask for old ones for seven days: see `asked_factors`. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION remove_factors(owner uuid, ids uuid[]) RETURNS SETOF factors
   LANGUAGE sql VOLATILE
 AS $$
@@ -121,6 +121,10 @@ AS $$
    WHERE user_id = owner
      AND NOT EXISTS (SELECT FROM factors
                       WHERE user_id = owner AND verified_at IS NOT NULL AND id <> ALL (ids));
+  INSERT INTO one_time_tokens (id, user_id, purpose, target, restores, expires_at)
+  SELECT gen_random_uuid(), owner, 'undo', '', to_jsonb(f) || '{"provider": "factor"}', now() + interval '7 days'
+    FROM factors AS f
+   WHERE f.user_id = owner AND f.id = ANY (ids) AND f.verified_at <= now() - interval '7 days';
   DELETE FROM factors WHERE user_id = owner AND id = ANY (ids) RETURNING *
 $$;
 

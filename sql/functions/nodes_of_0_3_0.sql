@@ -80,3 +80,69 @@ CREATE OR REPLACE FUNCTION refreshes_used_up(s sessions, most integer) RETURNS b
 AS $$
   SELECT coalesce(s.refreshes >= most, false) AND s.counted_until > now()
 $$;
+
+-- An undo removes what was added since the session that made the change began, and in the week before it.
+CREATE OR REPLACE FUNCTION undone_since(acting_session uuid, changed_at timestamptz) RETURNS timestamptz
+  LANGUAGE sql STABLE
+AS $$
+  SELECT least(changed_at - interval '7 days', (SELECT created_at FROM sessions WHERE id = acting_session))
+$$;
+
+-- Whether a user had no address when something was added at a moment, so that no notice could be mailed.
+CREATE OR REPLACE FUNCTION had_no_address(owner uuid, moment timestamptz) RETURNS boolean
+  LANGUAGE sql STABLE
+AS $$
+  SELECT NOT EXISTS (SELECT
+                       FROM identities AS i
+                      WHERE i.user_id = owner AND i.provider IN ('email', 'phone')
+                        -- An OAuth sign-up writes the email a microsecond later.
+                        AND i.created_at <= greatest(moment + interval '1 microsecond',
+                                                     now() - interval '7 days'))
+$$;
+
+-- When a user who then had no address got the passkey or identity that proved this session within 15 minutes.
+-- Null if there is none. What was added later can be taken back with it.
+CREATE OR REPLACE FUNCTION proved_with_older(s sessions) RETURNS timestamptz
+  LANGUAGE sql STABLE
+AS $$
+  SELECT known.since
+    FROM (SELECT i.created_at
+            FROM identities AS i
+           WHERE i.id = s.identity_id AND i.user_id = s.user_id AND s.opened_by IS NULL
+             AND s.created_at > now() - interval '15 minutes'
+           UNION ALL
+          SELECT f.verified_at
+            FROM factors AS f
+           CROSS JOIN jsonb_array_elements(methods_of(s)) AS given
+           WHERE f.id = s.factor_id AND f.user_id = s.user_id AND f.factor_type = 'passkey'
+             AND given ->> 'method' = 'webauthn'
+             AND to_timestamp((given ->> 'timestamp')::bigint) > now() - interval '15 minutes'
+         ) AS known (since)
+   WHERE had_no_address(s.user_id, known.since)
+   ORDER BY known.since
+   LIMIT 1
+$$;
+
+-- What an undo link removes was added since this moment: never what is older than the address that the link
+-- was sent to. Otherwise a thief who adds the first address could remove the passkey from before by it.
+CREATE OR REPLACE FUNCTION undone_by(t one_time_tokens) RETURNS timestamptz
+  LANGUAGE sql STABLE
+AS $$
+  SELECT greatest(undone_since(t.session_id, t.created_at),
+                  -- The identity that brought the address is a microsecond older.
+                  (SELECT i.created_at - interval '1 microsecond'
+                     FROM identities AS i
+                    WHERE i.user_id = t.user_id AND i.provider IN ('email', 'phone')
+                      AND i.identity_data ->> i.provider = t.target))
+$$;
+
+CREATE OR REPLACE FUNCTION refusal_of_act(
+  actor text, u users, s sessions, aal text, required text, given text, proof_age integer, change_age integer,
+  act text, kind text, added_at timestamptz, since timestamptz
+) RETURNS text
+  LANGUAGE sql STABLE
+AS $$
+  SELECT CASE WHEN actor <> 'undo_link'
+              THEN refusal_of_act(actor, u, s, aal, required, given, proof_age, change_age, act, kind, added_at)
+              WHEN (act = 'remove' AND added_at >= since) IS NOT TRUE THEN 'undo.insufficient_aal' END
+$$;

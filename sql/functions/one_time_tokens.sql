@@ -1,4 +1,4 @@
--- A link that undoes a change stays valid, because an attacker would void it first. A pending change is
+-- The link of a notice stays valid, because a thief would void it first. A pending change is
 -- dropped with its link, or POST /resend would send another.
 CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
   LANGUAGE sql VOLATILE
@@ -9,13 +9,13 @@ AS $$
    WHERE id = owner AND (new_email IS NOT NULL OR new_phone IS NOT NULL);
   WITH voided AS (
     DELETE FROM one_time_tokens
-     WHERE user_id = owner AND purpose NOT IN ('undo', 'email_restore') AND spent_at IS NULL
+     WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL
     RETURNING id
   )
   SELECT count(*) FROM voided
 $$;
 
--- The encrypted TOTP secret of a removed factor, which a link brings back.
+-- The encrypted TOTP secret of a removed factor that is kept.
 CREATE OR REPLACE FUNCTION removed_secret(t one_time_tokens) RETURNS bytea
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -23,12 +23,37 @@ AS $$
    WHERE t.purpose = 'undo' AND t.spent_at IS NULL AND t.restores ->> 'provider' = 'factor'
 $$;
 
--- A link that undoes a change stays valid, or an attacker could void it by three more changes.
+-- The factors that the link of a notice asks for: those older than seven days, and those that were this old
+-- when they were removed in the last seven days, of which rows without a link keep copies.
+CREATE OR REPLACE FUNCTION asked_factors(owner uuid) RETURNS SETOF factors
+  LANGUAGE sql STABLE
+AS $$
+  SELECT * FROM factors WHERE user_id = owner AND verified_at <= now() - interval '7 days'
+   UNION ALL
+  SELECT kept.*
+    FROM one_time_tokens AS t
+   CROSS JOIN LATERAL jsonb_populate_record(NULL::factors, t.restores) AS kept
+   WHERE t.user_id = owner AND t.purpose = 'undo' AND t.restores ->> 'provider' = 'factor'
+     AND t.expires_at > now() AND kept.verified_at <= t.created_at - interval '7 days'
+     AND NOT EXISTS (SELECT FROM factors WHERE id = kept.id)
+$$;
+
+-- Whether the address that a link was sent to can be the user's again: no other user has proved it since.
+CREATE OR REPLACE FUNCTION comes_back(t one_time_tokens) RETURNS boolean
+  LANGUAGE sql STABLE
+AS $$
+  SELECT NOT EXISTS (SELECT
+                       FROM users AS u
+                      WHERE u.id <> t.user_id
+                        AND (u.email = t.target AND u.email_proved OR u.phone = t.target AND u.phone_proved))
+$$;
+
+-- The link of a notice stays valid, or a thief could void it by three more changes.
 CREATE OR REPLACE FUNCTION is_good_link(t one_time_tokens) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT t.spent_at IS NULL AND t.expires_at > now()
-     AND (t.purpose IN ('undo', 'email_restore') OR t.user_metadata IS NOT NULL
+     AND (t.purpose = 'undo' OR t.user_metadata IS NOT NULL
           OR 3 > (SELECT count(*)
                     FROM one_time_tokens AS newer
                    WHERE newer.user_id = t.user_id AND newer.purpose = t.purpose

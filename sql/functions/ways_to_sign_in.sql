@@ -20,7 +20,7 @@ AS $$
 $$;
 
 -- The same with the applications that the user allowed and the user's API keys, which work without a session
--- of the user. Everything that an undo takes back belongs in this list.
+-- of the user. Everything that a thief may add belongs in this list.
 CREATE OR REPLACE FUNCTION additions_to(owner uuid, since timestamptz)
   RETURNS TABLE (id uuid, type text, added_at timestamptz, label text)
   LANGUAGE sql STABLE ROWS 1
@@ -35,13 +35,6 @@ AS $$
   SELECT k.id, 'api_key', k.created_at, k.name
     FROM api_keys AS k
    WHERE k.user_id = owner AND k.created_at >= since
-$$;
-
--- An undo removes what was added since the session that made the change began, and in the week before it.
-CREATE OR REPLACE FUNCTION undone_since(acting_session uuid, changed_at timestamptz) RETURNS timestamptz
-  LANGUAGE sql STABLE
-AS $$
-  SELECT least(changed_at - interval '7 days', (SELECT created_at FROM sessions WHERE id = acting_session))
 $$;
 
 -- `usable`: the configured providers, and email, phone and passkey if they are enabled. A second factor is

@@ -105,7 +105,7 @@ class TestLimits:
         visitor.cookies = asked.cookies
         return visitor
 
-    @pytest.mark.parametrize("path", ["/second-step", "/account/confirm?by=older"])
+    @pytest.mark.parametrize("path", ["/second-step", "/account/confirm"])
     def test_page_is_counted(self, limited, database, path):
         assert [limited.visit(path).status for _ in range(4)] == [200, 200, 429, 429]
         assert of_passkeys(database) == 2
@@ -124,17 +124,16 @@ class TestLimits:
 
     def test_head_request_writes_none(self, app, equipped, asked, client, alice, outbox, database):
         without_cookies = app.test_client(use_cookies=False)
-        for path in ("/second-step", "/account/confirm?by=older"):
+        for path in ("/second-step", "/account/confirm"):
             assert without_cookies.head(path, headers=cookie(asked)).status_code == 200
         assert database.count("factor_challenges") == 0
         session = passkeys.sign_in(client, equipped[3])
         assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
         client.get(f"/verify?type=email_change&token={outbox.last('new@example.com').token}")
         link = f"/verify?type=undo&token={outbox.last(alice.email, 'email_changed').token}"
-        assert client.head(link, headers=BROWSER).status_code == 200
+        for method in ("HEAD", "GET"):
+            assert client.open(link, method=method, headers=BROWSER).status_code == 200
         assert database.count("factor_challenges") == 0
-        assert client.get(link, headers=BROWSER).status_code == 200
-        assert database.count("factor_challenges") == 1
 
 
 def test_sign_in_without_a_session_is_bound_by_its_limit(make_app, database):

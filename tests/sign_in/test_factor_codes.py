@@ -244,6 +244,7 @@ class TestCounts:
 
     def test_undo_gives_three_networks_tries(self, client, owner, alice, at, app_codes, outbox, database):
         app, session = owner
+        database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
         assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
         follow(client, "email_change", outbox.last("new@example.com").token)
         token = outbox.last(alice.email, "email_changed").token

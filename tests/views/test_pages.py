@@ -187,10 +187,9 @@ class TestPagesOfAddressChanges:
         press(client, "email_change", change)
         restore = outbox.last("erin@example.com", "email_changed").token
         page = look(client, path("undo", restore))
-        assert page.heading == "Undo the change"
-        assert "Continue to undo the change to your localhost:8000 account" in page.text
-        assert "erin@example.com" in page.text
-        assert "This also signs you out everywhere and removes your password" in page.text
+        assert page.heading == "Take your account back"
+        assert "take back your localhost:8000 account and make erin@example.com its address" in page.text
+        assert "This signs you out everywhere" in page.text
         assert "new@" not in page.html
         assert set(fragment(press(client, "undo", restore))) == {"message", "type"}
         assert database.one("SELECT email, password_hash FROM users") == ("erin@example.com", None)

@@ -24,8 +24,8 @@ from tests.support.pages import Visitor
 from tests.support.users import Session, issue_token, register
 
 ANSWERS = ("allowed", "insufficient_aal", "reauthentication_needed")
-SESSIONS = ("password", "link or provider", "application", "recovery", "older provider")
-METHODS = {"password": "password", "link or provider": "otp", "older provider": "oauth"}
+SESSIONS = ("password", "link or provider", "application", "recovery")
+METHODS = {"password": "password", "link or provider": "otp"}
 # How long ago the session was proved, and how long ago by a factor.
 PROOFS = {
     "factor": ("1 minute", "1 minute"),
@@ -110,9 +110,7 @@ class Subject:
         self.ids = {name: str(uuid.uuid4()) for name in ("google", "github", "phone", "session")}
         changed = "created_at = now() - %(age)s::interval, updated_at = now() - %(age)s::interval"
         self.run(f"UPDATE users SET {changed} WHERE id = %(user)s", age="30 days")
-        # The email of its creation, or added since.
-        age = "3 days" if situation.session == "older provider" else "30 days"
-        self.run(f"UPDATE identities SET {changed} WHERE user_id = %(user)s", age=age)
+        self.run(f"UPDATE identities SET {changed} WHERE user_id = %(user)s", age="30 days")
         self.add_identity("google", "30 days", self.email)
         self.add_identity("github", RECENT, self.email)
         self.add_identity("phone", RECENT, self.id, phone=self.phone)
@@ -171,8 +169,8 @@ class Subject:
         session, level, proof, _ = self.situation
         self.run(
             "INSERT INTO sessions (id, user_id, method, aal, created_at, reauthenticated_at, opened_by,"
-            " identity_id, factor_proved_at) VALUES (%(id)s, %(user)s, %(method)s, %(aal)s,"
-            " now() - %(age)s::interval, now() - %(age)s::interval, %(opened_by)s, %(identity)s,"
+            " factor_proved_at) VALUES (%(id)s, %(user)s, %(method)s, %(aal)s,"
+            " now() - %(age)s::interval, now() - %(age)s::interval, %(opened_by)s,"
             " now() - %(factor_age)s::interval)",
             id=self.ids["session"],
             method=METHODS.get(session, "recovery"),
@@ -180,7 +178,6 @@ class Subject:
             age=PROOFS[proof][0],
             factor_age=PROOFS[proof][1],
             opened_by=self.ids["session"] if session == "application" else None,
-            identity=self.ids["google"] if session == "older provider" else None,
         )
 
     @functools.cached_property
@@ -325,7 +322,7 @@ def test_function_answers_as_the_table(subject, database, situation):
     answers = database.all(
         """SELECT wanted.act ->> 0 AS name, wanted.act AS act,
                   coalesce(refusal_of_act('session', u, s, %(level)s, 'none', NULL, 900, 86400, act ->> 1, act ->> 2,
-                                          now() - (act ->> 3)::interval, NULL), 'allowed') AS answer
+                                          now() - (act ->> 3)::interval), 'allowed') AS answer
              FROM users AS u, sessions AS s, jsonb_array_elements(%(acts)s) AS wanted (act)
             WHERE u.id = %(user)s AND s.id = %(session)s""",
         level=situation.level,
@@ -371,10 +368,9 @@ def test_every_row_of_the_table_is_about_something():
     assert set().union(*(row[4] for row in ROWS)) == set(ACTS)
 
 
-@pytest.mark.parametrize("session", ["recovery", "older provider"])
-def test_token_from_before_the_second_step_of_a_recovery_removes_nothing(subject, database, session):
+def test_token_from_before_the_second_step_of_a_recovery_removes_nothing(subject, database):
     """And what was added in the recovery itself stays."""
-    user = subject(Situation(session, "aal1", "fresh", "recent"))
+    user = subject(Situation("recovery", "aal1", "fresh", "recent"))
     database.run("UPDATE sessions SET aal = 'aal2'")
     for act, needed, ask in PATHS:
         # A browser on the pages has no token from before.
@@ -392,16 +388,13 @@ def test_token_from_before_the_second_step_of_a_recovery_removes_nothing(subject
         ("service_role", "admin", OLD, None),
         ("administrator", "authenticated", OLD, None),
         ("administrator", "admin", OLD, "target.insufficient_permissions"),
-        ("undo_link", "authenticated", RECENT, None),
-        ("undo_link", "authenticated", OLD, "undo.insufficient_aal"),
-        ("undo_link", "authenticated", NEVER, "undo.insufficient_aal"),
     ],
 )
-def test_operators_and_undo_links_ask_the_same_function(alice, database, actor, role, age, expected):
+def test_operators_ask_the_same_function(alice, database, actor, role, age, expected):
     database.run("UPDATE users SET role = %(role)s", role=role)
     refusal = database.value(
         """SELECT refusal_of_act(%(actor)s, u, NULL, NULL, 'none', NULL, 900, 86400, 'remove', 'factor',
-                                 now() - %(age)s::interval, now() - interval '7 days')
+                                 now() - %(age)s::interval)
              FROM users AS u""",
         actor=actor,
         age=age,
