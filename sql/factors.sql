@@ -80,8 +80,8 @@ SELECT greatest(now() - interval '7 days', first_factor_at + interval '1 hour') 
  WHERE id = :user_id;
 
 -- name: forget_factors(user_id uuid)
--- For removals by an administrator or the link of a notice: no link asks for a removed factor, and the next one
--- is the first. If users could do it, a thief would get a new first hour.
+-- For removals by an administrator or the link of a notice: no link asks for a removed factor, and the next
+-- one is the first. If users could do it, a thief would get a new first hour.
 WITH forgotten AS (
   UPDATE one_time_tokens SET restores = NULL WHERE user_id = :user_id AND restores IS NOT NULL
 )

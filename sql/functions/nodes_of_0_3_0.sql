@@ -143,6 +143,7 @@ CREATE OR REPLACE FUNCTION refusal_of_act(
   LANGUAGE sql STABLE
 AS $$
   SELECT CASE WHEN actor <> 'undo_link'
-              THEN refusal_of_act(actor, u, s, aal, required, given, proof_age, change_age, act, kind, added_at)
+              THEN refusal_of_act(actor, u, s, aal, required, given, proof_age, change_age, act, kind,
+                                  added_at)
               WHEN (act = 'remove' AND added_at >= since) IS NOT TRUE THEN 'undo.insufficient_aal' END
 $$;

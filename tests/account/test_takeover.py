@@ -2,6 +2,9 @@
 the messages, and Mallory keeps nothing.
 """
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
@@ -23,6 +26,8 @@ from tests.support.server import at_once
 from tests.support.users import PASSWORD, register, session_of, sign_in
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
+ROOT = Path(__file__).parents[2]
+SQL = ROOT / "sql"
 MALLORY = "mallory@evil.example"
 NEW = "Another-Horse-1"
 UNDONE = {
@@ -406,3 +411,30 @@ class TestRemoval:
         change = {"email": None, "phone": PHONE, "phone_confirm": True}
         response = client.put(f"/admin/users/{owner.id}", json=change, headers=service_role)
         assert (response.status_code, response.json["email"], response.json["phone"]) == (200, None, PHONE)
+
+
+@pytest.mark.parametrize(
+    ("what", "homes"),
+    [
+        (r"INSERT INTO one_time_tokens [^;]*'undo'", ["functions/factors.sql", "undo.sql"]),
+        ("restores ->> 'provider'", ["functions/one_time_tokens.sql"]),
+    ],
+    ids=["links of notices", "factors that were removed"],
+)
+def test_taking_back_has_one_home(what, homes):
+    """But the copies of old factors, which rows without a link keep for seven days."""
+    rooms = sorted(path for path in SQL.rglob("*.sql") if not path.match("*/migrations/*"))
+    files = [path for path in rooms if not path.name.startswith("nodes_of_")]
+    found = [
+        path
+        for path in files
+        if any(re.search(what, each, re.DOTALL) for each in path.read_text().split(";"))
+    ]
+    assert [str(path.relative_to(SQL)) for path in found] == homes
+
+
+def test_one_function_writes_the_link_of_a_notice_and_one_takes_an_account_back():
+    calls = {"write_undo_token(": "auth/messages/outgoing.py", '"change_undone"': "auth/links/undo.py"}
+    for call, home in calls.items():
+        callers = [path for path in (ROOT / "auth").rglob("*.py") if call in path.read_text()]
+        assert [str(path.relative_to(ROOT)) for path in callers] == [home]
