@@ -207,6 +207,10 @@ class Subject:
         )
 
 
+# The routes of the API by which an act is asked for.
+ROUTES: set[tuple[str, str]] = set()
+
+
 def by_body(method: str, path: str, body: dict[str, Any]) -> Any:
     def ask(subject: Subject) -> str:
         request = re.sub(r"<(.+?)>", lambda match: subject.ids[match[1]], json.dumps([path, body]))
@@ -217,6 +221,7 @@ def by_body(method: str, path: str, body: dict[str, Any]) -> Any:
         assert response.status_code in (400, 403), response.text
         return response.json["error_code"]
 
+    ROUTES.add((method, path.partition("?")[0]))
     return ask
 
 

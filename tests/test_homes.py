@@ -1,0 +1,208 @@
+"""Rules of security that have one home in the code. What another place would need to break them fails here."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sql import schema
+from tests.sign_in import test_enumeration
+from tests.support.contract import resolved
+from tests.test_contract import OPERATIONS
+from tests.test_structure import SOURCES, STATEMENTS, calls, imports, nodes
+from tests.web import test_authority
+
+
+def sql_bodies() -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each statement and function."""
+    for name, statement in STATEMENTS.items():
+        yield name, re.sub("--.*", "", statement.text)
+    for path in sorted(schema.FUNCTIONS.glob("*.sql")):
+        for part in re.sub("--.*", "", path.read_text()).split("CREATE OR REPLACE FUNCTION ")[1:]:
+            yield part.partition("(")[0], part
+
+
+def with_sql(pattern: str) -> set[str]:
+    return {name for name, body in sql_bodies() if re.search(pattern, body)}
+
+
+def with_call(*names: str) -> set[str]:
+    return {source for source in SOURCES if list(calls(source, *names))}
+
+
+def test_only_the_guard_and_the_commands_make_a_caller_the_service_role():
+    homes = {
+        source
+        for source in SOURCES
+        for node in nodes(source)
+        if isinstance(node, ast.Assign) and ast.unparse(node) == "g.actor = 'service_role'"
+    }
+    assert homes == {"auth/web/guard.py", "auth/commands/common.py"}
+    assert with_call("match") & {source for source in SOURCES if "service_role_keys" in read(source)} == {
+        "auth/web/guard.py"
+    }
+    asking = re.compile(r"access_tokens\.service_role\(")
+    assert {source for source in SOURCES if asking.search(read(source))} == {"auth/web/guard.py"}
+
+
+def read(source: str) -> str:
+    return SOURCES[source].read_text()
+
+
+def test_only_a_sign_in_by_a_provider_looks_a_user_up_by_the_email_that_a_provider_verified():
+    of_operators = {"auth/admin/messages.py", "auth/views/admin.py"}
+    assert with_call("lock_user_by_email") - of_operators == {"auth/sign_in/identities.py"}
+    (asked,) = re.findall("by_email = (.+)", read("auth/sign_in/identities.py"))
+    assert asked == "user is None and identity.is_trusted and identity.email_verified"
+
+
+def test_links_are_spent_by_one_function_and_by_get_only_for_programs():
+    assert with_call("spend_one_time_token") == {"auth/links/spending.py"}
+    assert with_call("by_link") == {"auth/views/verify.py"}
+    views = {
+        node.name: ast.unparse(node)
+        for node in nodes("auth/views/verify.py")
+        if isinstance(node, ast.FunctionDef) and "_spend_and_redirect(" in ast.unparse(node)
+    }
+    assert views.keys() == {"_spend_and_redirect", "_verify_form", "verify_link"}
+    assert "'programs' and _is_program()" in views["verify_link"]
+
+
+# Public operations that take an address and answer by whether its user has a password, which counts and hashes
+# equally: tests/passwords/test_legacy_hashes.py.
+PROVING = {"token", "login_admin", "verify"}
+
+
+def test_every_public_operation_that_takes_an_address_is_compared_for_known_and_unknown_ones():
+    taking = {
+        name: operation.path
+        for name, operation in OPERATIONS.items()
+        if not operation.schemes() and operation.method == "post" and takes_address(operation.description)
+    }
+    assert taking.keys() >= PROVING
+    compared = {path for path, _body, _field in test_enumeration.REQUESTS.values()}
+    assert {path for name, path in taking.items() if name not in PROVING} == compared
+
+
+def takes_address(operation: dict[str, Any]) -> bool:
+    body = resolved(operation.get("requestBody", {"content": {}}))
+    return any(has_address(resolved(content["schema"])) for content in body["content"].values())
+
+
+def has_address(described: dict[str, Any]) -> bool:
+    parts = [resolved(part) for kind in ("allOf", "anyOf", "oneOf") for part in described.get(kind, [])]
+    properties = described.get("properties", {})
+    return bool({"email", "phone"} & properties.keys()) or any(map(has_address, parts))
+
+
+# Operations of a user that change no way to sign in, complete what was begun with the proof, or have a test of
+# their own there.
+CHANGING_NO_WAY = {
+    "logout": "ends sessions",
+    "delete_session": "ends a session",
+    "confirm_reauthentication": "is the proof",
+    "challenge_factor": "begins a second step",
+    "verify_factor": "is a second step, or completes what POST /factors began",
+    "verify_recovery_code": "is a second step",
+    "finish_passkey_registration": "completes what the options began",
+    "rename_passkey": "changes its name",
+    "decide_authorization": "by_consent",
+}
+
+
+def test_every_operation_of_a_user_that_changes_a_way_to_sign_in_is_held_against_the_table():
+    missing = {
+        name
+        for name, operation in OPERATIONS.items()
+        if operation.schemes() == {"access_token"} and operation.method != "get"
+        if not any(
+            method == operation.method and re.fullmatch(re.sub(r"{\w+}", "<[^>]+>", operation.path), path)
+            for method, path in test_authority.ROUTES
+        )
+    }
+    assert missing == CHANGING_NO_WAY.keys()
+
+
+# What the name, the language and the picture of a person are taken from, and what searches for them.
+SHOWING = {
+    "describe_users": "the console's list",
+    "use_browser_session": "the name on the pages",
+    "words_of": "the console's search",
+    "may_have": "the console's search",
+    "write_message": "the language of a message",
+    "tell_administrators": "the language of a message",
+}
+READING = {
+    "auth/account/changes.py": "writes what the user sends",
+    "auth/admin/users.py": "writes what the administrator sends, and compares it",
+    "auth/commands/hooks.py": "the event of a hook",
+    "auth/console/user.py": "shows it",
+    "auth/links/spending.py": "writes what the sign-up sent",
+    "auth/openid/claims.py": "the claims of the scope profile",
+    "auth/pages/profile.py": "the name that the user may change",
+    "auth/tokens/access_tokens.py": "the claim of this name",
+    "auth/transfer/products.py": "the metadata of another product",
+}
+
+
+def test_nothing_that_decides_reads_what_users_write_about_themselves():
+    assert with_sql(r"user_metadata\s*(->|#>|\?|@>)") == SHOWING.keys()
+    reading = {
+        source
+        for source in SOURCES
+        for node in nodes(source)
+        if ast.unparse(node).endswith(("['user_metadata']", ".user_metadata", ".get('user_metadata')"))
+        and isinstance(node, ast.Subscript | ast.Attribute | ast.Call)
+        and not isinstance(getattr(node, "ctx", None), ast.Store)
+    }
+    assert reading == READING.keys()
+
+
+# Who opens connections, and to what. The first two check each address that they connect to.
+CONNECTING = {
+    "auth/net/bounded_http.py": "what HTTP to foreign addresses goes through",
+    "auth/net/sockets.py": "what else goes to foreign addresses",
+    "auth/providers/client.py": "by bounded_http; the operator configured the provider",
+    "auth/providers/id_tokens.py": "by bounded_http; the operator configured the provider",
+    "auth/senders/smtp.py": "the operator's mail server",
+    "auth/senders/http.py": "errors of bounded_http",
+    "auth/senders/hooks.py": "errors of bounded_http; the operator's hook",
+    "auth/operations/doctor/addresses.py": "the operator's doctor",
+    "auth/operations/doctor/database.py": "the operator's doctor",
+    "auth/backups/rehearsals.py": "a service on this machine",
+}
+
+
+def test_only_named_files_import_what_connects_to_other_machines():
+    found = {source for source in SOURCES if {"requests", "smtplib", "urllib3"} & imports(source)}
+    assert found | {"auth/net/sockets.py"} == CONNECTING.keys()
+
+
+def test_statements_that_lock_several_users_lock_them_by_their_id():
+    """Without an order, two of them wait for each other; SKIP LOCKED waits for nobody."""
+    several = with_sql(
+        r"FROM users( AS u)?\s+WHERE (u\.)?id (= ANY|IN) \([^;]*FOR (NO KEY )?UPDATE\b(?! OF \w+ SKIP| SKIP)"
+    )
+    assert several - with_sql(r"ORDER BY (u\.|users\.)?id\s+FOR (NO KEY )?UPDATE") == set()
+    assert {"end_lost_access", "lock_users_of_client"} <= several
+
+
+# Statements that write to the audit log.
+RECORDING = {
+    "record_acts": "acts, with their events",
+    "record_refusal": "refusals, which are no acts",
+    "import_users": "one entry for all batches of an import",
+}
+
+
+def test_an_act_is_recorded_by_one_function_in_the_transaction_of_the_act():
+    assert with_sql(r"\bINSERT INTO audit_log\b") == RECORDING.keys()
+    outside = {
+        (source, ast.unparse(call.args[0]))
+        for source in SOURCES
+        for call in calls(source, "record", "record_acts")
+        if ast.unparse(call.func) in ("audit.record", "queries.record_acts")
+        and ast.unparse(call.args[0]) != "tx"
+    }
+    # A use of a JWT is no change, and the files of keys are no rows.
+    assert outside == {("auth/web/guard.py", "latchkey.db"), ("auth/keys/rotation.py", "db")}
