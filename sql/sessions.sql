@@ -270,7 +270,7 @@ UPDATE sessions
 -- The identity of the sign-in that opened a session, unless the provider authenticated the user too long ago
 -- for a proof. `least` ignores an unknown time.
 UPDATE sessions AS s
-   SET identity_id = CASE WHEN least(to_timestamp(:auth_time), now()) > now() - interval '15 minutes'
+   SET identity_id = CASE WHEN least(to_timestamp(:auth_time), now()) > now() - fresh_age()
                           THEN i.id END,
        reauthenticated_at = least(to_timestamp(:auth_time), now()),
        amr = methods_with(s, :provider)

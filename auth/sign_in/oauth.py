@@ -18,7 +18,7 @@ from auth.web import cookies, json_bodies
 from auth.web.errors import ApiError
 from sql import Database, Transaction, queries
 
-_LIFETIME = 600  # seconds
+LIFETIME = 600  # seconds
 # RFC 6749, section 4.1.2.1. The others are `access_denied`.
 _ERRORS = {
     "bad_oauth_state": "invalid_request",
@@ -66,7 +66,7 @@ def write_flow(
         browser_hash=one_time.hash_token(browser) if browser else None,
         provider=provider.name,
         secrets=latchkey.sealer.seal_json(secrets, flow_id),
-        lifetime=_LIFETIME,
+        lifetime=LIFETIME,
         **others | columns,
     )
 
@@ -149,7 +149,7 @@ def authorization_url(
 def to_provider(provider: Provider, url: str, browser: str, status: int) -> Response:
     response = Response(status=status, headers={"Location": url})
     crosses_sites = provider.posts_form
-    cookies.remember(response, _cookie(provider), browser, max_age=_LIFETIME, crosses_sites=crosses_sites)
+    cookies.remember(response, _cookie(provider), browser, max_age=LIFETIME, crosses_sites=crosses_sites)
     return response
 
 

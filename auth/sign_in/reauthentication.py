@@ -14,7 +14,7 @@ from auth.web.errors import ApiError
 from sql import Transaction, queries
 
 # Seconds for which an authentication counts as a proof, if `AUTH_REAUTHENTICATION_AGE` does not say fewer.
-_PROOF_AGE = 900
+PROOF_AGE = 900
 # Seconds for which one counts on the pages at least: they ask for it on another page, before the change.
 _LEAST_ON_PAGES = 300
 _CREDENTIALS = (
@@ -164,7 +164,7 @@ def _ages(caller: guard.CallerParameters) -> dict[str, Any]:
     # The access tokens of applications expire.
     if most is not None and caller["caller_expires_at"] is None:
         most = max(most, _LEAST_ON_PAGES)
-    return {"proof_age": _PROOF_AGE if most is None else min(most, _PROOF_AGE), "change_age": most}
+    return {"proof_age": PROOF_AGE if most is None else min(most, PROOF_AGE), "change_age": most}
 
 
 def _check_current_password(password: str, known: Any) -> None:

@@ -1,6 +1,11 @@
 -- Who may add, change or remove what a user signs in with: the table "Who may change what" of
 -- docs/security.md, which tests/web/test_authority.py holds against `refusal_of_act`.
 
+-- How long a proof is fresh. `PROOF_AGE` in auth/sign_in/reauthentication.py is the same.
+CREATE OR REPLACE FUNCTION fresh_age() RETURNS interval
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT interval '15 minutes' $$;
+
 -- Who has changed an address within a week may be a thief: codes that go there do not add the first factor of
 -- an administrator.
 CREATE OR REPLACE FUNCTION is_recent_address(owner uuid, address text) RETURNS boolean
@@ -82,7 +87,7 @@ AS $$
     -- The first factor of an administrator opens the console, so a password alone does not do.
     WHEN act = 'add' AND kind IN ('factor', 'passkey') AND u.role = 'admin' AND NOT has_verified_factor(u.id)
     THEN CASE WHEN given IS DISTINCT FROM 'code'
-                   AND (s.code_given_at > now() - interval '15 minutes') IS NOT TRUE
+                   AND (s.code_given_at > now() - fresh_age()) IS NOT TRUE
               THEN 'code.reauthentication_needed' END
     WHEN has_verified_factor(u.id) AND NOT coalesce(may_take_back(s, added_at), false)
     -- A passkey cannot be sent with the change, so it counts for five minutes at least.

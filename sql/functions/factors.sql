@@ -47,7 +47,7 @@ $$;
 CREATE OR REPLACE FUNCTION level_of(s sessions, aal text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT CASE WHEN aal <> 'aal0' AND s.first_passkey_at > now() - interval '15 minutes' THEN 'aal2'
+  SELECT CASE WHEN aal <> 'aal0' AND s.first_passkey_at > now() - fresh_age() THEN 'aal2'
               ELSE least(s.aal, aal) END
 $$;
 
