@@ -73,8 +73,8 @@ def play_takeover(make_service, fakes, database, service_role) -> Callable[..., 
         "failing_hook": make(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=_FAILING_HOOK).app,
     }
 
-    def play(seed: int, *invariants: str) -> None:
-        machine: Any = type("Takeover", (Takeover,), members | {"asserted": invariants or tuple(INVARIANTS)})
+    def play(seed: int, *invariants: str, model: type[Takeover] = Takeover) -> None:
+        machine: Any = type(model.__name__, (model,), members | {"asserted": invariants or tuple(INVARIANTS)})
         run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(12))
 
     return play

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.theft.copies import Copies
 from tests.theft.invariants import INVARIANTS
 
 pytest_plugins = ["tests.theft.fixtures"]
@@ -30,3 +31,7 @@ def test_what_a_thief_holds_ends_and_opens_only_what_it_is_for(play_takeover, se
 @pytest.mark.parametrize(("invariant", "seed"), APART.items())
 def test_nothing_below_a_new_level_or_before_a_reset_gives_a_token(play_takeover, invariant, seed):
     play_takeover(seed, invariant)
+
+
+def test_thief_with_a_copied_refresh_token_is_found_out(play_takeover):
+    play_takeover(1, "a recovery", model=Copies)

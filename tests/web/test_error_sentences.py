@@ -122,13 +122,12 @@ def test_access_token(client):
     assert_error(client.get("/user"), 401, "no_authorization", sentence, ANYTHING)
 
 
-def test_refresh_token(make_app, alice):
-    client = make_app(AUTH_REFRESH_REUSE_INTERVAL="0").test_client()
-    ended, session = alice.sign_in().on(client), alice.sign_in().on(client)
+def test_refresh_token(alice):
+    ended, session = alice.sign_in(), alice.sign_in()
     ended.post("/logout?scope=local")
     sentence = "Invalid Refresh Token: Refresh Token Not Found"
     assert_error(ended.refresh(), 400, "refresh_token_not_found", sentence)
-    session.refresh()
+    session.refreshed().refreshed()
     sentence = "Invalid Refresh Token: Already Used"
     assert_error(session.refresh(), 400, "refresh_token_already_used", sentence)
 
