@@ -159,12 +159,10 @@ CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 -- `factor_proved_at` when a factor was last used in it. The columns from grant_id on are of a session that an
 -- application has by grant_type=authorization_code: it is no session of the user's; `auth_time` is when the
 -- user authenticated. `first_passkey_at` is when its user's first factor, a passkey, was registered in it
--- (see level_of). `id` is what `reuse_session_id` sets for one transaction.
+-- (see level_of).
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
-  id            uuid PRIMARY KEY DEFAULT coalesce(
-    nullif(current_setting('latchkey.session_id', true), '')::uuid, gen_random_uuid()
-  ),
+  id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id       uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   counter       bigint NOT NULL DEFAULT 0,
   method        text NOT NULL,
@@ -275,7 +273,9 @@ CREATE TABLE api_keys (
   created_at    timestamptz NOT NULL DEFAULT now(),
   expires_at    timestamptz,
   last_used_on  date,
-  aal           text NOT NULL DEFAULT 'aal1'
+  aal           text NOT NULL DEFAULT 'aal1',
+  refreshes     integer NOT NULL DEFAULT 0,
+  counted_until timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX api_keys_user_id ON api_keys (user_id, created_at);
 CREATE INDEX api_keys_expires_at ON api_keys (expires_at) WHERE expires_at IS NOT NULL;

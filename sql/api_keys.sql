@@ -40,12 +40,15 @@ UPDATE failure_counts
    SET count = greatest(count - 1, 0)
  WHERE key = 'api_key ' || :id || ' ' || :network;
 
--- name: use_api_key(id uuid, key_macs bytea[], mfa_required text, audience text, origin jsonb)
---   -> row? (expires_at?, recorded?)
--- One UPDATE, because only that sees whether the key was removed meanwhile. The first use of a day that
--- gives a token is recorded.
+-- name: use_api_key(id uuid, key_macs bytea[], refresh_limit_seconds integer, mfa_required text,
+--                    audience text, origin jsonb) -> row? (expires_at?, recorded?)
+-- One UPDATE, because only that sees whether the key was removed meanwhile. Each counts, or a program could
+-- call the token hook without limit. The first use of a day that gives a token is recorded.
 UPDATE api_keys AS k
    SET key_mac = (:key_macs)[1],
+       refreshes = CASE WHEN k.counted_until > now() THEN k.refreshes + 1 ELSE 1 END,
+       counted_until = CASE WHEN k.counted_until > now() THEN k.counted_until
+                            ELSE now() + make_interval(secs => :refresh_limit_seconds) END,
        last_used_on = CASE WHEN api_key_state(u, old, NULL, :mfa_required) = 'live'
                            THEN (now() AT TIME ZONE 'UTC')::date ELSE k.last_used_on END
   FROM api_keys AS old
@@ -57,6 +60,9 @@ RETURNING api_key_state(u, k, NULL, :mfa_required) AS state,
           k.user_id,
           k.id AS api_key_id,
           k.scopes,
+          k.refreshes,
+          extract(epoch FROM k.counted_until - now())::float AS seconds_left,
+          what_decides(copy.object, NULL) AS decides,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           floor(extract(epoch FROM k.expires_at))::bigint AS expires_at,
           CASE WHEN k.last_used_on IS DISTINCT FROM old.last_used_on

@@ -156,6 +156,11 @@ UPDATE recovery_codes
    AND created_at < coalesce(:made_before, 'infinity')
 RETURNING (SELECT count(*) - 1 FROM recovery_codes WHERE user_id = :user_id AND used_at IS NULL) AS remaining;
 
+-- name: select_recovery_code(user_id uuid, code_macs bytea[]) -> row?
+SELECT created_at
+  FROM recovery_codes
+ WHERE user_id = :user_id AND code_mac = ANY (:code_macs) AND used_at IS NULL;
+
 -- name: select_recovery_codes(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                             caller_aal text, caller_level text, mfa_required text,
 --                             refresh_token_lifetime integer, session_timebox integer) -> row? (created_at?)

@@ -1,20 +1,58 @@
--- name: bound_hook() -> row?
--- For the function of the operator that the transaction calls next: a second, and what it writes is not lost,
--- even in a refresh.
-SELECT set_config('statement_timeout', '1s', true) AS timeout,
-       set_config('synchronous_commit', 'on', true) AS commits;
+-- name: select_token(user_id uuid, session_id uuid, method text, provider text, raises boolean,
+--                     mfa_required text, audience text) -> row?
+-- What the next token of a user says, for the hook: that of a session which exists (or which the session of
+-- the browser opens), or of a new one; `raises` if `method` is a second step. Nothing for a banned user.
+SELECT with_audience(copy.object, :audience) AS user_object,
+       CASE WHEN :raises THEN 'aal2' ELSE known.level END AS aal,
+       CASE WHEN :raises THEN with_second_step(known.amr, :method) ELSE known.amr END AS amr,
+       NOT :raises AND lacks_step(u, known.level, :mfa_required, has_second_step(u.id)) AS lacks_step,
+       floor(extract(epoch FROM now()))::bigint AS issued_at,
+       what_decides(copy.object, s) AS decides
+  FROM users AS u
+  JOIN user_objects AS copy ON copy.user_id = u.id
+  LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
+ CROSS JOIN LATERAL (
+   SELECT coalesce(s.aal, 'aal1'),
+          CASE WHEN s.id IS NULL
+               THEN jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
+                      'method', :method, 'provider', :provider,
+                      'timestamp', floor(extract(epoch FROM now()))::bigint)))
+               ELSE methods_of(s) END
+ ) AS known (level, amr)
+ WHERE u.id = :user_id AND NOT is_banned(u);
 
--- name: reuse_session_id(session_id text) -> row?
--- A session that the transaction opens gets the id that a hook was told: the default of its column.
-SELECT set_config('latchkey.session_id', :session_id, true) AS session_id;
+-- name: lock_what_decides(user_id uuid, session_id uuid) -> row (decides?)
+SELECT locked_what_decides(:user_id, :session_id) AS decides;
 
--- name: count_refresh(session_id uuid, refresh_limit_seconds integer)
--- A refresh that a hook prevents counts too, or its client could call the hook without limit.
-UPDATE sessions
-   SET refreshes = CASE WHEN counted_until > now() THEN refreshes + 1 ELSE 1 END,
-       counted_until = CASE WHEN counted_until > now() THEN counted_until
+-- name: begin_refresh(session_id uuid, counter bigint, refresh_limit integer, refresh_limit_seconds integer,
+--                     refresh_token_lifetime integer,
+--                     session_timebox integer, mfa_required text, audience text) -> row? (commits?)
+-- Counts a refresh before the hook is asked, or its client could call the hook without limit, and returns
+-- what the token says. Nothing where `refresh_session` refuses.
+UPDATE sessions AS s
+   SET refreshes = CASE WHEN s.counted_until > now() THEN s.refreshes + 1 ELSE 1 END,
+       counted_until = CASE WHEN s.counted_until > now() THEN s.counted_until
                             ELSE now() + make_interval(secs => :refresh_limit_seconds) END
- WHERE id = :session_id AND ended_at IS NULL;
+  FROM users AS u
+  JOIN user_objects AS copy ON copy.user_id = u.id
+ WHERE s.id = :session_id
+   AND u.id = s.user_id
+   AND s.grant_id IS NULL
+   AND caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
+                    s.aal, 'session', :mfa_required) = 'live'
+   AND refresh_refusal(s, :counter, :refresh_limit) IS NULL
+RETURNING with_audience(copy.object, :audience) AS user_object,
+          s.id AS session_id,
+          s.aal,
+          lacks_step(u, s.aal, :mfa_required, has_second_step(u.id)) AS lacks_step,
+          methods_of(s) AS amr,
+          floor(extract(epoch FROM now()))::bigint AS issued_at,
+          what_decides(copy.object, s) AS decides,
+          set_config('synchronous_commit', 'off', true) AS commits;
+
+-- name: bound_hook() -> row
+-- For the function of the operator that the transaction calls next: a second.
+SELECT set_config('statement_timeout', '1s', true) AS timeout;
 
 -- name: select_function(schema text, name text) -> row (is_allowed?)
 SELECT bool_or(has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE'))

@@ -41,6 +41,9 @@ INSERT INTO spent_id_tokens (token_hash, expires_at)
 VALUES (:token_hash, to_timestamp(:expires_at))
 ON CONFLICT DO NOTHING;
 
+-- name: select_spent_id_token(token_hash bytea) -> row?
+SELECT expires_at FROM spent_id_tokens WHERE token_hash = :token_hash;
+
 -- name: lock_user_by_identity(provider text, subject text) -> row? (email?)
 -- The identity may be gone by the time the lock is held.
 SELECT u.id, u.email, is_banned(u) AS is_banned

@@ -104,6 +104,10 @@ SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash,
          UNION ALL
         SELECT * FROM spend_code(:target, :code_macs, :purposes, :browser_hash)) AS t;
 
+-- name: keep_one_time_token(id uuid)
+-- A token hook is asked before the session is opened, and the link or code is good until then.
+UPDATE one_time_tokens SET spent_at = NULL, tries = greatest(tries - 1, 0) WHERE id = :id;
+
 -- name: prove_address(user_id uuid, provider text, address text, proof text) -> row
 SELECT prove_address(:user_id, :provider, :address, :proof) AS is_first;
 
@@ -161,10 +165,10 @@ SELECT u.id, u.email, is_banned(u) AS is_banned
 -- name: select_authorization_code(code_hash bytea) -> row? (session_id?, opened_by?, provider?)
 -- Run it with the owner locked, so that a second use sees the session of the first.
 -- Ending the session that issued the code voids it.
-SELECT code.code_challenge, code.method, code.session_id, code.opened_by, code.provider
+SELECT code.user_id, code.code_challenge, code.method, code.session_id, code.opened_by, code.provider
   FROM authorization_codes AS code
   LEFT JOIN sessions AS opener ON opener.id = code.opened_by
- WHERE code.code_hash = :code_hash
+ WHERE code.code_hash = :code_hash AND code.expires_at > now()
    AND (code.session_id IS NOT NULL OR code.opened_by IS NULL
         OR opener.id IS NOT NULL AND opener.ended_at IS NULL);
 

@@ -99,6 +99,9 @@ class UseApiKey(NamedTuple):
     user_id: str
     api_key_id: str
     scopes: list[str]
+    refreshes: int
+    seconds_left: float
+    decides: str
     issued_at: int
     expires_at: int | None
     recorded: str | None
@@ -673,6 +676,11 @@ class UseRecoveryCode(NamedTuple):
 
 def use_recovery_code(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None, made_before: datetime | str | None) -> UseRecoveryCode | None: ...
 
+class SelectRecoveryCode(NamedTuple):
+    created_at: datetime
+
+def select_recovery_code(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None) -> SelectRecoveryCode | None: ...
+
 class SelectRecoveryCodes(NamedTuple):
     state: str
     remaining: int
@@ -680,18 +688,37 @@ class SelectRecoveryCodes(NamedTuple):
 
 def select_recovery_codes(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, caller_expires_at: int | None, caller_aal: str | None, caller_level: str | None) -> SelectRecoveryCodes | None: ...
 
+class SelectToken(NamedTuple):
+    user_object: str
+    aal: str
+    amr: Any
+    lacks_step: bool
+    issued_at: int
+    decides: str
+
+def select_token(on: Runner, /, *, user_id: str | None, session_id: str | None, method: str | None, provider: str | None, raises: bool | None) -> SelectToken | None: ...
+
+class LockWhatDecides(NamedTuple):
+    decides: str | None
+
+def lock_what_decides(on: Runner, /, *, user_id: str | None, session_id: str | None) -> LockWhatDecides: ...
+
+class BeginRefresh(NamedTuple):
+    user_object: str
+    session_id: str
+    aal: str
+    lacks_step: bool
+    amr: Any
+    issued_at: int
+    decides: str
+    commits: str | None
+
+def begin_refresh(on: Runner, /, *, session_id: str | None, counter: int | None) -> BeginRefresh | None: ...
+
 class BoundHook(NamedTuple):
     timeout: str
-    commits: str
 
-def bound_hook(on: Runner, /) -> BoundHook | None: ...
-
-class ReuseSessionId(NamedTuple):
-    session_id: str
-
-def reuse_session_id(on: Runner, /, *, session_id: str | None) -> ReuseSessionId | None: ...
-
-def count_refresh(on: Runner, /, *, session_id: str | None) -> int: ...
+def bound_hook(on: Runner, /) -> BoundHook: ...
 
 class SelectFunction(NamedTuple):
     is_allowed: bool | None
@@ -877,6 +904,11 @@ def spend_oauth_flow(on: Runner, /, *, state_hash: bytes | memoryview | None, br
 
 def spend_id_token(on: Runner, /, *, token_hash: bytes | memoryview | None, expires_at: int | None) -> int: ...
 
+class SelectSpentIdToken(NamedTuple):
+    expires_at: datetime
+
+def select_spent_id_token(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SelectSpentIdToken | None: ...
+
 class LockUserByIdentity(NamedTuple):
     id: str
     email: str | None
@@ -956,6 +988,8 @@ class SpendOneTimeToken(NamedTuple):
 
 def spend_one_time_token(on: Runner, /, *, token_hash: bytes | memoryview | None, target: str | None, code_macs: Sequence[bytes | memoryview | None] | None, browser_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None) -> SpendOneTimeToken | None: ...
 
+def keep_one_time_token(on: Runner, /, *, id: str | None) -> int: ...
+
 class ProveAddress(NamedTuple):
     is_first: bool
 
@@ -983,6 +1017,7 @@ class LockOwnerOfAuthorizationCode(NamedTuple):
 def lock_owner_of_authorization_code(on: Runner, /, *, code_hash: bytes | memoryview | None) -> LockOwnerOfAuthorizationCode | None: ...
 
 class SelectAuthorizationCode(NamedTuple):
+    user_id: str
     code_challenge: str
     method: str
     session_id: str | None
@@ -1508,14 +1543,14 @@ class SignIn(NamedTuple):
     session_id: str
     counter: int
     aal: str
-    lacks_step: bool
     amr: Any
+    lacks_step: bool
     issued_at: int
     admin_since: str | None
     taken_back: str | None
     recorded: str
 
-def sign_in(on: Runner, /, *, user_id: str | None, checked_password_hash: str | None, new_password_hash: str | None, address: str | None, provider: str | None, is_stranger: bool | None, admin_only: bool | None, ip: str | None, network: str | None, user_agent: str | None) -> SignIn | None: ...
+def sign_in(on: Runner, /, *, session_id: str | None, user_id: str | None, checked_password_hash: str | None, new_password_hash: str | None, address: str | None, provider: str | None, is_stranger: bool | None, admin_only: bool | None, ip: str | None, network: str | None, user_agent: str | None) -> SignIn | None: ...
 
 class SelectSignInRefusal(NamedTuple):
     password_hash: str | None
@@ -1537,7 +1572,7 @@ class RefreshSession(NamedTuple):
     commits: str | None
     recorded: str | None
 
-def refresh_session(on: Runner, /, *, session_id: str | None, counter: int | None) -> RefreshSession | None: ...
+def refresh_session(on: Runner, /, *, session_id: str | None, counter: int | None, decides: str | None) -> RefreshSession | None: ...
 
 class SelectRefreshRefusal(NamedTuple):
     state: str
@@ -1585,7 +1620,7 @@ class OpenSession(NamedTuple):
     issued_at: int
     user_object: str
 
-def open_session(on: Runner, /, *, user_id: str | None, method: str | None, ip: str | None, network: str | None, user_agent: str | None) -> OpenSession: ...
+def open_session(on: Runner, /, *, session_id: str | None, user_id: str | None, method: str | None, ip: str | None, network: str | None, user_agent: str | None) -> OpenSession: ...
 
 class RaiseSession(NamedTuple):
     session_id: str

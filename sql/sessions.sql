@@ -1,8 +1,9 @@
--- name: sign_in(user_id uuid, checked_password_hash text, new_password_hash text, address text,
---               provider text, is_stranger boolean, admin_only boolean, email_confirm_required boolean,
---               phone_confirm_required boolean, sessions_per_user integer, refresh_token_lifetime integer,
---               session_timebox integer, mfa_required text, ip inet, network text, user_agent text,
---               audience text, origin jsonb) -> row? (admin_since?, taken_back?)
+-- name: sign_in(session_id uuid, user_id uuid, checked_password_hash text, new_password_hash text,
+--               address text, provider text, is_stranger boolean, admin_only boolean,
+--               email_confirm_required boolean, phone_confirm_required boolean,
+--               sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer,
+--               mfa_required text, ip inet, network text, user_agent text, audience text, origin jsonb)
+--   -> row? (admin_since?, taken_back?)
 WITH signed_in AS (
   -- Waits for a concurrent change of the password or a ban, and then evaluates its conditions again.
   UPDATE users AS u
@@ -11,28 +12,20 @@ WITH signed_in AS (
      AND sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only) IS NULL
   RETURNING u.*
 ), used AS (
-  UPDATE identities AS i
-     SET last_sign_in_at = now()
-    FROM signed_in
-   WHERE i.user_id = signed_in.id AND i.provider = :provider
-  RETURNING i
+  UPDATE identities AS i SET last_sign_in_at = now() FROM signed_in
+   WHERE i.user_id = signed_in.id AND i.provider = :provider RETURNING i
 )
 SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object,
-       s.id AS session_id,
-       s.counter,
-       s.aal,
-       lacks_step(signed_in::users, s.aal, :mfa_required,
-                  locked_has_second_step(signed_in.id)) AS lacks_step,
-       methods_of(s) AS amr,
-       floor(extract(epoch FROM now()))::bigint AS issued_at,
-       iso_8601(signed_in.admin_since) AS admin_since,
+       s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
+       lacks_step(signed_in::users, s.aal, :mfa_required, locked_has_second_step(signed_in.id)) AS lacks_step,
+       floor(extract(epoch FROM now()))::bigint AS issued_at, iso_8601(signed_in.admin_since) AS admin_since,
        take_back_attempt(:address, :network, :is_stranger) AS taken_back,
        record_acts(:origin, signed_in.id, signed_in.email, '{signed_in}', '{auth.login}',
                    jsonb_build_object('method', 'password', 'session_id', s.id)) AS recorded
   FROM signed_in
   LEFT JOIN used ON true
  CROSS JOIN identities_with(used.i, signed_in.id) AS linked
- CROSS JOIN open_session(signed_in.id, 'password', :ip, :network, :user_agent,
+ CROSS JOIN begin_session(:session_id, signed_in.id, 'password', :ip, :network, :user_agent,
                          :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
 
 -- name: select_sign_in_refusal(user_id uuid, checked_password_hash text, address text, provider text,
@@ -49,14 +42,17 @@ SELECT u.password_hash,
   FROM users AS u
  WHERE u.id = :user_id;
 
--- name: refresh_session(session_id uuid, counter bigint, reuse_interval integer, rotation boolean,
---                       refresh_limit integer, refresh_limit_seconds integer, refresh_token_lifetime integer,
---                       session_timebox integer, mfa_required text, audience text, origin jsonb)
+-- name: refresh_session(session_id uuid, counter bigint, decides text, reuse_interval integer,
+--                       rotation boolean, refresh_limit integer, refresh_limit_seconds integer,
+--                       refresh_token_lifetime integer, session_timebox integer, mfa_required text,
+--                       audience text, origin jsonb)
 --   -> row? (commits?, recorded?)
--- `select_refresh_refusal` says why there is no row.
+-- `select_refresh_refusal` says why there is no row. With a token hook, `begin_refresh` has counted the
+-- refresh, and `decides` is what decided when the hook was asked.
 UPDATE sessions AS s
    SET (counter, used_counter, successor_counter, refreshed_at, refreshes, counted_until) = (
-         SELECT * FROM refreshed(s, :counter, :rotation, :reuse_interval, :refresh_limit_seconds))
+         SELECT * FROM refreshed(s, :counter, :rotation, :reuse_interval,
+                                 CASE WHEN :decides IS NULL THEN :refresh_limit_seconds END))
   FROM users AS u
   JOIN user_objects AS copy ON copy.user_id = u.id
  WHERE s.id = :session_id
@@ -65,7 +61,8 @@ UPDATE sessions AS s
    -- Without a step that it lacks, a session gets tokens of the audience `second_step`.
    AND caller_state(u, s, NULL, :refresh_token_lifetime, :session_timebox,
                     s.aal, 'session', :mfa_required) = 'live'
-   AND refresh_refusal(s, :counter, :refresh_limit) IS NULL
+   AND refresh_refusal(s, :counter, CASE WHEN :decides IS NULL THEN :refresh_limit END) IS NULL
+   AND CASE WHEN :decides IS NULL THEN true ELSE what_decides(copy.object, s) = :decides END
 RETURNING s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
           with_audience(copy.object, :audience) AS user_object,
           -- The copy spares users without a factor the look-up, which takes 30 µs. Metadata that contains
@@ -124,10 +121,8 @@ WITH caller AS (
    WHERE u.id = :caller_id
      FOR UPDATE OF u
 )
-SELECT state,
-       iso_8601(now()) AS moment,
-       CASE WHEN state = 'live'
-            THEN end_access(id, CASE WHEN :scope <> 'global' THEN :caller_session_id END,
+SELECT state, iso_8601(now()) AS moment,
+       CASE WHEN state = 'live' THEN end_access(id, CASE WHEN :scope <> 'global' THEN :caller_session_id END,
                             CASE WHEN :scope = 'others' THEN 'others_signed_out' ELSE 'logout' END)
        END AS ended,
        CASE WHEN state = 'live'
@@ -190,9 +185,9 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  WHERE u.id = :caller_id;
 
--- name: open_session(user_id uuid, method text, sessions_per_user integer, refresh_token_lifetime integer,
---                    session_timebox integer, mfa_required text, ip inet, network text, user_agent text,
---                    audience text) -> row
+-- name: open_session(session_id uuid, user_id uuid, method text, sessions_per_user integer,
+--                    refresh_token_lifetime integer, session_timebox integer, mfa_required text,
+--                    ip inet, network text, user_agent text, audience text) -> row
 WITH signed_in AS (
   UPDATE users SET last_sign_in_at = now() WHERE id = :user_id RETURNING *
 )
@@ -202,7 +197,7 @@ SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
        user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object
   FROM signed_in
  CROSS JOIN identities_of(signed_in.id) AS linked
- CROSS JOIN open_session(signed_in.id, :method, :ip, :network, :user_agent,
+ CROSS JOIN begin_session(:session_id, signed_in.id, :method, :ip, :network, :user_agent,
                          :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
 
 -- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text)
@@ -210,9 +205,7 @@ SELECT s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
 -- Skips a counter: all earlier refresh tokens, which may be a thief's, are dead.
 UPDATE sessions AS s
    SET aal = 'aal2',
-       amr = jsonb_path_query_array(methods_of(s), '$[*] ? (@.method <> $method)',
-                                    jsonb_build_object('method', :method))
-             || jsonb_build_object('method', :method, 'timestamp', floor(extract(epoch FROM now()))::bigint),
+       amr = with_second_step(methods_of(s), :method),
        factor_id = :factor_id, reauthenticated_at = now(), factor_proved_at = now(), first_passkey_at = NULL,
        counter = s.counter + 2, refreshed_at = now()
   FROM users AS u

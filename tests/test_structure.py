@@ -274,6 +274,7 @@ def test_statements_that_change_a_role_are_run_where_lost_access_ends():
 def test_statements_that_give_or_accept_a_token_ask_what_gives_one_now():
     """Those with the exp of a token, and those that refresh, exchange or introspect something else."""
     refreshing = {
+        "begin_refresh",
         "refresh_session",
         "select_refresh_refusal",
         "refresh_client_session",

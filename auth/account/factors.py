@@ -6,12 +6,12 @@ from typing import Any
 from auth.context import latchkey
 from auth.factors import totp
 from auth.factors.webauthn import WRONG_SIGNATURE
-from auth.hooks import access_token
+from auth.hooks.issuing import Issue, about_own, is_asked
 from auth.messages.outgoing import notify, tell
 from auth.sign_in import factor_codes, passkeys
 from auth.sign_in.reauthentication import Act, add, give_proof, lock_caller, proof_needed
 from auth.sign_in.reauthentication import remove as removing
-from auth.sign_in.token_response import issued, raise_session
+from auth.sign_in.token_response import Session, raise_session
 from auth.web import audit, g, guard, targets
 from auth.web.errors import ApiError, found
 from sql import Database, Transaction, queries
@@ -101,18 +101,23 @@ def _owner(factor_id: str) -> dict[str, str | None]:
     return passkeys.own_session() | {"factor_id": factor_id}
 
 
-@access_token.asked
-def verify_totp(factor_id: str, challenge_id: str, code: str) -> Any:
-    """Raise the caller's session to `aal2` by a code, and return its row. Raises `ApiError`."""
-    with access_token.transaction() as tx:
+def verify_totp(factor_id: str, challenge_id: str, code: str, *, for_client: bool) -> Session:
+    """Raise the caller's session to `aal2` by a code. Raises `ApiError`."""
+    if is_asked(for_client=for_client):
+        factor = _own_factor(latchkey.db, factor_id)
+        if not factor_codes.is_totp(guard.caller_id(), factor, code):
+            raise ApiError("mfa_verification_failed")
+    issue = about_own("totp", for_client=for_client)
+    with latchkey.db.transaction() as tx:
         tried = factor_codes.count(tx, "totp", guard.caller_id())
+        issue.confirm(tx)
         factor = _own_factor(tx, factor_id)
         caller = lock_caller(tx, *_acts(factor), given="begun")
         if not queries.try_challenge(tx, id=challenge_id, **_owner(factor.id)):
             raise ApiError("mfa_challenge_expired")
         if factor_codes.spend_totp(tx, tried, [factor], code):
             queries.delete_challenge(tx, id=challenge_id)
-            return issued(tx, _complete(tx, caller, factor, "totp"))
+            return Session(_complete(tx, caller, factor, "totp"), issue)
     raise ApiError("mfa_verification_failed")
 
 
@@ -133,9 +138,14 @@ def verify_code(code: str) -> Any:
 
 
 def verify_webauthn(
-    factor_id: str, challenge_id: str, sent: dict[str, Any], *, added_before: Any = None
-) -> Any:
-    """Raise the caller's session to `aal2` by a security key, and return its row. Raises `ApiError`."""
+    factor_id: str,
+    challenge_id: str,
+    sent: dict[str, Any],
+    *,
+    for_client: bool = False,
+    added_before: Any = None,
+) -> Session:
+    """Raise the caller's session to `aal2` by a security key. Raises `ApiError`."""
     _check_site(sent)
     factor = _own_factor(latchkey.db, factor_id)
     # Before the challenge is spent.
@@ -152,13 +162,14 @@ def verify_webauthn(
         passkeys.require_older(credential, added_before)
     else:
         created = passkeys.verify_creation(response, challenge, passkeys.SECURITY_KEY)
-    return _use_key(factor, created, credential, assertion)
+    issue = about_own("webauthn", for_client=for_client)
+    return _use_key(factor, created, credential, assertion, issue)
 
 
-@access_token.asked
-def _use_key(factor: Any, created: dict[str, Any], credential: Any, assertion: Any) -> Any:
+def _use_key(factor: Any, created: dict[str, Any], credential: Any, assertion: Any, issue: Issue) -> Session:
     refusal = None
-    with access_token.transaction() as tx:
+    with latchkey.db.transaction() as tx:
+        issue.confirm(tx)
         caller = lock_caller(tx, *_acts(factor), given="begun")
         # Another request may have verified or removed it.
         if _own_factor(tx, factor.id).is_verified != factor.is_verified:
@@ -166,7 +177,7 @@ def _use_key(factor: Any, created: dict[str, Any], credential: Any, assertion: A
         if factor.is_verified:
             refusal = passkeys.use(tx, credential, assertion, caller.email)
         if refusal is None:
-            return issued(tx, _complete(tx, caller, factor, "webauthn", **created))
+            return Session(_complete(tx, caller, factor, "webauthn", **created), issue)
     raise refusal
 
 

@@ -4,14 +4,14 @@ from psycopg2.errors import UniqueViolation
 
 from auth.account import first_address, removal
 from auth.context import latchkey
-from auth.hooks import access_token
+from auth.hooks.issuing import Issue, about_own, is_asked
 from auth.messages.outgoing import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
 from auth.sign_in.identities import invalid_id_token, may_sign_up, read_id_token
 from auth.sign_in.oauth import new_secrets, write_flow
 from auth.sign_in.reauthentication import add, lock_caller, needed
 from auth.sign_in.reauthentication import remove as removing
-from auth.sign_in.token_response import issued
+from auth.sign_in.token_response import Session
 from auth.tokens import one_time
 from auth.tokens.access_tokens import Caller
 from auth.web import Level, audit, g, guard
@@ -56,23 +56,30 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
         _add(tx, user, identity, flow.session_id)
 
 
-def link_by_id_token(body: dict[str, Any]) -> Any:
-    """Link the identity of an unused id_token to the caller, and return the row of the caller's session, with
-    a new refresh token. Raises `ApiError`.
+def link_by_id_token(body: dict[str, Any]) -> Session:
+    """Link the identity of an unused id_token to the caller, and return the caller's session, with a new
+    refresh token. Raises `ApiError`.
     """
-    return _link_and_renew(*read_id_token(body))
-
-
-@access_token.asked
-def _link_and_renew(identity: ExternalIdentity, id_token: dict[str, Any]) -> Any:
-    with access_token.transaction() as tx:
+    identity, id_token = read_id_token(body)
+    with latchkey.db.transaction() as tx:
         # The body's nonce is that of the id_token.
         wanted = "current_password or nonce to POST /reauthenticate"
         user = lock_caller(tx, add("identity"), wanted=wanted)
         if not queries.spend_id_token(tx, **id_token):
             raise invalid_id_token()
         _add(tx, user, identity, g.caller.session_id)
-        return issued(tx, queries.renew_session(tx, session_id=g.caller.session_id))
+        if not is_asked(for_client=True):
+            return _renewed(tx, Issue())
+    # The token names the identity, which stays linked if the hook refuses.
+    issue = about_own(None, for_client=True)
+    with latchkey.db.transaction() as tx:
+        issue.confirm(tx)
+        return _renewed(tx, issue)
+
+
+def _renewed(tx: Transaction, issue: Issue) -> Session:
+    row = queries.renew_session(tx, session_id=g.caller.session_id)
+    return Session(found(row, "session_not_found"), issue)
 
 
 def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str) -> None:

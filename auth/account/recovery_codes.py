@@ -4,11 +4,11 @@ from typing import Any
 
 from auth.context import latchkey
 from auth.factors import recovery_codes
-from auth.hooks import access_token
+from auth.hooks.issuing import about_own, is_asked
 from auth.messages.outgoing import notify
 from auth.sign_in import factor_codes
 from auth.sign_in.reauthentication import add, give_proof, lock_caller
-from auth.sign_in.token_response import issued, raise_session
+from auth.sign_in.token_response import Session, raise_session
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError
 from sql import Transaction, queries
@@ -32,16 +32,19 @@ def status() -> dict[str, Any]:
     return {"remaining": row.remaining, "created_at": row.created_at}
 
 
-@access_token.asked
-def verify(code: str, *, made_before: Any = None) -> Any:
-    """Raise the caller's session to `aal2` by a recovery code, and return its row. Raises `ApiError`."""
-    with access_token.transaction() as tx:
+def verify(code: str, *, for_client: bool = False, made_before: Any = None) -> Session:
+    """Raise the caller's session to `aal2` by a recovery code. Raises `ApiError`."""
+    if is_asked(for_client=for_client) and not factor_codes.is_recovery_code(guard.caller_id(), code):
+        raise ApiError("recovery.mfa_verification_failed")
+    issue = about_own("recovery_code", for_client=for_client)
+    with latchkey.db.transaction() as tx:
         tried = factor_codes.count(tx, "recovery", guard.caller_id())
+        issue.confirm(tx)
         caller = lock_caller(tx)
         spent = factor_codes.spend_recovery_code(tx, tried, caller.id, code, made_before)
         if spent:
             _tell(tx, caller, "recovery_code_used", remaining=spent.remaining)
-            return issued(tx, raise_session(tx, g.caller.session_id, "recovery_code", None))
+            return Session(raise_session(tx, g.caller.session_id, "recovery_code", None), issue)
     raise ApiError("recovery.mfa_verification_failed")
 
 

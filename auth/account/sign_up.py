@@ -1,20 +1,22 @@
+from collections.abc import Callable
 from typing import Any
 
 from auth import addresses
 from auth.context import latchkey
-from auth.hooks import access_token, before_user_created
+from auth.hooks import before_user_created
+from auth.hooks.issuing import Issue, about_new, is_asked
 from auth.messages import outgoing
 from auth.passwords.policy import check_strength
 from auth.sign_in import waiting
-from auth.sign_in.token_response import issued, open_session
+from auth.sign_in.token_response import Session, open_session
 from auth.web import audit, g
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from auth.web.input import checked_redirect
 from sql import Transaction, queries
 
 
 def sign_up(body: dict[str, Any]) -> Any:
-    """Create the user of a `Signup` body, and return its row, or that of its session with autoconfirm.
+    """Create the user of a `Signup` body, and return its row, or its session with autoconfirm.
 
     Raises `ApiError` or `WeakPassword`.
     """
@@ -29,38 +31,55 @@ def sign_up(body: dict[str, Any]) -> Any:
     return create(body | {"user_id": user_id}, latchkey.passwords.hash(body["password"]))
 
 
-def sign_up_anonymously(body: dict[str, Any]) -> Any:
-    """Create a user without an address, and return the session's row. Raises `ApiError`."""
+def sign_up_anonymously(body: dict[str, Any]) -> Session:
+    """Create a user without an address, and return the session. Raises `ApiError`."""
     if latchkey.settings.disable_signup:
         raise ApiError("signup_disabled")
-    return _create_anonymous_user(before_user_created.ask(data=body["data"]), body["data"])
+    columns = {"user_id": before_user_created.ask(data=body["data"]), "user_metadata": body["data"]}
+    session = _create(
+        lambda tx: queries.insert_anonymous_user(tx, **columns).id, None, "anonymous", "anonymous"
+    )
+    return found(session, "unexpected_failure")
 
 
-@access_token.asked
-def _create_anonymous_user(user_id: str, data: dict[str, Any]) -> Any:
-    with access_token.transaction() as tx:
-        user = queries.insert_anonymous_user(tx, user_id=user_id, user_metadata=data)
-        row = open_session(tx, user.id, "anonymous")
-        acts, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
-        details = {"by": "anonymous", "method": "anonymous", "session_id": row.session_id}
-        audit.record(tx, user.id, None, acts, events, **details)
-        return issued(tx, row)
+def _sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Session:
+    """Create a user with a confirmed address, and return the session. Raises `ApiError`."""
 
-
-@access_token.asked
-def _sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Any:
-    """Create a user with a confirmed address, and return the session's row. Raises `ApiError`."""
-    with access_token.transaction() as tx:
+    def insert(tx: Transaction) -> str | None:
         user = _insert(tx, body, password_hash, is_confirmed=True)
         if user.is_created:
-            row = open_session(tx, user.id, "password")
-            acts = ["user_created", "signed_in"]
-            details = {"by": "signup", "method": "password", "session_id": row.session_id}
-            audit.record(tx, user.id, body.get("email"), acts, ["user.created", "auth.login"], **details)
-            return issued(tx, row)
+            return user.id
         owner = queries.select_address_owner(tx, address=_address(body))
         queries.record_refused_sign_up(tx, user_id=owner and owner.id)
-    raise ApiError("user_already_exists")
+        return None
+
+    return found(_create(insert, body.get("email"), "signup", "password"), "user_already_exists")
+
+
+def _create(
+    insert: Callable[[Transaction], str | None], email: str | None, by: str, method: str
+) -> Session | None:
+    """Insert a user and open a session, in one transaction, unless the token hook is asked in between.
+
+    Returns None if nobody was inserted.
+    """
+    made = {"by": by, "method": method}
+    with latchkey.db.transaction() as tx:
+        user_id = insert(tx)
+        if user_id is None:
+            return None
+        if not is_asked(for_client=True):
+            row = open_session(tx, user_id, method, Issue())
+            acts, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
+            audit.record(tx, user_id, email, acts, events, **made, session_id=row.session_id)
+            return Session(row, Issue())
+        audit.record(tx, user_id, email, ["user_created"], ["user.created"], **made)
+    issue = about_new(user_id, method, for_client=True)
+    with latchkey.db.transaction() as tx:
+        row = open_session(tx, user_id, method, issue)
+        details = {"method": method, "session_id": row.session_id}
+        audit.record(tx, user_id, email, ["signed_in"], ["auth.login"], **details)
+    return Session(row, issue)
 
 
 def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:

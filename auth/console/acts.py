@@ -131,7 +131,7 @@ def _give_factor() -> None:
         verify_key(added_before=before)
         return
     if "credential" in request.form:
-        passkeys.prove(sent_credential(), added_before=before, **passkeys.own_session())
+        passkeys.prove(sent_credential(), added_before=before, owner=passkeys.own_session())
         return
     code = read_form(_CodeForm())["factor_code"]
     if len(code.replace(" ", "")) != _TOTP_LENGTH:

@@ -7,11 +7,11 @@ from psycopg2.errors import UniqueViolation
 from auth import addresses
 from auth.account import first_address, removal
 from auth.context import latchkey
-from auth.hooks import access_token
+from auth.hooks.issuing import Issue, about_new, is_asked
 from auth.messages.outgoing import tell
 from auth.sign_in import waiting
 from auth.sign_in.arrivals import target_of
-from auth.sign_in.token_response import Outcome, issued, open_session, write_code
+from auth.sign_in.token_response import Outcome, Session, open_session, write_code
 from auth.tokens import one_time
 from auth.web import audit, g
 from auth.web.errors import ApiError, found
@@ -31,12 +31,12 @@ def by_code(address: str, code: str, browser_hash: bytes | None = None) -> Proof
     return {"token_hash": None, "target": address, "code_macs": macs, "browser_hash": browser_hash}
 
 
-@access_token.asked
 def spend(
     link_type: str,
     proof: Proof,
     *,
     redirects: bool,
+    for_client: bool = False,
     redirect_to: str | None = None,
     is_shown: bool = False,
     is_same: bool = False,
@@ -48,19 +48,21 @@ def spend(
     asked for the link.
     """
     audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
-    purposes = one_time.PURPOSES.get(link_type, [])
+    proof, issue = proof | {"purposes": one_time.PURPOSES.get(link_type, [])}, Issue()
     try:
-        with access_token.transaction() as tx:
+        if is_asked(for_client=for_client):
+            issue = _issue(proof, redirects, redirect_to, is_shown, is_same)
+        with latchkey.db.transaction() as tx:
             # A refusal is raised later, so that the transaction commits the spent link.
-            spent = queries.spend_one_time_token(tx, **proof, purposes=purposes)
+            spent = queries.spend_one_time_token(tx, **proof)
             if spent is None:
                 outcome = Outcome(refusal=ApiError("otp_expired"))
+            elif issue.answer and link_type in one_time.CHANGES:
+                outcome = _sign_in_at_new_address(tx, spent, issue)
             elif link_type in one_time.CHANGES:
                 outcome = _take_new_address(tx, spent, proof, redirects)
             else:
-                outcome = _confirm_address(tx, spent, redirects, is_shown, is_same)
-            if outcome.session and not (redirects and _stays_here(outcome, redirect_to)):
-                issued(tx, outcome.session)
+                outcome = _confirm_address(tx, spent, redirects, is_shown, is_same, issue)
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
@@ -69,13 +71,49 @@ def spend(
     return outcome
 
 
-def _stays_here(outcome: Outcome, redirect_to: str | None) -> bool:
-    """Whether a session is for the browser, and the application gets no token."""
-    target = latchkey.redirects.checked(redirect_to or outcome.redirect_to)
-    return outcome.is_elsewhere or latchkey.redirects.is_own_page(target)
+def _issue(proof: Proof, redirects: bool, redirect_to: str | None, is_shown: bool, is_same: bool) -> Issue:
+    """Ask the token hook about the session that a link or code opens for a client. Raises `ApiError`.
+
+    A first proof or a new address is committed before, because the token says so. The link or code stays
+    good.
+    """
+    issue, refusal = Issue(), None
+    with latchkey.db.transaction() as tx:
+        spent = queries.spend_one_time_token(tx, **proof)
+        if spent is None:
+            refusal = ApiError("otp_expired")
+        elif spent.purpose in one_time.CHANGES:
+            is_for_client = _signs_in(queries.lock_user(tx, user_id=spent.user_id), proof, redirects)
+            if is_for_client:
+                refusal = _take_new_address(tx, spent, proof, redirects=True).refusal
+        else:
+            is_for_client = _is_for_client(spent, redirects, redirect_to, is_same)
+            user = queries.lock_user(tx, user_id=spent.user_id)
+            if is_for_client and not getattr(user, f"{addresses.kind_of(spent.target)}_proved"):
+                refusal = _confirm_address(tx, spent, redirects, is_shown, is_same, None).refusal
+        if spent and not refusal:
+            queries.keep_one_time_token(tx, id=spent.id)
+    if refusal or spent is None:
+        raise refusal or ApiError("otp_expired")
+    return about_new(spent.user_id, spent.method, for_client=True) if is_for_client else issue
 
 
-def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_shown: bool, is_same: bool) -> Outcome:
+def _is_for_client(spent: Any, redirects: bool, redirect_to: str | None, is_same: bool) -> bool:
+    """Whether an application gets the session, not a browser on our pages, and no authorization code."""
+    target = latchkey.redirects.checked(redirect_to or target_of(spent))
+    stays_here = waiting.is_elsewhere(spent, is_same=is_same) or latchkey.redirects.is_own_page(target)
+    return not redirects or not (spent.code_challenge or stays_here)
+
+
+def _signs_in(user: Any, proof: Proof, redirects: bool) -> bool:
+    # A stranger may have sent the link, to sign its reader in as a user that the stranger controls.
+    return not redirects and not (first_address.is_without_address(user) and proof["token_hash"])
+
+
+def _confirm_address(
+    tx: Transaction, spent: Any, redirects: bool, is_shown: bool, is_same: bool, issue: Issue | None
+) -> Outcome:
+    # Without an issue, no session is opened yet.
     user_id, is_sign_up = spent.user_id, spent.purpose in ("signup", "sms_signup")
     kind = addresses.kind_of(spent.target)
     owner = {"user_id": user_id, "provider": kind}
@@ -107,8 +145,8 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_shown: boo
     if redirects and spent.code_challenge and not is_elsewhere:
         code = write_code(tx, user_id, spent.code_challenge, spent.method)
     # A sign-up goes on in its own browser: see `waiting.continue_sign_up`.
-    elif not (is_elsewhere and is_sign_up):
-        session = open_session(tx, user_id, spent.method)
+    elif issue and not (is_elsewhere and is_sign_up):
+        session = open_session(tx, user_id, spent.method, issue)
     if is_sign_up and (code or session):
         waiting.finish_sign_up(tx, spent.id)
     acts = [
@@ -125,7 +163,7 @@ def _confirm_address(tx: Transaction, spent: Any, redirects: bool, is_shown: boo
         # The address that was just proved is not in question.
         recent = [change for change in removal.list_recent(tx, user_id) if change["type"] != kind]
     return Outcome(
-        session=session,
+        session=Session(session, issue) if session and issue else None,
         authorization_code=code,
         # A code is for the application alone.
         redirect_to=target_of(spent) if session else spent.redirect_to,
@@ -157,12 +195,19 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
         queries.end_access(tx, user_id=user.id, session_id=spent.session_id, reason=act)
     queries.void_tokens(tx, user_id=user.id)
 
-    # A stranger may have sent the link, to sign its reader in as a user that the stranger controls.
-    signs_in = not redirects and not (is_first and proof["token_hash"])
-    session = open_session(tx, user.id, "otp") if signs_in else None
+    session = open_session(tx, user.id, "otp", Issue()) if _signs_in(user, proof, redirects) else None
     acts = [act, "signed_in" if session else None]
     events = ["user.updated", "auth.login" if session else None]
     details = {"method": "otp", "old_address": old_address, "new_address": spent.target}
     email = spent.target if kind == "email" else user.email
     audit.record(tx, user.id, email, acts, events, **details, session_id=session and session.session_id)
-    return Outcome(session, redirect_to=spent.redirect_to)
+    return Outcome(session and Session(session, Issue()), redirect_to=spent.redirect_to)
+
+
+def _sign_in_at_new_address(tx: Transaction, spent: Any, issue: Issue) -> Outcome:
+    """Open the session about which the hook was asked, once the address was taken."""
+    user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
+    session = open_session(tx, user.id, "otp", issue)
+    details = {"method": "otp", "session_id": session.session_id}
+    audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
+    return Outcome(Session(session, issue), redirect_to=spent.redirect_to)

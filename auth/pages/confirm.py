@@ -80,7 +80,7 @@ def submit_confirm() -> Response:
 @blueprint.post("/account/confirm/passkey")
 @form("verify", _form, level=Level.SESSION, refusal="change_refused")
 def submit_passkey_proof() -> Response:
-    passkeys.prove(sent_credential(), **passkeys.own_session())
+    passkeys.prove(sent_credential(), owner=passkeys.own_session())
     response = to_own(own_page(request.form.get("next")) or "account")
     browser_sessions.renew(response)
     return response

@@ -66,7 +66,8 @@ def verify_key(*, added_before: Any = None) -> Any:
     sent = sent_credential()
     factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
     answer = {"type": "request", "credential_response": sent["credential"]}
-    return factors.verify_webauthn(factor_id, sent["challenge_id"], answer, added_before=added_before)
+    challenge_id = sent["challenge_id"]
+    return factors.verify_webauthn(factor_id, challenge_id, answer, added_before=added_before).row
 
 
 @blueprint.get("/second-step")
@@ -95,14 +96,14 @@ def submit_second_step() -> Response:
 @blueprint.post("/second-step/recovery")
 @form("verify", _form, level=Level.SESSION, refusal="factor_refused", sign_in="recovery_code")
 def submit_recovery_second_step() -> Response:
-    return _raised(recovery_codes.verify(read_form(form_schemas.RecoveryForm())["recovery_code"]))
+    return _raised(recovery_codes.verify(read_form(form_schemas.RecoveryForm())["recovery_code"]).row)
 
 
 @blueprint.post("/second-step/passkey")
 @form("verify", _form, level=Level.SESSION, refusal="factor_refused")
 def submit_passkey_second_step() -> Response:
-    _moment, session = passkeys.prove(sent_credential(), **passkeys.own_session())
-    return _raised(session)
+    _moment, session = passkeys.prove(sent_credential(), owner=passkeys.own_session())
+    return _raised(session.row)
 
 
 @blueprint.post("/second-step/key")
@@ -180,8 +181,9 @@ def finish_two_step() -> Response:
     """Add an app by its first code, and show recovery codes to a user who has none."""
     sent = read_form(form_schemas.FirstCodeForm())
     factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
-    session = factors.verify_totp(factor_id, factors.challenge(factor_id)["id"], sent["code"])
-    g.caller = replace(g.caller, aal=session.aal)
+    challenge_id = factors.challenge(factor_id)["id"]
+    session = factors.verify_totp(factor_id, challenge_id, sent["code"], for_client=False)
+    g.caller = replace(g.caller, aal=session.row.aal)
     has_codes = recovery_codes.status()["remaining"]
     response = go_on(destination(), done="factor_added") if has_codes else _new_codes()
     browser_sessions.renew(response)

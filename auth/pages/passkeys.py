@@ -65,7 +65,7 @@ def begin_passkey_page() -> Response:
 @form("login", sign_in_form, refusal="sign_in_refused", sign_in="passkey")
 def submit_passkey() -> Response:
     require_enabled()
-    return arrive(passkeys.sign_in(sent_credential()), destination(), way="passkey")
+    return arrive(passkeys.sign_in(sent_credential(), for_client=False).row, destination(), way="passkey")
 
 
 def ending() -> dict[str, bool]:

@@ -116,7 +116,9 @@ def submit_code(path: str, link_type: str) -> Response:
     proof = by_code(_address_of(sent), sent["code"], **waiting.browser())
     outcome = spend(link_type if "email" in sent else "sms", proof, redirects=False)
     way = "code" if path == "sign-in" else "password"
-    return arrive(outcome.session, *_onward("forgot-password" if outcome.lacks_password else path), way=way)
+    return arrive(
+        outcome.session.row, *_onward("forgot-password" if outcome.lacks_password else path), way=way
+    )
 
 
 def go_on_if_used(path: str, email: str) -> Response | None:
@@ -217,8 +219,8 @@ def show_sign_in() -> Response:
     sign_in="password",
 )
 def submit_sign_in() -> Response:
-    session = sign_in_with_password(read_form(form_schemas.SignInForm()))
-    return arrive(session, destination(), way="password")
+    session = sign_in_with_password(read_form(form_schemas.SignInForm()), for_client=False)
+    return arrive(session.row, destination(), way="password")
 
 
 @blueprint.post("/sign-in/code")

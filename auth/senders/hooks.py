@@ -1,10 +1,7 @@
 """HTTP hooks: a signed question to the operator's server, whose answer counts (GoTrue's protocol)."""
 
-import functools
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,7 +13,6 @@ from auth.settings.values.hooks import Hook
 
 TIMEOUT = 2  # seconds in all
 MOST_BYTES = 200 * 1024  # of a request, and of an answer
-_MOST_AT_ONCE = 50  # calls, in each process
 # Statuses of servers that are down or overloaded.
 _DOWN = {429, 502, 503, 504}
 
@@ -65,21 +61,6 @@ def allowed_addresses(hook: Hook) -> Callable[[str], bool]:
     return webhooks.allowed_addresses(hook.url, hook.private_networks)
 
 
-@contextmanager
-def _permit(hook: Hook, timeout: float) -> Iterator[None]:
-    """Bound the calls at once: of a slow hook, and of one that calls us so that we call it."""
-    semaphore = _semaphore(hook)
-    if not semaphore.acquire(timeout=timeout):
-        raise HookFailed(hook.name, f"no answer within {timeout} s to {_MOST_AT_ONCE} calls", is_down=True)
-    try:
-        yield
-    finally:
-        semaphore.release()
-
-
-_semaphore = functools.cache(lambda _hook: threading.BoundedSemaphore(_MOST_AT_ONCE))
-
-
 def _post(hook: Hook, body: bytes, headers: dict[str, str], timeout: float) -> tuple[int, str, bytes]:
     """Return status, content type and body of the response. Repeats a request that the network failed."""
     # The delivery process of a service without hooks does not need its 5 MiB.
@@ -87,7 +68,7 @@ def _post(hook: Hook, body: bytes, headers: dict[str, str], timeout: float) -> t
 
     from auth.net.bounded_http import BoundedSession
 
-    with Deadline(timeout, allowed_addresses(hook)) as deadline, _permit(hook, timeout):
+    with Deadline(timeout, allowed_addresses(hook)) as deadline:
         for is_last in (False, True):
             try:
                 with (

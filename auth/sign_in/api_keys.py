@@ -5,13 +5,13 @@ import math
 from typing import Any
 
 from auth.context import latchkey
-from auth.hooks import access_token
+from auth.hooks.issuing import Issue, answered, is_asked
 from auth.tokens import api_keys
 from auth.tokens.access_tokens import KeyCaller
 from auth.tokens.api_keys import InvalidApiKey
 from auth.web import audit, g
-from auth.web.errors import ApiError
-from auth.web.limits import refusal
+from auth.web.errors import ApiError, unavailable
+from auth.web.limits import Window, note, refusal
 from sql import queries
 
 
@@ -21,15 +21,20 @@ def exchange(key: str) -> dict[str, Any]:
         id = api_keys.read_id(key)
     except InvalidApiKey:
         raise ApiError("validation_failed", "api_key: is not complete, or mistyped") from None
-    claims = _use(id, key)
-    if isinstance(claims, ApiError):
-        raise claims
-    if claims is None:
+    row = _use(id, key)
+    if row is None:
         owner = queries.select_owner_of_api_key(latchkey.db, id=id)
         audit.about(user_id=owner and owner.user_id, api_key_id=id)
         raise ApiError("key.invalid_credentials")
+    claims, issue = _compose(row), Issue(user_id=row.user_id)
+    if is_asked(for_client=True):
+        issue = answered(issue, claims, row, "api_key")
+        with latchkey.db.transaction() as tx:
+            issue.confirm(tx)
+            if queries.select_api_key(tx, id=id, key_macs=latchkey.api_keys.macs(key)) is None:
+                raise unavailable()
     return {
-        "access_token": latchkey.access_tokens.sign(claims),
+        "access_token": latchkey.access_tokens.sign(issue.claims(claims)),
         "token_type": "bearer",
         "expires_in": claims["exp"] - claims["iat"],
         "expires_at": claims["exp"],
@@ -37,9 +42,11 @@ def exchange(key: str) -> dict[str, Any]:
     }
 
 
-@access_token.asked
-def _use(id: str, key: str) -> dict[str, Any] | ApiError | None:
-    """Return the claims of a key's access token; None if the key is not valid. Counts wrong secrets."""
+def _use(id: str, key: str) -> "queries.UseApiKey | None":
+    """Return the row of a live key, or None if it is not valid. Counts uses, and wrong secrets.
+
+    Raises `ApiError`.
+    """
     settings, attempt = latchkey.settings, {"id": id, "network": g.client["network"]}
     limit = settings.rate_limit_login_failures
     counts: dict[str, Any] = {
@@ -47,18 +54,24 @@ def _use(id: str, key: str) -> dict[str, Any] | ApiError | None:
         "seconds": limit.get_expiry(),
         "limited": settings.rate_limits_enabled,
     }
-    with access_token.transaction() as tx:
+    with latchkey.db.transaction() as tx:
         refused_for = queries.count_api_key_try(tx, **attempt, **counts).seconds_left
-        if refused_for:
-            return refusal("over_request_rate_limit", refused_for)
-        row = queries.use_api_key(tx, id=id, key_macs=latchkey.api_keys.macs(key))
-        if row is None:
-            return None
-        queries.take_back_api_key_try(tx, **attempt)
-        if row.state != "live":
-            audit.about(user_id=row.user_id, api_key_id=id)
-            return ApiError(row.state)
-        return access_token.customize(tx, _compose(row), "api_key")
+        row = None if refused_for else queries.use_api_key(tx, id=id, key_macs=latchkey.api_keys.macs(key))
+        if row is not None:
+            queries.take_back_api_key_try(tx, **attempt)
+    if refused_for:
+        raise refusal("over_request_rate_limit", refused_for)
+    if row is None:
+        return None
+    audit.about(user_id=row.user_id, api_key_id=id)
+    if settings.rate_limits_enabled:
+        most = settings.rate_limit_refresh.amount
+        note(Window(most, max(0, most - row.refreshes), row.seconds_left))
+        if row.refreshes > most:
+            raise refusal("over_request_rate_limit", row.seconds_left)
+    if row.state != "live":
+        raise ApiError(row.state)
+    return row
 
 
 def _compose(row: Any) -> dict[str, Any]:

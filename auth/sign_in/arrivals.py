@@ -9,12 +9,12 @@ from urllib.parse import parse_qsl, urlsplit
 from flask import Response
 
 from auth.context import latchkey
-from auth.hooks import access_token
+from auth.hooks.issuing import about_new, is_asked
 from auth.messages.outgoing import own_url
 from auth.net.redirects import with_fragment, with_query
 from auth.sign_in import browser_sessions, token_response
 from auth.sign_in.reauthentication import lock_caller
-from auth.sign_in.token_response import Outcome, see_other
+from auth.sign_in.token_response import Outcome, Session, see_other
 from auth.web import Level, audit, cookies, form_schemas, g, guard
 from auth.web.errors import ApiError
 from auth.web.input import allowed_redirect, check, checked_redirect, sent_redirect
@@ -135,7 +135,7 @@ def redirect_signed_in(
     if latchkey.redirects.is_own_page(target):
         if outcome.lacks_password:
             target = _destination(target).before_password().own_url("new-password")
-        return _sign_in_browser(target, outcome.session, "code" if link_type == "magiclink" else way)
+        return _sign_in_browser(target, outcome.session.row, "code" if link_type == "magiclink" else way)
     members = token_response.tokens(outcome.session) | ({"type": link_type} if link_type else {})
     return see_other(with_fragment(target, members))
 
@@ -185,25 +185,25 @@ def go_on(destination: Destination, done: str | None = None, level: Level = Leve
         return see_other(next_url)
     if destination:
         # Raises `ApiError` if the second step is missing.
-        return redirect_signed_in(
-            destination.url, token_response.issuing(_open_for_application, destination, level)
-        )
+        return redirect_signed_in(destination.url, _open_for_application(destination, level))
     account = own_url("account", {"done": done}) if done else f"{latchkey.settings.base_url}/account"
     # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
     return see_other(latchkey.settings.site_url if destination.then else account)
 
 
-@access_token.asked
 def _open_for_application(destination: Destination, level: Level) -> Outcome:
-    session = code = None
-    with access_token.transaction() as tx:
-        caller, opened_by = lock_caller(tx, caller=guard.caller(level)), g.caller.session_id
+    opened_by, for_client = g.caller.session_id, not destination.code_challenge
+    if is_asked(for_client=for_client):
+        guard.live_caller(level)
+    issue = about_new(guard.caller_id(), "", for_client=for_client, opener=opened_by)
+    with latchkey.db.transaction() as tx:
+        caller = lock_caller(tx, caller=guard.caller(level))
         method = queries.select_session_method(tx, session_id=opened_by).method
         if destination.code_challenge:
             code = token_response.write_code(tx, caller.id, destination.code_challenge, method, opened_by)
-        else:
-            session = token_response.open_application_session(tx, caller, method, opened_by)
-    return Outcome(session, code)
+            return Outcome(authorization_code=code)
+        row = token_response.open_application_session(tx, caller, method, issue, opened_by)
+    return Outcome(Session(row, issue))
 
 
 def _sign_in_browser(target: str, session: Any, way: str | None) -> Response:

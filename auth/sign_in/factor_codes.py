@@ -61,6 +61,28 @@ def _take_back(tx: Transaction, tried: Any) -> None:
     queries.take_back_factor_tries(tx, keys=tried.keys, tries=tried.tries)
 
 
+def is_totp(user_id: str, factor: Any, code: str) -> bool:
+    """Whether `spend_totp` will take a code, before the token hook is asked. Raises `ApiError`."""
+    with latchkey.db.transaction() as tx:
+        tried = count(tx, "totp", user_id)
+        step = _step(bytes(factor.secret or b""), factor.id, code, factor.moment)
+        is_right = step is not None and step > (factor.last_step or -1)
+        if is_right:
+            _take_back(tx, tried)
+    return is_right
+
+
+def is_recovery_code(user_id: str, code: str) -> bool:
+    """Whether `spend_recovery_code` will take a code, before the token hook is asked. Raises `ApiError`."""
+    macs = latchkey.recovery_codes.macs(user_id, recovery_codes.canonical(code))
+    with latchkey.db.transaction() as tx:
+        tried = count(tx, "recovery", user_id)
+        is_right = queries.select_recovery_code(tx, user_id=user_id, code_macs=macs) is not None
+        if is_right:
+            _take_back(tx, tried)
+    return is_right
+
+
 def proves_owner(tx: Transaction, asked: "list[queries.ListAskedFactors]", code: str) -> bool:
     """Whether a code is of one of the factors that a link asks for, or a recovery code as old as these.
 

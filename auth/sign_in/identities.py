@@ -8,17 +8,20 @@ from typing import Any
 from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
-from auth.hooks import access_token, before_user_created
+from auth.hooks import before_user_created
+from auth.hooks.issuing import Issue, about_new, is_asked
 from auth.messages.outgoing import new_id, notify, tell_of_identity
 from auth.providers import ProviderError, ProviderUnavailable
 from auth.providers.client import ExternalIdentity
 from auth.providers.id_tokens import unverified_issuer
-from auth.sign_in.token_response import Outcome, issued, open_session, write_code
+from auth.sign_in.token_response import Outcome, Session, open_session, write_code
 from auth.web import audit
 from auth.web.errors import ApiError, unavailable
 from sql import Transaction, queries
 
 _TRIES = 4
+# What `spend_id_token` needs, if there is one.
+IdToken = dict[str, Any] | None
 
 
 class _IdentityUnlinked(Exception):
@@ -30,9 +33,9 @@ class _NewUser(Exception):
 
 
 def sign_in_with_id_token(body: dict[str, Any]) -> Any:
-    """Open a session for an unused id_token and return its row. Raises `ApiError`."""
+    """Open a session for an unused id_token. Raises `ApiError`."""
     identity, id_token = read_id_token(body)
-    return sign_in(identity, id_token=id_token).session
+    return sign_in(identity, for_client=True, id_token=id_token).session
 
 
 def read_id_token(body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any]]:
@@ -52,18 +55,24 @@ def read_id_token(body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any
 
 
 def sign_in(
-    identity: ExternalIdentity, *, code_challenge: str | None = None, id_token: dict[str, Any] | None = None
+    identity: ExternalIdentity,
+    *,
+    for_client: bool,
+    code_challenge: str | None = None,
+    id_token: IdToken = None,
 ) -> Outcome:
     """Sign in the owner of an identity, else of the email that a trusted provider verified, else a new user.
 
     With a code challenge, return an authorization code instead of a session. Raises `ApiError`.
     """
     user_id = None if before_user_created.is_set() else new_id()
+    is_hooked = is_asked(for_client=for_client and not code_challenge)
     for _ in range(_TRIES):
         # Try again after a concurrent request has added or removed the identity or the user.
         with suppress(UniqueViolation, _IdentityUnlinked):
             try:
-                outcome = _try_sign_in(identity, code_challenge, id_token, user_id)
+                issue = _issue(identity, id_token, user_id) if is_hooked else Issue()
+                outcome = _try_sign_in(identity, code_challenge, id_token, user_id, issue)
             except _NewUser:
                 email, metadata = _new_user(identity)
                 user_id = before_user_created.ask(email=email, data=metadata, provider=identity.provider)
@@ -74,51 +83,63 @@ def sign_in(
     raise unavailable()
 
 
-@access_token.asked
+def _issue(identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None) -> Issue:
+    """Ask the token hook, once the user is created or linked, unless the sign-in will be refused."""
+    with latchkey.db.transaction() as tx:
+        is_spent = id_token and queries.select_spent_id_token(tx, token_hash=id_token["token_hash"])
+        user = None if is_spent else _user_of(tx, identity, new_user_id)
+    user_id = None if user is None or isinstance(user, ApiError) else user.id
+    return about_new(user_id, "oauth", for_client=True, provider=identity.provider)
+
+
 def _try_sign_in(
     identity: ExternalIdentity,
     code_challenge: str | None,
-    id_token: dict[str, Any] | None,
-    new_user_id: str | None,
+    id_token: IdToken,
+    user_id: str | None,
+    issue: Issue,
 ) -> Outcome:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     audit.about(provider=identity.provider)
-    with access_token.transaction() as tx:
+    known: dict[str, Any] = {"provider": identity.provider, "auth_time": identity.auth_time}
+    with latchkey.db.transaction() as tx:
         if id_token and not queries.spend_id_token(tx, **id_token):
             return Outcome(refusal=invalid_id_token())
-        user: Any = queries.lock_user_by_identity(tx, provider=identity.provider, subject=identity.subject)
-        by_email = user is None and identity.is_trusted and identity.email_verified
-        user = queries.lock_user_by_email(tx, email=identity.email) if by_email else user
-        if user is None and latchkey.settings.disable_signup:
-            return Outcome(refusal=ApiError("signup_disabled"))
-        if user is None and not may_sign_up(identity):
-            return Outcome(refusal=ApiError("email_address_not_authorized"))
-        audit.about(user_id=user and user.id, provider=identity.provider)
-        if user and user.is_banned:
-            return Outcome(refusal=ApiError("user_banned"))
-        if user is None:
-            if new_user_id is None:
-                raise _NewUser
-            user = _create_user(tx, identity, new_user_id)
-        elif not by_email and not queries.use_identity(tx, user_id=user.id, **identity.row):
-            raise _IdentityUnlinked
-        elif by_email and not _link_identity(tx, user, identity):
-            return Outcome(refusal=ApiError("identity_already_exists"))
+        user = _user_of(tx, identity, user_id)
+        if isinstance(user, ApiError):
+            return Outcome(refusal=user)
         if code_challenge:
-            code = write_code(
-                tx, user.id, code_challenge, "oauth", provider=identity.provider, auth_time=identity.auth_time
-            )
+            code = write_code(tx, user.id, code_challenge, "oauth", **known)
             return Outcome(authorization_code=code)
-        session = open_session(tx, user.id, "oauth")
+        session = open_session(tx, user.id, "oauth", issue)
         recorded = queries.record_identity(
-            tx,
-            provider=identity.provider,
-            subject=identity.subject,
-            auth_time=identity.auth_time,
-            session_id=session.session_id,
+            tx, subject=identity.subject, session_id=session.session_id, **known
         )
         _record(tx, user, identity, ["signed_in"], "auth.login", session_id=session.session_id)
-        return Outcome(issued(tx, session._replace(amr=recorded.amr)))
+        return Outcome(Session(session._replace(amr=recorded.amr), issue))
+
+
+def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | None) -> Any:
+    """Return the locked owner of an identity, linked or created before, or an `ApiError`."""
+    user: Any = queries.lock_user_by_identity(tx, provider=identity.provider, subject=identity.subject)
+    by_email = user is None and identity.is_trusted and identity.email_verified
+    user = queries.lock_user_by_email(tx, email=identity.email) if by_email else user
+    if user is None and latchkey.settings.disable_signup:
+        return ApiError("signup_disabled")
+    if user is None and not may_sign_up(identity):
+        return ApiError("email_address_not_authorized")
+    audit.about(user_id=user and user.id, provider=identity.provider)
+    if user and user.is_banned:
+        return ApiError("user_banned")
+    if user is None:
+        if new_user_id is None:
+            raise _NewUser
+        return _create_user(tx, identity, new_user_id)
+    if not by_email and not queries.use_identity(tx, user_id=user.id, **identity.row):
+        raise _IdentityUnlinked
+    if by_email and not _link_identity(tx, user, identity):
+        return ApiError("identity_already_exists")
+    return user
 
 
 def may_sign_up(identity: ExternalIdentity) -> bool:

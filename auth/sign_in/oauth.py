@@ -24,7 +24,7 @@ _ERRORS = {
     "bad_oauth_state": "invalid_request",
     "bad_oauth_callback": "server_error",
     "oauth_provider_not_supported": "server_error",
-    "hook_failed": "server_error",
+    "hook_failed": "temporarily_unavailable",
 }
 _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
 # Browsers do not send a Lax cookie with a form that a provider posts.

@@ -9,9 +9,9 @@ import structlog
 from auth.context import latchkey
 from auth.factors import webauthn
 from auth.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
-from auth.hooks import access_token
+from auth.hooks.issuing import about_new, about_own
 from auth.sign_in.reauthentication import lock_caller
-from auth.sign_in.token_response import issued, open_session, raise_session
+from auth.sign_in.token_response import Session, open_session, raise_session
 from auth.web import audit, g, guard
 from auth.web.errors import ApiError
 from sql import Database, Transaction, queries
@@ -148,14 +148,11 @@ def failed(reason: str) -> ApiError:
     return ApiError("webauthn_verification_failed", f"credential: {reason}")
 
 
-def sign_in(body: dict[str, Any]) -> Any:
-    """Open a session for the user of a passkey, at `aal2`, and return its row. Raises `ApiError`."""
-    return _open(*_verify_passkey(body))
-
-
-@access_token.asked
-def _open(passkey: Any, assertion: Assertion) -> Any:
-    with access_token.transaction() as tx:
+def sign_in(body: dict[str, Any], *, for_client: bool) -> Session:
+    """Open a session for the user of a passkey, at `aal2`. Raises `ApiError`."""
+    passkey, assertion = _verify_passkey(body)
+    issue = about_new(passkey.user_id, "webauthn", for_client=for_client)
+    with latchkey.db.transaction() as tx:
         user = queries.lock_user(tx, user_id=passkey.user_id)
         if user is None:
             raise failed(WRONG_SIGNATURE)
@@ -163,34 +160,37 @@ def _open(passkey: Any, assertion: Assertion) -> Any:
             raise ApiError("user_banned")
         refusal = _refusal(tx, user, passkey, assertion)
         if refusal is None:
-            opened = open_session(tx, user.id, "webauthn")
+            opened = open_session(tx, user.id, "webauthn", issue)
             session = raise_session(tx, opened.session_id, "webauthn", passkey.id)
             details = {"session_id": session.session_id, "passkey": passkey.friendly_name}
             audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], method="webauthn", **details)
-            return issued(tx, session)
+            return Session(session, issue)
     raise refusal
 
 
-def prove(body: dict[str, Any], *, added_before: Any = None, **owner: str | None) -> tuple[str, Any]:
-    """Record a passkey of the caller as a proof, and raise the session. Return the time and its row."""
+def prove(
+    body: dict[str, Any],
+    *,
+    for_client: bool = False,
+    added_before: Any = None,
+    owner: dict[str, str | None] | None = None,
+) -> tuple[str, Session]:
+    """Record a passkey of the caller as a proof, and raise the session. Return the time and the session."""
     guard.live_caller()
-    passkey, assertion = _verify_passkey(body, **owner)
+    passkey, assertion = _verify_passkey(body, **owner or {})
     if passkey.user_id != guard.caller_id():
         raise failed(WRONG_SIGNATURE)
     require_older(passkey, added_before)
-    return _raise(passkey, assertion)
-
-
-@access_token.asked
-def _raise(passkey: Any, assertion: Assertion) -> tuple[str, Any]:
-    with access_token.transaction() as tx:
+    issue = about_own("webauthn", for_client=for_client)
+    with latchkey.db.transaction() as tx:
+        issue.confirm(tx)
         caller = lock_caller(tx)
         refusal = _refusal(tx, caller, passkey, assertion)
         if refusal is None:
             session = raise_session(tx, g.caller.session_id, "webauthn", passkey.id)
             details = {"method": "webauthn", "passkey": passkey.friendly_name}
             audit.record(tx, caller.id, caller.email, ["reauthenticated"], [], **details)
-            return caller.moment, issued(tx, session)
+            return caller.moment, Session(session, issue)
     raise refusal
 
 

@@ -5,8 +5,9 @@ import functools
 from typing import Any
 
 from auth.context import latchkey
+from auth.hooks.issuing import Issue, about_new
 from auth.messages import outgoing
-from auth.sign_in.token_response import issued_by
+from auth.sign_in.token_response import Session
 from auth.web import View, audit, g, limits
 from auth.web.errors import ApiError
 from auth.web.input import whole_body
@@ -57,8 +58,8 @@ def check_attempt(attempt: Any, password: str) -> bool:
     return matches
 
 
-def sign_in_with_password(body: dict[str, Any], *, admin_only: bool = False) -> Any:
-    """Open a session for a `PasswordGrant` body, and return its row. Raises `ApiError`."""
+def sign_in_with_password(body: dict[str, Any], *, for_client: bool, admin_only: bool = False) -> Session:
+    """Open a session for a `PasswordGrant` body. Raises `ApiError`."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
     outgoing.check_enabled(email, phone)
     attempt = begin_attempt(email, phone)
@@ -68,22 +69,22 @@ def sign_in_with_password(body: dict[str, Any], *, admin_only: bool = False) -> 
     checked: dict[str, Any] = {
         "user_id": attempt.user_id,
         "address": email or phone,
-        "provider": "email" if email else "phone",
-        "is_stranger": attempt.is_stranger,
         "admin_only": admin_only,
     }
-    password_hash = attempt.password_hash
+    checked |= {"provider": "email" if email else "phone", "is_stranger": attempt.is_stranger}
+    password_hash, issue = attempt.password_hash, None
     while True:
         checked["checked_password_hash"] = password_hash
         renewed_hash = latchkey.passwords.renewed_hash(password, password_hash)
         try:
-            row = issued_by(queries.sign_in, new_password_hash=renewed_hash, **checked, **g.client)
+            issue = issue or about_new(attempt.user_id, "password", for_client=for_client)
+            row = _open(issue, new_password_hash=renewed_hash, **checked, **g.client)
         except ApiError:
             # A hook refused or failed, but the password was right: take back the attempt.
             queries.select_sign_in_refusal(latchkey.db, network=g.client["network"], **checked)
             raise
         if row is not None:
-            return row
+            return Session(row, issue)
         refusal = queries.select_sign_in_refusal(latchkey.db, network=g.client["network"], **checked)
         if refusal is None or refusal.password_hash == password_hash:
             error_code = (refusal and refusal.error_code) or "invalid_credentials"
@@ -94,3 +95,13 @@ def sign_in_with_password(body: dict[str, Any], *, admin_only: bool = False) -> 
         password_hash = refusal.password_hash
         if not latchkey.passwords.check(password, password_hash):
             raise ApiError("invalid_credentials")
+
+
+def _open(issue: Issue, **columns: Any) -> "queries.SignIn | None":
+    if issue.decides is None:
+        return queries.sign_in(latchkey.db, session_id=issue.session_id, **columns)
+    with latchkey.db.transaction() as tx:
+        row = queries.sign_in(tx, session_id=issue.session_id, **columns)
+        if row is not None or issue.answer:
+            issue.confirm(tx)
+    return row

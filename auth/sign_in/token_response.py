@@ -3,28 +3,31 @@ authorization code (RFC 7636) that stands for it."""
 
 import hmac
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from flask import Response
 
 from auth.context import latchkey
-from auth.hooks import access_token
+from auth.hooks.issuing import Issue, about_new, compose, is_asked
 from auth.tokens import one_time
-from auth.tokens.access_tokens import SECOND_STEP
 from auth.web import audit, g
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
-P = ParamSpec("P")
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class Session:
+    """A row of `open_session`, and the issue of its token if it is for a client."""
+
+    row: Any
+    issue: Issue
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a sign-in: a session (a row of `open_session`), an authorization code, or a refusal."""
+    """The result of a sign-in: a `Session`, an authorization code, or a refusal."""
 
     session: Any = None
     authorization_code: str | None = None
@@ -38,11 +41,13 @@ class Outcome:
 
 
 def open_session(
-    tx: Transaction, user_id: str, method: str, *, is_handed_over: bool = False
+    tx: Transaction, user_id: str, method: str, issue: Issue, *, is_handed_over: bool = False
 ) -> "queries.OpenSession":
-    """Open a session of a user whose row is locked, and return its row."""
+    """Open a session of a user whose row is locked, and return its row. Raises `ApiError`."""
+    issue.confirm(tx)
     network = None if is_handed_over else g.client["network"]
-    return queries.open_session(tx, user_id=user_id, method=method, **g.client | {"network": network})
+    columns = {"session_id": issue.session_id, "user_id": user_id, "method": method}
+    return queries.open_session(tx, **columns, **g.client | {"network": network})
 
 
 def raise_session(
@@ -59,53 +64,16 @@ def see_other(url: str) -> Response:
     return Response(status=303, headers={"Location": url})
 
 
-def token_response(row: Any, **members: Any) -> Response:
+def token_response(session: Session, **members: Any) -> Response:
     # Postgres has written the user as JSON.
-    body = json.dumps(members | tokens(row))
-    return JsonResponse(f'{body[:-1]}, "user": {row.user_object}}}')
+    body = json.dumps(members | tokens(session))
+    return JsonResponse(f'{body[:-1]}, "user": {session.row.user_object}}}')
 
 
-def issuing(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run an act whose session is for a client, not for a browser on our pages: the token hook is asked."""
-    g.issues_token = True
-    return act(*args, **kwargs)
-
-
-def issued(tx: Transaction, row: Any, method: str | None = None) -> Any:
-    """Ask the token hook about a session, a row of `open_session`, last in a transaction, and return the row.
-
-    The transaction is one of `access_token.transaction`. `method` is that of `amr` unless given.
-    """
-    if g.issues_token and access_token.hook():
-        g.token_claims = access_token.customize(tx, _compose(row), method or row.amr[-1]["method"])
-    return row
-
-
-@access_token.asked
-def issued_by(query: Callable[..., Any], *, method: str | None = None, **parameters: Any) -> Any:
-    """Run the one statement that opens or refreshes a session, and return its row."""
-    if not (g.issues_token and access_token.hook()):
-        return query(latchkey.db, **parameters)
-    with access_token.transaction() as tx:
-        row = query(tx, **parameters)
-        return row if row is None or getattr(row, "state", "live") != "live" else issued(tx, row, method)
-
-
-def _compose(row: Any) -> dict[str, Any]:
-    own = {"session_id": row.session_id, "aal": row.aal, "amr": row.amr}
-    claims = latchkey.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
-    is_restricted = row.lacks_step and latchkey.settings.mfa_tokens == SECOND_STEP
-    return latchkey.access_tokens.restricted(claims) if is_restricted else claims
-
-
-def tokens(row: Any) -> dict[str, Any]:
-    """Return the tokens of a session, a row of `open_session`."""
-    access_tokens = latchkey.access_tokens
-    claims = g.token_claims
-    if access_token.hook() and (claims is None or claims["session_id"] != row.session_id):
-        raise RuntimeError("a token is issued without its hook")
+def tokens(session: Session) -> dict[str, Any]:
+    row, access_tokens = session.row, latchkey.access_tokens
     return {
-        "access_token": access_tokens.sign(claims or _compose(row)),
+        "access_token": access_tokens.sign(session.issue.claims(compose(row, row.session_id))),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,
         "expires_at": row.issued_at + access_tokens.lifetime,
@@ -139,11 +107,11 @@ def write_code(
     return code
 
 
-@access_token.asked
-def exchange(code: str, code_challenge: str) -> Any:
-    """Open a session for a code and return its row (RFC 7636). Reuse of the code ends the session."""
+def exchange(code: str, code_challenge: str) -> Session:
+    """Open a session for a code (RFC 7636). Reuse of the code ends the session."""
     code_hash = one_time.hash_token(code)
-    with access_token.transaction() as tx:
+    issue = _issue_for_code(code_hash, code_challenge)
+    with latchkey.db.transaction() as tx:
         owner = queries.lock_owner_of_authorization_code(tx, code_hash=code_hash)
         audit.about(user_id=owner and owner.id)
         known = queries.select_authorization_code(tx, code_hash=code_hash)
@@ -154,9 +122,9 @@ def exchange(code: str, code_challenge: str) -> Any:
         if known.session_id is None:
             if owner.is_banned:
                 raise ApiError("user_banned")
-            row = open_application_session(tx, owner, known.method, known.opened_by, known.provider)
+            row = open_application_session(tx, owner, known.method, issue, known.opened_by, known.provider)
             queries.mark_authorization_code_used(tx, code_hash=code_hash, session_id=row.session_id)
-            return row
+            return Session(row, issue)
         queries.end_access(
             tx, user_id=owner.id, session_id=known.session_id, reason="authorization_code_reused"
         )
@@ -164,11 +132,24 @@ def exchange(code: str, code_challenge: str) -> Any:
     raise ApiError("flow_state_not_found")
 
 
+def _issue_for_code(code_hash: bytes | None, code_challenge: str) -> Issue:
+    """Ask the token hook about the session of a code, unless `exchange` refuses the code."""
+    known = None
+    if is_asked(for_client=True):
+        known = queries.select_authorization_code(latchkey.db, code_hash=code_hash)
+    if known and (known.session_id or not hmac.compare_digest(known.code_challenge, code_challenge)):
+        known = None
+    if known is None:
+        return about_new(None, "", for_client=True)
+    provider, opener = known.provider, known.opened_by
+    return about_new(known.user_id, known.method, for_client=True, provider=provider, opener=opener)
+
+
 def open_application_session(
-    tx: Transaction, owner: Any, method: str, opened_by: str | None, provider: str | None = None
+    tx: Transaction, owner: Any, method: str, issue: Issue, opened_by: str | None, provider: str | None = None
 ) -> Any:
     """Open a session, for an application that a session on our pages may have let in, and return its row."""
-    row = open_session(tx, owner.id, method, is_handed_over=opened_by is not None)
+    row = open_session(tx, owner.id, method, issue, is_handed_over=opened_by is not None)
     if provider:
         row = row._replace(amr=queries.record_provider(tx, session_id=row.session_id, provider=provider).amr)
     if opened_by:
@@ -176,4 +157,4 @@ def open_application_session(
         row = row._replace(**level._asdict())
     details = {"method": method, "session_id": row.session_id}
     audit.record(tx, owner.id, owner.email, ["signed_in"], ["auth.login"], **details)
-    return issued(tx, row)
+    return row

@@ -9,6 +9,7 @@ from typing import Any
 from flask import Response, after_this_request
 
 from auth.context import latchkey
+from auth.hooks.issuing import Issue
 from auth.messages import outgoing
 from auth.net.redirects import is_web
 from auth.sign_in.token_response import open_session
@@ -79,7 +80,7 @@ def continue_sign_up(address: str) -> Any:
         user = queries.lock_confirmed_sign_up(tx, browser_hash=_browser_hash(), target=address)
         if user is None or not finish_sign_up(tx, user.token_id):
             return None
-        row = open_session(tx, user.id, "sign_up")
+        row = open_session(tx, user.id, "sign_up", Issue())
         details = {"method": "sign_up", "session_id": row.session_id}
         audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
     return row

@@ -18,12 +18,12 @@ from auth.account.factors import NO_CREDENTIAL
 from auth.context import EXTENSION, Latchkey
 from auth.delivery.deliverer import Deliverer
 from auth.factors import totp
-from auth.hooks import access_token
+from auth.hooks.issuing import about_new
 from auth.senders import channels, events
 from auth.senders.message_hooks import HookSender
 from auth.senders.sender import Message, Sender
 from auth.senders.webhooks import EVENTS, new_secret
-from auth.sign_in.token_response import issued, issuing, tokens
+from auth.sign_in.token_response import Session, tokens
 from auth.testing import FAILURES, Refused
 from auth.testing.databases import Database
 from auth.testing.process import Process
@@ -130,7 +130,7 @@ class Service:
     ) -> dict[str, Any]:
         """Open a session, and return its token response."""
         with self._request():
-            response = tokens(issuing(self._open_session, user_id, aal))
+            response = tokens(self._open_session(user_id, aal, for_client=True))
         if expires_in is None and not claims:
             return response
         access_tokens = self._parts.access_tokens
@@ -145,7 +145,7 @@ class Service:
     def cookies(self, user_id: str, aal: str | None = None) -> list[dict[str, Any]]:
         """Sign a browser in on our pages, and return its cookie as Playwright takes it."""
         with self._request():
-            session, token = self._open_session(user_id, aal), one_time.new_token()
+            session, token = self._open_session(user_id, aal).row, one_time.new_token()
         columns = {"token_hash": one_time.hash_token(token), "session_id": session.session_id}
         queries.insert_browser_session(self._parts.db, **columns)
         url = self._parts.settings.base_url
@@ -237,10 +237,11 @@ class Service:
             g.client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": "test"}
             yield
 
-    @access_token.asked
-    def _open_session(self, user_id: str, aal: str | None) -> Any:
-        with access_token.transaction() as tx:
-            session: Any = queries.open_session(tx, user_id=user_id, method="password", **g.client)
+    def _open_session(self, user_id: str, aal: str | None, *, for_client: bool = False) -> Session:
+        issue = about_new(user_id, "password", for_client=for_client)
+        columns = {"session_id": issue.session_id, "user_id": user_id, "method": "password"}
+        with self._parts.db.transaction() as tx:
+            session: Any = queries.open_session(tx, **columns, **g.client)
             if session is None:
                 raise Refused("This user does not exist")
             if aal == "aal2" or (aal is None and session.lacks_step):
@@ -248,7 +249,7 @@ class Service:
                 factor_id = factors[0].id if factors else None
                 raised = {"method": "totp", "factor_id": factor_id, "network": g.client["network"]}
                 session = queries.raise_session(tx, session_id=session.session_id, **raised)
-            return issued(tx, session)
+            return Session(session, issue)
 
     def _add_totp(self, user_id: str) -> None:
         id, secret = str(uuid.uuid4()), totp.new_secret()

@@ -2,7 +2,7 @@ from flask import Blueprint, Response, jsonify
 
 from auth.account import factors, recovery_codes
 from auth.context import latchkey
-from auth.sign_in.token_response import issuing, token_response
+from auth.sign_in.token_response import token_response
 from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import found
@@ -42,9 +42,9 @@ def verify_factor(factor_id: str) -> Response:
     guard.live_caller()
     body, factor_id = read_body(factor_schemas.FactorVerification()), _factor_id(factor_id)
     if "webauthn" in body:
-        session = issuing(factors.verify_webauthn, factor_id, body["challenge_id"], body["webauthn"])
+        session = factors.verify_webauthn(factor_id, body["challenge_id"], body["webauthn"], for_client=True)
     else:
-        session = issuing(factors.verify_totp, factor_id, body["challenge_id"], body["code"])
+        session = factors.verify_totp(factor_id, body["challenge_id"], body["code"], for_client=True)
     return token_response(session)
 
 
@@ -97,7 +97,7 @@ def get_recovery_codes() -> Response:
 def verify_recovery_code() -> Response:
     guard.live_caller()
     code = read_body(factor_schemas.RecoveryCode())["code"]
-    return token_response(issuing(recovery_codes.verify, code))
+    return token_response(recovery_codes.verify(code, for_client=True))
 
 
 def _factor_id(text: str) -> str:

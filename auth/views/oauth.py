@@ -9,7 +9,7 @@ from auth.sign_in import oauth
 from auth.sign_in.arrivals import redirect_done, redirect_signed_in
 from auth.sign_in.identities import sign_in
 from auth.tokens import one_time
-from auth.web import audit, audited, g, refuses_by_page, schemas, takes_foreign_forms
+from auth.web import audit, audited, refuses_by_page, schemas, takes_foreign_forms
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect, read_body, read_query
 from auth.web.limits import limited
@@ -78,15 +78,16 @@ def callback(name: str | None = None) -> Response:
     try:
         return (_link if flow.user_id else _sign_in)(flow, name, query)
     except ApiError as error:
-        if error.status == 503:
+        if error.error_code == "service_unavailable":
             raise
         return oauth.refused(flow.redirect_to, error)
 
 
 def _sign_in(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
     target = latchkey.redirects.checked(flow.redirect_to)
-    g.issues_token = not latchkey.redirects.is_own_page(target)
-    outcome = sign_in(oauth.identify(flow, name, query), code_challenge=flow.code_challenge)
+    for_client = not latchkey.redirects.is_own_page(target)
+    identity = oauth.identify(flow, name, query)
+    outcome = sign_in(identity, for_client=for_client, code_challenge=flow.code_challenge)
     return redirect_signed_in(target, outcome, way=flow.provider)
 
 

@@ -3,7 +3,7 @@ from flask import Blueprint, Response, jsonify
 from auth.account import passkeys
 from auth.context import latchkey
 from auth.sign_in.passkeys import begin_sign_in, sign_in
-from auth.sign_in.token_response import issuing, token_response
+from auth.sign_in.token_response import token_response
 from auth.web import Level, asks_more, audited, factor_schemas, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.errors import found
@@ -47,7 +47,7 @@ def begin_passkey_sign_in() -> Response:
 @audited("sign_in_refused", sign_in="passkey")
 def finish_passkey_sign_in() -> Response:
     passkeys.require_enabled()
-    return token_response(issuing(sign_in, read_body(factor_schemas.PasskeyResponse())))
+    return token_response(sign_in(read_body(factor_schemas.PasskeyResponse()), for_client=True))
 
 
 @blueprint.get("/passkeys")

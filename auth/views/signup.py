@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from auth.account.sign_up import sign_up, sign_up_anonymously
 from auth.context import latchkey
 from auth.sign_in.passwords import queued
-from auth.sign_in.token_response import issuing, tokens
+from auth.sign_in.token_response import Session, tokens
 from auth.web import audited, counted, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.errors import ApiError
@@ -49,7 +49,7 @@ def _asks_for_anonymous_user(body: dict[str, Any]) -> bool:
 
 @limited("anonymous")
 def _sign_up_anonymously() -> Response:
-    return _signed_in(issuing(sign_up_anonymously, read_body(schemas.AnonymousSignup())))
+    return _signed_in(sign_up_anonymously(read_body(schemas.AnonymousSignup())))
 
 
 @queued
@@ -58,15 +58,15 @@ def _sign_up() -> Response:
     """Register a user. If addresses must be confirmed, the response is the same for a taken one."""
     if _asks_for_anonymous_user(json_body()):
         raise ApiError("anonymous_provider_disabled")
-    row = issuing(sign_up, read_body(schemas.Signup()))
-    if latchkey.settings.autoconfirm:
-        return _signed_in(row)
-    return _created(json.loads(row.user_object), {})
+    made = sign_up(read_body(schemas.Signup()))
+    if isinstance(made, Session):
+        return _signed_in(made)
+    return _created(json.loads(made.user_object), {})
 
 
-def _signed_in(row: Any) -> Response:
-    user = json.loads(row.user_object)
-    return _created(user, tokens(row) | {"user": user})
+def _signed_in(session: Session) -> Response:
+    user = json.loads(session.row.user_object)
+    return _created(user, tokens(session) | {"user": user})
 
 
 def _created(user: dict[str, Any], members: dict[str, Any]) -> Response:

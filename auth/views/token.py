@@ -9,10 +9,11 @@ from flask.typing import ResponseReturnValue
 
 from auth.account import identities
 from auth.context import latchkey
+from auth.hooks.issuing import about_refresh
 from auth.sign_in import api_keys
 from auth.sign_in.identities import sign_in_with_id_token
 from auth.sign_in.passwords import queued, sign_in_with_password
-from auth.sign_in.token_response import exchange, issued_by, issuing, token_response
+from auth.sign_in.token_response import Session, exchange, token_response
 from auth.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.web import answered_by, audit, g, guard, limits, schemas
 from auth.web.errors import ApiError, unavailable
@@ -40,17 +41,17 @@ def token() -> ResponseReturnValue:
 @limited("login")
 @audited("sign_in_refused", sign_in="password")
 def login_admin() -> Response:
-    row = issuing(sign_in_with_password, read_body(schemas.PasswordGrant()), admin_only=True)
-    user = json.loads(row.user_object)
-    details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
-    return token_response(row, admin_details=details)
+    session = sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True, admin_only=True)
+    user, since = json.loads(session.row.user_object), session.row.admin_since
+    details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": since}
+    return token_response(session, admin_details=details)
 
 
 @queued
 @limited("login")
 @audited("sign_in_refused", sign_in="password")
 def _by_password() -> Response:
-    return token_response(issuing(sign_in_with_password, read_body(schemas.PasswordGrant())))
+    return token_response(sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True))
 
 
 @takes_tokens
@@ -60,7 +61,7 @@ def _by_id_token() -> ResponseReturnValue:
     body = read_body(schemas.IdTokenGrant())
     if body["link_identity"]:
         return answered_by(_link_by_id_token, body)
-    return token_response(issuing(sign_in_with_id_token, body))
+    return token_response(sign_in_with_id_token(body))
 
 
 @takes_tokens
@@ -68,7 +69,7 @@ def _by_id_token() -> ResponseReturnValue:
 @audited("change_refused", sign_in="id_token")
 def _link_by_id_token(body: dict[str, Any]) -> Response:
     identities.require_manual_linking()
-    return token_response(issuing(identities.link_by_id_token, body))
+    return token_response(identities.link_by_id_token(body))
 
 
 @counted("refresh")
@@ -79,22 +80,16 @@ def _refresh() -> Response:
         sent = latchkey.refresh_tokens.read(body["refresh_token"])
     except InvalidRefreshToken:
         raise ApiError("refresh.refresh_token_not_found") from None
-    try:
-        columns = {"session_id": sent.session_id, "counter": sent.counter}
-        row = issuing(issued_by, queries.refresh_session, method="token_refresh", **columns)
-    except ApiError as error:
-        queries.count_refresh(latchkey.db, session_id=sent.session_id)
-        if error.error_code == "hook_failed":
-            # After a 500, some clients delete their tokens.
-            raise unavailable("refresh.hook_failed") from error
-        raise
+    issue = about_refresh(**sent._asdict())
+    row = queries.refresh_session(latchkey.db, **sent._asdict(), decides=issue.decides)
     if row is None:
-        raise _refresh_refusal(sent)
+        # Something has changed since the hook was asked; without an answer, the session gives no token.
+        raise unavailable() if issue.answer else _refresh_refusal(sent)
     settings = latchkey.settings
     if settings.rate_limits_enabled:
         amount = settings.rate_limit_refresh.amount
         limits.note(limits.Window(amount, amount - row.refreshes, row.seconds_left))
-    return token_response(row)
+    return token_response(Session(row, issue))
 
 
 def _refresh_refusal(sent: RefreshToken) -> ApiError:
@@ -116,8 +111,7 @@ def _refresh_refusal(sent: RefreshToken) -> ApiError:
 @audited("sign_in_refused", sign_in="pkce")
 def _exchange_code() -> Response:
     body = read_body(schemas.PkceGrant())
-    row = issuing(exchange, body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
-    return token_response(row)
+    return token_response(exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"])))
 
 
 @limited("api_keys")

@@ -5,7 +5,7 @@ from auth.account.changes import change_user, delete_caller
 from auth.context import latchkey
 from auth.sign_in import api_keys, passkeys
 from auth.sign_in.reauthentication import record_reauthentication
-from auth.sign_in.token_response import issuing, token_response
+from auth.sign_in.token_response import token_response
 from auth.web import dialect, factor_schemas, g, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.input import checked_redirect, json_body, read_body
@@ -74,6 +74,6 @@ def confirm_reauthentication() -> Response:
     known = guard.live_caller()
     body = read_body(factor_schemas.Proof())
     if "credential" in body:
-        moment, session = issuing(passkeys.prove, body)
+        moment, session = passkeys.prove(body, for_client=True)
         return token_response(session, message="Reauthenticated", timestamp=moment)
     return jsonify(message="Reauthenticated", timestamp=record_reauthentication(known, body))

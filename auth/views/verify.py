@@ -10,7 +10,7 @@ from auth.links.spending import by_code, by_link, spend
 from auth.pages.page import address, ago, device, page
 from auth.pages.sign_in import form_page
 from auth.sign_in import arrivals, browser_sessions, waiting
-from auth.sign_in.token_response import Outcome, issuing, token_response
+from auth.sign_in.token_response import Outcome, token_response
 from auth.text.masking import masked
 from auth.tokens import one_time
 from auth.web import audit, audited, dialect, factor_schemas, form_schemas, refuses_by_page, schemas
@@ -81,7 +81,7 @@ def verify() -> Response:
         proof = by_link(body["token_hash"])
     else:
         proof = by_code(body.get("email") or body["phone"], body["token"])
-    outcome = issuing(spend, body["type"], proof, redirects=False)
+    outcome = spend(body["type"], proof, redirects=False, for_client=True)
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
     recent = outcome.recent_changes
@@ -162,11 +162,11 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     if link_type == "undo":
         return _take_back(query)
     try:
-        outcome = issuing(
-            spend,
+        outcome = spend(
             link_type,
             by_link(query["token"]),
             redirects=True,
+            for_client=True,
             redirect_to=query.get("redirect_to"),
             is_shown=request.method == "POST",
             is_same=query.get("action") == "same",
@@ -193,7 +193,7 @@ def _redirect(query: Mapping[str, str], outcome: Outcome) -> Response:
     """Respond to a link that was spent: redirect to its target, or show what it has done."""
     link_type, target = query["type"], _target(query, outcome.redirect_to)
     if outcome.is_elsewhere and outcome.session:
-        return _arrive_elsewhere(outcome.session, link_type)
+        return _arrive_elsewhere(outcome.session.row, link_type)
     if outcome.is_elsewhere or _is_change_elsewhere(link_type, target):
         said = "email_change" if link_type == "email_change" else "signup"
         return page("told.html", what="confirmed", said=said)

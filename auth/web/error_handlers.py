@@ -134,7 +134,7 @@ def _hook_refused(error: HookRefused) -> ApiError:
 @as_api_error.register
 def _hook_failed(error: HookFailed) -> ApiError:
     _note_hook("hook_failed", error.hook, one_line(error.reason))
-    return ApiError("hook_failed", request_id=g.request_id)
+    return unavailable("hook_failed")
 
 
 def _note_hook(event: str, hook: str, said: str) -> None:

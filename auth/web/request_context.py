@@ -39,10 +39,6 @@ class RequestContext:
     json_body: dict[str, Any] | None = None
     # Runs first in the transaction of an act on one of many users, and notes that it is done.
     claim: Callable[[Any], None] | None = None
-    # Whether the client gets an access token, what its HTTP hook was asked and answered, and its claims then.
-    issues_token: bool = False
-    hook_answer: tuple[dict[str, Any], dict[str, Any]] | None = None
-    token_claims: dict[str, Any] | None = None
     # For the audit log, in case the request is refused: parameters of `record_refusal`, and an error_code.
     subject: dict[str, Any] | None = None
     refusal_details: dict[str, Any] | None = None

@@ -75,6 +75,13 @@ AS $$
            'timestamp', floor(extract(epoch FROM s.created_at))::bigint)))
 $$;
 
+CREATE OR REPLACE FUNCTION with_second_step(amr jsonb, method text) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_path_query_array(amr, '$[*] ? (@.method <> $method)', jsonb_build_object('method', method))
+         || jsonb_build_object('method', method, 'timestamp', floor(extract(epoch FROM now()))::bigint)
+$$;
+
 CREATE OR REPLACE FUNCTION methods_with(s sessions, provider text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

@@ -29,6 +29,30 @@ AS $$
   END
 $$;
 
+-- A digest of what decides about a token: what the copy of the user's object has of role, ban, addresses, app
+-- metadata and factors, and the session of the token, or the one that opens it, which may be null; not the
+-- counter of the refresh token. The token hook is asked between two transactions, and the second one writes
+-- only if the digest is still the same.
+CREATE OR REPLACE FUNCTION what_decides(object text, s sessions) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT encode(sha256(convert_to(concat(
+           object::jsonb - '{user_metadata,identities,new_email,new_phone,confirmation_sent_at}'::text[]
+             - '{invited_at,email_change_sent_at,phone_change_sent_at,last_sign_in_at,updated_at}'::text[],
+           ROW(s.id, s.ended_at, s.aal, s.amr, s.factor_id)), 'UTF8')), 'hex')
+$$;
+
+-- It is VOLATILE, to see what the previous holder of the user's lock committed. Null if the user is gone.
+CREATE OR REPLACE FUNCTION locked_what_decides(owner uuid, session_id uuid) RETURNS text
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT FROM users AS u WHERE u.id = owner FOR UPDATE;
+  SELECT what_decides(copy.object, s)
+    FROM user_objects AS copy
+    LEFT JOIN sessions AS s ON s.id = locked_what_decides.session_id AND s.user_id = owner
+   WHERE copy.user_id = owner
+$$;
+
 -- A session of the user. `aal` is the access token's, and `level` what the route demands, see
 -- auth/web/routes.py: a session that lacks a step may still enrol a factor. `required` is AUTH_MFA_REQUIRED.
 CREATE OR REPLACE FUNCTION caller_state(

@@ -25,6 +25,19 @@ AS $$
   SELECT gives_token(u, token_expires_at, end_of_key(k), false)
 $$;
 
+-- The id is what a token hook was told, if there is one.
+CREATE OR REPLACE FUNCTION open_session(
+  owner uuid, method text, ip inet, network text, user_agent text,
+  most integer, lifetime integer, timebox integer
+) RETURNS SETOF sessions
+  LANGUAGE sql VOLATILE ROWS 1
+AS $$
+  SELECT *
+    FROM begin_session(coalesce(nullif(current_setting('latchkey.session_id', true), '')::uuid,
+                               gen_random_uuid()),
+                      owner, method, ip, network, user_agent, most, lifetime, timebox)
+$$;
+
 -- An authorization code is a session that has not begun, also that of an OAuth client: those of clients stay
 -- when a factor is added. API keys are no sessions: they end by a ban, and by a password that a recovery or
 -- an administrator sets. Call it with the user's row locked.

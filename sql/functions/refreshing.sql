@@ -19,7 +19,7 @@ $$;
 -- What a token that is not refused changes. A used one first returns the newest, because requests of one
 -- client may cross; after `reuse_for`, the response was lost, and the newest is skipped. Call it in the SET
 -- of an UPDATE, which sees the row as the previous request left it: N concurrent requests with one token move
--- the counter once and get the same token.
+-- the counter once and get the same token. `count_for` is null for a refresh that is counted already.
 CREATE OR REPLACE FUNCTION refreshed(
   s sessions, sent bigint, rotates boolean, reuse_for integer, count_for integer
 ) RETURNS TABLE (counter bigint, used_counter bigint, successor_counter bigint, refreshed_at timestamptz,
@@ -28,9 +28,9 @@ CREATE OR REPLACE FUNCTION refreshed(
 AS $$
   SELECT coalesce(new.counter, s.counter), sent, coalesce(new.counter, s.counter),
          CASE WHEN new.counter IS NULL THEN s.refreshed_at ELSE now() END,
-         CASE WHEN s.counted_until > now() THEN s.refreshes + 1 ELSE 1 END,
+         CASE WHEN s.counted_until > now() THEN s.refreshes + (count_for IS NOT NULL)::integer ELSE 1 END,
          CASE WHEN s.counted_until > now() THEN s.counted_until
-              ELSE now() + make_interval(secs => count_for) END
+              ELSE now() + make_interval(secs => coalesce(count_for, 0)) END
     FROM (SELECT CASE WHEN sent >= s.counter OR s.refreshed_at <= now() - make_interval(secs => reuse_for)
                       THEN greatest(sent, s.counter) + rotates::integer END) AS new (counter)
 $$;

@@ -67,17 +67,18 @@ $$;
 
 -- Call it with the user's row locked, so that concurrent sign-ins cannot exceed `most`. `network` is null
 -- for a browser's session that is handed over, perhaps by a thief of the cookie: it makes no network known.
-CREATE OR REPLACE FUNCTION open_session(
-  owner uuid, method text, ip inet, network text, user_agent text,
+CREATE OR REPLACE FUNCTION begin_session(
+  id uuid, owner uuid, method text, ip inet, network text, user_agent text,
   most integer, lifetime integer, timebox integer
 ) RETURNS SETOF sessions
   LANGUAGE sql VOLATILE ROWS 1
 AS $$
   INSERT INTO known_networks AS known (user_id, network)
-  SELECT owner, open_session.network WHERE open_session.network IS NOT NULL
+  SELECT owner, begin_session.network WHERE begin_session.network IS NOT NULL
   ON CONFLICT ON CONSTRAINT known_networks_pkey DO UPDATE
      SET seen_at = now() WHERE known.seen_at < now() - interval '1 day';
   SELECT end_access(owner, s.id, 'too_many_sessions') FROM (
     SELECT * FROM live_sessions(owner, lifetime, timebox) ORDER BY created_at DESC OFFSET most - 1) AS s;
-  INSERT INTO sessions (user_id, method, ip, user_agent) VALUES (owner, method, ip, user_agent) RETURNING *
+  INSERT INTO sessions (id, user_id, method, ip, user_agent)
+  VALUES (begin_session.id, owner, method, ip, user_agent) RETURNING *
 $$;

@@ -8,14 +8,12 @@ import threading
 
 import pytest
 
-from auth.hooks import http
 from auth.hooks.http import call
 from auth.senders.hooks import MOST_BYTES, HookFailed, HookRefused, allowed_addresses, ask
 from auth.settings.values.hooks import Hook, secrets
 from tests.support.cases import cases
 from tests.support.hooks import verified
 from tests.support.http_target import HttpTarget
-from tests.support.processes import free_port
 from tests.support.smtp_server import Certificate
 
 SECRETS = tuple("whsec_" + base64.b64encode(bytes(range(start, start + 32))).decode() for start in (0, 32))
@@ -200,52 +198,3 @@ def test_hook_is_called_only_at_addresses_of_its_network(url, private_networks, 
 def test_metadata_service_is_never_called():
     with pytest.raises(HookFailed, match="its address is refused"):
         call(hook_at("http://169.254.169.254/latest", private_networks=True), PAYLOAD)
-
-
-class TestHookThatIsDown:
-    def test_hook_is_not_called_after_five_failures_until_the_pause_is_over(self, target):
-        hook = hook_at(f"http://127.0.0.1:{free_port()}")
-        for _ in range(5):
-            with pytest.raises(HookFailed, match="connection refused"):
-                call(hook, PAYLOAD)
-        with pytest.raises(HookFailed, match="it isn't called for 30 s after 5 failures"):
-            call(hook, PAYLOAD)
-        # One request tries, and its failure begins the next pause.
-        http._breaker(hook)._open_until = 0.0
-        with pytest.raises(HookFailed, match="connection refused"):
-            call(hook, PAYLOAD)
-        with pytest.raises(HookFailed, match="it isn't called"):
-            call(hook, PAYLOAD)
-
-    @cases("status", [429, 502, 503, 504])
-    def test_hook_that_works_again_is_called_by_all(self, hook, target, status):
-        target.status = status
-        target.requests.clear()
-        for _ in range(6):
-            with pytest.raises(HookFailed):
-                call(hook, PAYLOAD)
-        assert len(target.requests) == 5
-        target.status, http._breaker(hook)._open_until = 200, 0.0
-        assert [call(hook, PAYLOAD) for _ in range(6)] == [{}] * 6
-
-    def test_answers_that_fail_one_request_do_not_cut_off_the_others(self, hook, target):
-        target.status = 500
-        for _ in range(6):
-            with pytest.raises(HookFailed, match="it answered 500"):
-                call(hook, PAYLOAD)
-        target.status, target.body = 200, json.dumps(REFUSED).encode()
-        for _ in range(6):
-            with pytest.raises(HookRefused):
-                call(hook, PAYLOAD)
-        assert len(target.requests) == 12
-
-    def test_hook_is_given_up_only_after_failures_in_a_row(self, hook, target):
-        for status in (503, 503, 503, 503, 200, 503, 503, 503, 503):
-            target.status = status
-            if status == 200:
-                call(hook, PAYLOAD)
-                continue
-            with pytest.raises(HookFailed):
-                call(hook, PAYLOAD)
-        target.status = 200
-        assert call(hook, PAYLOAD) == {}

@@ -3,6 +3,7 @@
 import base64
 import json
 import random
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from string import ascii_letters
@@ -11,7 +12,8 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from auth.context import EXTENSION, Latchkey
-from auth.sign_in.token_response import tokens
+from auth.hooks.issuing import Issue
+from auth.sign_in import token_response
 from sql import queries
 from tests.support.server import Methods
 
@@ -104,11 +106,17 @@ class Person:
         parts: Latchkey = client.application.extensions[EXTENSION]
         ip, user_agent = _origin(client)
         row = queries.open_session(
-            parts.db, user_id=self.id, method="password", ip=ip, network=ip, user_agent=user_agent
+            parts.db,
+            session_id=str(uuid.uuid4()),
+            user_id=self.id,
+            method="password",
+            ip=ip,
+            network=ip,
+            user_agent=user_agent,
         )
         user = json.loads(row.user_object)
         with client.application.app_context():
-            issued = tokens(row)
+            issued = token_response.tokens(token_response.Session(row, Issue()))
         return Session(client, issued["access_token"], issued["refresh_token"], user)
 
 
