@@ -27,7 +27,8 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
 -- `converted_at` is when an anonymous user became permanent. `first_factor_at` is kept when the factor goes,
--- so that a thief who replaces all factors has no first one.
+-- so that a thief who replaces all factors has no first one. `sign_up_hash` is the password of the newest of
+-- several sign-ups, of which no password counts yet.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -55,6 +56,7 @@ CREATE TABLE users (
   updated_at            timestamptz NOT NULL DEFAULT now(),
   converted_at          timestamptz,
   first_factor_at       timestamptz,
+  sign_up_hash          text,
   CONSTRAINT users_made_by_check CHECK (
     made_by IN ('signup', 'administrator', 'message', 'invitation', 'link', 'oauth', 'anonymous')
   )

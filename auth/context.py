@@ -62,7 +62,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         client_tokens=ClientTokens(key_ring.access_tokens, openid_keys, issuer=settings.jwt_issuer),
         client_refresh_tokens=key_ring.client_refresh_tokens,
         openid_keys=openid_keys,
-        passwords=Passwords(settings),
+        passwords=Passwords(settings, key_ring.sign_up_salts),
         sealer=key_ring.sealer,
         codes=key_ring.codes,
         recovery_codes=key_ring.recovery_codes,

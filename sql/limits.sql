@@ -25,7 +25,7 @@ DELETE FROM request_counts;
 -- user over all networks too. A used-up count of a user hides the hash, because a refusal would reveal that
 -- an email and a phone belong together.
 WITH sent AS (
-  SELECT given.address, u.id, u.password_hash,
+  SELECT given.address, u.id, own_hash(u) AS password_hash,
          coalesce('user ' || u.id, 'nobody ' || given.address) AS owner,
          NOT EXISTS (SELECT
                        FROM known_networks AS n

@@ -1896,7 +1896,7 @@ def restore_factors(on: Runner, /, *, user_id: str | None) -> int: ...
 
 def void_undo_links(on: Runner, /, *, user_id: str | None, moment: datetime | str | None) -> int: ...
 
-def dispute_sign_up(on: Runner, /, *, address: str | None, is_repeated: bool | None) -> int: ...
+def dispute_sign_up(on: Runner, /, *, address: str | None, password_hash: str | None, user_metadata: Any | None, is_repeated: bool | None) -> int: ...
 
 class InsertSignUp(NamedTuple):
     is_created: bool
@@ -1994,6 +1994,7 @@ class LockUser(NamedTuple):
     user_metadata: Any
     app_metadata: Any
     lacks_password: bool
+    has_own_password: bool
     email_confirmed_at: str | None
     phone_confirmed_at: str | None
     banned_until: str | None

@@ -33,11 +33,11 @@ SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience
 --                              phone_confirm_required boolean, network text)
 --   -> row? (password_hash?, error_code?, taken_back?)
 -- Returns only the hash if it is no longer the one that was checked.
-SELECT u.password_hash,
-       CASE WHEN u.password_hash = :checked_password_hash
+SELECT own_hash(u) AS password_hash,
+       CASE WHEN own_hash(u) = :checked_password_hash
             THEN sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only)
        END AS error_code,
-       CASE WHEN u.password_hash = :checked_password_hash
+       CASE WHEN own_hash(u) = :checked_password_hash
             THEN take_back_attempt(:address, :network, :is_stranger) END AS taken_back
   FROM users AS u
  WHERE u.id = :user_id;

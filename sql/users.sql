@@ -1,10 +1,12 @@
--- name: dispute_sign_up(address text, is_repeated boolean)
--- Several people have signed up with this address. From now on only the page of a link, which says whose it
--- is, confirms a password and data. That lasts until the address is proved: an owner whose code has expired
--- may type in that of a stranger who signed up later.
+-- name: dispute_sign_up(address text, password_hash text, user_metadata user_metadata, is_repeated boolean)
+-- Until this address is proved, only the page of a link, which says whose it is, confirms a password or data
+-- that differ: an owner may type in the code of a stranger who signed up later.
 UPDATE users AS u
-   SET password_hash = NULL, user_metadata = '{}', signup_user_agent = NULL
- WHERE (u.email = :address OR u.phone = :address) AND :is_repeated AND is_unused_sign_up(u);
+   SET password_hash = CASE WHEN u.password_hash = :password_hash THEN :password_hash END,
+       sign_up_hash = coalesce(:password_hash, own_hash(u)), user_metadata = '{}', signup_user_agent = NULL
+ WHERE (u.email = :address OR u.phone = :address) AND :is_repeated AND is_unused_sign_up(u)
+   AND (u.password_hash, u.user_metadata)
+       IS DISTINCT FROM (:password_hash, merge_metadata('{}', :user_metadata));
 
 -- name: insert_sign_up(user_id uuid, email text, phone text, password_hash text, user_metadata user_metadata,
 --                      is_confirmed boolean, user_agent text, audience text) -> row
@@ -12,14 +14,10 @@ UPDATE users AS u
 WITH draft AS (
   SELECT u.*
     FROM jsonb_populate_record(NULL::users, jsonb_build_object(
-           'id', :user_id,
-           'role', 'authenticated',
-           'email', :email,
+           'id', :user_id, 'role', 'authenticated', 'email', :email, 'phone', :phone,
            'email_confirmed_at', CASE WHEN :is_confirmed AND :email IS NOT NULL THEN now() END,
-           'email_proved', false,
-           'phone', :phone,
            'phone_confirmed_at', CASE WHEN :is_confirmed AND :phone IS NOT NULL THEN now() END,
-           'phone_proved', false,
+           'email_proved', false, 'phone_proved', false,
            'password_hash', :password_hash,
            'app_metadata', '{}'::jsonb,
            'user_metadata', merge_metadata('{}', :user_metadata),
@@ -27,8 +25,7 @@ WITH draft AS (
            'last_sign_in_at', CASE WHEN :is_confirmed THEN now() END,
            'made_by', 'signup',
            'signup_user_agent', :user_agent,
-           'created_at', now(),
-           'updated_at', now()
+           'created_at', now(), 'updated_at', now()
          )) AS u
 ), created AS (
   INSERT INTO users SELECT * FROM draft ON CONFLICT DO NOTHING RETURNING id
@@ -43,14 +40,12 @@ WITH draft AS (
            'identity_data',
              jsonb_strip_nulls(jsonb_build_object('sub', draft.id, 'email', :email, 'phone', :phone)),
            'last_sign_in_at', draft.last_sign_in_at,
-           'created_at', now(),
-           'updated_at', now()
+           'created_at', now(), 'updated_at', now()
          )) AS identity
 ), identity AS (
   INSERT INTO identities SELECT draft_identity.* FROM draft_identity, created
 )
-SELECT created.id IS NOT NULL AS is_created,
-       draft.id,
+SELECT created.id IS NOT NULL AS is_created, draft.id,
        user_object(draft::users, json_build_array(identity_object(draft_identity::identities)),
                    ARRAY[draft_identity.provider], :audience)::text AS user_object
   FROM draft
@@ -155,7 +150,7 @@ SELECT refusal_of_act(:actor, u, NULL, NULL, NULL, NULL, NULL, NULL, 'change', '
 --   -> row? (email?, new_email?, phone?, new_phone?, email_confirmed_at?, phone_confirmed_at?, banned_until?)
 -- Timestamps as text: Python's datetime has fewer years than Postgres.
 SELECT id, role, email, email_proved, new_email, phone, phone_proved, new_phone, user_metadata, app_metadata,
-       password_hash IS NULL AS lacks_password,
+       password_hash IS NULL AS lacks_password, own_hash(users) IS NOT NULL AS has_own_password,
        iso_8601(email_confirmed_at) AS email_confirmed_at, iso_8601(phone_confirmed_at) AS phone_confirmed_at,
        iso_8601(banned_until) AS banned_until,
        is_anonymous(users) AS is_anonymous,

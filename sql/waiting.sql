@@ -7,7 +7,7 @@ SELECT t.user_id, t.purpose = 'signup' AND t.password_hash IS NULL AS has_gone_o
  LIMIT 1;
 
 -- name: lock_confirmed_sign_up(browser_hash bytea, target text) -> row?
--- The salt makes a hash unique: an equal one is the password of this very sign-up, not of a later one.
+-- An equal hash is the password of this sign-up: those of an address have the same salt.
 -- A user who has signed out since may have left the browser to another person.
 SELECT u.id, u.email, t.id AS token_id
   FROM users AS u

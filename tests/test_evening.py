@@ -207,7 +207,6 @@ def test_story_runs_what_it_must(reached):
     names = {f"{function.path}:{function.name}" for function in reached["all"].functions}
     assert {
         "auth/views/token.py:token",
-        "auth/passwords/hashing.py:_new_hash",
         "auth/senders/events.py:send",
         "sql/pool.py:_wait",
     } - names == set()

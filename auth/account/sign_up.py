@@ -28,7 +28,7 @@ def sign_up(body: dict[str, Any]) -> Any:
     check_strength(settings, body["password"], [email, phone])
     user_id = before_user_created.ask(email=email, phone=phone, data=body["data"])
     create = _sign_up_confirmed if settings.autoconfirm else _sign_up_unconfirmed
-    return create(body | {"user_id": user_id}, latchkey.passwords.hash(body["password"]))
+    return create(body | {"user_id": user_id}, latchkey.passwords.hash(body["password"], _address(body)))
 
 
 def sign_up_anonymously(body: dict[str, Any]) -> Session:
@@ -87,8 +87,8 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes
     one message too, so that clients cannot tell them apart. Otherwise it raises `ApiError`. Several people
-    may sign up with one address: the link that is used decides whose password counts, and a code confirms
-    none.
+    may sign up with one address: the link that is used decides whose password counts. Equal passwords are one
+    sign-up.
     """
     address, settings, email = _address(body), latchkey.settings, body.get("email")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
@@ -100,14 +100,15 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         owner_id = owner and owner.id
         kind = _kind(body, user, owner, is_hidden)
         # Over the quota too: a stranger who has used it up would have sent the only code.
-        queries.dispute_sign_up(tx, address=address, is_repeated=kind == "signup" and not user.is_created)
+        own = {"password_hash": password_hash, "user_metadata": body["data"]}
+        is_repeated = kind == "signup" and not user.is_created
+        queries.dispute_sign_up(tx, address=address, is_repeated=is_repeated, **own)
         # Over the quota no email is sent, and the sign-up could not be confirmed.
         kind = kind if has_quota else "none"
         has_secrets = kind == "signup"
         purpose = "signup" if email else "sms_signup"
         link = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}
         link |= {"browser_hash": body.get("browser_hash"), **waiting.asker()}
-        own = {"password_hash": password_hash, "user_metadata": body["data"]}
         message.write_token(tx, owner_id if has_secrets else None, purpose, **link, **own)
         message.write(tx, owner_id, kind, secret=has_secrets, redirect_to=redirect_to)
 

@@ -12,7 +12,7 @@ from auth.settings import Settings, kept_secrets
 from auth.tokens import keys
 from auth.tokens.access_tokens import AccessTokens
 from auth.tokens.api_keys import ApiKeys
-from auth.tokens.one_time import Codes, RecoveryCodes
+from auth.tokens.one_time import Codes, RecoveryCodes, SignUpSalts
 from auth.tokens.refresh_tokens import RefreshTokens
 from auth.tokens.service_role import ServiceRoleKeys
 from auth.tokens.signing_keys import all_keys
@@ -39,6 +39,7 @@ class KeyRing:
         self.client_refresh_tokens = RefreshTokens(settings.secret_key, "refresh token of a client")
         self.codes = Codes(settings.secret_key)
         self.recovery_codes = RecoveryCodes(settings.secret_key)
+        self.sign_up_salts = SignUpSalts(settings.secret_key)
         self.api_keys = ApiKeys(settings.secret_key)
         self.sealer = keys.Sealer(keys.derive(settings.secret_key, keys.SEALING))
         self.service_role_keys = ServiceRoleKeys(settings.service_role_key)
@@ -60,6 +61,7 @@ class KeyRing:
         self.client_refresh_tokens.use(settings.secret_key)
         self.codes.use(settings.secret_key)
         self.recovery_codes.use(settings.secret_key)
+        self.sign_up_salts.use(settings.secret_key)
         self.api_keys.use(settings.secret_key)
         self.sealer.use(keys.derive(settings.secret_key, keys.SEALING))
         self.service_role_keys.use(settings.service_role_key)

@@ -33,7 +33,8 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
         browser = {"browser_hash": body.get("browser_hash")}
         is_other = purpose not in ("signup", "sms_signup")
         # A stranger may have signed up, and send that code again to the owner, who waits for this one.
-        queries.dispute_sign_up(tx, address=email or phone, is_repeated=is_other)
+        other: dict[str, Any] = {"address": email or phone, "is_repeated": is_other}
+        queries.dispute_sign_up(tx, **other, password_hash=None, user_metadata={})
         user = queries.lock_recipient(tx, purpose=purpose, email=email, phone=phone, **browser)
         user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
         if target_id and not (is_due and user_id == target_id):

@@ -1,5 +1,6 @@
 """Links and codes: confirm an address, or take over a new one."""
 
+from dataclasses import replace
 from typing import Any
 
 from psycopg2.errors import UniqueViolation
@@ -49,9 +50,10 @@ def spend(
     """
     audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
     proof, issue = proof | {"purposes": one_time.PURPOSES.get(link_type, [])}, Issue()
+    members: dict[str, Any] = {}
     try:
         if is_asked(for_client=for_client):
-            issue = _issue(proof, redirects, redirect_to, is_shown, is_same)
+            issue, members = _issue(proof, redirects, redirect_to, is_shown, is_same)
         with latchkey.db.transaction() as tx:
             # A refusal is raised later, so that the transaction commits the spent link.
             spent = queries.spend_one_time_token(tx, **proof)
@@ -68,34 +70,37 @@ def spend(
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
     if outcome.refusal:
         raise outcome.refusal
-    return outcome
+    return replace(outcome, members=members | outcome.members)
 
 
-def _issue(proof: Proof, redirects: bool, redirect_to: str | None, is_shown: bool, is_same: bool) -> Issue:
+def _issue(
+    proof: Proof, redirects: bool, redirect_to: str | None, is_shown: bool, is_same: bool
+) -> tuple[Issue, dict[str, Any]]:
     """Ask the token hook about the session that a link or code opens for a client. Raises `ApiError`.
 
     A first proof or a new address is committed before, because the token says so. The link or code stays
-    good.
+    good. Also returns the members of the response that tell of the first proof.
     """
-    issue, refusal = Issue(), None
+    issue, outcome = Issue(), Outcome()
     with latchkey.db.transaction() as tx:
         spent = queries.spend_one_time_token(tx, **proof)
         if spent is None:
-            refusal = ApiError("otp_expired")
+            outcome = Outcome(refusal=ApiError("otp_expired"))
         elif spent.purpose in one_time.CHANGES:
             is_for_client = _signs_in(queries.lock_user(tx, user_id=spent.user_id), proof, redirects)
             if is_for_client:
-                refusal = _take_new_address(tx, spent, proof, redirects=True).refusal
+                outcome = _take_new_address(tx, spent, proof, redirects=True)
         else:
             is_for_client = _is_for_client(spent, redirects, redirect_to, is_same)
             user = queries.lock_user(tx, user_id=spent.user_id)
             if is_for_client and not getattr(user, f"{addresses.kind_of(spent.target)}_proved"):
-                refusal = _confirm_address(tx, spent, redirects, is_shown, is_same, None).refusal
-        if spent and not refusal:
+                outcome = _confirm_address(tx, spent, redirects, is_shown, is_same, None)
+        if spent and not outcome.refusal:
             queries.keep_one_time_token(tx, id=spent.id)
-    if refusal or spent is None:
-        raise refusal or ApiError("otp_expired")
-    return about_new(spent.user_id, spent.method, for_client=True) if is_for_client else issue
+    if outcome.refusal or spent is None:
+        raise outcome.refusal or ApiError("otp_expired")
+    issue = about_new(spent.user_id, spent.method, for_client=True) if is_for_client else issue
+    return issue, outcome.members
 
 
 def _is_for_client(spent: Any, redirects: bool, redirect_to: str | None, is_same: bool) -> bool:
@@ -124,15 +129,15 @@ def _confirm_address(
         return Outcome(refusal=ApiError("user_banned"))
 
     is_first = queries.prove_address(tx, **owner, address=spent.target, proof=spent.purpose).is_first
-    lacks_password = is_sign_up and user.lacks_password
-    # An administrator's recovery link may set a password.
-    password_hash = None if is_sign_up else spent.password_hash
-    # If several people have signed up, messages look alike: only the page tells whose sign-up it is.
-    if is_first and spent.user_metadata is not None and (is_shown or not lacks_password):
-        lacks_password, password_hash = False, spent.password_hash
+    # An administrator's recovery link may set a password. If several people have signed up, messages look
+    # alike: only the page tells whose sign-up it is.
+    is_own = is_first and is_shown and spent.user_metadata is not None
+    password_hash = spent.password_hash if is_own or not is_sign_up else None
+    if is_own:
         queries.replace_user_metadata(tx, user_id=user_id, user_metadata=spent.user_metadata)
     if password_hash:
         queries.set_password(tx, user_id=user_id, password_hash=password_hash)
+    is_kept = password_hash or (is_sign_up and not user.lacks_password)
     queries.record_address_used(tx, **owner)
     queries.record_mail_proof(tx, user_id=user_id, network=g.client["network"])
     # A session of the method `recovery` ends everything with its new password.
@@ -158,17 +163,19 @@ def _confirm_address(
     email = None if is_first and kind == "phone" else user.email
     details = {"method": "otp", "purpose": spent.purpose, "session_id": session and session.session_id}
     audit.record(tx, user_id, email, acts, events, **details)
-    recent = None
+    members: dict[str, Any] = {}
     if spent.purpose == "recovery":
         # The address that was just proved is not in question.
         recent = [change for change in removal.list_recent(tx, user_id) if change["type"] != kind]
+        members["recent_changes"] = recent
+    if not is_kept and (is_sign_up or (is_first and user.has_own_password)):
+        members["password_removed"] = True
     return Outcome(
         session=Session(session, issue) if session and issue else None,
         authorization_code=code,
         # A code is for the application alone.
         redirect_to=target_of(spent) if session else spent.redirect_to,
-        recent_changes=recent,
-        lacks_password=lacks_password,
+        members=members,
         is_elsewhere=is_elsewhere,
     )
 

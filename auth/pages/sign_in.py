@@ -117,7 +117,9 @@ def submit_code(path: str, link_type: str) -> Response:
     outcome = spend(link_type if "email" in sent else "sms", proof, redirects=False)
     way = "code" if path == "sign-in" else "password"
     return arrive(
-        outcome.session.row, *_onward("forgot-password" if outcome.lacks_password else path), way=way
+        outcome.session.row,
+        *_onward("forgot-password" if "password_removed" in outcome.members else path),
+        way=way,
     )
 
 

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import os
 import re
+import string
 import time
 import unicodedata
 from collections.abc import Iterator
@@ -21,12 +22,19 @@ from auth.passwords import legacy
 from auth.passwords.legacy import UnusableHash
 from auth.passwords.threads import THREADS, HashingThreads
 from auth.settings import Settings
+from auth.tokens.one_time import SignUpSalts
 
 MAX_BYTES = 1024
 _SCHEME = "latchkey1"  # an imported bcrypt hash may be of a password that was cut at 72 bytes
 _BCRYPT_BYTES = 72  # bcrypt reads no more of its input
 _LEAST_COST = 4
+_SALT_BYTES = 16
 _FILLING_SALT = b"." * 22
+# bcrypt's base64 has the digits of the standard one in another order.
+_BASE64 = bytes.maketrans(
+    (string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/").encode(),
+    ("./" + string.ascii_uppercase + string.ascii_lowercase + string.digits).encode(),
+)
 # Without stray bits in the last characters of salt and digest, which `checkpw` refuses.
 _BCRYPT = re.compile(
     rf"({_SCHEME}|\$wp|bcrypt_sha256|)"
@@ -57,11 +65,14 @@ def normalize(password: str) -> str:
 class Passwords:
     """Hashes and checks passwords, which must be in NFC (`normalize`)."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, sign_up_salts: SignUpSalts) -> None:
+        self._sign_up_salts = sign_up_salts
         self._cost = settings.bcrypt_cost
         self.highest_cost = self._cost + _DEARER_HASHES
         # Checked for users without a password, so that it takes as long.
-        self._dummy_hash = self._new_hash(os.urandom(16).hex())
+        self._dummy_hash = _SCHEME + bcrypt.hashpw(os.urandom(16), bcrypt.gensalt(self._cost)).decode()
+        # Hashes that a log-in does not renew: of the present scheme and cost, and of no sign-up.
+        self.lasting = re.compile(rf"{_SCHEME}\$2b\${self._cost:02}\$")
         self.threads = HashingThreads(self._cost)
         self._queue = self.threads.semaphore(_ADMITTED + _QUEUE)
         self._admission = self.threads.semaphore(_ADMITTED)
@@ -99,9 +110,16 @@ class Passwords:
             self._is_admitted.set(False)
             self._admission.release()
 
-    def hash(self, password: str) -> str:
+    def hash(self, password: str, signs_up: str | None = None) -> str:
+        """Hash a password; equal ones of the sign-ups of an address equally, until the first log-in."""
+        prepared, salt = _inputs(password.encode(), _SCHEME)[0], bcrypt.gensalt(self._cost)
+        if signs_up:
+            mac = self._sign_up_salts.mac(signs_up, "")[:_SALT_BYTES]
+            salt = salt[: -len(_FILLING_SALT)] + base64.b64encode(mac).translate(_BASE64, b"=")
         with self.queue():
-            return self.threads.run(_SCHEME, lambda: self._new_hash(password))
+            hashed = self.threads.run(_SCHEME, lambda: bcrypt.hashpw(prepared, salt)).decode()
+        # Of another version of bcrypt, which computes the same.
+        return _SCHEME + (hashed.replace("$2b$", "$2y$", 1) if signs_up else hashed)
 
     def check(self, password: str, password_hash: str | None) -> bool:
         """Check a password. Takes equally long without one, and as long at least for a foreign hash."""
@@ -115,11 +133,6 @@ class Passwords:
         """Whether this is a bcrypt hash of another system, of a cost that log-ins can afford."""
         match = _BCRYPT.fullmatch(password_hash)
         return match is not None and not match[1] and _LEAST_COST <= int(match[3]) <= self.highest_cost
-
-    def renewed_hash(self, password: str, password_hash: str) -> str | None:
-        """Return a new hash for one of another scheme or cost, else None. Raises `TooManyWaiting`."""
-        is_current = re.match(rf"{_SCHEME}\$2b\${self._cost:02}\$", password_hash)
-        return None if is_current else self.hash(password)
 
     def check_cost(self, password_hash: str) -> None:
         """Raise `UnusableHash` if a hash of another service cannot be checked, or not cheaply enough."""
@@ -149,10 +162,6 @@ class Passwords:
         found = [bcrypt.checkpw(each, match[2].encode()) for each in inputs]
         _fill(rounds - (len(inputs) << int(match[3])))
         return any(found)
-
-    def _new_hash(self, password: str) -> str:
-        prepared = _inputs(password.encode(), _SCHEME)[0]
-        return _SCHEME + bcrypt.hashpw(prepared, bcrypt.gensalt(self._cost)).decode()
 
 
 def _matches_foreign(password: bytes, password_hash: str) -> bool:

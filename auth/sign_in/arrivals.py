@@ -133,10 +133,11 @@ def redirect_signed_in(
     if outcome.authorization_code:
         return see_other(with_query(target, {"code": outcome.authorization_code}))
     if latchkey.redirects.is_own_page(target):
-        if outcome.lacks_password:
+        if "password_removed" in outcome.members:
             target = _destination(target).before_password().own_url("new-password")
         return _sign_in_browser(target, outcome.session.row, "code" if link_type == "magiclink" else way)
     members = token_response.tokens(outcome.session) | ({"type": link_type} if link_type else {})
+    members |= {name: "true" for name in outcome.members if name == "password_removed"}
     return see_other(with_fragment(target, members))
 
 

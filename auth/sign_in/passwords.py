@@ -72,10 +72,10 @@ def sign_in_with_password(body: dict[str, Any], *, for_client: bool, admin_only:
         "admin_only": admin_only,
     }
     checked |= {"provider": "email" if email else "phone", "is_stranger": attempt.is_stranger}
-    password_hash, issue = attempt.password_hash, None
+    password_hash, issue, lasting = attempt.password_hash, None, latchkey.passwords.lasting
     while True:
         checked["checked_password_hash"] = password_hash
-        renewed_hash = latchkey.passwords.renewed_hash(password, password_hash)
+        renewed_hash = None if lasting.match(password_hash) else latchkey.passwords.hash(password)
         try:
             issue = issue or about_new(attempt.user_id, "password", for_client=for_client)
             row = _open(issue, new_password_hash=renewed_hash, **checked, **g.client)

@@ -3,7 +3,7 @@ authorization code (RFC 7636) that stands for it."""
 
 import hmac
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from flask import Response
@@ -33,9 +33,8 @@ class Outcome:
     authorization_code: str | None = None
     refusal: ApiError | None = None
     redirect_to: str | None = None
-    recent_changes: list[dict[str, Any]] | None = None
-    # A sign-up whose password is not confirmed.
-    lacks_password: bool = False
+    # Further members of the response: `recent_changes`, and `password_removed` by the first proof.
+    members: dict[str, Any] = field(default_factory=dict)
     # A link that another browser asked for: the application gets nothing.
     is_elsewhere: bool = False
 

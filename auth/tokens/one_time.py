@@ -74,6 +74,13 @@ class Codes:
         )
 
 
+class SignUpSalts(Codes):
+    """The same for the salts of an address's sign-ups, which have no code."""
+
+    purpose = "sign-up salt"
+    form = re.compile("")
+
+
 class RecoveryCodes(Codes):
     """The same for recovery codes, whose user takes the place of the address."""
 

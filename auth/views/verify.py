@@ -84,8 +84,7 @@ def verify() -> Response:
     outcome = spend(body["type"], proof, redirects=False, for_client=True)
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
-    recent = outcome.recent_changes
-    return token_response(outcome.session, **{} if recent is None else {"recent_changes": recent})
+    return token_response(outcome.session, **outcome.members)
 
 
 def _verify_form() -> Response:

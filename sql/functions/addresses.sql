@@ -1,10 +1,17 @@
 -- Addresses and passwords of users. Call these with the user's row locked.
 
+-- The password of a user, or before the first proof, of the newest of several sign-ups.
+CREATE OR REPLACE FUNCTION own_hash(u users) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT coalesce(u.password_hash, u.sign_up_hash)
+$$;
+
 -- The only writer of `users.password_hash`. `sign_in` stores another hash of the same password.
 CREATE OR REPLACE FUNCTION set_password(owner uuid, hash text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  UPDATE users SET password_hash = hash, updated_at = now() WHERE id = owner
+  UPDATE users SET password_hash = hash, sign_up_hash = NULL, updated_at = now() WHERE id = owner
 $$;
 
 -- Makes an address the user's. An address is as old as the last change of its identity.

@@ -1,7 +1,8 @@
 """Two people who sign up for one address, in any order, on our pages and by the API.
 
-Both know the address, and only the owner reads its messages. The owner types in any code that arrives, from the
-first own sign-up on, and confirms a link only if its page names the owner's network.
+Both know the address, and only the owner reads its messages. The stranger may guess the owner's password. The
+owner types in any code that arrives, from the first own sign-up on, and confirms a link only if its page names the
+owner's network.
 """
 
 import sys
@@ -21,10 +22,11 @@ EMAIL = "owner@example.com"
 OWNERS, STRANGERS = "Correct-Horse-1", "Mallorys-Horse-1"
 QUOTA = 4
 ASKING = ("sign up", "sign up on the page", "resend", "resend on the page")
+GUESSING = "sign up with the owner's password"
 MOVES = [
     *(("owner", act) for act in (*ASKING, "sign up on the page", "type", "type", "type on the page")),
     *(("owner", act) for act in ("type on the page", "open a link", "open a link on the phone", "wait")),
-    *(("stranger", act) for act in (*ASKING, "sign up", "sign up", "use the quota up", "wait")),
+    *(("stranger", act) for act in (*ASKING, "sign up", GUESSING, "use the quota up", "wait")),
     *(("minutes", minutes) for minutes in (2, 11, 61)),
 ]
 
@@ -58,8 +60,9 @@ class Person:
         return browser.post(f"{SITE}/{path}", fields | {"form_token": page.forms[0].fields["form_token"]})
 
     def ask(self, act: str, kind: str, address: str) -> None:
-        if act == "sign up":
-            body = {kind: address, "password": self.password, "data": {"name": self.name}}
+        if act in ("sign up", GUESSING):
+            password = OWNERS if act == GUESSING else self.password
+            body = {kind: address, "password": password, "data": {"name": self.name}}
             assert self.device.post("/signup", json=body).status_code in (201, 429)
         elif act == "sign up on the page":
             self.submit("sign-up", email=address, password=self.password)

@@ -17,7 +17,6 @@ from tests.support.links import (
     OTHER_PHONE,
     PHONE,
     assert_signed_in,
-    assert_signs_in,
     follow,
     fragment,
     hand_in,
@@ -150,6 +149,61 @@ class TestTakenAddress:
         assert database.count("outbox", "kind <> 'none'") == 0
 
 
+class TestDoubleClick:
+    """One person signs up twice: the second request has the same password."""
+
+    @pytest.fixture(params=["code", "earlier link", "later link", "resent code"])
+    def proof(self, request, channel, client, outbox):
+        """Proves the address after two equal sign-ups."""
+
+        def prove():
+            if request.param == "resent code":
+                client.post("/resend", json={"type": channel.resent, channel.name: channel.address})
+            if "link" in request.param and channel is BY_EMAIL:
+                earlier, later = (message.token for message in outbox.sent())
+                return hand_in(client, "signup", earlier if request.param == "earlier link" else later)
+            return channel.confirm(client, outbox.last().code)
+
+        return prove
+
+    def test_equal_passwords_are_one_sign_up(self, client, channel, proof):
+        for _ in range(2):
+            client.post("/signup", json=channel.body | {"data": {"name": "Dave"}})
+        assert_error(channel.sign_in(client), 403, f"{channel.name}_not_confirmed")
+        assert_error(channel.sign_in(client, NEW), 401, "invalid_credentials")
+        confirmed = proof()
+        assert (confirmed.status_code, "password_removed" in confirmed.json) == (200, False)
+        assert channel.sign_in(client).json["user"]["user_metadata"] == {"name": "Dave"}
+
+    def test_data_that_differ_are_nobodys_unless_their_link_shows_whose_they_are(
+        self, client, channel, proof
+    ):
+        for name in ("Dave", "Mallory"):
+            client.post("/signup", json=channel.body | {"data": {"name": name}})
+        assert proof().json["user"]["user_metadata"] == {}
+        assert channel.sign_in(client).status_code == 200
+
+    def test_first_log_in_gives_the_hash_a_salt_of_its_own(self, client, channel, outbox, database):
+        client.post("/signup", json=channel.body)
+        channel.confirm(client, outbox.last().code)
+        stored = "SELECT password_hash FROM users"
+        hashes = [database.value(stored)]
+        for _ in range(2):
+            assert channel.sign_in(client).status_code == 200
+            hashes.append(database.value(stored))
+        assert hashes[0] != hashes[1] == hashes[2]
+
+    def test_salt_is_that_of_the_address_and_the_secret_key(self, make_app, channel):
+        def hashed(app, password, address):
+            return app.extensions["latchkey"].passwords.hash(password, address)
+
+        app, other = make_app(), make_app(AUTH_SECRET_KEY="another secret key of 32 characters")
+        first = hashed(app, PASSWORD, channel.address)
+        assert hashed(app, PASSWORD, channel.address) == first
+        assert hashed(app, PASSWORD, channel.free)[:38] != first[:38]
+        assert hashed(other, PASSWORD, channel.address)[:38] != first[:38]
+
+
 class TestRepeatedSignUp:
     """Two people sign up with one address: the page of a link confirms its own password and data, else nothing
     does."""
@@ -191,8 +245,12 @@ class TestRepeatedSignUp:
             later(database, hours=2)
         client.post("/signup", json=channel.body | {"password": order[1], "data": {"name": "Mallory"}})
         assert_error(channel.confirm(client, old), 403, "otp_expired")
+        # The newest is told to confirm the address.
+        assert_error(channel.sign_in(client, order[1]), 403, f"{channel.name}_not_confirmed")
+        assert_error(channel.sign_in(client, order[0]), 401, "invalid_credentials")
         confirmed = channel.confirm(client, outbox.last().code)
-        session = assert_signed_in(client, confirmed, channel.confirmed(id=first["id"]))
+        expected = channel.confirmed(id=first["id"])
+        session = assert_signed_in(client, confirmed, expected, password_removed=True)
         for password in order:
             assert_error(channel.sign_in(client, password), 401, "invalid_credentials")
         assert session.put("/user", json={"password": "Fresh-Horse-2"}).status_code == 200
@@ -247,7 +305,8 @@ class TestRepeatedSignUp:
 
     def test_resent_link_does_not_confirm_a_password(self, client, links, outbox, database):
         client.post("/resend", json={"type": "signup", "email": "dave@example.com"})
-        assert_signs_in(client, "signup", outbox.last().token)
+        signed_in = fragment(follow(client, "signup", outbox.last().token))
+        assert signed_in == tokens_for("signup") | {"password_removed": "true"}
         for password in (PASSWORD, NEW):
             assert_error(BY_EMAIL.sign_in(client, password), 401, "invalid_credentials")
         assert database.value("SELECT user_metadata FROM users") == {}
@@ -276,8 +335,8 @@ def test_fifty_concurrent_sign_ups_with_one_address_create_one_user(channel, ser
     assert (database.count("identities"), database.count("one_time_tokens")) == (1, 50)
     # No sign-up sent the notice about a taken address.
     assert {message.kind for message in outbox.sent()} == {"signup"}
-    assert channel.confirm(server, outbox.last().code).status_code == 200
-    assert database.value("SELECT password_hash FROM users") is None
+    assert "password_removed" not in channel.confirm(server, outbox.last().code).json
+    assert channel.sign_in(server).status_code == 200
 
 
 class TestSettings:
