@@ -178,6 +178,44 @@ def test_only_named_files_import_what_connects_to_other_machines():
     assert found | {"auth/net/sockets.py"} == CONNECTING.keys()
 
 
+# What waits for a provider or a hook.
+_FOREIGN = re.compile(
+    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(http\.(call|post)|hooks\.ask|before_user_created\.ask)"
+)
+_TRANSACTION = re.compile(r"(\w+\.)*(transaction|act)\(\)")
+
+
+def waiting_inside(source: str) -> Iterator[str]:
+    """Yield the foreign calls inside transactions, also in functions of the same file that these call."""
+    functions = {node.name: node for node in nodes(source) if isinstance(node, ast.FunctionDef)}
+    for node in nodes(source):
+        if not (
+            isinstance(node, ast.With) and _TRANSACTION.fullmatch(ast.unparse(node.items[0].context_expr))
+        ):
+            continue
+        waiting, seen = list(node.body), set[str]()
+        while waiting:
+            for call in ast.walk(waiting.pop()):
+                called = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+                if _FOREIGN.fullmatch(called):
+                    yield f"{source}: {called}"
+                if called in functions.keys() - seen:
+                    seen.add(called)
+                    waiting += functions[called].body
+
+
+def test_nothing_waits_for_a_provider_or_a_hook_inside_a_transaction():
+    foreign = {
+        source
+        for source in SOURCES
+        for node in nodes(source)
+        if isinstance(node, ast.Call)
+        if _FOREIGN.fullmatch(ast.unparse(node.func))
+    }
+    assert len(foreign) > 5
+    assert [each for source in SOURCES for each in waiting_inside(source)] == []
+
+
 def test_statements_that_lock_several_users_lock_them_by_their_id():
     """Without an order, two of them wait for each other; SKIP LOCKED waits for nobody."""
     several = with_sql(
