@@ -20,6 +20,7 @@ import sql
 from auth import settings
 from auth.settings.providers import PROVIDER_PREFIX, SUFFIXES
 from auth.views import openid, token
+from auth.web import limits
 from auth.web.errors import ERRORS
 from auth.web.routes import Refusal, SignIn, route_of
 from sql import schema
@@ -122,10 +123,62 @@ def test_every_view_that_writes_is_limited_or_for_administrators(app):
     assert guards <= {"admin", "service_role", "introspector", "client_token"}
 
 
-def test_every_limit_of_a_view_is_a_setting(app):
-    names = {name for view in app.view_functions.values() for name in route_of(view).limits}
-    assert len(names) > 10
-    assert {f"AUTH_RATE_LIMIT_{name.upper()}" for name in names} - set(settings.names()) == set()
+# The routes of each act that has several: doors of the API, the pages and the administrators' log-in.
+DOORS = {
+    "add_api_key": "/user/api_keys /account/api-keys",
+    "add_passkey": "/passkeys/registration/verify /account/passkeys",
+    "begin_passkey": "/passkeys/registration/options /account/passkeys/new",
+    "begin_passkey_sign_in": "/passkeys/authentication/options /sign-in/passkey",
+    "change_address": "/user /account/email /account/phone",
+    "change_user": "/user /account/email /account/name /account/phone /new-password",
+    "connect_identity": "/user/identities/authorize /account/connect",
+    "create_recovery_codes": "/recovery_codes /account/recovery-codes",
+    "decide_authorization": "/oauth/authorizations/<authorization_id>/consent /oauth/consent",
+    "delete_user": "/user /account/delete",
+    "end_session": "/sessions/<session_id> /account/sessions/end",
+    "enrol_factor": "/factors /account/two-step",
+    "give_proof": "/reauthenticate /account/confirm /account/confirm/passkey /second-step/passkey",
+    "invite": "/admin/invite /invite",
+    "log_out": "/logout /account/sessions/end-others /oauth/logout/confirm /sign-out",
+    "refresh": "/token /oauth/token",
+    "remove": "/factors/<factor_id> /passkeys/<passkey_id> /user/api_keys/<api_key_id> /account/remove"
+    " /user/identities/<identity_id:identity_id> /user/oauth/grants",
+    "rename": "/passkeys/<passkey_id> /account/rename",
+    "request_confirmation": "/resend /sign-up/code",
+    "request_proof": "/reauthenticate /account/confirm/code",
+    "request_recovery": "/recover /forgot-password",
+    "request_sign_in": "/magiclink /otp /sign-in/code",
+    "return_from_provider": "/callback /providers/<name>/callback",
+    "sign_in_with_passkey": "/passkeys/authentication/verify /sign-in/passkey/verify",
+    "sign_in_with_password": "/token /login-admin /sign-in",
+    "sign_up": "/signup /sign-up",
+    "verify": "/verify /account/email/verify /account/phone/verify /forgot-password/verify /sign-in/verify"
+    " /sign-up/verify",
+    "verify_factor": "/factors/<factor_id>/verify /account/two-step/verify /second-step /second-step/key",
+    "verify_recovery_code": "/recovery_codes/verify /second-step/recovery",
+}
+# Statements count these, and a function of the view that has no act of its own.
+COUNTED_ELSEWHERE = {"refresh", "invite"}
+COUNTED_BY_FUNCTIONS = {
+    "request_authorization_silently",
+    "open_challenge",
+    "administer",
+    "confirm_administration",
+}
+
+
+def test_two_acts_never_share_a_window_and_all_doors_of_one_do(app):
+    found: dict[str, set[str]] = defaultdict(set)
+    for rule in app.url_map.iter_rules():
+        for act in route_of(app.view_functions[rule.endpoint]).limits:
+            found[act].add(rule.rule)
+    assert {act: routes for act, routes in found.items() if len(routes) > 1} == {
+        act: set(routes.split()) for act, routes in DOORS.items()
+    }
+    acts = list(chain(*limits.ACTS.values()))
+    assert len(acts) == len(set(acts))
+    assert {*acts} == {*found} - COUNTED_ELSEWHERE | COUNTED_BY_FUNCTIONS
+    assert {f"AUTH_RATE_LIMIT_{name.upper()}" for name in limits.ACTS} <= set(settings.names())
 
 
 def test_every_name_of_a_refusal_and_of_a_way_to_sign_in_is_of_a_view(app):
@@ -137,8 +190,7 @@ def test_every_name_of_a_refusal_and_of_a_way_to_sign_in_is_of_a_view(app):
     assert {route.sign_in for route in said} == {*get_args(SignIn), None}
 
 
-def test_no_limit_is_counted_by_user_alone_before_the_level_is_checked():
-    """The console's guard checks the level first."""
+def test_no_limit_is_counted_by_user_alone():
     keys = {
         (source, ast.unparse(keyword.value))
         for source in SOURCES
@@ -147,7 +199,7 @@ def test_no_limit_is_counted_by_user_alone_before_the_level_is_checked():
         if keyword.arg == "key"
     }
     assert len(keys) > 5
-    assert {source for source, key in keys if "caller_id" in key} == {"auth/console/access.py"}
+    assert {source for source, key in keys if "caller_id" in key} == set()
 
 
 def test_allow_lists_exactly_the_methods_of_a_path(app):
@@ -160,9 +212,9 @@ def test_allow_lists_exactly_the_methods_of_a_path(app):
 
 
 def test_every_grant_is_limited_or_counted_by_its_statement():
-    limits = {name: route_of(grant).limits for name, grant in token.GRANTS.items()}
-    assert [name for name, counted in limits.items() if not counted] == ["web3"]
-    assert {*chain(*limits.values())} == {*route_of(token.token).limits}
+    counts = {name: route_of(grant).limits for name, grant in token.GRANTS.items()}
+    assert [name for name, counted in counts.items() if not counted] == ["web3"]
+    assert {*chain(*counts.values())} == {*route_of(token.token).limits}
 
 
 def test_no_sub_select_after_in_limits_or_locks_rows():

@@ -83,14 +83,13 @@ def act(view: View) -> View:
     return own_form(proved)
 
 
-# A single function, because the views of acts share a name, and Flask-Limiter adds up limits by name.
-@limited("console", key=guard.caller_id)
+@limited("administer", key=lambda: f"{request.endpoint} {guard.caller_on_network()}")
 def _count() -> None:
     """Count an act. Raises `RateLimitExceeded`."""
 
 
 # Separate from the limit of acts, so that links from other sites to confirmations cannot use that up.
-@limited("console", key=lambda: f"confirmation {guard.caller_id()}")
+@limited("confirm_administration", key=guard.caller_on_network)
 def count_challenges() -> None:
     """Count a confirmation that asks for a factor: its challenges are rows. Raises `RateLimitExceeded`."""
 

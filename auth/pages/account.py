@@ -69,7 +69,7 @@ def show_account() -> Response:
 
 @blueprint.get("/account/data")
 @signed_in(Level.AAL2)
-@limited("links")
+@limited("download_data", key=guard.caller_on_network)
 def download_data() -> Response:
     activity = queries.list_activity(latchkey.db, user_id=guard.caller_id(), most=_MOST_ACTIVITY).entries
     data = {
@@ -97,7 +97,7 @@ def show_delete() -> Response:
 
 
 @blueprint.post("/account/delete")
-@form("user_changes", _delete_form, level=Level.AAL2, refusal="change_refused")
+@form("delete_user", _delete_form, level=Level.AAL2, refusal="change_refused")
 def submit_delete() -> Response:
     require_proof()
     read_form(form_schemas.DeletionForm())
@@ -108,7 +108,7 @@ def submit_delete() -> Response:
 
 
 @blueprint.post("/account/sessions/end")
-@form("user_changes", level=Level.AAL2)
+@form("end_session", level=Level.AAL2)
 def end_device() -> Response:
     session_id = known_id(read_form(_ID)["id"], "device.not_found")
     # A session that has ended meanwhile is no error.
@@ -117,14 +117,14 @@ def end_device() -> Response:
 
 
 @blueprint.post("/account/sessions/end-others")
-@form("logout", level=Level.AAL2)
+@form("log_out", level=Level.AAL2)
 def end_other_devices() -> Response:
     browser_sessions.end("others")
     return to_own("account?done=devices#devices")
 
 
 @blueprint.post("/account/connect")
-@form("user_changes", level=Level.PROOF, refusal="change_refused")
+@form("connect_identity", level=Level.PROOF, refusal="change_refused")
 def connect_provider() -> Response:
     """Begin to link an identity; the page that confirms this names the account."""
     identities.require_manual_linking()

@@ -67,7 +67,7 @@ def show_new_api_key() -> Response:
 
 
 @blueprint.post("/account/api-keys")
-@form("user_changes", _page, level=Level.PROOF, refusal="change_refused")
+@form("add_api_key", _page, level=Level.PROOF, refusal="change_refused")
 def submit_new_api_key() -> Response:
     """Add an API key, and show it once."""
     api_keys.require_enabled()

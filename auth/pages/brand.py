@@ -77,7 +77,7 @@ def brand_icon() -> Response:
 
 @blueprint.post("/preferences")
 @own_form
-@limited("links")
+@limited("set_preferences")
 @refuses_by_page
 def preferences() -> Response:
     """Remember a language or a theme, and return to the page."""

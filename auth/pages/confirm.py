@@ -71,14 +71,14 @@ def show_confirm() -> Response:
 
 
 @blueprint.post("/account/confirm")
-@form("user_changes", _form, level=Level.SESSION, refusal="change_refused")
+@form("give_proof", _form, level=Level.SESSION, refusal="change_refused")
 def submit_confirm() -> Response:
     record_reauthentication(guard.live_caller(), read_form(form_schemas.ProofForm()) | waiting.browser())
     return to_own(own_page(request.form.get("next")) or "account")
 
 
 @blueprint.post("/account/confirm/passkey")
-@form("verify", _form, level=Level.SESSION, refusal="change_refused")
+@form("give_proof", _form, level=Level.SESSION, refusal="change_refused")
 def submit_passkey_proof() -> Response:
     passkeys.prove(sent_credential(), owner=passkeys.own_session())
     response = to_own(own_page(request.form.get("next")) or "account")
@@ -87,8 +87,7 @@ def submit_passkey_proof() -> Response:
 
 
 @blueprint.post("/account/confirm/code")
-@signed_in(Level.SESSION)
-@form("recover", _form)
+@form("request_proof", _form, level=Level.SESSION)
 def request_proof_code() -> Response:
     known = guard.live_caller()
     send_reauthentication_code(known, waiting.bound())

@@ -78,7 +78,7 @@ def show_consent() -> Response:
 
 @blueprint.post("/oauth/consent")
 @provider
-@form("authorize", _form)
+@form("decide_authorization", _form)
 def submit_consent() -> Response:
     """Send the browser back to the application, with a code or a refusal."""
     sent = read_form(form_schemas.ConsentForm())

@@ -88,32 +88,32 @@ def _is_asked() -> bool:
 
 
 @blueprint.post("/second-step")
-@form("verify", _form, level=Level.SESSION, refusal="factor_refused", sign_in="factor")
+@form("verify_factor", _form, level=Level.SESSION, refusal="factor_refused", sign_in="factor")
 def submit_second_step() -> Response:
     return _raised(factors.verify_code(read_form(form_schemas.AppCodeForm())["code"]))
 
 
 @blueprint.post("/second-step/recovery")
-@form("verify", _form, level=Level.SESSION, refusal="factor_refused", sign_in="recovery_code")
+@form("verify_recovery_code", _form, level=Level.SESSION, refusal="factor_refused", sign_in="recovery_code")
 def submit_recovery_second_step() -> Response:
     return _raised(recovery_codes.verify(read_form(form_schemas.RecoveryForm())["recovery_code"]).row)
 
 
 @blueprint.post("/second-step/passkey")
-@form("verify", _form, level=Level.SESSION, refusal="factor_refused")
+@form("give_proof", _form, level=Level.SESSION, refusal="factor_refused")
 def submit_passkey_second_step() -> Response:
     _moment, session = passkeys.prove(sent_credential(), owner=passkeys.own_session())
     return _raised(session.row)
 
 
 @blueprint.post("/second-step/key")
-@form("verify", _form, level=Level.SESSION, refusal="factor_refused", sign_in="factor")
+@form("verify_factor", _form, level=Level.SESSION, refusal="factor_refused", sign_in="factor")
 def submit_key_second_step() -> Response:
     return _raised(verify_key())
 
 
 @blueprint.post("/second-step/skip")
-@form("verify", level=Level.AAL1)
+@form("skip_second_step", level=Level.AAL1)
 def skip_second_step() -> Response:
     """Continue to the application without the passkey, which sensitive changes still ask for."""
     return go_on(destination(), level=Level.AAL1)
@@ -159,7 +159,7 @@ def show_two_step() -> Response:
 
 
 @blueprint.post("/account/two-step")
-@form("user_changes", _two_step_form, level=Level.ENROL)
+@form("enrol_factor", _two_step_form, level=Level.ENROL)
 def begin_two_step() -> Response:
     """Show the secret of a new authenticator app, as a QR code and as text."""
     name = read_form(form_schemas.AppNameForm())["name"]
@@ -176,7 +176,7 @@ def begin_two_step() -> Response:
 
 
 @blueprint.post("/account/two-step/verify")
-@form("verify", _first_code_form, level=Level.SESSION, refusal="factor_refused")
+@form("verify_factor", _first_code_form, level=Level.SESSION, refusal="factor_refused")
 def finish_two_step() -> Response:
     """Add an app by its first code, and show recovery codes to a user who has none."""
     sent = read_form(form_schemas.FirstCodeForm())
@@ -198,7 +198,7 @@ def show_recovery_codes() -> Response:
 
 
 @blueprint.post("/account/recovery-codes")
-@form("user_changes", level=Level.SECOND_FACTOR)
+@form("create_recovery_codes", level=Level.SECOND_FACTOR)
 def new_recovery_codes() -> Response:
     """Replace the recovery codes, and show the new ones once."""
     require(add("recovery_codes"))
@@ -235,7 +235,7 @@ def show_rename() -> Response:
 
 
 @blueprint.post("/account/rename")
-@form("user_changes", _rename_form, level=Level.AAL2, refusal="change_refused")
+@form("rename", _rename_form, level=Level.AAL2, refusal="change_refused")
 def submit_rename() -> Response:
     step, name = _renamed_step(), read_form(form_schemas.NameForm())["name"]
     rename = rename_passkey if step["type"] == "passkey" else factors.rename

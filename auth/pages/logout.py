@@ -52,7 +52,7 @@ def _claims(id_token: str) -> dict[str, Any] | None:
 
 @blueprint.get("/oauth/logout")
 @provider
-@limited("logout")
+@limited("open_logout")
 def show_logout() -> Response:
     """Sign the browser out for an application that has the user's ID token, or ask."""
     if request.method == "HEAD":
@@ -75,7 +75,7 @@ def show_logout() -> Response:
 
 @blueprint.post("/oauth/logout/confirm")
 @provider
-@form("logout", level=Level.SESSION)
+@form("log_out", level=Level.SESSION)
 def submit_logout() -> Response:
     asked = _read(read_form(form_schemas.LogoutQuery()))
     return _end(None if asked.client and asked.client.is_dynamic else asked.url)
@@ -94,7 +94,7 @@ def show_sign_out() -> Response:
 
 
 @blueprint.post("/sign-out")
-@form("logout", level=Level.SESSION)
+@form("log_out", level=Level.SESSION)
 def sign_out() -> Response:
     """End the browser's session with those of its applications, or all of the user's."""
     sent, to = read_form(form_schemas.SignOutForm()), destination()

@@ -28,7 +28,7 @@ def sent_credential() -> dict[str, Any]:
 
 
 # Not the limit of codes, because other sites can open these pages, and must not use that up.
-@limited("verify", key=lambda: f"page {guard.caller_on_network()}")
+@limited("open_challenge", key=guard.caller_on_network)
 def _count_page() -> None:
     """Raises `RateLimitExceeded`."""
 
@@ -55,14 +55,14 @@ def challenge() -> dict[str, Any] | None:
 
 
 @blueprint.post("/sign-in/passkey")
-@form("authorize", sign_in_form)
+@form("begin_passkey_sign_in", sign_in_form)
 def begin_passkey_page() -> Response:
     require_enabled()
     return form_page("passkey.html", "sign-in", problem=None, challenge=passkeys.begin_sign_in())
 
 
 @blueprint.post("/sign-in/passkey/verify")
-@form("login", sign_in_form, refusal="sign_in_refused", sign_in="passkey")
+@form("sign_in_with_passkey", sign_in_form, refusal="sign_in_refused", sign_in="passkey")
 def submit_passkey() -> Response:
     require_enabled()
     return arrive(passkeys.sign_in(sent_credential(), for_client=False).row, destination(), way="passkey")
@@ -76,7 +76,7 @@ def ending() -> dict[str, bool]:
 
 
 @blueprint.post("/account/passkeys/new")
-@form("user_changes", level=Level.ENROL)
+@form("begin_passkey", level=Level.ENROL)
 def show_new_passkey() -> Response:
     require_enabled()
     require(add("passkey"))
@@ -86,7 +86,7 @@ def show_new_passkey() -> Response:
 
 
 @blueprint.post("/account/passkeys")
-@form("user_changes", level=Level.ENROL, refusal="change_refused")
+@form("add_passkey", level=Level.ENROL, refusal="change_refused")
 def submit_new_passkey() -> Response:
     require_enabled()
     credential = sent_credential()

@@ -34,7 +34,7 @@ def show_forgot_password() -> Response:
 
 
 @blueprint.post("/forgot-password")
-@form("recover", _request_form)
+@form("request_recovery", _request_form)
 def submit_forgot_password() -> Response:
     """Send a code, by email with a link, if the address has a user, and ask for the code."""
     return send_code("forgot-password", destination().before_password().own_url("new-password"), "recovery")
@@ -53,7 +53,7 @@ def change_password() -> Response:
 
 
 @blueprint.post("/new-password/common")
-@form("waiting")
+@form("check_common")
 def check_common() -> Response:
     """Say whether a password that is being chosen is easy to guess. It is neither stored nor logged."""
     sent = read_form(form_schemas.CommonForm())
@@ -72,7 +72,7 @@ def show_new_password() -> Response:
 
 
 @blueprint.post("/new-password")
-@form("user_changes", _new_form, level=Level.AAL2, is_queued=True, refusal="change_refused")
+@form("change_user", _new_form, level=Level.AAL2, is_queued=True, refusal="change_refused")
 def submit_new_password() -> Response:
     change_user(read_form(form_schemas.PasswordForm()))
     return go_on(destination(), done="password")

@@ -108,7 +108,7 @@ def shows(shown: Form, explain: Callable[[Exception], Problem]) -> Callable[[Vie
 
 
 def form(
-    limit: str,
+    act: str,
     shown: Form | None = None,
     *,
     level: Level | None = None,
@@ -120,14 +120,14 @@ def form(
     """Return a decorator for the view of a form, which `shown` shows again if it is refused: with the text
     `limit_text` if that is because of the limit.
 
-    With a `level` it is for users who are signed in, and the limit counts each user on each network. To
-    count a network as a whole, as for sign-ins and codes, put `signed_in` above this decorator instead.
+    With a `level` it is for users who are signed in, and the window counts each user on each network. To
+    share the window of what strangers do, put `signed_in` above this decorator instead.
     `is_queued` if it waits for a password to be hashed; `refusal` and `sign_in` are those of `audited`.
     """
 
     def decorate(view: View) -> View:
         view = says(refusal=refusal, sign_in=sign_in)(view)
-        view = limited(limit, key=guard.caller_on_network)(view) if level else limited(limit)(view)
+        view = limited(act, key=guard.caller_on_network)(view) if level else limited(act)(view)
         view = own_form(queued(view) if is_queued else view)
         view = shows(shown, functools.partial(problem_of, limit_text=limit_text))(view) if shown else view
         return signed_in(level)(view) if level else view

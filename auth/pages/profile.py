@@ -63,7 +63,7 @@ def show_name() -> Response:
 
 
 @blueprint.post("/account/name")
-@form("user_changes", _name_form, level=Level.AAL2)
+@form("change_user", _name_form, level=Level.AAL2)
 def submit_name() -> Response:
     change_user({"data": {"name": read_form(form_schemas.NameForm())["name"] or None}})
     return to_own("account?done=name")
@@ -79,8 +79,8 @@ def show_address(kind: str) -> Response:
 
 @blueprint.post("/account/email", defaults=_EMAIL)
 @blueprint.post("/account/phone", defaults=_PHONE)
-@form("user_changes", _address_form, level=Level.PROOF, refusal="change_refused")
-@limited("address_changes", key=guard.caller_on_network)
+@form("change_user", _address_form, level=Level.PROOF, refusal="change_refused")
+@limited("change_address", key=guard.caller_on_network)
 def submit_address(kind: str) -> Response:
     """Send a code to the new address, and ask for it."""
     sent = read_form(_SCHEMAS[kind]())
@@ -106,15 +106,13 @@ def submit_address_code(kind: str) -> Response:
 
 
 @blueprint.post("/account/email/waiting/state")
-@signed_in(Level.AAL2)
-@form("waiting")
+@form("poll_address", level=Level.AAL2)
 def show_email_waiting() -> Response:
     return jsonify(is_used=_has_email(read_form(form_schemas.EmailForm())["email"]))
 
 
 @blueprint.post("/account/email/waiting")
-@signed_in(Level.AAL2)
-@form("waiting", lambda problem: _code_form("email", problem))
+@form("wait_for_address", lambda problem: _code_form("email", problem), level=Level.AAL2)
 def submit_email_waiting() -> Response:
     """Go on if the link to the new address is used."""
     has_email = _has_email(read_form(form_schemas.EmailForm())["email"])

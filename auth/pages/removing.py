@@ -133,7 +133,7 @@ def show_removal() -> Response:
 
 
 @blueprint.post("/account/remove")
-@form("user_changes", _form, level=Level.SESSION, refusal="change_refused")
+@form("remove", _form, level=Level.SESSION, refusal="change_refused")
 def submit_removal() -> Response:
     wanted = _wanted()
     wanted.run()

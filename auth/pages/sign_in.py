@@ -18,7 +18,6 @@ from auth.pages.page import identifier, page, provider, text, to_own
 from auth.pages.problems import Form, Problem, form, told
 from auth.sign_in import browser_sessions, waiting
 from auth.sign_in.arrivals import LAST_USED, Destination, arrive, go_on
-from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.passwords import sign_in_with_password
 from auth.sign_in.token_response import see_other
 from auth.web import Level, cookies, form_schemas
@@ -213,7 +212,7 @@ def show_sign_in() -> Response:
 
 @blueprint.post("/sign-in")
 @form(
-    "login",
+    "sign_in_with_password",
     sign_in_form,
     is_queued=True,
     limit_text="sign_in_rate_limit",
@@ -226,7 +225,7 @@ def submit_sign_in() -> Response:
 
 
 @blueprint.post("/sign-in/code")
-@form("recover", _request_form, limit_text="code_rate_limit")
+@form("request_sign_in", _request_form, limit_text="code_rate_limit")
 def request_sign_in_code() -> Response:
     """Send a code, if the address has a user, and ask for it."""
     return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user=False)
@@ -239,8 +238,7 @@ def submit_sign_in_code() -> Response:
 
 
 @blueprint.post("/sign-in/continue")
-@signed_in(Level.AAL2)
-@form("login")
+@form("continue_sign_in", level=Level.AAL2)
 def continue_signed_in() -> Response:
     """Hand the application a session for the user who is signed in."""
     return go_on(destination())
@@ -254,7 +252,7 @@ def show_sign_up() -> Response:
 
 
 @blueprint.post("/sign-up")
-@form("signup", _sign_up_request_form, is_queued=True, refusal="sign_up_refused")
+@form("sign_up", _sign_up_request_form, is_queued=True, refusal="sign_up_refused")
 def submit_sign_up() -> Response:
     """Register a user and ask for the code that is sent; a taken address gets the same page."""
     sent, to = read_form(form_schemas.SignInForm()), destination()
@@ -267,7 +265,7 @@ def submit_sign_up() -> Response:
 
 
 @blueprint.post("/sign-up/code")
-@form("recover", _sign_up_code_form)
+@form("request_confirmation", _sign_up_code_form)
 def request_sign_up_code() -> Response:
     """Send the confirmation again."""
     return send_code("sign-up", destination().own_url("sign-in"), "signup", "sms_signup")
@@ -280,7 +278,7 @@ def submit_sign_up_code() -> Response:
 
 
 @blueprint.post("/sign-in/address")
-@form("waiting")
+@form("carry_address")
 def show_with_address() -> Response:
     """Show the form of another page with the address that was typed, which no URL may contain."""
     return _FORMS[read_form(form_schemas.PageForm())["page"]]()

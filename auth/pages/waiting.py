@@ -20,7 +20,7 @@ def _waiting_form(problem: Problem) -> Response:
 
 
 @blueprint.post("/waiting/state")
-@form("waiting")
+@form("poll_link")
 def show_waiting() -> Response:
     """Tell the browser that requested a link whether it was used."""
     sent = read_form(form_schemas.WaitingForm())
@@ -28,7 +28,7 @@ def show_waiting() -> Response:
 
 
 @blueprint.post("/waiting")
-@form("waiting", _waiting_form)
+@form("wait_for_link", _waiting_form)
 def submit_waiting() -> Response:
     """Continue if the link was used and this browser gains nothing by it; otherwise show the form again."""
     sent = read_form(form_schemas.WaitingForm())

@@ -18,7 +18,7 @@ class _NewApiKey(schemas.Reauthentication):
 
 @blueprint.post("/user/api_keys")
 @guard.access_token(Level.PROOF)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("add_api_key", key=guard.caller_on_network)
 @audited("change_refused")
 def add_api_key() -> Any:
     api_keys.require_enabled()
@@ -35,7 +35,7 @@ def list_api_keys() -> Response:
 
 @blueprint.delete("/user/api_keys/<api_key_id>")
 @guard.access_token(Level.SESSION)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("remove", key=guard.caller_on_network)
 @audited("change_refused")
 @asks_more
 def delete_api_key(api_key_id: str) -> Response:

@@ -55,7 +55,7 @@ def _asks_silently() -> bool:
 @blueprint.get("/oauth/authorize")
 @provider
 @answers_frames
-@limited("authorize", unless=_asks_silently)
+@limited("request_authorization", unless=_asks_silently)
 @refuses_by_page
 def begin_authorization() -> Response:
     """Check an application's request, and ask the user for consent."""
@@ -87,7 +87,7 @@ def begin_authorization() -> Response:
 @blueprint.post("/oauth/authorize")
 @provider
 @takes_foreign_forms
-@limited("authorize")
+@limited("request_authorization")
 @refuses_by_page
 def begin_authorization_by_form() -> Response:
     """Lead a request that was sent as a form to the GET."""
@@ -98,7 +98,7 @@ def begin_authorization_by_form() -> Response:
 @blueprint.post("/oauth/logout")
 @provider
 @takes_foreign_forms
-@limited("logout")
+@limited("open_logout")
 @refuses_by_page
 def logout_by_form() -> Response:
     """Lead a form of an application to the page."""
@@ -108,7 +108,7 @@ def logout_by_form() -> Response:
 
 @blueprint.get("/oauth/continue")
 @provider
-@limited("authorize")
+@limited("continue_authorization")
 @refuses_by_page
 def continue_authorization() -> Response:
     """Give the code of an approved request to the application, in the browser that began it."""
@@ -120,7 +120,7 @@ def continue_authorization() -> Response:
 @blueprint.get("/oauth/authorizations/<authorization_id>")
 @provider
 @guard.access_token(Level.AAL2)
-@limited("authorize", key=guard.caller_on_network)
+@limited("read_authorization", key=guard.caller_on_network)
 def get_authorization(authorization_id: str) -> Response:
     """Return what an application asks for, or where the browser goes if the user allows it already."""
     _check_origin()
@@ -149,7 +149,7 @@ def get_authorization(authorization_id: str) -> Response:
 @blueprint.post("/oauth/authorizations/<authorization_id>/consent")
 @provider
 @guard.access_token(Level.AAL2)
-@limited("authorize", key=guard.caller_on_network)
+@limited("decide_authorization", key=guard.caller_on_network)
 def decide_authorization(authorization_id: str) -> Response:
     _check_origin()
     guard.live_caller()
@@ -225,7 +225,7 @@ def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Re
     return _sent_back(client, redirect_uri, url, missing)
 
 
-@limited("authorize", key=guard.caller_on_network)
+@limited("request_authorization_silently", key=guard.caller_on_network)
 def _count_silent_request() -> None:
     """Count a request with prompt=none of a user who is signed in. Raises `RateLimitExceeded`."""
 

@@ -69,7 +69,7 @@ def regenerate_secret(client_id: str) -> Response:
 @blueprint.post("/oauth/clients/register")
 @provider
 @any_origin
-@limited("client_registration")
+@limited("register_client")
 @dialect.translated(writes=dialect.client)
 def register_client() -> Response:
     """Register an OAuth client that no administrator made (RFC 7591)."""

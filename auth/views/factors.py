@@ -15,7 +15,7 @@ blueprint = Blueprint("factors", __name__)
 
 @blueprint.post("/factors")
 @guard.access_token(Level.ENROL)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("enrol_factor", key=guard.caller_on_network)
 @audited("change_refused")
 def enrol_factor() -> Response:
     """Begin to enrol a second factor, which counts once it is verified."""
@@ -25,7 +25,7 @@ def enrol_factor() -> Response:
 
 @blueprint.post("/factors/<factor_id>/challenge")
 @guard.access_token(Level.SESSION)
-@limited("verify", key=guard.caller_on_network)
+@limited("challenge_factor", key=guard.caller_on_network)
 def challenge_factor(factor_id: str) -> Response:
     guard.live_caller()
     site = read_body(factor_schemas.FactorChallenge()).get("webauthn")
@@ -34,7 +34,7 @@ def challenge_factor(factor_id: str) -> Response:
 
 @blueprint.post("/factors/<factor_id>/verify")
 @guard.access_token(Level.SESSION)
-@limited("verify", key=guard.caller_on_network)
+@limited("verify_factor", key=guard.caller_on_network)
 @audited("factor_refused", sign_in="factor")
 @asks_more
 def verify_factor(factor_id: str) -> Response:
@@ -50,7 +50,7 @@ def verify_factor(factor_id: str) -> Response:
 
 @blueprint.delete("/factors/<factor_id>")
 @guard.access_token(Level.SESSION)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("remove", key=guard.caller_on_network)
 @audited("change_refused")
 @asks_more
 def delete_factor(factor_id: str) -> Response:
@@ -76,10 +76,11 @@ def delete_any_factor(user_id: str, factor_id: str) -> Response:
 
 @blueprint.post("/recovery_codes")
 @guard.access_token(Level.SECOND_FACTOR)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("create_recovery_codes", key=guard.caller_on_network)
 @audited("change_refused")
 def create_recovery_codes() -> Response:
     """Create ten recovery codes, shown once, and void older ones."""
+    guard.live_caller()
     codes, created_at = recovery_codes.create(read_body(schemas.Reauthentication()))
     return jsonify(codes=codes, created_at=created_at)
 
@@ -92,7 +93,7 @@ def get_recovery_codes() -> Response:
 
 @blueprint.post("/recovery_codes/verify")
 @guard.access_token(Level.SESSION)
-@limited("verify", key=guard.caller_on_network)
+@limited("verify_recovery_code", key=guard.caller_on_network)
 @audited("factor_refused", sign_in="recovery_code")
 def verify_recovery_code() -> Response:
     guard.live_caller()

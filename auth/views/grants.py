@@ -25,7 +25,7 @@ def list_grants() -> Response:
 @blueprint.delete("/user/oauth/grants")
 @provider
 @guard.access_token(Level.SESSION)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("remove", key=guard.caller_on_network)
 @audited("change_refused")
 @asks_more
 def delete_grant() -> Response:

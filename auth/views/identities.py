@@ -32,7 +32,7 @@ blueprint.record(lambda state: state.app.url_map.converters.update(identity_id=_
 
 @blueprint.get("/user/identities/authorize")
 @guard.access_token(Level.PROOF)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("connect_identity", key=guard.caller_on_network)
 @audited("change_refused")
 def authorize_identity() -> Response:
     """Return the URL of the page on which the user agrees to link an identity."""
@@ -49,7 +49,7 @@ def authorize_identity() -> Response:
 
 
 @blueprint.get("/link-identity")
-@limited("links")
+@limited("open_linking")
 @refuses_by_page
 def linking_page() -> Response:
     """Show to which user the identity will be linked, since an attacker may have sent the link."""
@@ -71,7 +71,7 @@ def linking_page() -> Response:
 
 @blueprint.post("/link-identity")
 @own_form_or_json
-@limited("verify")
+@limited("begin_linking")
 @refuses_by_page
 def begin_linking() -> Response:
     """Bind the flow to the browser, and redirect it to the provider."""
@@ -106,7 +106,7 @@ def _dead_link() -> Response:
 
 @blueprint.delete("/user/identities/<identity_id:identity_id>")
 @guard.access_token(Level.SESSION)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("remove", key=guard.caller_on_network)
 @audited("change_refused")
 @asks_more
 def delete_identity(identity_id: str) -> Response:

@@ -20,7 +20,7 @@ _FORWARDED = ("provider", "redirect_to", "scopes", "code_challenge", "prompt")
 
 
 @blueprint.get("/authorize")
-@limited("authorize")
+@limited("begin_at_provider")
 @refuses_by_page
 def authorize() -> Response:
     """Begin a flow, and redirect the browser to the provider (RFC 6749, section 4.1.1)."""
@@ -52,7 +52,7 @@ def authorize() -> Response:
 
 
 @blueprint.post("/sso")
-@limited("login")
+@limited("sign_in_with_saml")
 def sso() -> Response:
     """Refuse sign-ins by SAML, which this service does not have."""
     raise ApiError("saml_provider_disabled")
@@ -63,7 +63,7 @@ def sso() -> Response:
 @blueprint.get("/providers/<name>/callback")
 @blueprint.post("/providers/<name>/callback")
 @takes_foreign_forms
-@limited("authorize", unless=lambda: request.method == "HEAD")
+@limited("return_from_provider", unless=lambda: request.method == "HEAD")
 @audited("oauth_refused", sign_in="oauth")
 @refuses_by_page
 def callback(name: str | None = None) -> Response:

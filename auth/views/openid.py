@@ -39,7 +39,7 @@ _Revocation = ClientInput.of(token=fields.LongText())
 @provider
 @any_origin
 @accepts_forms
-@counted("client_tokens", "refresh")
+@counted("redeem_client_code", "refresh", "issue_to_client")
 @guard.client
 def oauth_token() -> ResponseReturnValue:
     """Issue tokens to a client (RFC 6749, section 3.2)."""
@@ -77,7 +77,7 @@ def userinfo() -> Response:
 @blueprint.post("/oauth/revoke")
 @provider
 @any_origin
-@limited("client_tokens")
+@limited("revoke_client_token")
 @accepts_forms
 @takes_tokens
 @guard.client
@@ -96,7 +96,7 @@ def revoke() -> Response:
 
 
 @any_origin
-@limited("client_tokens")
+@limited("redeem_client_code")
 @says(sign_in="oauth_client")
 def _redeem(body: dict[str, Any]) -> Response:
     return _answer(exchange.redeem, body)
@@ -110,7 +110,7 @@ def _refresh(body: dict[str, Any]) -> Response:
 
 
 @any_origin
-@limited("client_tokens")
+@limited("issue_to_client")
 def _issue_to_client(body: dict[str, Any]) -> Response:
     return _answer(exchange.issue_to_client, body)
 

@@ -16,7 +16,7 @@ blueprint = Blueprint("passkeys", __name__)
 
 @blueprint.post("/passkeys/registration/options")
 @guard.access_token(Level.ENROL)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("begin_passkey", key=guard.caller_on_network)
 @audited("change_refused")
 def begin_passkey_registration() -> Response:
     passkeys.require_enabled()
@@ -26,7 +26,7 @@ def begin_passkey_registration() -> Response:
 
 @blueprint.post("/passkeys/registration/verify")
 @guard.access_token(Level.ENROL)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("add_passkey", key=guard.caller_on_network)
 @audited("change_refused")
 def finish_passkey_registration() -> Response:
     passkeys.require_enabled()
@@ -36,14 +36,14 @@ def finish_passkey_registration() -> Response:
 
 
 @blueprint.post("/passkeys/authentication/options")
-@limited("authorize")
+@limited("begin_passkey_sign_in")
 def begin_passkey_sign_in() -> Response:
     passkeys.require_enabled()
     return jsonify(begin_sign_in())
 
 
 @blueprint.post("/passkeys/authentication/verify")
-@limited("login")
+@limited("sign_in_with_passkey")
 @audited("sign_in_refused", sign_in="passkey")
 def finish_passkey_sign_in() -> Response:
     passkeys.require_enabled()
@@ -59,7 +59,7 @@ def list_passkeys() -> Response:
 
 @blueprint.patch("/passkeys/<passkey_id>")
 @guard.access_token(Level.AAL2)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("rename", key=guard.caller_on_network)
 def rename_passkey(passkey_id: str) -> Response:
     guard.live_caller()
     name = read_body(factor_schemas.PasskeyChange())["friendly_name"]
@@ -68,7 +68,7 @@ def rename_passkey(passkey_id: str) -> Response:
 
 @blueprint.delete("/passkeys/<passkey_id>")
 @guard.access_token(Level.SESSION)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("remove", key=guard.caller_on_network)
 @audited("change_refused")
 @asks_more
 def delete_passkey(passkey_id: str) -> Response:

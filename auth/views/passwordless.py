@@ -13,13 +13,13 @@ blueprint = Blueprint("passwordless", __name__)
 
 
 @blueprint.post("/magiclink")
-@limited("recover")
+@limited("request_sign_in")
 def magiclink() -> Response:
     return _requested("magiclink", read_body(schemas.Magiclink()))
 
 
 @blueprint.post("/otp")
-@limited("recover")
+@limited("request_sign_in")
 @dialect.translated(writes=dialect.id_of_sms)
 def otp() -> Response:
     """Send a code that signs in: by SMS, or by email together with a link."""
@@ -28,14 +28,14 @@ def otp() -> Response:
 
 
 @blueprint.post("/recover")
-@limited("recover")
+@limited("request_recovery")
 @dialect.translated(writes=lambda _body: {})
 def recover() -> Response:
     return _requested("recovery", read_body(schemas.Recover()))
 
 
 @blueprint.post("/resend")
-@limited("recover")
+@limited("request_confirmation")
 @dialect.translated(writes=lambda _body: {})
 def resend() -> Response:
     body = read_body(schemas.Resend())
@@ -44,7 +44,7 @@ def resend() -> Response:
 
 @blueprint.get("/reauthenticate")
 @guard.access_token(Level.SESSION)
-@limited("recover")
+@limited("request_proof", key=guard.caller_on_network)
 @dialect.translated(writes=lambda _body: {})
 def reauthenticate() -> Response:
     """Send the caller a code for a sensitive change, which an older session needs."""

@@ -14,7 +14,7 @@ blueprint = Blueprint("sessions", __name__)
 
 @blueprint.post("/logout")
 @guard.access_token(Level.SESSION)
-@limited("logout", key=guard.caller_on_network)
+@limited("log_out", key=guard.caller_on_network)
 @asks_more
 def logout() -> Response:
     scope = read_query(schemas.LogoutQuery())["scope"]
@@ -33,7 +33,7 @@ def list_sessions() -> Response:
 
 @blueprint.delete("/sessions/<session_id>")
 @guard.access_token(Level.AAL2)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("end_session", key=guard.caller_on_network)
 def delete_session(session_id: str) -> Response:
     if not is_uuid(session_id):
         guard.live_caller()

@@ -30,7 +30,7 @@ def _is_parsed_at_once() -> bool:
 @blueprint.post("/signup")
 @takes_metadata
 @limiter.shared_limit(_as_many_as_both, scope="signup_body", exempt_when=_is_parsed_at_once)
-@counted("anonymous", "signup")
+@counted("sign_up_anonymously", "sign_up")
 @audited("sign_up_refused")
 def signup() -> ResponseReturnValue:
     """Register a user with an address and a password, or an anonymous one."""
@@ -47,13 +47,13 @@ def _asks_for_anonymous_user(body: dict[str, Any]) -> bool:
     return latchkey.settings.anonymous_enabled or bool(body.keys() & {"data", "gotrue_meta_security"})
 
 
-@limited("anonymous")
+@limited("sign_up_anonymously")
 def _sign_up_anonymously() -> Response:
     return _signed_in(sign_up_anonymously(read_body(schemas.AnonymousSignup())))
 
 
 @queued
-@limited("signup")
+@limited("sign_up")
 def _sign_up() -> Response:
     """Register a user. If addresses must be confirmed, the response is the same for a taken one."""
     if _asks_for_anonymous_user(json_body()):

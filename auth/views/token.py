@@ -29,7 +29,9 @@ _REFRESH_GRANT = schemas.RefreshGrant()
 
 @blueprint.post("/token")
 @takes_tokens
-@counted("login", "refresh", "verify", "api_keys")
+@counted(
+    *("sign_in_with_password", "sign_in_with_id_token", "refresh", "exchange_code", "exchange_api_key"),
+)
 @asks_more
 def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
@@ -38,7 +40,7 @@ def token() -> ResponseReturnValue:
 
 @blueprint.post("/login-admin")
 @queued
-@limited("login")
+@limited("sign_in_with_password")
 @audited("sign_in_refused", sign_in="password")
 def login_admin() -> Response:
     session = sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True, admin_only=True)
@@ -48,14 +50,14 @@ def login_admin() -> Response:
 
 
 @queued
-@limited("login")
+@limited("sign_in_with_password")
 @audited("sign_in_refused", sign_in="password")
 def _by_password() -> Response:
     return token_response(sign_in_with_password(read_body(schemas.PasswordGrant()), for_client=True))
 
 
 @takes_tokens
-@limited("login")
+@limited("sign_in_with_id_token")
 @audited("sign_in_refused", sign_in="id_token")
 def _by_id_token() -> ResponseReturnValue:
     body = read_body(schemas.IdTokenGrant())
@@ -107,14 +109,14 @@ def _refresh_refusal(sent: RefreshToken) -> ApiError:
     return ApiError(f"refresh.{row.state}")
 
 
-@limited("verify")
+@limited("exchange_code")
 @audited("sign_in_refused", sign_in="pkce")
 def _exchange_code() -> Response:
     body = read_body(schemas.PkceGrant())
     return token_response(exchange(body["auth_code"], create_s256_code_challenge(body["code_verifier"])))
 
 
-@limited("api_keys")
+@limited("exchange_api_key")
 @audited("sign_in_refused", sign_in="api_key")
 def _by_api_key() -> Response:
     return jsonify(api_keys.exchange(read_body(schemas.ApiKeyGrant())["api_key"]))

@@ -33,7 +33,7 @@ def get_recent_changes() -> Response:
     return jsonify(recent_changes=removal.list_recent(latchkey.db, guard.caller_id()))
 
 
-@limited("address_changes", key=guard.caller_on_network)
+@limited("change_address", key=guard.caller_on_network)
 def _count_address_change() -> None:
     """Count a change of an address. Raises `RateLimitExceeded`."""
 
@@ -41,8 +41,8 @@ def _count_address_change() -> None:
 @blueprint.put("/user")
 @takes_metadata
 @guard.access_token(Level.SESSION)
-@limited("user_changes", key=guard.caller_on_network)
-@counted("address_changes")
+@limited("change_user", key=guard.caller_on_network)
+@counted("change_address")
 @audited("change_refused")
 @dialect.translated(reads=dialect.without_null_addresses)
 @asks_more
@@ -57,7 +57,7 @@ def update_user() -> Response:
 
 @blueprint.delete("/user")
 @guard.access_token(Level.AAL2)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("delete_user", key=guard.caller_on_network)
 @audited("change_refused")
 def delete_user() -> Response:
     moment = delete_caller(read_body(schemas.Reauthentication()))
@@ -66,7 +66,7 @@ def delete_user() -> Response:
 
 @blueprint.post("/reauthenticate")
 @guard.access_token(Level.SESSION)
-@limited("user_changes", key=guard.caller_on_network)
+@limited("give_proof", key=guard.caller_on_network)
 @audited("change_refused")
 @dialect.translated(writes=lambda _body: {})
 def confirm_reauthentication() -> Response:

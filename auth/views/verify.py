@@ -53,7 +53,7 @@ _WRONG_FACTOR = {
 
 
 @blueprint.get("/verify")
-@limited("links", unless=lambda: request.method == "HEAD")
+@limited("open_link", unless=lambda: request.method == "HEAD")
 @audited("verification_refused", sign_in="link")
 @refuses_by_page
 def verify_link() -> Response:

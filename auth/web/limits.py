@@ -1,4 +1,11 @@
-"""Rate limits, counted across all workers and nodes. Views pass limits that statements count to `note`."""
+"""Limits of requests, counted across all workers and nodes.
+
+There are three ways to count. *Requests*, here: each act has one fixed window, whichever door leads to it,
+per network, or per user and network; Flask-Limiter counts before the body is read, and a lost count does no
+harm. *Verdicts* on passwords and codes: the statement that judges a secret counts, and a verdict that could
+not be recorded is not told. *Messages*: the statement that writes a message counts it for its recipient and
+in the total of its channel. Views pass limits that statements count to `note`, for the headers.
+"""
 
 import logging
 import math
@@ -23,6 +30,41 @@ from sql import queries
 
 _storage_failed = ThrottledLog("rate_limit_storage_failed")
 _REDIS_TIMEOUT = 0.5  # seconds
+# The acts of each `AUTH_RATE_LIMIT_<NAME>`. Two acts never share a window.
+ACTS = {
+    "signup": ["sign_up"],
+    "anonymous": ["sign_up_anonymously"],
+    "login": [
+        *("sign_in_with_password", "sign_in_with_id_token", "sign_in_with_passkey", "sign_in_with_saml"),
+        "continue_sign_in",
+    ],
+    "authorize": [
+        *("begin_at_provider", "return_from_provider", "begin_passkey_sign_in"),
+        *("request_authorization", "request_authorization_silently", "read_authorization"),
+        *("decide_authorization", "continue_authorization"),
+    ],
+    "recover": ["request_sign_in", "request_recovery", "request_confirmation", "request_proof"],
+    "links": ["open_link", "open_linking", "set_preferences", "download_data"],
+    "verify": [
+        *("verify", "exchange_code", "begin_linking", "challenge_factor", "verify_factor"),
+        *("verify_recovery_code", "skip_second_step", "open_challenge"),
+    ],
+    "waiting": [
+        *("poll_link", "wait_for_link", "poll_address", "wait_for_address", "carry_address", "check_common"),
+    ],
+    "logout": ["log_out", "open_logout"],
+    "user_changes": [
+        *("change_user", "delete_user", "give_proof", "end_session", "remove", "rename"),
+        *("enrol_factor", "create_recovery_codes", "begin_passkey", "add_passkey", "connect_identity"),
+        "add_api_key",
+    ],
+    "address_changes": ["change_address"],
+    "client_registration": ["register_client"],
+    "client_tokens": ["redeem_client_code", "issue_to_client", "revoke_client_token"],
+    "api_keys": ["exchange_api_key"],
+    "console": ["administer", "confirm_administration"],
+}
+_SETTINGS = {act: f"rate_limit_{name}" for name, acts in ACTS.items() for act in acts}
 
 
 @dataclass(frozen=True)
@@ -101,16 +143,17 @@ limiter = Limiter(key_func=_network, strategy="fixed-window")
 
 
 def limited(
-    name: str, *, key: Callable[[], str] = _network, unless: Callable[[], bool] | None = None
+    act: str, *, key: Callable[[], str] = _network, unless: Callable[[], bool] | None = None
 ) -> Callable[[Callable], Callable]:
-    """Limit a view by `AUTH_RATE_LIMIT_<NAME>`. A guard goes outside if the key is the caller's."""
+    """Limit a view by the window of an act. A guard goes outside if the key is the caller's."""
+    setting = _SETTINGS[act]
     limit = limiter.shared_limit(
-        lambda: str(getattr(latchkey.settings, f"rate_limit_{name}")),
-        scope=name,
+        lambda: str(getattr(latchkey.settings, setting)),
+        scope=act,
         key_func=key,
         exempt_when=lambda: not latchkey.settings.rate_limits_enabled or bool(unless and unless()),
     )
-    return lambda view: limit(counted(name)(view))
+    return lambda view: limit(counted(act)(view))
 
 
 def register(app: Flask, settings: Settings) -> None:

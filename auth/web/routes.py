@@ -49,8 +49,8 @@ class Level(StrEnum):
 class Route:
     """The attributes of a view.
 
-    `asks_more` is whether some bodies or queries need a higher level. `limits` are names of
-    `AUTH_RATE_LIMIT_<NAME>`. `max_body` is in bytes. `reads_dialect` and `writes_dialect` change the body of
+    `asks_more` is whether some bodies or queries need a higher level. `limits` are the
+    windows of its acts. `max_body` is in bytes. `reads_dialect` and `writes_dialect` change the body of
     a request, and return that of a response, in the dialect of the Supabase clients.
     """
 

@@ -249,7 +249,7 @@ def test_wrong_field_does_not_cost_a_code(console, carol, app_of_carol, ids):
     assert console.open("post", remove, cookie, data=token).status_code == 303
 
 
-def test_acts_and_challenges_of_confirmations_are_limited_per_administrator(
+def test_each_act_and_the_challenges_of_confirmations_are_limited_per_administrator(
     console, make_app, carol, app_of_carol, passkey_of_carol, ids, database
 ):
     limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_CONSOLE": "1 per hour"}
@@ -259,9 +259,9 @@ def test_acts_and_challenges_of_confirmations_are_limited_per_administrator(
     # A form without the token is not counted.
     assert console.open("post", f"{user}/ban", cookie, data=FIELDS).status_code == 403
     assert console.post(f"{user}/ban", cookie).status_code == 303
-    refused = console.post(f"{user}/unban", cookie)
+    refused = console.post(f"{user}/ban", cookie)
     assert (refused.status_code, "Retry-After" in refused.headers) == (429, True)
-    assert database.count("users", "banned_until > now()") == 1
+    assert console.post(f"{user}/unban", cookie).status_code == 303
     database.run("DELETE FROM factor_challenges; DELETE FROM request_counts")
     assert [console.open("get", f"{user}/delete", cookie).status_code for _ in range(3)] == [200, 429, 429]
     assert [console.post(f"{user}/delete", cookie).status_code for _ in range(3)] == [400, 429, 429]

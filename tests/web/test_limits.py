@@ -64,24 +64,33 @@ def limited(make_app) -> Callable[..., Any]:
     return make
 
 
-class Shared(NamedTuple):
-    """A limit by network, with the requests that it counts."""
+class Window(NamedTuple):
+    """An act that counts by network, with the name of its setting, and the requests that are doors of it."""
 
+    act: str
     name: str
     method: str
     paths: list[str]
 
 
 BY_NETWORK = [
-    Shared("SIGNUP", "POST", ["/signup"]),
-    Shared("LOGIN", "POST", ["/token?grant_type=password", "/login-admin", "/token?grant_type=id_token"]),
-    Shared("RECOVER", "POST", ["/recover", "/magiclink", "/otp", "/resend"]),
-    Shared("VERIFY", "POST", ["/verify", "/link-identity", "/token?grant_type=pkce"]),
-    # Other sites can make their visitors' browsers send these: <img src="…/authorize?provider=x">.
-    Shared("AUTHORIZE", "GET", ["/authorize"]),
-    Shared("LINKS", "GET", ["/verify", "/link-identity"]),
+    Window("sign_up", "SIGNUP", "POST", ["/signup"]),
+    Window("sign_in_with_password", "LOGIN", "POST", ["/token?grant_type=password", "/login-admin"]),
+    Window("sign_in_with_id_token", "LOGIN", "POST", ["/token?grant_type=id_token"]),
+    Window("sign_in_with_passkey", "LOGIN", "POST", ["/passkeys/authentication/verify"]),
+    Window("request_recovery", "RECOVER", "POST", ["/recover"]),
+    Window("request_sign_in", "RECOVER", "POST", ["/magiclink", "/otp"]),
+    Window("request_confirmation", "RECOVER", "POST", ["/resend"]),
+    Window("verify", "VERIFY", "POST", ["/verify"]),
+    Window("begin_linking", "VERIFY", "POST", ["/link-identity"]),
+    Window("exchange_code", "VERIFY", "POST", ["/token?grant_type=pkce"]),
+    Window("begin_at_provider", "AUTHORIZE", "GET", ["/authorize"]),
+    Window("request_authorization", "AUTHORIZE", "GET", ["/oauth/authorize"]),
+    Window("continue_authorization", "AUTHORIZE", "GET", ["/oauth/continue"]),
+    Window("open_link", "LINKS", "GET", ["/verify"]),
+    Window("open_linking", "LINKS", "GET", ["/link-identity"]),
 ]
-each_by_network = pytest.mark.parametrize("limit", BY_NETWORK, ids=lambda limit: limit.name)
+each_by_network = pytest.mark.parametrize("limit", BY_NETWORK, ids=lambda limit: limit.act)
 
 
 def ask(client: Any, method: str, path: str, **options: Any) -> Any:
@@ -90,9 +99,7 @@ def ask(client: Any, method: str, path: str, **options: Any) -> Any:
 
 class TestLimitsByNetwork:
     @each_by_network
-    def test_requests_sharing_a_limit_are_refused_beyond_it_until_its_window_ends(
-        self, limited, limit, database
-    ):
+    def test_act_is_refused_beyond_its_window_at_all_doors_until_it_ends(self, limited, limit, database):
         client = limited(**{limit.name: "7 per 5 minutes"})
         for number, path in enumerate((limit.paths * 7)[:7], 1):
             response = ask(client, limit.method, path, **at(HOME))
@@ -108,7 +115,7 @@ class TestLimitsByNetwork:
         pass_time(database, 101)
         assert limits(ask(client, limit.method, path, **at(HOME))) == (7, 6)
 
-    def test_limits_of_different_names_count_separately(self, limited):
+    def test_acts_count_separately(self, limited):
         client = limited(**{limit.name: "1 per 5 minutes" for limit in BY_NETWORK})
         assert {limits(ask(client, limit.method, limit.paths[0])) for limit in BY_NETWORK} == {(1, 0)}
 
@@ -143,7 +150,7 @@ class TestLimitsByNetwork:
         served = [answer.status_code for answer in answers if answer.status_code != 403]
         assert served == ([400] + [429] * 5)[: len(served)]
 
-    def test_asking_for_a_reauthentication_code_counts_with_recover(self, limited, alice):
+    def test_asking_for_a_reauthentication_code_counts_for_the_user(self, limited, alice, bob):
         client = limited(RECOVER="3 per 5 minutes")
         session = alice.sign_in().on(client)
         # The tighter limit of messages to her: one a minute.
@@ -151,8 +158,9 @@ class TestLimitsByNetwork:
         response = session.get("/reauthenticate")
         assert_error(response, 429, "over_email_send_rate_limit")
         assert (limits(response) or (0, None))[1] == 0
-        client.post("/recover", json={})
+        session.get("/reauthenticate")
         assert_refused(session.get("/reauthenticate"), 300, 3)
+        assert bob.sign_in().on(client).get("/reauthenticate").status_code == 200
 
     def test_head_and_options_do_not_count(self, limited):
         client = limited(LINKS="1 per 5 minutes", LOGIN="1 per 5 minutes")
@@ -244,17 +252,27 @@ class TestLimitsByUser:
         assert laptop.get("/user").status_code == 200
         assert limits(bob.sign_in().on(client).post("/logout")) == (20, 19)
 
-    def test_changes_of_a_user_count_together(self, limited, alice, bob):
-        client = limited(USER_CHANGES="4 per 5 minutes")
+    def test_acts_of_a_user_count_separately(self, limited, alice, bob):
+        client = limited(USER_CHANGES="2 per 5 minutes")
         session = alice.sign_in().on(client)
-        assert limits(session.put("/user", json={"data": {"x": 1}})) == (4, 3)
-        assert limits(session.delete(f"/sessions/{NO_ID}")) == (4, 2)
-        assert limits(session.delete(f"/user/identities/{NO_ID}")) == (4, 1)
-        assert limits(session.get("/user/identities/authorize?provider=google")) == (4, 0)
-        assert_refused(session.delete("/user"), 300, 4)
-        assert_refused(session.put("/user", json={}), 300, 4)
+        acts = [
+            lambda: session.put("/user", json={"data": {"x": 1}}),
+            lambda: session.delete(f"/sessions/{NO_ID}"),
+            lambda: session.delete(f"/user/identities/{NO_ID}"),
+            lambda: session.get("/user/identities/authorize?provider=google"),
+        ]
+        assert [[limits(act()) for act in acts] for _ in range(2)] == [[(2, 1)] * 4, [(2, 0)] * 4]
+        assert_refused(session.put("/user", json={"data": {"x": 2}}), 300, 2)
         assert session.get("/user").json["user_metadata"] == {"x": 1}
-        assert limits(bob.sign_in().on(client).put("/user", json={})) == (4, 3)
+        assert limits(bob.sign_in().on(client).put("/user", json={})) == (2, 1)
+        assert limits(session.delete("/user")) == (2, 1)
+
+    def test_removals_of_a_user_share_a_window(self, limited, alice):
+        session = alice.sign_in().on(limited(USER_CHANGES="3 per 5 minutes"))
+        assert limits(session.delete(f"/user/identities/{NO_ID}")) == (3, 2)
+        assert limits(session.delete(f"/passkeys/{NO_ID}")) == (3, 1)
+        assert limits(session.delete(f"/factors/{NO_ID}")) == (3, 0)
+        assert_refused(session.delete(f"/user/identities/{NO_ID}"), 300, 3)
 
     def test_address_changes_are_limited_to_5_an_hour_which_reveal_taken_ones(
         self, limited, alice, bob, database
@@ -507,5 +525,5 @@ def test_other_storage_counts_requests_and_the_database_failed_passwords(
         assert limits(ask(client, "POST", "/login-admin")) == (2, 0)
         assert_refused(ask(client, "POST", "/login-admin"), 300, 2)
         assert (database.count("request_counts"), database.count("failure_counts")) == (0, 4)
-        stored = [int(redis.get(key)) for key in redis.keys("*/login/*")]
+        stored = [int(redis.get(key)) for key in redis.keys("*/sign_in_with_password/*")]
         assert stored == ([3] if storage == "redis" else [])

@@ -186,7 +186,7 @@ class TestSpellingsOfARoute:
     def test_other_spelling_is_limited_or_not_found(self, limited_server, alice, database, target):
         # The limit is used up, so that an evasion would show as another response.
         database.run(
-            "INSERT INTO request_counts VALUES ('LIMITER/127.0.0.1/login/20/5/minute', 20, now() + interval '5 minutes')"
+            "INSERT INTO request_counts VALUES ('LIMITER/127.0.0.1/sign_in_with_password/20/5/minute', 20, now() + interval '5 minutes')"
             " ON CONFLICT DO NOTHING"
         )
         reply = ask(limited_server.port, target, "POST", {"email": alice.email, "password": WRONG})
