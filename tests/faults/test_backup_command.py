@@ -94,7 +94,7 @@ def origin(place) -> SimpleNamespace:
     }
     with serving(state_dir, AUTH_JWT_AUDIENCE="it's") as client:
         alice = register(client, key_of(state_dir), "alice@example.com")
-        session = alice.sign_in()
+        session, later = alice.sign_in(), alice.sign_in().refreshed()
         body = {"type": "magiclink", "email": alice.email}
         link = client.post("/admin/generate_link", json=body, headers=key_of(state_dir)).json["hashed_token"]
         assert client.post("/recover", json={"email": alice.email}).status_code == 200
@@ -104,8 +104,9 @@ def origin(place) -> SimpleNamespace:
         assert done.returncode == 0, done.stderr
         file = Path(json.loads(done.stdout)["file"])
         refused = restore(file, state_dir)
+        later = later.refreshed().refreshed()
     return SimpleNamespace(
-        state_dir=state_dir, file=file, session=session, link=link, done=done, refused=refused
+        state_dir=state_dir, file=file, session=session, later=later, link=link, done=done, refused=refused
     )
 
 
@@ -114,7 +115,7 @@ def test_backup_is_rehearsed_past_a_proxy_and_shows_what_it_contains_but_no_secr
     told = json.loads(origin.done.stdout)
     assert re.fullmatch(r"latchkey-\d{8}T\d{6}Z\.age", origin.file.name)
     assert told["bytes"] == origin.file.stat().st_size
-    assert (told["tables"]["users"], told["tables"]["sessions"]) == (1, 1)
+    assert (told["tables"]["users"], told["tables"]["sessions"]) == (1, 2)
     assert stat.S_IMODE(origin.file.stat().st_mode) == 0o600
     shown = origin.file.read_bytes() + origin.done.stdout.encode()
     for secret in [*secrets_of(origin.state_dir).values(), "alice@example.com", "CREATE TABLE"]:
@@ -160,6 +161,9 @@ def test_restore_can_keep_sessions_and_waiting_messages(origin, place):
         session = origin.session.on(client)
         # Its issuer was the origin's port.
         session_of(client, refresh(client, session.refresh_token))
+        # Its token is newer than the backup. The response is lost.
+        for _ in range(2):
+            session_of(client, refresh(client, origin.later.refresh_token))
         assert value(state_dir, "SELECT count(*) FROM outbox WHERE outcome IS NULL") >= 1
 
 

@@ -340,6 +340,14 @@ class TestConcurrency:
             if answer.status_code == 200:
                 assert_error(refresh(client, answer.json["refresh_token"]), *UNKNOWN)
 
+    def test_dead_token_waits_for_the_user_without_holding_the_session(self, session, alice, database):
+        """Otherwise it would lock itself and a sign-out, which has locked the user."""
+        session.refreshed().refreshed()
+        with database.locked("users", alice.id) as lock:
+            waiting = lock.start(session.refresh)
+            database.run("SELECT FROM sessions FOR UPDATE NOWAIT")
+        assert_error(waiting.result(), *STOLEN)
+
     @pytest.mark.parametrize("end", ["log-out", "deletion", "password change", "theft"])
     def test_no_worker_accepts_tokens_of_an_ended_session(self, server, alice, end):
         other, session = alice.sign_in(), alice.sign_in()
