@@ -189,6 +189,32 @@ class TestNotice:
         assert told.token is None
 
 
+class TestFiftyAtOnce:
+    def test_link_works_once(self, app, owner, thief, outbox, database):
+        add_phone(thief, outbox)
+        token = outbox.last(owner.email, "phone_changed").token
+        answers = at_once(50, lambda _number: fragment(follow(app.test_client(), "undo", token)))
+        assert sorted({answer.get("error_code", "") for answer in answers}) == ["", "otp_expired"]
+        assert len([answer for answer in answers if answer == UNDONE]) == 1
+        assert database.count("audit_log", "action = 'change_undone' AND reason IS NULL") == 1
+
+    def test_links_of_several_notices_leave_no_later_one(self, app, owner, thief, outbox, database):
+        tokens = []
+        for number in range(5):
+            add_phone(thief, outbox, f"+4917012345{number}0")
+            tokens.append(outbox.last(owner.email, "phone_changed").token)
+        answers = at_once(50, lambda number: fragment(follow(app.test_client(), "undo", tokens[number % 5])))
+        undone = len([answer for answer in answers if answer == UNDONE])
+        assert 1 <= undone <= 5
+        assert (
+            database.count(
+                "one_time_tokens", "purpose = 'undo' AND spent_at IS NULL AND token_hash IS NOT NULL"
+            )
+            == 0
+        )
+        assert database.one("SELECT email, phone FROM users") == (owner.email, None)
+
+
 class TestAddress:
     @pytest.mark.parametrize("is_proved", [False, True])
     def test_it_comes_back_unless_another_user_has_proved_it(

@@ -214,7 +214,7 @@ class TestRemoval:
     ):
         kept, session = set_up(signed_in(deployment, person), "kept")
         removed, session = set_up(session, "removed")
-        # Additions of the session, and of the last week, are not restored.
+        # A younger one is not kept.
         database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
         assert session.delete(f"/factors/{removed.id}").status_code == 200
         database.run("UPDATE sessions SET ended_at = now(), end_reason = 'logout'")

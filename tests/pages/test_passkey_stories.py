@@ -7,6 +7,7 @@ from tests.pages.test_stories import signed_in, signed_in_with_new_passkey
 from tests.support import security_keys
 from tests.support.browser import fill
 from tests.support.failures import FAILING_SETTINGS
+from tests.support.links import path
 from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.browser
@@ -140,3 +141,34 @@ def test_passkey_works_after_the_database_was_away_and_the_challenge_expired(
     page.wait_for(TOO_LATE)
     page.click("Sign in with a passkey")
     page.wait_for("Your account")
+
+
+def test_notice_gives_the_account_back_to_who_has_the_old_passkey(
+    page, here, passkey, alice, outbox, database
+):
+    token = outbox.last(alice.email, "passkey_added").token
+    database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
+    database.run("UPDATE users SET created_at = now() - interval '9 days'")
+    for provider in ("google", "github"):
+        database.run(
+            "INSERT INTO identities (user_id, provider, subject, identity_data)"
+            " SELECT id, %(provider)s, '1', '{}' FROM users WHERE id = %(id)s",
+            provider=provider,
+            id=alice.id,
+        )
+    page.open(here + path("undo", token))
+    page.wait_for("Untick what you added yourself.")
+    page.run("document.querySelector('[name=remove]').click()")
+    page.click("This wasn’t me")
+    page.wait_for("Use a second factor or passkey that you’ve had for more than seven days.")
+    page.click("Use a passkey or security key")
+    page.wait_for("Your account is yours again")
+    kept = database.all(
+        "SELECT provider FROM identities WHERE user_id = %(id)s ORDER BY provider", id=alice.id
+    )
+    assert kept == [("email",), ("google",)]
+    page.click("Choose a new password")
+    page.wait_for("Enter it to choose a new password.")
+    fill(page, code=outbox.last(alice.email, "recovery").code)
+    page.click("Continue")
+    page.wait_for("One more step")
