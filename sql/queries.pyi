@@ -1667,10 +1667,10 @@ def select_refusal(on: Runner, /, *, caller_id: str | None, caller_session_id: s
 
 def record_reauthentication(on: Runner, /, *, session_id: str | None, given: str | None) -> int: ...
 
-class RecordIdentity(NamedTuple):
+class RecordSignInOfProvider(NamedTuple):
     amr: Any
 
-def record_identity(on: Runner, /, *, session_id: str | None, provider: str | None, subject: str | None, auth_time: float | None) -> RecordIdentity: ...
+def record_sign_in_of_provider(on: Runner, /, *, session_id: str | None, provider: str | None, auth_time: float | None) -> RecordSignInOfProvider: ...
 
 class RecordProvider(NamedTuple):
     amr: Any

@@ -259,16 +259,11 @@ UPDATE sessions
        factor_proved_at = CASE :given WHEN 'factor' THEN now() ELSE factor_proved_at END
  WHERE id = :session_id;
 
--- name: record_identity(session_id uuid, provider text, subject text, auth_time double precision) -> row
--- The identity of the sign-in that opened a session, unless the provider authenticated the user too long ago
--- for a proof. `least` ignores an unknown time.
+-- name: record_sign_in_of_provider(session_id uuid, provider text, auth_time double precision) -> row
+-- `least` ignores an unknown time.
 UPDATE sessions AS s
-   SET identity_id = CASE WHEN least(to_timestamp(:auth_time), now()) > now() - fresh_age()
-                          THEN i.id END,
-       reauthenticated_at = least(to_timestamp(:auth_time), now()),
-       amr = methods_with(s, :provider)
-  FROM identities AS i
- WHERE s.id = :session_id AND i.user_id = s.user_id AND i.provider = :provider AND i.subject = :subject
+   SET reauthenticated_at = least(to_timestamp(:auth_time), now()), amr = methods_with(s, :provider)
+ WHERE s.id = :session_id
 RETURNING s.amr;
 
 -- name: record_provider(session_id uuid, provider text) -> row

@@ -92,7 +92,8 @@ def _refusal(tx: Transaction, asked: "list[queries.ListAskedFactors]", answer: A
     if not asked:
         return None
     if not answer.assertion:
-        is_right = factor_codes.proves_owner(tx, asked, answer.code)
+        # The first page sends none, which is no attempt.
+        is_right = bool(answer.code) and factor_codes.proves_owner(tx, asked, answer.code)
         return None if is_right else ApiError("undo.insufficient_aal")
     credential: Any = answer.credential
     user = found(queries.lock_user(tx, user_id=credential.user_id), "user_not_found")

@@ -112,9 +112,7 @@ def _try_sign_in(
             code = write_code(tx, user.id, code_challenge, "oauth", **known)
             return Outcome(authorization_code=code)
         session = open_session(tx, user.id, "oauth", issue)
-        recorded = queries.record_identity(
-            tx, subject=identity.subject, session_id=session.session_id, **known
-        )
+        recorded = queries.record_sign_in_of_provider(tx, session_id=session.session_id, **known)
         _record(tx, user, identity, ["signed_in"], "auth.login", session_id=session.session_id)
         return Outcome(Session(session._replace(amr=recorded.amr), issue))
 

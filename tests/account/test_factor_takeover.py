@@ -96,6 +96,10 @@ class TestLinkOfANotice:
         for code in ("", app.wrong_code(), "00000-00000"):
             response = press(client, "undo", token, factor_code=code)
             assert (response.status_code, 'name="factor_code"' in response.text) == (403, True)
+        # The page without a code is no attempt.
+        assert (
+            database.value("SELECT max(count) FROM failure_counts WHERE starts_with(key, 'recovery ')") == 1
+        )
         follow(client, "undo", token)
         assert database.value("SELECT email FROM users") == "new@example.com"
         # The owner has it.

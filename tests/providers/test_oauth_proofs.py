@@ -68,14 +68,6 @@ def test_time_that_is_no_date_proves_nothing(service, acme, auth_time):
     assert prove(by_redirect(service, acme)) == 400
 
 
-def test_stale_sign_in_does_not_prove_with_what_is_older(service, acme, database):
-    acme.signed_in_at = time.time() - HOUR
-    by_redirect(service, acme)
-    assert database.count("sessions", "identity_id IS NOT NULL") == 0
-    by_redirect(service, acme, prompt="login")
-    assert database.count("sessions", "identity_id IS NOT NULL") == 1
-
-
 def test_flow_for_a_proof_asks_the_provider_to_authenticate_the_user_again(service, acme):
     for asked, sent in (({}, {}), ({"prompt": "consent"}, {}), ({"prompt": "login"}, ASKED)):
         parameters = service.leave(service.browser(), "acme", **asked)
