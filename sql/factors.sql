@@ -75,7 +75,7 @@ SELECT id, factor_type, friendly_name, true AS is_verified, secret, last_step,
 
 -- name: select_trusted_before(user_id uuid) -> row
 -- A thief of a session may have added what is newer, unless it came in the hour after the first factor.
-SELECT greatest(now() - interval '7 days', first_factor_at + interval '1 hour') AS moment
+SELECT greatest(now() - recent_age(), first_factor_at + interval '1 hour') AS moment
   FROM users
  WHERE id = :user_id;
 

@@ -2024,7 +2024,7 @@ class ListAdded(NamedTuple):
     added_at: str
     label: str
 
-def list_added(on: Runner, /, *, user_id: str | None, days: int | None) -> list[ListAdded]: ...
+def list_added(on: Runner, /, *, user_id: str | None) -> list[ListAdded]: ...
 
 class ListWaysToSignIn(NamedTuple):
     id: str

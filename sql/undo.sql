@@ -14,7 +14,7 @@ RETURNING extract(epoch FROM expires_at - now())::integer AS lifetime;
 --   -> rows (secret?, last_step?, credential_id?, public_key?, sign_count?, transports?)
 SELECT f.id, f.user_id, f.factor_type, f.friendly_name, f.secret, f.last_step, f.credential_id, f.public_key,
        f.sign_count, f.transports, extract(epoch FROM clock_timestamp())::float AS moment,
-       now() - interval '7 days' AS added_before,
+       now() - recent_age() AS added_before,
        NOT EXISTS (SELECT FROM factors AS present WHERE present.id = f.id) AS is_removed
   FROM one_time_tokens AS t
  CROSS JOIN asked_factors(t.user_id) AS f
@@ -25,7 +25,7 @@ SELECT f.id, f.user_id, f.factor_type, f.friendly_name, f.secret, f.last_step, f
 -- An address gives way to the one that comes back.
 SELECT added.id::text, added.type, added.label
   FROM one_time_tokens AS t
- CROSS JOIN additions_to(t.user_id, now() - interval '7 days') AS added
+ CROSS JOIN additions_to(t.user_id, now() - recent_age()) AS added
  WHERE t.token_hash = :token_hash AND t.purpose = 'undo'
    AND NOT (added.type = CASE WHEN t.target LIKE '%@%' THEN 'email' ELSE 'phone' END AND comes_back(t))
  ORDER BY added.added_at, added.id;
@@ -50,7 +50,7 @@ SELECT id, email FROM users WHERE (email = :address OR phone = :address) AND id 
 -- The old factors that were removed since: the link has asked for one of them. Recovery codes of the last
 -- seven days may be a thief's.
 WITH voided AS (
-  DELETE FROM recovery_codes WHERE user_id = :user_id AND created_at > now() - interval '7 days'
+  DELETE FROM recovery_codes WHERE user_id = :user_id AND created_at > now() - recent_age()
 )
 INSERT INTO factors SELECT f.* FROM asked_factors(:user_id) AS f ON CONFLICT DO NOTHING;
 

@@ -1,6 +1,6 @@
--- name: list_added(user_id uuid, days integer) -> rows
+-- name: list_added(user_id uuid) -> rows
 SELECT id::text, type, iso_8601(added_at) AS added_at, label
-  FROM additions_to(:user_id, now() - make_interval(days => :days))
+  FROM additions_to(:user_id, now() - recent_age())
  ORDER BY added_at, id;
 
 -- name: list_ways_to_sign_in(user_id uuid, ids text[]) -> rows

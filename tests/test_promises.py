@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from auth.account import removal
 from auth.factors import webauthn
 from auth.senders import hooks, http, webhooks
 from auth.settings import constants
@@ -39,7 +38,7 @@ PROMISES: list[tuple[str, str, float]] = [
     ("security.md", r"can redeem, once, within (\w+) minutes", one_time.AUTHORIZATION_CODE_LIFETIME / MINUTE),
     ("security.md", r"random bytes, good for (\w+) minutes", webauthn.CHALLENGE_LIFETIME / MINUTE),
     ("security.md", r"A flow is valid for (\w+) minutes", oauth.LIFETIME / MINUTE),
-    ("security.md", r"added in the last (\w+) days", removal.RECENT),
+    ("security.md", r"added in the last (\w+) days", one_time.UNDO_LIFETIME / DAY),
     ("api-keys.md", r"A user has (\d+) keys at most", number_in("write_api_key", r"\) < (\d+)")),
     ("api-keys.md", r"which is valid for (\w+) minutes", api_keys.LIFETIME / MINUTE),
     ("openid.md", r"who signed in; for (\w+) hour", client_tokens.ID_TOKEN_LIFETIME / HOUR),
@@ -62,3 +61,10 @@ def test_age_of_a_fresh_proof_is_one_number_in_sql_and_that_of_python(database):
     # The second is for nodes of 0.3.0.
     assert with_sql(r"interval '15 minutes'") == {"fresh_age", "proved_with_older"}
     assert database.value("SELECT extract(epoch FROM fresh_age())") == reauthentication.PROOF_AGE
+
+
+def test_age_of_what_is_recent_is_one_number_in_sql_and_the_lifetime_of_the_links_of_notices(database):
+    # The first other one is the age of a backup, the rest is for nodes of 0.3.0.
+    others = {"select_health", "undone_since", "had_no_address"}
+    assert with_sql(r"interval '7 days'") == {"recent_age", *others}
+    assert database.value("SELECT extract(epoch FROM recent_age())") == one_time.UNDO_LIFETIME

@@ -13,13 +13,11 @@ from sql import Transaction, queries
 
 ADDRESSES = ("email", "phone")
 _FACTORS = ("totp", "webauthn", "passkey")
-# Days for which an addition is recent.
-RECENT = 7
 
 
 def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
     """Return `recent_changes`: what was added to a user in the last seven days, oldest first."""
-    return [row._asdict() for row in queries.list_added(db, user_id=user_id, days=RECENT)]
+    return [row._asdict() for row in queries.list_added(db, user_id=user_id)]
 
 
 def wanted(body: dict[str, Any], user: Any) -> list[str]:

@@ -6,13 +6,18 @@ CREATE OR REPLACE FUNCTION fresh_age() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT interval '15 minutes' $$;
 
+-- How long what was added is recent, and what a thief may have added: see `additions_to` and `asked_factors`.
+CREATE OR REPLACE FUNCTION recent_age() RETURNS interval
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT interval '7 days' $$;
+
 -- Who has changed an address within a week may be a thief: codes that go there do not add the first factor of
 -- an administrator.
 CREATE OR REPLACE FUNCTION is_recent_address(owner uuid, address text) RETURNS boolean
   LANGUAGE sql STABLE
 AS $$
   SELECT EXISTS (SELECT
-                   FROM additions_to(owner, now() - interval '7 days') AS added
+                   FROM additions_to(owner, now() - recent_age()) AS added
                   WHERE added.type IN ('email', 'phone') AND added.label = address)
 $$;
 
@@ -33,11 +38,11 @@ $$;
 CREATE OR REPLACE FUNCTION may_take_back(s sessions, added_at timestamptz) RETURNS boolean
   LANGUAGE sql STABLE
 AS $$
-  SELECT added_at > now() - interval '7 days' AND added_at < s.created_at
+  SELECT added_at > now() - recent_age() AND added_at < s.created_at
      AND s.aal = 'aal1' AND s.opened_by IS NULL AND s.method = 'recovery'
      AND NOT EXISTS (SELECT
                        FROM factors AS f
-                      WHERE f.user_id = s.user_id AND f.verified_at <= now() - interval '7 days')
+                      WHERE f.user_id = s.user_id AND f.verified_at <= now() - recent_age())
 $$;
 
 -- When a session was last proved to be its user's: with a factor, if the user has one. A thief of an old
@@ -76,7 +81,7 @@ AS $$
                           WHEN act = 'add' AND kind IN ('factor', 'passkey') THEN 'enrol'
                           WHEN act = 'remove' AND kind = 'factor' AND added_at IS NULL THEN 'session'
                           -- What a thief added goes without the factor that AUTH_MFA_REQUIRED asks for.
-                          WHEN act = 'remove' AND added_at > now() - interval '7 days' THEN 'enrol'
+                          WHEN act = 'remove' AND added_at > now() - recent_age() THEN 'enrol'
                           ELSE 'aal2' END, required)
          AND NOT (act = 'remove' AND coalesce(may_take_back(s, added_at), false))
     THEN 'insufficient_aal'

@@ -130,9 +130,9 @@ AS $$
                       WHERE user_id = owner AND verified_at IS NOT NULL AND id <> ALL (ids));
   INSERT INTO one_time_tokens (id, user_id, purpose, target, restores, expires_at)
   SELECT gen_random_uuid(), owner, 'undo', '', to_jsonb(f) || '{"provider": "factor"}',
-         now() + interval '7 days'
+         now() + recent_age()
     FROM factors AS f
-   WHERE f.user_id = owner AND f.id = ANY (ids) AND f.verified_at <= now() - interval '7 days';
+   WHERE f.user_id = owner AND f.id = ANY (ids) AND f.verified_at <= now() - recent_age();
   DELETE FROM factors WHERE user_id = owner AND id = ANY (ids) RETURNING *
 $$;
 

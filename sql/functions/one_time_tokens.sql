@@ -28,13 +28,13 @@ $$;
 CREATE OR REPLACE FUNCTION asked_factors(owner uuid) RETURNS SETOF factors
   LANGUAGE sql STABLE
 AS $$
-  SELECT * FROM factors WHERE user_id = owner AND verified_at <= now() - interval '7 days'
+  SELECT * FROM factors WHERE user_id = owner AND verified_at <= now() - recent_age()
    UNION ALL
   SELECT kept.*
     FROM one_time_tokens AS t
    CROSS JOIN LATERAL jsonb_populate_record(NULL::factors, t.restores) AS kept
    WHERE t.user_id = owner AND t.purpose = 'undo' AND t.restores ->> 'provider' = 'factor'
-     AND t.expires_at > now() AND kept.verified_at <= t.created_at - interval '7 days'
+     AND t.expires_at > now() AND kept.verified_at <= t.created_at - recent_age()
      AND NOT EXISTS (SELECT FROM factors WHERE id = kept.id)
 $$;
 
