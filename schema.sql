@@ -156,8 +156,8 @@ CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 -- `counter` is that of the newest refresh token; for `used_counter` and `successor_counter` see
 -- sql/functions/refreshing.sql. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
--- `opened_by` is the session that gave an application this one, on our pages or by its consent; nodes of 0.3.0
--- use `identity_id`; `code_given_at` is when a code from the user's mailbox was last given in it,
+-- `opened_by` is the session that gave an application this one, on our pages or by its consent; nodes of
+-- 0.3.0 use `identity_id`; `code_given_at` is when a code from the user's mailbox was last given in it,
 -- `factor_proved_at` when a factor was last used in it. The columns from grant_id on are of a session that an
 -- application has by grant_type=authorization_code: it is no session of the user's; `auth_time` is when the
 -- user authenticated. `first_passkey_at` is when its user's first factor, a passkey, was registered in it
@@ -292,8 +292,8 @@ CREATE TABLE browser_sessions (
 );
 CREATE INDEX browser_sessions_user_id ON browser_sessions (user_id);
 
--- A link, a code or both, sent to `target`; is_good_link and spend_code decide which are valid. `restores` is a
--- removed factor that the links of notices ask for; nodes of 0.3.0 use `asks_for_factor`. Links of purpose
+-- A link, a code or both, sent to `target`; is_good_link and spend_code decide which are valid. `restores` is
+-- a removed factor that the links of notices ask for; nodes of 0.3.0 use `asks_for_factor`. Links of purpose
 -- `email_restore` are from 0.1.0. Those of a sign-up carry its password and data, because several people may
 -- sign up with one address.
 CREATE TABLE one_time_tokens (
