@@ -4,6 +4,8 @@ from typing import Any
 
 from auth.account import first_address, removal
 from auth.context import latchkey
+from auth.hooks import before_user_created
+from auth.hooks.before_user_created import may_become
 from auth.messages import outgoing
 from auth.passwords.policy import check_strength
 from auth.sign_in.reauthentication import Act, add, change, give_proof, lock_caller, proof_needed, remove
@@ -38,11 +40,12 @@ def change_user(
     body: dict[str, Any], link: Mapping[str, str | bytes | None] | None = None
 ) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
-    outgoing.check_channel(body.get("email"), body.get("phone"))
+    before_user_created.check_channel(body.get("email"), body.get("phone"))
     wish = _read(body)
-    # The first address of an anonymous user is its sign-up.
-    if wish.columns["new_email"] or (wish.added and wish.known.is_anonymous):
-        outgoing.check_domain(wish.columns["new_email"])
+    if wish.added:
+        # The first address of an anonymous user is its sign-up. Comes first, or a refusal would cost a code.
+        addresses = (wish.columns["new_email"], wish.columns["new_phone"])
+        may_become(*addresses, user_id=guard.caller_id(), is_first=wish.known.is_anonymous)
     given = _prove(wish, body)
     acts, columns, known = wish.acts, wish.columns, wish.known
     first = _addresses_at_once(known, columns) if known else {}

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from auth import addresses
+from auth.hooks.before_user_created import is_listed
 from auth.messages import outgoing
 from auth.messages.outgoing import tell, tell_of_identity
 from auth.providers.client import ExternalIdentity
 from auth.web import audit, g
+from auth.web.errors import ApiError
 from sql import Transaction, queries
 
 
@@ -68,7 +70,8 @@ def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity
 
 
 def finish_by_passkey(tx: Transaction, user_id: str, session_id: str) -> None:
-    outgoing.check_domain(None)
+    if not is_listed(None):
+        raise ApiError("email_address_not_authorized")
     queries.convert_user(tx, user_id=user_id)
     _end_other_sessions(tx, user_id, session_id)
 

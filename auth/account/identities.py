@@ -4,10 +4,11 @@ from psycopg2.errors import UniqueViolation
 
 from auth.account import first_address, removal
 from auth.context import latchkey
+from auth.hooks.before_user_created import is_listed, may_become
 from auth.hooks.issuing import Issue, about_own, is_asked
 from auth.messages.outgoing import tell_of_identity
 from auth.providers.client import ExternalIdentity, Provider
-from auth.sign_in.identities import invalid_id_token, may_sign_up, read_id_token
+from auth.sign_in.identities import invalid_id_token, read_id_token
 from auth.sign_in.oauth import new_secrets, write_flow
 from auth.sign_in.reauthentication import add, lock_caller, needed
 from auth.sign_in.reauthentication import remove as removing
@@ -44,6 +45,7 @@ def link(flow: Any, identity: ExternalIdentity) -> None:
     # the first factor since.
     aal = queries.select_level_since(latchkey.db, user_id=flow.user_id, moment=flow.created_at).aal
     caller = guard.caller(Level.SESSION, of=Caller(flow.user_id, flow.session_id, None, aal))
+    _ask(identity, flow.user_id)
     with latchkey.db.transaction() as tx:
         try:
             user = lock_caller(tx, add("identity"), given="begun", caller=caller)
@@ -61,6 +63,7 @@ def link_by_id_token(body: dict[str, Any]) -> Session:
     refresh token. Raises `ApiError`.
     """
     identity, id_token = read_id_token(body)
+    _ask(identity, guard.caller_id())
     with latchkey.db.transaction() as tx:
         # The body's nonce is that of the id_token.
         wanted = "current_password or nonce to POST /reauthenticate"
@@ -77,6 +80,12 @@ def link_by_id_token(body: dict[str, Any]) -> Session:
         return _renewed(tx, issue)
 
 
+def _ask(identity: ExternalIdentity, user_id: str) -> None:
+    """Ask the hook whether a user may have an identity. Raises `ApiError`."""
+    email = identity.email if identity.email_verified else None
+    may_become(email, None, user_id=user_id, provider=identity.provider)
+
+
 def _renewed(tx: Transaction, issue: Issue) -> Session:
     row = queries.renew_session(tx, session_id=g.caller.session_id)
     return Session(found(row, "session_not_found"), issue)
@@ -88,7 +97,7 @@ def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str
         if not queries.insert_identity(tx, user_id=user.id, signs_in=False, **identity.row):
             raise ApiError("identity_already_exists")
         if user.is_anonymous:
-            if not may_sign_up(identity):
+            if not is_listed(identity.email, is_proved=identity.is_proved):
                 raise ApiError("email_address_not_authorized")
             gets_email = first_address.finish_by_identity(tx, user.id, identity, session_id)
     except UniqueViolation as error:

@@ -3,7 +3,7 @@ from typing import Any
 
 from auth import addresses
 from auth.context import latchkey
-from auth.hooks import before_user_created
+from auth.hooks.before_user_created import may_become
 from auth.hooks.issuing import Issue, about_new, is_asked
 from auth.messages import outgoing
 from auth.passwords.policy import check_strength
@@ -23,10 +23,8 @@ def sign_up(body: dict[str, Any]) -> Any:
     email, phone, settings = body.get("email"), body.get("phone"), latchkey.settings
     if settings.disable_signup:
         raise ApiError("signup_disabled")
-    outgoing.check_channel(email, phone, doing="Sign-up")
-    outgoing.check_domain(email)
     check_strength(settings, body["password"], [email, phone])
-    user_id = before_user_created.ask(email=email, phone=phone, data=body["data"])
+    user_id = may_become(email, phone, data=body["data"], doing="Sign-up")
     create = _sign_up_confirmed if settings.autoconfirm else _sign_up_unconfirmed
     return create(body | {"user_id": user_id}, latchkey.passwords.hash(body["password"], _address(body)))
 
@@ -35,7 +33,7 @@ def sign_up_anonymously(body: dict[str, Any]) -> Session:
     """Create a user without an address, and return the session. Raises `ApiError`."""
     if latchkey.settings.disable_signup:
         raise ApiError("signup_disabled")
-    columns = {"user_id": before_user_created.ask(data=body["data"]), "user_metadata": body["data"]}
+    columns = {"user_id": may_become(None, None, data=body["data"]), "user_metadata": body["data"]}
     session = _create(
         lambda tx: queries.insert_anonymous_user(tx, **columns).id, None, "anonymous", "anonymous"
     )

@@ -30,7 +30,9 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
         raise ApiError("email_exists")
     # Without a hook, a user who is deleted meanwhile is created again.
     is_asked = not (known and before_user_created.is_set())
-    new_id = before_user_created.ask(email=email, data=body["data"]) if is_asked else None
+    new_id = (
+        before_user_created.may_become(email, None, data=body["data"], is_vouched=True) if is_asked else None
+    )
     with targets.act() as tx:
         quota = outgoing.take_quota(tx, email, windows)
         user_id, is_created = _invited_user(tx, body, new_id)
@@ -120,7 +122,7 @@ def resend(message_id: str) -> None:
 def _request_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
     purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
     to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
-    outgoing.check_channel(**to)
+    before_user_created.check_channel(**to)
     user = queries.lock_recipient(tx, purpose=purpose, browser_hash=message.browser_hash, **to)
     # The address may belong to another user now.
     if user is None or user.id != message.user_id or not user.is_due:

@@ -1,7 +1,7 @@
-"""The hook before-user-created: asked about each user who would be created, except by an administrator.
+"""Whose an address may become: settings, lists, and the hook before-user-created.
 
-Nothing is read first, unless an administrator or a provider's identity asks: a taken address is asked about
-like a free one, so that neither the answer nor its time tells which it is.
+Nothing is read first: a taken address is asked about like a free one, so that neither the answer nor its time
+tells which it is. Administrators vouch for addresses, and ask the hook about new users alone.
 """
 
 import uuid
@@ -11,30 +11,64 @@ from auth.context import latchkey
 from auth.hooks import http
 from auth.hooks.http import Hook, HookFailed, HookRefused, call
 from auth.web.error_handlers import as_api_error
+from auth.web.errors import ApiError
 
 
 def is_set() -> Hook | None:
     return latchkey.settings.hook("before_user_created")
 
 
-def ask(
+def may_become(
+    email: str | None,
+    phone: str | None,
     *,
-    email: str | None = None,
-    phone: str | None = None,
-    data: dict[str, Any],
+    data: dict[str, Any] | None = None,
+    user_id: str | None = None,
     provider: str | None = None,
+    is_first: bool = True,
+    is_vouched: bool = False,
+    doing: str = "Sign-in",
 ) -> str:
-    """Return the id for a new user, whom the hook admits if it is set. Call it outside any transaction.
+    """Return the id of the user whose the addresses may become, by default a new one. Raises `ApiError`.
 
-    Without an address and a provider the user is anonymous. Raises `ApiError`.
+    Without an address and a provider, which has given the email, the user is anonymous. `is_first` unless the
+    user has another address; `is_vouched` if an administrator asks. Call it outside any transaction.
     """
-    id = str(uuid.uuid4())
+    if not (provider or is_vouched):
+        check_channel(email, phone, doing=doing)
+        if (email or is_first) and not is_listed(email):
+            raise ApiError("email_address_not_authorized")
+    id = user_id or str(uuid.uuid4())
     if hook := is_set():
         try:
-            call(hook, event_of(hook, id, email=email, phone=phone, data=data, provider=provider))
+            call(hook, event_of(hook, id, email=email, phone=phone, data=data or {}, provider=provider))
         except (HookRefused, HookFailed) as error:
             raise as_api_error(error) from error
     return id
+
+
+def is_listed(email: str | None, *, is_proved: bool = True) -> bool:
+    """Whether the lists of domains admit an email, or a user without one.
+
+    `AUTH_SIGNUP_DOMAINS` needs an email that a trusted provider has verified, or that will be proved.
+    """
+    settings = latchkey.settings
+    return settings.may_sign_up(email) and (is_proved or not settings.signup_domains)
+
+
+def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
+    """Refuse an address of a disabled kind, or a phone outside `AUTH_SMS_COUNTRIES`. Raises `ApiError`."""
+    check_enabled(email, phone, doing=doing)
+    countries = latchkey.settings.sms_countries
+    if phone and countries and not phone.startswith(tuple(countries)):
+        raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")
+
+
+def check_enabled(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
+    if email and not latchkey.settings.email_enabled:
+        raise ApiError("email_provider_disabled", doing=doing)
+    if phone and not latchkey.settings.offers_phone:
+        raise ApiError("phone_provider_disabled", doing=doing)
 
 
 def event_of(

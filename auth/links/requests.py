@@ -7,6 +7,7 @@ from typing import Any
 from auth.account.sign_up import create_addressed_user
 from auth.context import latchkey
 from auth.hooks import before_user_created
+from auth.hooks.before_user_created import may_become
 from auth.messages import outgoing
 from auth.sign_in import waiting
 from auth.sign_in.arrivals import requested_target
@@ -20,7 +21,7 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
     """Send a message and return its id. Each address runs the same statements and writes a message, perhaps
     of kind `none`; an administrator, who acts on the user `target_id`, gets the reason as an `ApiError`."""
     email, phone = body.get("email"), body.get("phone")
-    outgoing.check_channel(email, phone)
+    before_user_created.check_channel(email, phone)
     link = {"redirect_to": requested_target(purpose, body)}
     message = outgoing.Message(email or body["phone"])
     new_id, refusal = _new_user(body)
@@ -56,11 +57,10 @@ def _new_user(body: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
     The client does not get that answer: it would tell that the address is free.
     """
     email, settings = body.get("email"), latchkey.settings
-    may_create = body.get("create_user", False) and not settings.disable_signup
-    if not (may_create and settings.may_sign_up(email)):
+    if settings.disable_signup or not body.get("create_user", False):
         return None, {}
     try:
-        new_id = before_user_created.ask(email=email, phone=body.get("phone"), data=body.get("data", {}))
+        new_id = may_become(email, body.get("phone"), data=body.get("data"))
     except ApiError:
         return None, g.refusal_details or {}
     return new_id, {}

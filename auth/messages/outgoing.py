@@ -219,27 +219,3 @@ def note_quota(row: Any) -> None:
     """Add the rate-limit headers of a counted message to the response."""
     if row.amount is not None:
         note(Window(row.amount, row.remaining, row.resets_in))
-
-
-def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
-    """Refuse an address of a disabled kind, or a phone outside `AUTH_SMS_COUNTRIES`. Raises `ApiError`."""
-    check_enabled(email, phone, doing=doing)
-    countries = latchkey.settings.sms_countries
-    if phone and countries and not phone.startswith(tuple(countries)):
-        raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")
-
-
-def check_domain(email: str | None) -> None:
-    """Refuse a sign-up with an address whose domain may not. Raises `ApiError`.
-
-    The address alone decides, before anything is read, so that nobody learns whether it has a user.
-    """
-    if not latchkey.settings.may_sign_up(email):
-        raise ApiError("email_address_not_authorized")
-
-
-def check_enabled(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
-    if email and not latchkey.settings.email_enabled:
-        raise ApiError("email_provider_disabled", doing=doing)
-    if phone and not latchkey.settings.offers_phone:
-        raise ApiError("phone_provider_disabled", doing=doing)

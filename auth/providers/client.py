@@ -56,6 +56,11 @@ class ExternalIdentity:
     auth_time: float | None = None
 
     @property
+    def is_proved(self) -> bool:
+        """Whether the identity proves its email."""
+        return self.is_trusted and self.email_verified
+
+    @property
     def row(self) -> dict[str, Any]:
         return {"provider": self.provider, "subject": self.subject, "identity_data": self.data}
 

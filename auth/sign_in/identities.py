@@ -9,6 +9,7 @@ from psycopg2.errors import UniqueViolation
 
 from auth.context import latchkey
 from auth.hooks import before_user_created
+from auth.hooks.before_user_created import is_listed, may_become
 from auth.hooks.issuing import Issue, about_new, is_asked
 from auth.messages.outgoing import new_id, notify, tell_of_identity
 from auth.providers import ProviderError, ProviderUnavailable
@@ -75,7 +76,7 @@ def sign_in(
                 outcome = _try_sign_in(identity, code_challenge, id_token, user_id, issue)
             except _NewUser:
                 email, metadata = _new_user(identity)
-                user_id = before_user_created.ask(email=email, data=metadata, provider=identity.provider)
+                user_id = may_become(email, None, data=metadata, provider=identity.provider)
                 continue
             if outcome.refusal:
                 raise outcome.refusal
@@ -120,11 +121,11 @@ def _try_sign_in(
 def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | None) -> Any:
     """Return the locked owner of an identity, linked or created before, or an `ApiError`."""
     user: Any = queries.lock_user_by_identity(tx, provider=identity.provider, subject=identity.subject)
-    by_email = user is None and identity.is_trusted and identity.email_verified
+    by_email = user is None and identity.is_proved
     user = queries.lock_user_by_email(tx, email=identity.email) if by_email else user
     if user is None and latchkey.settings.disable_signup:
         return ApiError("signup_disabled")
-    if user is None and not may_sign_up(identity):
+    if user is None and not is_listed(identity.email, is_proved=identity.is_proved):
         return ApiError("email_address_not_authorized")
     audit.about(user_id=user and user.id, provider=identity.provider)
     if user and user.is_banned:
@@ -138,13 +139,6 @@ def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | Non
     if by_email and not _link_identity(tx, user, identity):
         return ApiError("identity_already_exists")
     return user
-
-
-def may_sign_up(identity: ExternalIdentity) -> bool:
-    """Whether an identity may become a user, by its email. `AUTH_SIGNUP_DOMAINS` needs a trusted one."""
-    is_proved = identity.is_trusted and identity.email_verified
-    settings = latchkey.settings
-    return settings.may_sign_up(identity.email) and (is_proved or not settings.signup_domains)
 
 
 def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:

@@ -5,8 +5,8 @@ import functools
 from typing import Any
 
 from auth.context import latchkey
+from auth.hooks import before_user_created
 from auth.hooks.issuing import Issue, about_new
-from auth.messages import outgoing
 from auth.sign_in.token_response import Session
 from auth.web import View, audit, g, limits
 from auth.web.errors import ApiError
@@ -61,7 +61,7 @@ def check_attempt(attempt: Any, password: str) -> bool:
 def sign_in_with_password(body: dict[str, Any], *, for_client: bool, admin_only: bool = False) -> Session:
     """Open a session for a `PasswordGrant` body. Raises `ApiError`."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
-    outgoing.check_enabled(email, phone)
+    before_user_created.check_enabled(email, phone)
     attempt = begin_attempt(email, phone)
     # An unknown address and a user without a password cost the same statement and hash as a wrong password.
     if not check_attempt(attempt, password) or attempt.password_hash is None:

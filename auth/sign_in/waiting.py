@@ -9,8 +9,8 @@ from typing import Any
 from flask import Response, after_this_request
 
 from auth.context import latchkey
+from auth.hooks import before_user_created
 from auth.hooks.issuing import Issue
-from auth.messages import outgoing
 from auth.net.redirects import is_web
 from auth.sign_in.token_response import open_session
 from auth.text.user_agents import browser_and_system
@@ -75,7 +75,7 @@ def continue_sign_up(address: str) -> Any:
     Returns its row, or None: the user's password must be the one that this sign-up has set, so that the
     browser gains nothing. The session proves nothing, because nobody has shown to know the password now.
     """
-    outgoing.check_enabled(address, None)
+    before_user_created.check_enabled(address, None)
     with latchkey.db.transaction() as tx:
         user = queries.lock_confirmed_sign_up(tx, browser_hash=_browser_hash(), target=address)
         if user is None or not finish_sign_up(tx, user.token_id):

@@ -131,7 +131,9 @@ def generate_link() -> Response:
     message = outgoing.Message(new_email or email)
     creates = purpose in ("signup", "invite")
     is_new = creates and queries.select_user_of_address(latchkey.db, address=email) is None
-    new_id = before_user_created.ask(email=email, data=body["data"]) if is_new else None
+    new_id = (
+        before_user_created.may_become(email, None, data=body["data"], is_vouched=True) if is_new else None
+    )
     with latchkey.db.transaction() as tx:
         user_id, is_created = _linked_user(tx, purpose, body, password_hash, new_id)
         if new_email:

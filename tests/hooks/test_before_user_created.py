@@ -10,10 +10,11 @@ import pytest
 
 from tests.support.answers import A_UUID, assert_error
 from tests.support.commands import run_command
-from tests.support.links import PHONE, Outbox
+from tests.support.evening import ROOT
+from tests.support.links import OTHER_PHONE, PHONE, Outbox
 from tests.support.pages import Visitor
 from tests.support.processes import free_port
-from tests.support.users import PASSWORD, sign_in
+from tests.support.users import PASSWORD, sign_in, sign_up_anonymously
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
@@ -170,6 +171,75 @@ class TestWhoIsNotAskedAbout:
             assert_error(WAYS[way][1](client, {}), 403, "signup_disabled")
         client.post("/otp", json={"email": NEW})
         assert target.requests == []
+
+
+class TestAddressesOfUsersWhoExist:
+    """A refused address must not become that of an anonymous or another user either."""
+
+    @pytest.fixture(params=["anonymous", "permanent"])
+    def session(self, request, make_app, alice):
+        without_hook = make_app(AUTH_ANONYMOUS_ENABLED="true").test_client()
+        return sign_up_anonymously(without_hook) if request.param == "anonymous" else alice.sign_in()
+
+    @pytest.mark.parametrize("address", [{"email": NEW}, {"phone": PHONE}], ids=str)
+    def test_hook_is_asked_about_another_address_and_may_refuse_it(
+        self, client, target, session, outbox, database, address
+    ):
+        session = session.on(client)
+        asking = session.put("/user", json=address)
+        assert (asking.status_code, len(outbox.sent())) == (200, 1)
+        (question,) = asked(target)
+        (kind,) = address
+        assert question["user"]["id"] == session.user["id"]
+        assert question["user"][kind] == address[kind].removeprefix("+")
+        assert question["user"]["app_metadata"] == {"provider": kind, "providers": [kind]}
+        target.answer = lambda _asked: REFUSED
+        before = database.everything("users", "one_time_tokens", "outbox")
+        other = {"email": "erin@example.com"} if kind == "email" else {"phone": OTHER_PHONE}
+        assert_error(session.put("/user", json=other), 418, "hook_refused")
+        assert database.everything("users", "one_time_tokens", "outbox") == before
+
+    def test_other_changes_do_not_ask(self, client, target, alice):
+        session = alice.sign_in(client=client)
+        body = {"email": alice.email, "data": {"name": "Alice"}, "password": "Another-Horse-1"}
+        assert session.put("/user", json=body).status_code == 200
+        assert target.requests == []
+
+    def test_taken_address_is_asked_about_before_it_is_refused(self, client, target, alice, service_role):
+        client.post("/admin/users", json={"email": NEW, "email_confirm": True}, headers=service_role)
+        session = alice.sign_in(client=client)
+        assert_error(session.put("/user", json={"email": NEW}), 409, "email_exists")
+        target.answer = lambda _asked: REFUSED
+        for email in (NEW, "free@example.com"):
+            assert_error(session.put("/user", json={"email": email}), 418, "hook_refused")
+        assert len(target.requests) == 3
+
+    def test_hook_is_asked_about_a_linked_identity_and_may_refuse_it(
+        self, make_service, target, google, session, database
+    ):
+        google.person = {"sub": "dave", "email": NEW, "email_verified": True}
+        service = make_service(**settings(target.url))
+        session = session.on(service.client)
+        target.answer = lambda _asked: REFUSED
+        body = {"provider": "google", "id_token": google.id_token(), "link_identity": True}
+        assert_error(session.post("/token?grant_type=id_token", json=body), 418, "hook_refused")
+        assert database.count("identities", "provider = 'google'") == 0
+        target.answer = lambda _asked: {}
+        assert session.post("/token?grant_type=id_token", json=body).status_code == 200
+        (*_, question) = asked(target)
+        user = question["user"]
+        assert (user["id"], user["email"]) == (session.user["id"], NEW)
+        assert user["app_metadata"]["provider"] == "google"
+
+
+def test_only_one_function_asks_whose_an_address_may_become():
+    asking = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "auth").rglob("*.py")
+        if re.search(r"\bcall\(hook, event_of\(|\.may_sign_up\(|settings\.sms_countries", path.read_text())
+    }
+    # Delivery also guards messages that were written before the setting.
+    assert asking == {"auth/hooks/before_user_created.py", "auth/delivery/attempts.py"}
 
 
 class TestProviders:
