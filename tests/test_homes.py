@@ -180,7 +180,8 @@ def test_only_named_files_import_what_connects_to_other_machines():
 
 # What waits for a provider or a hook.
 _FOREIGN = re.compile(
-    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(http\.(call|post)|hooks\.ask|before_user_created\.ask)"
+    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(http\.(call|post|in_turn)|hooks\.ask|before_user_created\.ask)"
+    r"|(issuing\.)?(about_new|about_own|about_refresh|answered)|access_token\.ask"
 )
 _TRANSACTION = re.compile(r"(\w+\.)*(transaction|act)\(\)")
 

@@ -496,28 +496,6 @@ def test_asvs_table_has_all_requirements_with_settings_that_exist():
         assert holds in ("no", "n/a") or "](" in reason or reason.startswith("As "), number
 
 
-def test_hooks_are_asked_in_one_file_each_and_never_inside_a_transaction():
-    """What asks a hook is called where no transaction is open."""
-    asking = {"about_new", "about_own", "about_refresh", "answered", "ask", "call", "in_turn"}
-    asking_modules = {"issuing", "access_token", "before_user_created", "http"}
-    inside = []
-    for path in sorted((ROOT / "auth").rglob("*.py")):
-        for block in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(block, ast.With) or ".transaction()" not in ast.unparse(block.items[0]):
-                continue
-            names = {
-                node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
-                for each in block.body
-                for node in ast.walk(each)
-                if isinstance(node, ast.Call)
-            }
-            wanted = (
-                asking | {f"{module}.{name}" for module in asking_modules for name in asking} | {"_issue"}
-            )
-            inside += [(path.name, name) for name in names & wanted]
-    assert inside == []
-
-
 def test_what_decides_about_a_token_has_one_home():
     deciding = {name for name, statement in STATEMENTS.items() if re.search(r"\bdecides\b", statement.text)}
     asking = {name for name, statement in STATEMENTS.items() if "what_decides(" in statement.text}

@@ -87,12 +87,14 @@ def _issue(
         if spent is None:
             outcome = Outcome(refusal=ApiError("otp_expired"))
         elif spent.purpose in one_time.CHANGES:
-            is_for_client = _signs_in(queries.lock_user(tx, user_id=spent.user_id), proof, redirects)
-            if is_for_client:
+            user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
+            is_for_client = _signs_in(user, proof, redirects)
+            # Otherwise it was taken before, and the hook refused.
+            if is_for_client and spent.target not in (user.email, user.phone):
                 outcome = _take_new_address(tx, spent, proof, redirects=True)
         else:
             is_for_client = _is_for_client(spent, redirects, redirect_to, is_same)
-            user = queries.lock_user(tx, user_id=spent.user_id)
+            user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
             if is_for_client and not getattr(user, f"{addresses.kind_of(spent.target)}_proved"):
                 outcome = _confirm_address(tx, spent, redirects, is_shown, is_same, None)
         if spent and not outcome.refusal:

@@ -334,6 +334,77 @@ class TestNothingIsLost:
         assert session.get("/user").status_code == 200
 
 
+class TestWhatASignInMakesOfItsUser:
+    """It is committed before the hook is asked. What was sent stays good until the session is there."""
+
+    @pytest.fixture
+    def refuse(self, http_hook):
+        """Refuse the next token."""
+        error = {"error": {"http_code": 403, "message": "Not before Monday"}}
+
+        def refuse():
+            def answer(_event):
+                http_hook.answer = lambda event: {"claims": event["claims"]}
+                return error
+
+            http_hook.answer = answer
+
+        return refuse
+
+    def test_address_is_proved_and_its_link_stays_good(self, served, refuse, http_hook, outbox, database):
+        served.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+        token = outbox.last().token
+        refuse()
+        assert fragment(follow(served, "signup", token))["error_code"] == "hook_refused"
+        assert database.value("SELECT email_proved FROM users")
+        assert database.count("sessions") == 0
+        assert "access_token" in fragment(follow(served, "signup", token))
+        assert "error_code" in fragment(follow(served, "signup", token))
+        events = [row.action for row in database.all("SELECT action FROM audit_log ORDER BY at")]
+        assert (events.count("email_confirmed"), events.count("signed_in")) == (1, 1)
+
+    def test_code_stays_good_for_all_its_tries(self, served, alice, refuse, outbox, database):
+        served.post("/otp", json={"email": alice.email, "create_user": False})
+        body = {"type": "email", "email": alice.email, "token": outbox.last().code}
+        database.run("UPDATE one_time_tokens SET tries = 4")
+        refuse()
+        assert_error(served.post("/verify", json=body), 403, "hook_refused")
+        assert served.post("/verify", json=body).status_code == 200
+        assert served.post("/verify", json=body).status_code == 403
+
+    def test_new_address_is_taken_and_its_code_stays_good(self, served, alice, refuse, outbox, database):
+        session = alice.sign_in(client=served)
+        session.put("/user", json={"email": "new@example.com", "current_password": PASSWORD})
+        body = {
+            "type": "email_change",
+            "email": "new@example.com",
+            "token": outbox.last("new@example.com").code,
+        }
+        refuse()
+        assert_error(served.post("/verify", json=body), 403, "hook_refused")
+        assert database.value("SELECT email FROM users WHERE id = %(id)s", id=alice.id) == "new@example.com"
+        signed_in = session_of(served, served.post("/verify", json=body))
+        assert (signed_in.claims["email"], signed_in.id != session.id) == ("new@example.com", True)
+        assert served.post("/verify", json=body).status_code == 403
+
+    def test_recovery_code_stays_good(self, served, alice, refuse, database):
+        _app, high = factors.set_up(alice.sign_in(client=served))
+        code = high.post("/recovery_codes").json["codes"][0]
+        low = alice.sign_in(client=served)
+        refuse()
+        assert_error(low.post("/recovery_codes/verify", json={"code": code}), 403, "hook_refused")
+        assert database.count("recovery_codes", "used_at IS NOT NULL") == 0
+        assert low.post("/recovery_codes/verify", json={"code": code}).status_code == 200
+
+    def test_wrong_code_is_not_told_to_the_hook_and_counts_once(self, served, alice, http_hook, database):
+        app, _session = factors.set_up(alice.sign_in(client=served))
+        low = alice.sign_in(client=served)
+        asked = len(http_hook.requests)
+        assert_error(factors.verify(low, app, app.wrong_code()), 422, "mfa_verification_failed")
+        assert len(http_hook.requests) == asked
+        assert database.value("SELECT max(count) FROM failure_counts") == 1
+
+
 class TestFunctionThatFails:
     @cases(
         ("body", "said"),
