@@ -265,7 +265,7 @@ CREATE TABLE recovery_codes (
 
 -- Keys of users for programs. `key_mac` is behind the id of the secret key that made it, and is renewed with
 -- the newest one at each use. The time of the last use is a day, so that the list tells no habits. A key has
--- the level `aal` of the session that made it.
+-- the level `aal` of the session that made it. `refreshes` and `counted_until` are as in `sessions`.
 CREATE TABLE api_keys (
   id            uuid PRIMARY KEY,
   user_id       uuid NOT NULL REFERENCES users ON DELETE CASCADE,
