@@ -68,7 +68,9 @@ addEventListener("pageshow", (event) => { if (event.persisted) location.reload()
 // Passkeys: the credential goes into the form. A browser without them hides the form.
 const challengeOf = async (form) => {
   if (form.dataset.options) return JSON.parse(form.dataset.options);
-  const response = await fetch(form.dataset.challenge, { method: "POST" });
+  const response = await fetch(form.dataset.challenge, {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: "{}",
+  });
   if (!response.ok) throw new Error(response.statusText);
   const challenge = await response.json();
   form.elements.challenge_id.value = challenge.challenge_id;
