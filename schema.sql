@@ -431,6 +431,7 @@ CREATE TABLE outbox (
   finished_at        timestamptz,
   last_error         text,
   response           text,
+  is_notice          boolean NOT NULL DEFAULT false,
   CONSTRAINT outbox_sendable_check CHECK (
     outcome IS NOT NULL OR (channel IS NOT NULL AND recipient IS NOT NULL)
   ),
@@ -439,6 +440,8 @@ CREATE TABLE outbox (
   )
 );
 CREATE INDEX outbox_messages_waiting ON outbox (channel, next_attempt_at)
+  WHERE outcome IS NULL AND channel <> 'webhook';
+CREATE INDEX outbox_queues ON outbox (channel, is_notice, next_attempt_at)
   WHERE outcome IS NULL AND channel <> 'webhook';
 CREATE INDEX outbox_finished ON outbox (finished_at) WHERE outcome IS NOT NULL;
 CREATE INDEX outbox_user_id ON outbox (user_id) WHERE user_id IS NOT NULL;

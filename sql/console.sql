@@ -102,5 +102,7 @@ SELECT current_setting('server_version') AS postgres,
          ORDER BY hour DESC
          LIMIT 1) AS active_users
   FROM (SELECT iso_8601(min(created_at)) AS since, min(created_at) < now() - interval '5 minutes' AS is_late
-          FROM (SELECT created_at FROM outbox WHERE outcome IS NULL AND channel <> 'webhook' LIMIT :most)
-                 AS waiting) AS late;
+          FROM (SELECT created_at
+                  FROM outbox
+                 WHERE outcome IS NULL AND channel <> 'webhook' AND NOT waits_for_others(outbox)
+                 LIMIT :most) AS waiting) AS late;

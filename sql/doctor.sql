@@ -40,7 +40,7 @@ SELECT count(*) AS total,
        floor(extract(epoch FROM now() - min(m.created_at)))::bigint AS oldest,
        (array_agg(m.last_error ORDER BY m.created_at) FILTER (WHERE m.last_error IS NOT NULL))[1] AS reason
   FROM outbox AS m
- WHERE m.outcome IS NULL AND m.channel <> 'webhook'
+ WHERE m.outcome IS NULL AND m.channel <> 'webhook' AND NOT waits_for_others(m)
    AND m.created_at <= now() - make_interval(secs => :late);
 
 -- name: count_outcomes_of_a_day() -> row (reason?)

@@ -1,7 +1,27 @@
--- name: take_from_quota(quota_keys text[], quota_amounts integer[], quota_seconds integer[])
---   -> row (amount?, remaining?, resets_in?)
-SELECT seconds_left, amount, remaining, resets_in
-  FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds);
+-- name: count_message(address text, quota_keys text[], quota_amounts integer[], quota_seconds integer[],
+--                     site text, channel text, most integer, seconds integer)
+--   -> row (refused_by?, amount?, remaining?, resets_in?)
+-- Counts a request for a message in the windows of its recipient, in the total of its channel, and in its
+-- network's tenth of that. `refused_by` is what stops the message: a recipient that never proved itself gets
+-- nothing beyond the tenth, or three quarters of the SMS, or all of the mail; others no SMS beyond the total.
+-- Beyond its tenth, a network counts in the total only with what is sent, or one could use up the total. Then
+-- another window counts instead, so that all requests take as long. An address that is null is not proved.
+SELECT refused_by, recipient.amount, recipient.remaining, recipient.resets_in,
+       CASE refused_by WHEN 'tenth' THEN tenth.seconds_left WHEN 'total' THEN total.seconds_left
+                       ELSE recipient.seconds_left END AS seconds_left
+  FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds) AS recipient
+ CROSS JOIN (SELECT EXISTS (SELECT FROM users WHERE email = :address AND email_proved
+                                                 OR phone = :address AND phone_proved)) AS known (is_proved)
+  LEFT JOIN LATERAL count_up(:channel || '_tenth ' || :site || ' ' || :seconds, :seconds) AS tenth ON true
+ CROSS JOIN LATERAL (SELECT coalesce(tenth.count > greatest(1, :most / 10), false)
+                            AND NOT (is_proved AND recipient.seconds_left = 0)) AS network (is_over)
+  LEFT JOIN LATERAL count_up(:channel || CASE WHEN is_over THEN '_over ' ELSE ' ' END || :seconds, :seconds)
+         AS total ON true
+ CROSS JOIN LATERAL (SELECT CASE WHEN is_over THEN 'tenth'
+                                 WHEN total.count > CASE WHEN is_proved <> (:channel = 'mail') THEN :most
+                                                         WHEN :channel = 'sms' THEN (:most * 3 + 3) / 4 END
+                                 THEN 'total'
+                                 WHEN recipient.seconds_left > 0 THEN 'recipient' END) AS found (refused_by);
 
 -- name: select_wait(quota_keys text[], quota_amounts integer[]) -> row
 SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seconds
@@ -29,19 +49,18 @@ SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect
  WHERE :user_id IS NOT NULL;
 
 -- name: write_message(message_id uuid, user_id uuid, kind text, recipient text, message_variables jsonb,
---                     message_secret bytea, token_id uuid, lifetime integer, longest_delay double precision)
--- Kind `none` is not sent; it makes a request for an unknown address take as long as any other.
-INSERT INTO outbox (id, user_id, kind, channel, recipient, variables, secret, one_time_token_id, expires_at,
-                    next_attempt_at, outcome, finished_at)
-SELECT :message_id, :user_id, :kind,
-       CASE WHEN is_sent THEN CASE WHEN :recipient LIKE '%@%' THEN 'email' ELSE 'sms' END END,
-       CASE WHEN is_sent THEN :recipient END,
-       :message_variables
-         || jsonb_build_object('locale', (SELECT user_metadata ->> 'locale' FROM users WHERE id = :user_id)),
-       CASE WHEN is_sent THEN :message_secret END,
-       CASE WHEN is_sent THEN :token_id END,
-       now() + make_interval(secs => :lifetime),
-       now() + make_interval(secs => random() * :longest_delay),
-       CASE WHEN NOT is_sent THEN 'none' END,
-       CASE WHEN NOT is_sent THEN now() END
-  FROM (VALUES (:kind <> 'none')) AS message (is_sent);
+--                     message_secret bytea, token_id uuid, lifetime integer, longest_delay double precision,
+--                     is_notice boolean)
+SELECT write_message(:message_id, :user_id, :kind, :recipient, :message_variables, :message_secret, :token_id,
+                     now() + make_interval(secs => :lifetime), random() * :longest_delay, :is_notice);
+
+-- name: join_notice(user_id uuid, kind text, recipient text, change jsonb)
+-- Adds a change to a notice that is not due yet, and lists the first twenty: `- 19` removes one more.
+-- The user's row is locked.
+UPDATE outbox
+   SET variables = variables || jsonb_build_object(
+         'times', coalesce((variables ->> 'times')::integer, 1) + 1,
+         'others', (coalesce(variables -> 'others', '[]')
+                      || (:change || jsonb_build_object('at', iso_8601(now())))) - 19)
+ WHERE recipient = :recipient AND user_id = :user_id AND kind = :kind AND is_notice AND outcome IS NULL
+   AND attempts = 0 AND next_attempt_at > clock_timestamp();

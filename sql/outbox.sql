@@ -1,6 +1,8 @@
--- name: claim_message(channel text, lease integer, give_up integer, slow_targets text[], from_slow boolean)
+-- name: claim_message(channel text, lease integer, give_up integer, slow_targets text[], from_slow boolean,
+--                     is_notice boolean, notices_total integer, notices_seconds integer)
 --   -> row? (secret?, expires_at?, outcome?, last_error?)
--- Leases the message that has been due for longest, or finishes it if it must no longer be sent.
+-- Leases the message that has been due for longest, or finishes it if it must no longer be sent. A notice by
+-- SMS that is beyond the total `waits` for the next window, and is not leased.
 WITH due AS (
   SELECT m.id,
          CASE
@@ -11,22 +13,26 @@ WITH due AS (
     FROM outbox AS m
     LEFT JOIN one_time_tokens AS t ON t.id = m.one_time_token_id
    WHERE m.channel = :channel AND m.channel <> 'webhook' AND m.outcome IS NULL AND m.next_attempt_at <= now()
-     AND (outbox_target(m.channel, m.recipient) = ANY (:slow_targets)) = :from_slow
+     AND m.is_notice = :is_notice AND (outbox_target(channel, recipient) = ANY (:slow_targets)) = :from_slow
    ORDER BY m.next_attempt_at
    LIMIT 1
      FOR UPDATE OF m SKIP LOCKED
+), counted AS (
+  SELECT due.id, due.outcome, coalesce(sms.count > :notices_total, false) AS waits, sms.seconds_left
+    FROM due
+    LEFT JOIN LATERAL count_up(CASE WHEN :is_notice AND :channel = 'sms' AND due.outcome IS NULL THEN
+                                 'notices_sms ' || :notices_seconds END, :notices_seconds) AS sms ON true
 )
 UPDATE outbox AS m
-   SET outcome = due.outcome,
-       finished_at = CASE WHEN due.outcome IS NOT NULL THEN now() END,
-       secret = CASE WHEN due.outcome IS NULL THEN m.secret END,
-       attempts = m.attempts + (due.outcome IS NULL)::integer,
-       next_attempt_at = now() + make_interval(secs => :lease)
-  FROM due
- WHERE m.id = due.id
-RETURNING m.id, m.channel, m.kind, m.recipient, m.variables, m.secret, m.attempts,
-          m.created_at, m.expires_at, m.outcome, m.last_error,
-          outbox_target(m.channel, m.recipient) AS target;
+   SET outcome = counted.outcome,
+       finished_at = CASE WHEN counted.outcome IS NOT NULL THEN now() END,
+       secret = CASE WHEN counted.outcome IS NULL THEN m.secret END,
+       attempts = m.attempts + (counted.outcome IS NULL AND NOT waits)::integer,
+       next_attempt_at = now() + make_interval(secs => CASE WHEN waits THEN seconds_left ELSE :lease END)
+  FROM counted
+ WHERE m.id = counted.id
+RETURNING m.id, m.channel, m.kind, m.recipient, m.variables, m.secret, m.attempts, m.created_at, m.expires_at,
+          m.outcome, m.last_error, outbox_target(m.channel, m.recipient) AS target, waits;
 
 -- name: select_message_for_hook(id uuid, audience text) -> row? (user_object?)
 SELECT m.variables, with_audience(o.object, :audience) AS user_object
@@ -91,7 +97,7 @@ SELECT channel,
   FROM (
     (SELECT channel, created_at, next_attempt_at
        FROM outbox
-      WHERE outcome IS NULL AND channel <> 'webhook'
+      WHERE outcome IS NULL AND channel <> 'webhook' AND NOT waits_for_others(outbox)
       LIMIT :most)
     UNION ALL
     (SELECT channel, created_at, next_attempt_at
@@ -100,6 +106,11 @@ SELECT channel,
       LIMIT :most)
   ) AS waiting
  GROUP BY channel;
+
+-- name: measure_totals(names text[], seconds integer[]) -> rows
+SELECT total.name, coalesce(f.count, 0) AS count
+  FROM unnest(:names, :seconds) AS total (name, seconds)
+  LEFT JOIN failure_counts AS f ON f.key = total.name || ' ' || total.seconds AND f.expires_at > now();
 
 -- name: measure_upkeep() -> row
 -- In seconds; null before the first backup.

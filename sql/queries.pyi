@@ -853,13 +853,14 @@ def request_email_change(on: Runner, /, *, user_id: str | None, new_email: str |
 
 def renew_invitation(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, app_metadata: Any | None) -> int: ...
 
-class TakeFromQuota(NamedTuple):
-    seconds_left: float
+class CountMessage(NamedTuple):
+    refused_by: str | None
     amount: int | None
     remaining: int | None
     resets_in: float | None
+    seconds_left: float
 
-def take_from_quota(on: Runner, /, *, quota_keys: Sequence[str | None] | None, quota_amounts: Sequence[int | None] | None, quota_seconds: Sequence[int | None] | None) -> TakeFromQuota: ...
+def count_message(on: Runner, /, *, address: str | None, quota_keys: Sequence[str | None] | None, quota_amounts: Sequence[int | None] | None, quota_seconds: Sequence[int | None] | None, site: str | None, channel: str | None, most: int | None, seconds: int | None) -> CountMessage: ...
 
 class SelectWait(NamedTuple):
     seconds: float
@@ -868,7 +869,9 @@ def select_wait(on: Runner, /, *, quota_keys: Sequence[str | None] | None, quota
 
 def write_token(on: Runner, /, *, token_id: str | None, user_id: str | None, purpose: str | None, target: str | None, token_hash: bytes | memoryview | None, link_lifetime: int | None, code_mac: bytes | memoryview | None, code_lifetime: int | None, redirect_to: str | None, code_challenge: str | None, session_id: str | None, password_hash: str | None, user_metadata: Any | None, user_agent: str | None, browser_hash: bytes | memoryview | None, ip: str | None) -> int: ...
 
-def write_message(on: Runner, /, *, message_id: str | None, user_id: str | None, kind: str | None, recipient: str | None, message_variables: Any | None, message_secret: bytes | memoryview | None, token_id: str | None, lifetime: int | None, longest_delay: float | None) -> int: ...
+def write_message(on: Runner, /, *, message_id: str | None, user_id: str | None, kind: str | None, recipient: str | None, message_variables: Any | None, message_secret: bytes | memoryview | None, token_id: str | None, lifetime: int | None, longest_delay: float | None, is_notice: bool | None) -> int: ...
+
+def join_notice(on: Runner, /, *, user_id: str | None, kind: str | None, recipient: str | None, change: Any | None) -> int: ...
 
 def insert_oauth_flow(on: Runner, /, *, id: str | None, state_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, provider: str | None, secrets: bytes | memoryview | None, redirect_to: str | None, code_challenge: str | None, user_id: str | None, session_id: str | None, lifetime: int | None) -> int: ...
 
@@ -1336,8 +1339,9 @@ class ClaimMessage(NamedTuple):
     outcome: str | None
     last_error: str | None
     target: str
+    waits: bool
 
-def claim_message(on: Runner, /, *, channel: str | None, lease: int | None, slow_targets: Sequence[str | None] | None, from_slow: bool | None) -> ClaimMessage | None: ...
+def claim_message(on: Runner, /, *, channel: str | None, lease: int | None, slow_targets: Sequence[str | None] | None, from_slow: bool | None, is_notice: bool | None) -> ClaimMessage | None: ...
 
 class SelectMessageForHook(NamedTuple):
     variables: Any
@@ -1387,6 +1391,12 @@ class MeasureOutbox(NamedTuple):
     overdue_seconds: float
 
 def measure_outbox(on: Runner, /, *, most: int | None) -> list[MeasureOutbox]: ...
+
+class MeasureTotals(NamedTuple):
+    name: str
+    count: int  # type: ignore[assignment]
+
+def measure_totals(on: Runner, /, *, names: Sequence[str | None] | None, seconds: Sequence[int | None] | None) -> list[MeasureTotals]: ...
 
 class MeasureUpkeep(NamedTuple):
     failing_webhooks: int

@@ -29,11 +29,10 @@ UPDATE one_time_tokens AS t SET token_hash = :token_hash WHERE t.id = :id AND is
 
 -- name: copy_notice(id uuid, new_id uuid, secret bytea)
 -- The copy has the time of the event, not its own.
-INSERT INTO outbox (id, user_id, kind, channel, recipient, variables, secret, one_time_token_id, expires_at)
-SELECT :new_id, m.user_id, m.kind, m.channel, m.recipient,
-       jsonb_build_object('requested_at', iso_8601(m.created_at)) || m.variables,
-       :secret,
-       CASE WHEN :secret IS NOT NULL THEN m.one_time_token_id END,
-       CASE WHEN :secret IS NOT NULL THEN m.expires_at END
+SELECT write_message(:new_id, m.user_id, m.kind, m.recipient,
+                     jsonb_build_object('requested_at', iso_8601(m.created_at)) || m.variables,
+                     :secret,
+                     CASE WHEN :secret IS NOT NULL THEN m.one_time_token_id END,
+                     CASE WHEN :secret IS NOT NULL THEN m.expires_at END)
   FROM outbox AS m
  WHERE m.id = :id;

@@ -50,22 +50,21 @@ def change_user(
     acts, columns, known = wish.acts, wish.columns, wish.known
     first = _addresses_at_once(known, columns) if known else {}
     added = [columns[f"new_{kind}"] for kind in wish.added]
+    if first or (added and not known.is_anonymous):
+        _refuse_taken(columns | first)
+    for address in added:
+        outgoing.take_quota(address, is_new=True)
     with latchkey.db.transaction() as tx:
-        if first or (added and not known.is_anonymous):
-            _refuse_taken(tx, columns | first)
-        for address in added:
-            outgoing.take_quota(tx, address)
         caller = lock_caller(tx, *acts, given=given)
         removed = removal.take_away(tx, caller, wish.kinds, wish.ids)
         if wish.password_hash:
             _set_password(tx, caller, known.password_hash, wish.password_hash)
+            outgoing.notify(tx, caller, "password_changed")
         if first:
             first_address.set_addresses(tx, caller, first["new_email"], first["new_phone"])
         user = queries.change_user(tx, user_id=caller.id, **columns)
         for address in added:
             first_address.request_address(tx, caller, address, link or {})
-        if wish.password_hash and caller.email and "email" not in removed:
-            outgoing.notify(tx, caller.id, caller.email, "password_changed")
         _record(tx, caller, wish, removed)
     return user
 
@@ -129,10 +128,10 @@ def _addresses_at_once(known: Any, columns: dict[str, Any]) -> dict[str, Any]:
     return first
 
 
-def _refuse_taken(tx: Transaction, columns: dict[str, Any]) -> None:
+def _refuse_taken(columns: dict[str, Any]) -> None:
     # An address that is taken later is refused when it is confirmed.
     wanted = {"email": columns["new_email"], "phone": columns["new_phone"]}
-    taken = queries.select_taken_address(tx, user_id=guard.caller_id(), **wanted)
+    taken = queries.select_taken_address(latchkey.db, user_id=guard.caller_id(), **wanted)
     if taken:
         raise ApiError("email_exists" if taken.is_email else "phone_exists")
 

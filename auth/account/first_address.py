@@ -6,7 +6,7 @@ from typing import Any
 from auth import addresses
 from auth.hooks.before_user_created import is_listed
 from auth.messages import outgoing
-from auth.messages.outgoing import tell, tell_of_identity
+from auth.messages.outgoing import tell
 from auth.providers.client import ExternalIdentity
 from auth.web import audit, g
 from auth.web.errors import ApiError
@@ -65,7 +65,7 @@ def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity
     _end_other_sessions(tx, user_id, session_id)
     queries.void_tokens(tx, user_id=user_id)
     user = queries.lock_user(tx, user_id=user_id)
-    tell_of_identity(tx, user, "identity_linked", identity.provider)
+    tell(tx, user, "identity_linked", provider=identity.provider)
     return row.has_email
 
 

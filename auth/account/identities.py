@@ -6,7 +6,7 @@ from auth.account import first_address, removal
 from auth.context import latchkey
 from auth.hooks.before_user_created import is_listed, may_become
 from auth.hooks.issuing import Issue, about_own, is_asked
-from auth.messages.outgoing import tell_of_identity
+from auth.messages.outgoing import tell
 from auth.providers.client import ExternalIdentity, Provider
 from auth.sign_in.identities import invalid_id_token, read_id_token
 from auth.sign_in.oauth import new_secrets, write_flow
@@ -105,7 +105,7 @@ def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str
         raise ApiError("email_exists" if is_email else "identity_already_exists") from None
     if not user.is_anonymous:
         queries.end_access(tx, user_id=user.id, session_id=session_id, reason="identity_linked")
-        tell_of_identity(tx, user, "identity_linked", identity.provider)
+        tell(tx, user, "identity_linked", provider=identity.provider)
     email = identity.email if gets_email else user.email
     acts = ["identity_linked", "email_confirmed" if gets_email else None]
     audit.record(tx, user.id, email, acts, ["user.updated"], provider=identity.provider)
@@ -119,7 +119,7 @@ def unlink(identity_id: str, *, given: str | None = None) -> str:
         provider = found(next(iter(ways), None), "identity_not_found").provider
         if provider in removal.ADDRESSES:
             raise ApiError("single_identity_not_deletable")
-        tell_of_identity(tx, user, "identity_unlinked", provider)
+        tell(tx, user, "identity_unlinked", provider=provider)
         queries.remove_ways_to_sign_in(tx, user_id=user.id, ids=[], providers=[provider])
         removal.check_remaining(tx, user.id)
         own, reason = g.caller.session_id, "way_to_sign_in_removed"

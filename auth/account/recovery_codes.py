@@ -50,5 +50,4 @@ def verify(code: str, *, for_client: bool = False, made_before: Any = None) -> S
 
 def _tell(tx: Transaction, caller: Any, kind: str, **details: Any) -> None:
     audit.record(tx, caller.id, caller.email, [kind], [], **details)
-    if caller.email_proved:
-        notify(tx, caller.id, caller.email, kind, **details)
+    notify(tx, caller, kind, **details)

@@ -4,7 +4,7 @@ from typing import Any
 
 from auth.account import api_keys, factors
 from auth.context import latchkey
-from auth.messages.outgoing import tell, tell_of_identity
+from auth.messages.outgoing import tell
 from auth.openid import grants
 from auth.sign_in.reauthentication import Act, proof_needed, remove
 from auth.web import g
@@ -52,7 +52,7 @@ def take_away(tx: Transaction, caller: Any, kinds: list[str], ids: list[str]) ->
         if provider in ADDRESSES:
             tell(tx, caller, f"{provider}_changed")
         else:
-            tell_of_identity(tx, caller, "identity_unlinked", provider)
+            tell(tx, caller, "identity_unlinked", provider=provider)
     factors.remove_recent(tx, caller, factor_ids)
     grants.remove(tx, caller, ids=ids)
     api_keys.remove_of(tx, caller, ids)

@@ -91,8 +91,8 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     address, settings, email = _address(body), latchkey.settings, body.get("email")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
     message, redirect_to = outgoing.Message(address), checked_redirect(body)
+    counted = outgoing.take_quota(address, is_new=True, hides_recipient=True)
     with latchkey.db.transaction() as tx:
-        has_quota = outgoing.count(tx, address).seconds_left == 0
         user = _insert(tx, body, password_hash, is_confirmed=False)
         owner = queries.select_address_owner(tx, address=address)
         owner_id = owner and owner.id
@@ -102,7 +102,7 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
         is_repeated = kind == "signup" and not user.is_created
         queries.dispute_sign_up(tx, address=address, is_repeated=is_repeated, **own)
         # Over the quota no email is sent, and the sign-up could not be confirmed.
-        kind = kind if has_quota else "none"
+        kind = "none" if counted.refused_by else kind
         has_secrets = kind == "signup"
         purpose = "signup" if email else "sms_signup"
         link = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}

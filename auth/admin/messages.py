@@ -1,5 +1,6 @@
 """Invitations, and messages sent again by an administrator, who never sees the link or the code."""
 
+import uuid
 from typing import Any
 
 from auth.account.sign_up import create_addressed_user
@@ -25,7 +26,7 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     # The address first, so that an invitation refused by its window does not count for the service.
     windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
     windows.append(("invite", settings.rate_limit_invite))
-    known = queries.select_user_of_address(latchkey.db, address=email)
+    known = queries.lock_user_by_email(latchkey.db, email=email)
     if known and not known.is_invited:
         raise ApiError("email_exists")
     # Without a hook, a user who is deleted meanwhile is created again.
@@ -33,8 +34,8 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     new_id = (
         before_user_created.may_become(email, None, data=body["data"], is_vouched=True) if is_asked else None
     )
+    quota = outgoing.take_quota(email, windows)
     with targets.act() as tx:
-        quota = outgoing.take_quota(tx, email, windows)
         user_id, is_created = _invited_user(tx, body, new_id)
         administrator = g.administrator
         inviter = administrator and (names.person(administrator.name) or administrator.email)
@@ -98,13 +99,14 @@ def _obstacle(message: Any) -> str | None:
 def resend(message_id: str) -> None:
     """Send an email or SMS again; send a waiting one immediately. Raises `ApiError`."""
     message = find(message_id)
-    with targets.act() as tx:
-        if message.outcome == "waiting":
+    if message.outcome == "waiting":
+        with targets.act() as tx:
             if message.has_user:
                 targets.lock(tx, message.user_id)
             queries.hurry_message(tx, id=message.id)
             return
-        quota = outgoing.take_quota(tx, message.recipient)
+    quota = outgoing.take_quota(message.recipient)
+    with targets.act() as tx:
         # The user may have become an administrator.
         targets.lock(tx, message.user_id)
         # The languages and browser of the first request, not the administrator's.
@@ -142,7 +144,7 @@ def _invite_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> N
 
 def _notify_again(tx: Transaction, message: Any) -> None:
     """Copy a notice. If its undo link never left, the copy gets another one in its place."""
-    id, token, sealed = outgoing.new_id(), one_time.new_token(), None
+    id, token, sealed = str(uuid.uuid4()), one_time.new_token(), None
     if message.has_link:
         renewed = {"id": message.one_time_token_id, "token_hash": one_time.hash_token(token)}
         if queries.renew_undo_token(tx, **renewed):

@@ -1,10 +1,10 @@
 """Creating, changing and testing webhooks, and sending their events again."""
 
+import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from auth.context import latchkey
-from auth.messages import outgoing
 from auth.senders import webhooks
 from auth.web import targets
 from auth.web.errors import ApiError, found
@@ -19,7 +19,7 @@ _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-
 def create(body: dict[str, Any], secret: str | None = None) -> tuple[str, str]:
     """Register an endpoint, and return its object and its secret. Raises `ApiError`."""
     _check_url(body["url"])
-    id, secret, most = outgoing.new_id(), secret or webhooks.new_secret(), webhooks.MAX_WEBHOOKS
+    id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), webhooks.MAX_WEBHOOKS
     sealed = latchkey.sealer.seal(secret, id)
     with targets.act() as tx:
         row = queries.create_webhook(tx, id=id, most=most, secret=sealed, **body)

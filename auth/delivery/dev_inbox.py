@@ -5,7 +5,7 @@ from typing import Any
 from auth.addresses import is_email
 from auth.senders.sender import Message
 from auth.tokens.keys import CannotOpen, Sealer
-from sql import Database, Transaction, queries
+from sql import Database, queries
 
 KEPT = 500
 
@@ -17,7 +17,7 @@ def keep(db: Database, sealer: Sealer, message: Message) -> None:
     queries.keep_in_dev_inbox(db, id=message.id, sealed=sealed, keep=KEPT)
 
 
-def keep_unsent(tx: Transaction, sealer: Sealer, id: str, recipient: str, reason: str) -> None:
+def keep_unsent(db: Database, sealer: Sealer, id: str, recipient: str, reason: str) -> None:
     """Keep, in place of a message that is not written, why it is not sent."""
     content = {
         "channel": "email" if is_email(recipient) else "sms",
@@ -27,7 +27,7 @@ def keep_unsent(tx: Transaction, sealer: Sealer, id: str, recipient: str, reason
         "last_error": reason,
         **{"subject": reason, "text": reason, "html": "", "link": None, "code": None},
     }
-    queries.keep_in_dev_inbox(tx, id=id, sealed=sealer.seal_json(content, _bound_to(id)), keep=KEPT)
+    queries.keep_in_dev_inbox(db, id=id, sealed=sealer.seal_json(content, _bound_to(id)), keep=KEPT)
 
 
 def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list[dict[str, Any]]:

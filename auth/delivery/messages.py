@@ -111,6 +111,8 @@ class Templates:
         link = self._link(row.kind, token, variables.get("redirect_to")) if token else None
         context = self._context(row, language) | {"link": link, "code": code, "token_hash": token}
         context["page"] = None if link else self._page(row.kind)
+        others = _others(row) if "others" in row.variables else []
+        context["others"] = [self._context(other, language) for other in others]
         try:
             text = self._text(row, language, context, "txt")
             html = self._text(row, language, context, "html") if self._has_html(row, language) else None
@@ -185,6 +187,7 @@ class Templates:
             "inviter": names.inviter(variables.get("inviter")),
             "undoes": row.kind in _LINK_TYPES,
             "remaining": variables.get("remaining"),
+            "times": variables.get("times"),
             "webhook_host": names.host(variables.get("webhook_url")),
         }
 
@@ -204,8 +207,8 @@ class Templates:
         def has(name: str) -> bool:
             return any(string in self._strings for string in names(name))
 
-        def say(name: str) -> str:
-            text = environment.select_template(names(name)).render(context, say=say)
+        def say(name: str, **others: Any) -> str:
+            text = environment.select_template(names(name)).render(context | others, say=say)
             return Markup(text) if suffix == "html" else text  # noqa: S704 (escaped by rendering)
 
         if row.channel == "sms":
@@ -214,6 +217,15 @@ class Templates:
             own, layout = row.kind, f"layout.{suffix}"
         template = environment.select_template([f"{language}/{own}.{suffix}", layout])
         return template.render(context, say=say, has=has)
+
+
+def _others(row: Any) -> list[SimpleNamespace]:
+    """Return the further changes that a notice gathers, as rows of the outbox."""
+    known = {name: getattr(row, name) for name in ("channel", "kind", "recipient", "created_at")}
+    return [
+        SimpleNamespace(**known, expires_at=None, variables=other | {"requested_at": other.get("at")})
+        for other in row.variables["others"]
+    ]
 
 
 def _sample(channel: str, kind: str, recipient: str, variables: Mapping[str, Any]) -> SimpleNamespace:

@@ -40,7 +40,7 @@ class DeliveryMetrics:
         self._bind = settings.metrics_bind or ""
         self._registry = CollectorRegistry()
         self._registry.register(metrics.Files())
-        self._registry.register(_DatabaseMetrics(db))
+        self._registry.register(_DatabaseMetrics(settings, db))
 
     def count(self, channel: str, outcome: str) -> None:
         self._attempts.labels(channel, outcome).inc()
@@ -88,7 +88,8 @@ class _Handler(MetricsHandler):
 class _DatabaseMetrics(Collector):
     """Metrics from the database, the same on all nodes."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, settings: Settings, db: Database) -> None:
+        self._totals = settings.message_totals
         self._db = db
         self._lock = threading.Lock()
         self._known: list[Metric] = []
@@ -122,6 +123,15 @@ class _DatabaseMetrics(Collector):
         yield from self._upkeep()
 
     def _upkeep(self) -> Iterator[Metric]:
+        used = GaugeMetricFamily(
+            "latchkey_message_total_used",
+            "Messages of a window per AUTH_RATE_LIMIT_…_TOTAL.",
+            labels=["total"],
+        )
+        seconds = [limit.get_expiry() for limit in self._totals.values()]
+        for total in queries.measure_totals(self._db, names=[*self._totals], seconds=seconds):
+            used.add_metric([total.name], total.count / self._totals[total.name].amount)
+        yield used
         row = queries.measure_upkeep(self._db)
         yield GaugeMetricFamily("latchkey_webhook_failing", "Webhooks that fail.", row.failing_webhooks)
         for name, text, age in (

@@ -25,9 +25,9 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
     link = {"redirect_to": requested_target(purpose, body)}
     message = outgoing.Message(email or body["phone"])
     new_id, refusal = _new_user(body)
+    take = outgoing.take_quota if target_id else outgoing.count
+    has_quota = take(email or body["phone"]).refused_by is None
     with targets.act() if target_id else latchkey.db.transaction() as tx:
-        take = outgoing.take_quota if target_id else outgoing.count
-        has_quota = take(tx, email or body["phone"]).seconds_left == 0
         created_id = create_addressed_user(tx, body, new_id if has_quota else None, "message")
         if target_id:
             targets.lock(tx, target_id)
@@ -82,7 +82,7 @@ def write_requested(
     asked = {"session_id": user and user.session_id, "password_hash": user and user.own_password_hash}
     message.write_token(tx, user_id if is_due else None, purpose, **link, **bound_to, **asked)
     kind = purpose.replace("sms_signup", "signup") if is_due else "none"
-    message.write(tx, user_id, kind, **link | variables | (user.sign_up if user else {}))
+    message.write(tx, user_id, kind, secret=is_due, **link | variables | (user.sign_up if user else {}))
 
 
 def send_reauthentication_code(known: Any, bound_to: Mapping[str, bytes | None] | None = None) -> str:
@@ -91,8 +91,8 @@ def send_reauthentication_code(known: Any, bound_to: Mapping[str, bytes | None] 
     if not address:
         raise ApiError("reauthentication.validation_failed")
     message, user_id = outgoing.Message(address, link=False), guard.caller_id()
+    quota = outgoing.take_quota(address)
     with latchkey.db.transaction() as tx:
-        quota = outgoing.take_quota(tx, address)
         lock_caller(tx)
         asked = {"session_id": g.caller.session_id, **(bound_to or {})}
         message.write_token(tx, user_id, "reauthentication", **asked)

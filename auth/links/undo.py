@@ -136,5 +136,5 @@ def _give_back(tx: Transaction, user: Any, address: str) -> None:
         audit.record(tx, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)
     if kind == "email" and user.email_proved:
         # Without a link: it would take the account away again.
-        notify(tx, user.id, user.email, "email_changed", new_email=address)
+        notify(tx, user, "email_changed", new_email=address)
     queries.prove_address(tx, user_id=user.id, provider=kind, address=address, proof="undo")

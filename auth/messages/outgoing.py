@@ -12,14 +12,19 @@ from auth import addresses
 from auth.context import latchkey
 from auth.delivery import dev_inbox
 from auth.logs import ThrottledLog
+from auth.net import networks
 from auth.tokens import one_time
 from auth.web import counts, g
 from auth.web.errors import ApiError
 from auth.web.limits import Window, note, refusal
 from sql import Transaction, queries
 
-_over_quota = ThrottledLog("message_not_sent")
-_OVER_QUOTA = "not sent: quota (AUTH_RATE_LIMIT_MESSAGES and the limits below it)"
+_not_sent = ThrottledLog("message_not_sent")
+_REASONS = {
+    "recipient": "not sent: quota of the recipient (AUTH_RATE_LIMIT_MESSAGES…, AUTH_RATE_LIMIT_INVITE…)",
+    "tenth": "not sent: this network's tenth of AUTH_RATE_LIMIT_{}_TOTAL",
+    "total": "not sent: AUTH_RATE_LIMIT_{}_TOTAL",
+}
 _MAX_LANGUAGES = 200
 # Seconds. What a stranger's message costs must not show in the requests that follow it.
 _LONGEST_DELAY = 0.75
@@ -32,10 +37,6 @@ TOKEN_COLUMNS = dict.fromkeys(
 )
 
 Windows = Sequence[tuple[str, RateLimitItem]]
-
-
-def new_id() -> str:
-    return str(uuid.uuid4())
 
 
 def own_url(path: str, parameters: Mapping[str, str]) -> str:
@@ -53,14 +54,15 @@ class Message:
         code: bool = True,
         lifetime: int = one_time.LINK_LIFETIME,
         sms_link: bool = False,
+        is_notice: bool = False,
     ) -> None:
         is_mail = addresses.is_email(address)
         code_lifetime = one_time.MAIL_CODE_LIFETIME if is_mail else one_time.SMS_CODE_LIFETIME
-        self.id = new_id()
+        self.id = str(uuid.uuid4())
         self.link = one_time.new_token() if link and (sms_link or is_mail) else None
         self.code = one_time.new_code() if code else None
-        self._address = address
-        self._token_id = new_id() if self.link or self.code else None
+        self._address, self._is_notice = address, is_notice
+        self._token_id = str(uuid.uuid4()) if self.link or self.code else None
         self._link_lifetime = lifetime if self.link else None
         self._code_lifetime = code_lifetime if self.code else None
 
@@ -109,65 +111,96 @@ class Message:
             message_id=self.id,
             user_id=user_id,
             kind=kind,
-            recipient=self._address,
+            recipient=self._address if kind != "none" else None,
             message_variables=variables | others,
             message_secret=sealed if secret else None,
             token_id=self._token_id if secret else None,
             lifetime=self._link_lifetime or self._code_lifetime,
             longest_delay=_LONGEST_DELAY if g.actor == "anonymous" else 0,
+            is_notice=self._is_notice,
         )
 
 
-def notify(tx: Transaction, user_id: str, email: str, kind: str, **others: Any) -> None:
-    """Write an email without a link or code. `others` are variables of its template."""
-    Message(email, link=False, code=False).write(tx, user_id, kind, **others)
-
-
 def tell(tx: Transaction, user: Any, kind: str, **others: Any) -> None:
-    """Write the notice of a change, with the link *This wasn't me*, to the previous address.
-
-    `user` is the row from before the change; `others` are variables of the template.
-    """
+    """Tell a user, whose row is from before the change, of it with the link *This wasn't me*."""
+    # `others` are variables of the template. A notice that gathers changes has the link of its first.
     target = notice_address(user)
-    if target is None:
+    if target is None or _join(tx, user, kind, target, others):
         return
-    message = Message(target, code=False, lifetime=one_time.UNDO_LIFETIME, sms_link=True)
+    message = Message(target, code=False, lifetime=one_time.UNDO_LIFETIME, sms_link=True, is_notice=True)
     message.write_undo_token(tx, user.id)
     message.write(tx, user.id, kind, **others)
 
 
-def tell_of_identity(tx: Transaction, user: Any, kind: str, provider: str) -> None:
-    """Write the notice of a linked or unlinked identity, without a link if the user's email is not proved."""
-    if notice_address(user):
-        tell(tx, user, kind, provider=provider)
-    elif user.email:
-        notify(tx, user.id, user.email, kind, provider=provider)
+def notify(tx: Transaction, user: Any, kind: str, **others: Any) -> None:
+    """Write a notice without a link. `others` are variables of the template."""
+    target = notice_address(user)
+    if target is not None and not _join(tx, user, kind, target, others):
+        Message(target, link=False, code=False, is_notice=True).write(tx, user.id, kind, **others)
+
+
+def _join(tx: Transaction, user: Any, kind: str, target: str, change: dict[str, Any]) -> bool:
+    """Add a change to a notice of its kind that waits, and return whether there is one."""
+    change = change | {"user_agent": g.client["user_agent"]}
+    return bool(queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change))
 
 
 def notice_address(user: Any) -> str | None:
-    """Return the proved address to which notices with a link go, if any."""
+    """Return the proved address to which notices go, if any."""
     if user.email_proved:
         return user.email
     return user.phone if user.phone_proved and latchkey.settings.offers_phone else None
 
 
-def count(tx: Transaction, address: str, windows: Windows | None = None) -> "queries.TakeFromQuota":
-    """Count a message to an address in its windows, unless others are named, and return the row of
-    `take_from_quota`.
-    """
-    windows = _windows(tx, address) if windows is None else windows
-    windows = windows if latchkey.settings.rate_limits_enabled else []
-    row = queries.take_from_quota(
-        tx,
+def count(address: str, windows: Windows = (), *, is_new: bool = False) -> "queries.CountMessage":
+    """Count a request for a message, and return what refuses it. Call it outside a transaction."""
+    # It would lock the total. `windows` replace those of the recipient; one that `is_new` counts as unproved.
+    settings = latchkey.settings
+    site = None if g.actor == "service_role" else networks.site_of(g.client["network"])
+    if not windows:
+        windows = [*_windows_here(address)]
+        windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
+    windows = windows if settings.rate_limits_enabled else []
+    is_mail = addresses.is_email(address)
+    total = settings.rate_limit_mail_total if is_mail else settings.rate_limit_sms_total
+    row = queries.count_message(
+        latchkey.db,
+        address=None if is_new else address,
         quota_keys=[counts.key(key, limit) for key, limit in windows],
         quota_amounts=[limit.amount for _, limit in windows],
         quota_seconds=[limit.get_expiry() for _, limit in windows],
+        site=site,
+        channel=("mail" if is_mail else "sms") if settings.rate_limits_enabled else None,
+        most=total.amount,
+        seconds=total.get_expiry(),
     )
-    if row.seconds_left:
-        _over_quota.count(reason=_OVER_QUOTA)
-        if latchkey.settings.dev_inbox:
-            dev_inbox.keep_unsent(tx, latchkey.sealer, new_id(), address, _OVER_QUOTA)
+    if row.refused_by:
+        _note_unsent(address, _REASONS[row.refused_by].format("MAIL" if is_mail else "SMS"))
     return row
+
+
+def _note_unsent(address: str, reason: str) -> None:
+    _not_sent.count(reason=reason)
+    if latchkey.settings.dev_inbox:
+        dev_inbox.keep_unsent(latchkey.db, latchkey.sealer, str(uuid.uuid4()), address, reason)
+
+
+def take_quota(
+    address: str, windows: Windows = (), *, is_new: bool = False, hides_recipient: bool = False
+) -> "queries.CountMessage":
+    """Count like `count`. Raises `ApiError` for what refuses it, but not for windows of `hides_recipient`."""
+    row = count(address, windows, is_new=is_new)
+    if row.refused_by and not (hides_recipient and row.refused_by == "recipient"):
+        raise _refusal(address, row)
+    return row
+
+
+def _refusal(address: str, row: "queries.CountMessage") -> ApiError:
+    if row.refused_by == "total" and g.actor in ("anonymous", "user"):
+        return refusal("messages.service_unavailable", row.seconds_left)
+    if row.refused_by == "recipient":
+        note(Window(row.amount or 0, 0, row.seconds_left))
+    return too_early(address, row.seconds_left)
 
 
 def seconds_to_wait(address: str) -> float:
@@ -186,33 +219,9 @@ def too_early(address: str, seconds: float) -> ApiError:
     return refusal("over_email_send_rate_limit" if is_mail else "over_sms_send_rate_limit", seconds)
 
 
-def take_quota(tx: Transaction, address: str, windows: Windows | None = None) -> "queries.TakeFromQuota":
-    """Count a message like `count`. Raises `ApiError` if none is left."""
-    row = count(tx, address, windows)
-    if row.seconds_left and row.amount is not None:
-        note(Window(row.amount, 0, row.seconds_left))
-        raise too_early(address, row.seconds_left)
-    return row
-
-
 def _windows_here(address: str) -> Windows:
     network = g.client["network"]
     return [(f"message {address} {network}", limit) for limit in latchkey.settings.rate_limit_messages]
-
-
-def _windows(tx: Transaction, address: str) -> Windows:
-    settings, network = latchkey.settings, g.client["network"]
-    windows = [*_windows_here(address)]
-    windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
-    if addresses.is_email(address):
-        return windows
-    total = settings.rate_limit_sms_total
-    # The same number of windows for a known number, so that it takes as long.
-    known = queries.select_user_of_address(tx, address=address)
-    if known and known.phone_proved:
-        return [*windows, (f"sms_known {network}", total), ("sms_known", total), ("sms", total)]
-    per_network, share = settings.rate_limit_sms_new_numbers, counts.share_of_new_numbers(total)
-    return [*windows, (f"sms_new {network}", per_network), ("sms_new", share), ("sms", total)]
 
 
 def note_quota(row: Any) -> None:

@@ -79,3 +79,10 @@ def locate(address: str) -> tuple[str | None, str, bool]:
         return None, "unknown", True
     network = ipaddress.IPv6Network((parsed, 64), strict=False) if isinstance(parsed, IPv6) else parsed
     return str(parsed), str(network), parsed.is_global
+
+
+def site_of(network: str | None) -> str | None:
+    """Return what one customer of a provider has: of a network of `locate`, the /48 for IPv6."""
+    return (
+        str(ipaddress.IPv6Network(network).supernet(new_prefix=48)) if network and ":" in network else network
+    )

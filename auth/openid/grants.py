@@ -14,7 +14,7 @@ from sql import Transaction, queries
 def add(tx: Transaction, user: Any, client: Any, scopes: Sequence[str]) -> None:
     """Allow a client these scopes, with those that it had, in the session of the locked caller."""
     columns = {"user_id": user.id, "client_id": client.id, "scopes": list(scopes)}
-    if queries.write_grant(tx, **columns).is_first and not client.skip_consent:
+    if queries.write_grant(tx, **columns).is_first:
         # Anybody may choose the name of a dynamic client.
         name = None if client.is_dynamic else client.name
         tell(tx, user, "application_added", application=name)

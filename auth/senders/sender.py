@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from sql import Database, queries
 
 _LONGEST_REASON = 300
+_MOST_CODES_IN_A_ROW = 9
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,17 @@ class Sender:
 
     threads = 2  # for quick targets, and as many for slow ones
     tracks_slow_targets = False  # whether the database does
+    _codes_in_a_row = 0
 
     def claim(self, db: Database, channel: str, /, **parameters: Any) -> Any:
-        return queries.claim_message(db, channel=channel, **parameters)
+        """Lease what is due: codes before notices, but a notice after nine codes in a row."""
+        is_turn = self._codes_in_a_row >= _MOST_CODES_IN_A_ROW
+        for is_notice in (is_turn, not is_turn):
+            row = queries.claim_message(db, channel=channel, is_notice=is_notice, **parameters)
+            if row and not row.waits:
+                self._codes_in_a_row = 0 if is_notice else self._codes_in_a_row + 1
+                return row
+        return None
 
     def compose(self, row: Any, render: Callable[[Any], Message], /) -> Message:
         return render(row)

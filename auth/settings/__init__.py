@@ -110,8 +110,9 @@ class Settings:
     rate_limit_recover: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
     rate_limit_messages: tuple[RateLimitItem, ...] = kinds.rate_limits("1 per minute; 5 per hour")
     rate_limit_messages_per_recipient: tuple[RateLimitItem, ...] = kinds.rate_limits("20 per hour")
+    rate_limit_mail_total: RateLimitItem = kinds.rate_limit("1000 per hour")
     rate_limit_sms_total: RateLimitItem = kinds.rate_limit("200 per hour")
-    rate_limit_sms_new_numbers: RateLimitItem = kinds.rate_limit("10 per hour")
+    rate_limit_notices_sms_total: RateLimitItem = kinds.rate_limit("200 per hour")
     rate_limit_invite: RateLimitItem = kinds.rate_limit("30 per hour")
     rate_limit_invite_per_address: RateLimitItem = kinds.rate_limit("3 per day")
     rate_limit_links: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
@@ -166,6 +167,12 @@ class Settings:
     def is_local(self) -> bool:
         """Whether `base_url` is this machine, so that messages may be printed."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
+
+    @property
+    def message_totals(self) -> dict[str, RateLimitItem]:
+        """The limits of what is sent in total, by the names of their counts."""
+        totals = {"mail": self.rate_limit_mail_total, "sms": self.rate_limit_sms_total}
+        return totals | {"notices_sms": self.rate_limit_notices_sms_total}
 
     @property
     def has_site(self) -> bool:

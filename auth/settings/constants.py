@@ -21,6 +21,8 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "audit_retention": config.audit_retention,
         "unconfirmed_retention": config.unconfirmed_retention,
         "give_up": GIVE_UP,
+        "notices_total": config.rate_limit_notices_sms_total.amount if config.rate_limits_enabled else None,
+        "notices_seconds": config.rate_limit_notices_sms_total.get_expiry(),
         "email_confirm_required": config.email_confirm_required,
         "phone_confirm_required": config.phone_confirm_required,
         "mfa_required": config.mfa_required,

@@ -1,6 +1,7 @@
 """Signing in with the identity that a provider returned: finding its user, linking it or creating one."""
 
 import hashlib
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -11,7 +12,7 @@ from auth.context import latchkey
 from auth.hooks import before_user_created
 from auth.hooks.before_user_created import is_listed, may_become
 from auth.hooks.issuing import Issue, about_new, is_asked
-from auth.messages.outgoing import new_id, notify, tell_of_identity
+from auth.messages.outgoing import tell
 from auth.providers import ProviderError, ProviderUnavailable
 from auth.providers.client import ExternalIdentity
 from auth.providers.id_tokens import unverified_issuer
@@ -66,7 +67,7 @@ def sign_in(
 
     With a code challenge, return an authorization code instead of a session. Raises `ApiError`.
     """
-    user_id = None if before_user_created.is_set() else new_id()
+    user_id = None if before_user_created.is_set() else str(uuid.uuid4())
     is_hooked = is_asked(for_client=for_client and not code_challenge)
     for _ in range(_TRIES):
         # Try again after a concurrent request has added or removed the identity or the user.
@@ -150,10 +151,8 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
         return False
     # Else a concurrent request has linked it.
     if is_new and user.email_proved:
-        tell_of_identity(tx, user, "identity_linked", identity.provider)
-    elif is_new:
-        # What the user had before is dropped, and an undo link must not bring it back.
-        notify(tx, user.id, user.email, "identity_linked", provider=identity.provider)
+        # The first proof drops what the user had before, and a link must not bring it back.
+        tell(tx, user, "identity_linked", provider=identity.provider)
     if is_new:
         acts = ["identity_linked", None if user.email_proved else "email_confirmed"]
         _record(tx, user, identity, acts, "user.updated")

@@ -3,12 +3,12 @@
 A cookie binds each flow to its browser, against login CSRF.
 """
 
+import uuid
 from typing import Any
 
 from flask import Response
 
 from auth.context import latchkey
-from auth.messages.outgoing import new_id
 from auth.providers import ProviderError
 from auth.providers.client import ExternalIdentity, Provider, said
 from auth.sign_in.arrivals import redirect_with_error
@@ -57,7 +57,7 @@ def write_flow(
     **columns: str | None,
 ) -> None:
     """Write a flow of a browser; or of a `user_id` and `session_id`, to link an identity."""
-    flow_id = new_id()
+    flow_id = str(uuid.uuid4())
     others = {"redirect_to": None, "code_challenge": None, "user_id": None, "session_id": None}
     queries.insert_oauth_flow(
         db,

@@ -19,8 +19,8 @@ _KINDS = {
     "recovery": ("factors", "wrong recovery codes"),
     "message": ("messages", "messages"),
     "invite": ("invitations", "invitations"),
+    "mail": ("messages", "emails"),
     "sms": ("messages", "SMS"),
-    "sms_new": ("messages", "SMS to numbers without a confirmed user"),
 }
 _USED_UP = {
     "passwords": "; further attempts are refused",
@@ -28,6 +28,7 @@ _USED_UP = {
     "factors": "; further codes are refused",
     "messages": "; no more are sent",
     "invitations": "; further ones are refused",
+    "strangers": "; no more are sent to addresses that nobody has proved",
 }
 
 
@@ -37,7 +38,7 @@ def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[
     `addresses` may contain the id of a user, whose wrong passwords are also counted over all addresses.
     """
     # Whole keys, because those of invitations to one address begin like the key for all.
-    totals = [key(name, settings.rate_limit_sms_total) for name in ("sms", "sms_new")]
+    totals = [key("mail", settings.rate_limit_mail_total), key("sms", settings.rate_limit_sms_total)]
     totals.append(key("invite", settings.rate_limit_invite))
     rows = queries.select_failure_counts(db, addresses=list(addresses), totals=totals)
     counts = [count for count in (_count(settings, row) for row in rows) if count]
@@ -54,20 +55,16 @@ def key(prefix: str, limit: RateLimitItem) -> str:
     return f"{prefix} {limit.get_expiry()}"
 
 
-def share_of_new_numbers(total: RateLimitItem) -> RateLimitItem:
-    """Return the limit for numbers without a confirmed user: a quarter is reserved for the others."""
-    return type(total)(max(1, total.amount * 3 // 4), total.multiples)
-
-
 def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     prefix, *parts = row.key.split(" ")
-    seconds = int(parts.pop()) if prefix in ("message", "invite", "sms", "sms_new") else None
+    seconds = int(parts.pop()) if prefix in ("message", "invite", "mail", "sms") else None
     address, network = [*parts, None, None][:2]
     amount = _amount(settings, prefix, address, network, seconds)
     if amount is None:
         return None
     what, noun = _KINDS[prefix]
-    is_used_up = row.count >= amount
+    # Beyond three quarters of the SMS, numbers that nobody has proved get none.
+    is_used_up = row.count >= (max(1, amount * 3 // 4) if prefix == "sms" else amount)
     count = min(row.count, amount)
     is_of_factors = what == "factors"
     is_of_user = prefix == "user" or is_of_factors
@@ -80,7 +77,10 @@ def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     elif is_of_factors:
         text += ", from networks where the user has neither passed the second step nor used an emailed link"
     # "2026-01-02T03:04:05.678901Z"
-    text += f", until {row.until[:10]} {row.until[11:16]}" + (_USED_UP[what] if is_used_up else "")
+    text += f", until {row.until[:10]} {row.until[11:16]}"
+    if is_used_up:
+        is_for_strangers = prefix == "mail" or (prefix == "sms" and count < amount)
+        text += _USED_UP["strangers" if is_for_strangers else what]
     return {
         "text": text,
         "what": what,
@@ -105,7 +105,7 @@ def _amount(
         "user": [failures if network else of_account],
         "message": settings.rate_limit_messages if network else settings.rate_limit_messages_per_recipient,
         "invite": [settings.rate_limit_invite_per_address if address else settings.rate_limit_invite],
+        "mail": [settings.rate_limit_mail_total],
         "sms": [settings.rate_limit_sms_total],
-        "sms_new": [share_of_new_numbers(settings.rate_limit_sms_total)],
     }[prefix]
     return next((limit.amount for limit in limits if seconds in (None, limit.get_expiry())), None)

@@ -162,6 +162,7 @@ ERRORS = {
     "hook_failed": (503, "The service isn't available right now; try again shortly"),
     "unexpected_failure": (500, "Something went wrong on our side; the request ID is {request_id}"),
     "service_unavailable": (503, "The service isn't available right now; try again shortly"),
+    "messages.service_unavailable": (503, "Too many messages; try again later"),
     "hashing.service_unavailable": (503, "Too many sign-ins at once; try again shortly"),
     "provider.service_unavailable": (503, "The provider can't be reached; try again shortly"),
 }

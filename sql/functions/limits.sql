@@ -37,22 +37,16 @@ CREATE OR REPLACE FUNCTION take_from_quota(keys text[], amounts integer[], secon
   RETURNS TABLE (seconds_left double precision, amount integer, remaining integer, resets_in double precision)
   LANGUAGE plpgsql VOLATILE
 AS $$
-DECLARE
-  counted record;
+DECLARE counted record;
 BEGIN
   seconds_left := 0;
-  FOR i IN 1 .. coalesce(array_length(keys, 1), 0) LOOP
-    SELECT * INTO counted FROM count_up(keys[i], seconds[i]);
-    IF remaining IS NULL OR amounts[i] - counted.count < remaining THEN
-      amount := amounts[i];
-      remaining := amounts[i] - counted.count;
-      resets_in := counted.seconds_left;
+  FOR i IN 1 .. coalesce(cardinality(keys), 0) LOOP
+    SELECT amounts[i] - c.count AS rest, c.seconds_left INTO counted FROM count_up(keys[i], seconds[i]) AS c;
+    IF remaining IS NULL OR counted.rest < remaining THEN
+      SELECT amounts[i], greatest(0, counted.rest), counted.seconds_left INTO amount, remaining, resets_in;
     END IF;
-    IF remaining < 0 THEN
-      remaining := 0;
-      seconds_left := resets_in;
-      EXIT;
-    END IF;
+    seconds_left := CASE WHEN counted.rest < 0 THEN counted.seconds_left ELSE 0 END;
+    EXIT WHEN seconds_left > 0;
   END LOOP;
   RETURN NEXT;
 END

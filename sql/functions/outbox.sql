@@ -5,18 +5,44 @@ AS $$
   SELECT CASE channel WHEN 'email' THEN split_part(recipient, '@', -1) ELSE channel END
 $$;
 
+-- Writes an email or SMS, in the transaction that makes it true. Without an address nothing is sent: it makes
+-- a request for an unknown address take as long as any other. The first notice of a kind is due at once, the
+-- next ones ten minutes or, by SMS, an hour after the one before, so that `join_notice` can add to them.
+CREATE OR REPLACE FUNCTION write_message(
+  message_id uuid, owner uuid, message_kind text, address text, given jsonb, sealed bytea = NULL,
+  token uuid = NULL, expiry timestamptz = NULL, delay float = 0, is_notice boolean = false
+) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  INSERT INTO outbox (id, user_id, kind, channel, recipient, variables, secret, one_time_token_id, expires_at,
+                      is_notice, next_attempt_at, outcome, finished_at)
+  SELECT message_id, owner, message_kind,
+         CASE WHEN address LIKE '%@%' THEN 'email' WHEN address IS NOT NULL THEN 'sms' END, address,
+         given || jsonb_build_object('locale', user_metadata ->> 'locale'), sealed, token, expiry, is_notice,
+         greatest(now(), due_at + make_interval(mins => CASE WHEN address LIKE '%@%' THEN 10 ELSE 60 END))
+           + make_interval(secs => delay),
+         CASE WHEN address IS NULL THEN 'none' END, CASE WHEN address IS NULL THEN now() END
+    FROM (SELECT max(coalesce(finished_at, next_attempt_at)) AS due_at
+            FROM outbox AS m
+           WHERE recipient = address AND user_id = owner AND kind = message_kind
+             AND m.is_notice AND write_message.is_notice) AS last
+    LEFT JOIN users ON users.id = owner
+$$;
+
+-- Whether a notice waits for others of its kind, or for the next window of the total: it is not late.
+CREATE OR REPLACE FUNCTION waits_for_others(m outbox) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT m.is_notice AND m.attempts = 0 AND m.next_attempt_at > now()
+$$;
+
 CREATE OR REPLACE FUNCTION message_details(message outbox, target text) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT jsonb_build_object(
-    'id', message.id,
-    'channel', message.channel,
-    'recipient', target,
-    'outcome', coalesce(message.outcome, 'waiting'),
-    'attempts', message.attempts,
-    'last_error', message.last_error,
-    'response', message.response,
-    'written_at', iso_8601(message.created_at),
+    'id', message.id, 'channel', message.channel, 'recipient', target, 'response', message.response,
+    'outcome', coalesce(message.outcome, 'waiting'), 'attempts', message.attempts,
+    'last_error', message.last_error, 'written_at', iso_8601(message.created_at),
     'next_attempt_at', CASE WHEN message.outcome IS NULL THEN iso_8601(message.next_attempt_at) END
   )
 $$;

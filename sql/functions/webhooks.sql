@@ -52,12 +52,10 @@ $$;
 CREATE OR REPLACE FUNCTION tell_administrators(webhook_url text, most integer) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables)
-  SELECT gen_random_uuid(), id, 'email', 'webhook_disabled', email,
-         jsonb_build_object('webhook_url', webhook_url, 'locale', user_metadata ->> 'locale')
+  SELECT write_message(gen_random_uuid(), id, 'webhook_disabled', email,
+                       jsonb_build_object('webhook_url', webhook_url))
     FROM users
-   WHERE role = 'admin' AND email_confirmed_at IS NOT NULL AND email IS NOT NULL
-     AND NOT is_banned(users)
+   WHERE role = 'admin' AND email_proved AND NOT is_banned(users)
    ORDER BY created_at, id
    LIMIT most
 $$;

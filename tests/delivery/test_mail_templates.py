@@ -65,6 +65,7 @@ MAILS = {
     **dict.fromkeys(WITHOUT_LINK),
 }
 SMS = ("sms", "signup", "phone_change", "reauthentication")
+SMS_WITHOUT_CODE = ("password_changed", "recovery_codes_created", "recovery_code_used")
 
 each_language = cases("language", sorted(CATALOGUES))
 each_mail = cases("kind", MAILS)
@@ -99,7 +100,7 @@ class RenderedHtml(HTMLParser):
 
 
 def test_every_kind_has_a_message():
-    sms = {("sms", kind) for kind in (*SMS, *WITH_UNDO)}
+    sms = {("sms", kind) for kind in (*SMS, *SMS_WITHOUT_CODE, *WITH_UNDO)}
     assert set(TEMPLATES.kinds) == {("email", kind) for kind in MAILS} | sms
 
 
@@ -223,6 +224,41 @@ class TestMails:
         assert "with Acme ID." in render("identity_linked", templates=templates, provider="acme").text
 
 
+class TestGathered:
+    """A notice of several changes of a kind."""
+
+    OTHERS = ({"at": "2026-01-02T03:09:05.000000Z", "user_agent": FIREFOX, "provider": "github"},
+              {"at": "2026-01-02T03:10:05.000000Z", "user_agent": None, "provider": "google"})  # fmt: skip
+
+    @each_language
+    def test_mail_lists_each_change_with_what_differs(self, language):
+        known = {"times": 3, "others": self.OTHERS, "provider": "google", "locale": language}
+        mail = render("identity_linked", **known)
+        for text in (mail.text, RenderedHtml(mail.html).text):
+            assert "3" in text
+            # The first is in the opening, as is the last, which is the same.
+            assert (text.count("GitHub"), text.count("03:09"), text.count("03:10")) == (1, 1, 1)
+        assert not re.search(r"None|\{\{|\n\n\n", mail.text)
+
+    @each_language
+    @cases("kind", (*SMS_WITHOUT_CODE, *WITH_UNDO))
+    def test_sms_says_how_often(self, language, kind):
+        sms = render(kind, "sms", {"token": TOKEN}, locale=language, times=3, others=self.OTHERS).text
+        assert "3" in sms.splitlines()[0]
+        assert sms.splitlines()[1:] == [
+            "",
+            f"https://auth.example.com/verify?token={TOKEN}&type={'undo' if kind in WITH_UNDO else kind}",
+        ]
+
+    def test_hostile_values_of_further_changes_do_not_appear(self):
+        evil = "https://evil.example/<script>alert(1)</script>{{ 7*7 }}\r\nBcc: eve@example.com"
+        other = dict.fromkeys(("at", "user_agent", "new_email", "new_phone", "provider", "application"), evil)
+        for kind in WITH_UNDO:
+            mail = render(kind, times=2, others=[other])
+            for text in (mail.subject, mail.text, mail.html):
+                assert not re.search("evil.example|<script|49|Bcc:", re.sub(r"#\w+", "", text)), kind
+
+
 class TestSms:
     @each_language
     @each_sms
@@ -240,6 +276,12 @@ class TestSms:
         link = f"https://auth.example.com/verify?token={TOKEN}&type=undo"
         assert sms.text.splitlines()[-2:] == ["", link]
         assert "None" not in sms.text
+
+    @each_language
+    @cases("kind", SMS_WITHOUT_CODE)
+    def test_sms_without_a_link_is_one_line(self, language, kind):
+        sms = render(kind, "sms", {}, None, locale=language)
+        assert re.fullmatch(r"[^\n{}]{30,}\n", sms.text)
 
     @each_sms
     def test_english_sms_fits_into_one_part(self, kind):

@@ -58,11 +58,6 @@ def ask_from_networks(client, count):
         ask(client, place={"REMOTE_ADDR": f"203.0.113.{number}"})
 
 
-def ask_for_numbers(client, count):
-    for digits in range(count):
-        ask(client, f"+4917012345{digits:02}", path="/otp", place={"REMOTE_ADDR": f"192.0.2.{digits}"})
-
-
 def change(session, **body):
     return session.client.put("/user", json=body, headers=session.authorization, environ_overrides=NETWORK)
 
@@ -176,74 +171,161 @@ class TestLongerLimits:
         assert change(session, email=NEW).status_code == 200
 
 
-class TestSmsTotal:
-    @pytest.fixture
-    def app(self, make_app):
-        return make_app(**LIMITS, AUTH_RATE_LIMIT_SMS_TOTAL="4 per hour")
+def places(count, start=0):
+    """Return networks of different customers."""
+    return [
+        {"REMOTE_ADDR": f"203.0.{number // 250}.{number % 250}"} for number in range(start, start + count)
+    ]
 
-    def test_no_sms_is_sent_over_the_total_and_signed_in_users_get_429(
-        self, client, session, outbox, database, counts
-    ):
-        # Requests over the limit of a number do not count for the total.
-        for _ in range(10):
-            ask(client, PHONE, place=ELSEWHERE, path="/otp")
-        assert counts() == (1, 9)
-        database.run("DELETE FROM outbox")
-        ask_for_numbers(client, 4)
-        sign_up(client, phone=OTHER_PHONE)
-        assert counts() == (2, 3)
-        assert_error(change(session, phone="+491705555555"), 429, "over_sms_send_rate_limit")
-        assert session.get("/user").json["new_phone"] is None
-        ask(client, DAVE)
-        assert outbox.kinds()[-1] == ("magiclink", DAVE)
-        assert outbox.sent(OTHER_PHONE) == []
+
+def numbers(count, start=0):
+    return [f"+4917012{number:05}" for number in range(start, start + count)]
+
+
+def set_counts(database, **counts):
+    for key, count in counts.items():
+        database.run(
+            "INSERT INTO failure_counts (key, count, expires_at)"
+            " VALUES (%(key)s, %(count)s, now() + interval '30 minutes')"
+            " ON CONFLICT (key) DO UPDATE SET count = excluded.count",
+            key=f"{key} 3600", count=count,
+        )  # fmt: skip
+
+
+def assert_unavailable(response):
+    assert_error(response, 503, "service_unavailable")
+    assert 0 < int(response.headers["Retry-After"]) <= 3600
+
+
+class TestTotals:
+    """What all strangers together can have sent, and what one network can."""
+
+    def test_links_to_150_strangers_from_150_networks_stop_at_the_total(self, make_app, outbox, database):
+        client = make_app(**LIMITS, AUTH_RATE_LIMIT_MAIL_TOTAL="100 per hour").test_client()
+        for number, place in enumerate(places(150)):
+            ask(client, f"stranger{number}@example.com", place)
+        assert (len(outbox.sent()), database.count("users")) == (100, 100)
         later(database, hours=1)
-        ask(client, OTHER_PHONE, path="/otp")
-        assert len(outbox.sent(OTHER_PHONE)) == 1
+        ask(client, "another@example.com")
+        assert len(outbox.sent("another@example.com")) == 1
+
+    def test_mail_to_a_proved_address_counts_but_is_not_stopped(self, client, alice, outbox, database):
+        set_counts(database, mail=1000)
+        ask(client, alice.email)
+        ask(client, DAVE)
+        assert outbox.kinds() == [("magiclink", alice.email)]
+        assert database.value("SELECT count FROM failure_counts WHERE key = 'mail 3600'") == 1002
+
+    def test_sms_of_strangers_stop_at_three_quarters_and_all_at_the_total(
+        self, client, alice, service_role, outbox, database
+    ):
+        database.run(f"UPDATE users SET phone = '{PHONE}', phone_proved = true, phone_confirmed_at = now()")
+        set_counts(database, sms=149)
+        for number, place in zip((*numbers(2), PHONE), places(3), strict=True):
+            ask(client, number, place, path="/otp")
+        assert [to for _, to in outbox.kinds()] == [numbers(1)[0], PHONE]
+        set_counts(database, sms=200)
+        later(database, mins=1)
+        ask(client, PHONE, ELSEWHERE, path="/otp")
+        assert len(outbox.sent(PHONE)) == 1
 
     @pytest.mark.parametrize(
-        "reached", [{"sms 3600": 199, "sms_new 3600": 148}, {"sms_new 3600": 149}], ids=["total", "new"]
+        ("place", "same", "other"),
+        [
+            ("198.51.100.1", "198.51.100.1", "198.51.100.2"),
+            ("2001:db8:1:1::1", "2001:db8:1:ffff::1", "2001:db8:2:1::1"),
+        ],
     )
-    def test_default_total_is_200_an_hour_and_150_of_new_numbers(self, make_app, outbox, database, reached):
-        client = make_app(**LIMITS).test_client()
-        ask(client, PHONE, path="/otp")
-        for key, count in reached.items():
-            assert database.run(f"UPDATE failure_counts SET count = {count} WHERE key = '{key}'") == 1
-        for phone in (OTHER_PHONE, "+491705555555"):
-            ask(client, phone, path="/otp")
-        assert outbox.kinds() == [("sms", PHONE), ("sms", OTHER_PHONE)]
-
-    @pytest.mark.parametrize("path", ["/otp", "/signup"])
-    def test_new_numbers_of_one_network_have_a_quota(self, make_app, outbox, counts, path):
-        client = make_app(**LIMITS).test_client()
-        for digits in range(12):
-            body = {"phone": f"+4917012345{digits:02}", "password": PASSWORD}
-            assert client.post(path, json=body, environ_overrides=NETWORK).status_code in (200, 201)
-        assert counts() == (10, 2)
-        client.post(path, json={"phone": OTHER_PHONE, "password": PASSWORD}, environ_overrides=ELSEWHERE)
-        assert len(outbox.sent(OTHER_PHONE)) == 1
-
-    @pytest.mark.parametrize(("is_confirmed", "sent"), [(True, 1), (False, 0)])
-    def test_confirmed_users_keep_a_reserve(self, client, service_role, outbox, is_confirmed, sent):
-        body = {"email": DAVE, "phone": PHONE, "phone_confirm": is_confirmed}
-        assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
-        ask_for_numbers(client, 20)
-        assert len(outbox.sent()) == 3
-        ask(client, PHONE, path="/otp")
-        assert len(outbox.sent(PHONE)) == sent
-
-    def test_confirmed_numbers_cost_the_same_statements_and_counts(
-        self, client, service_role, database, parts
+    def test_one_network_has_a_tenth_and_beyond_it_uses_up_no_total(
+        self, make_app, outbox, database, place, same, other
     ):
-        body = {"email": DAVE, "phone": PHONE, "phone_confirm": True}
-        client.post("/admin/users", json=body, headers=service_role)
+        client = make_app(**LIMITS).test_client()
+        for digits in numbers(20):
+            ask(client, digits, {"REMOTE_ADDR": place}, path="/otp")
+        for digits in numbers(200, 20):
+            ask(client, digits, {"REMOTE_ADDR": same}, path="/otp")
+        assert len(outbox.sent()) == 20
+        assert database.value("SELECT count FROM failure_counts WHERE key = 'sms 3600'") == 20
+        ask(client, PHONE, {"REMOTE_ADDR": other}, path="/otp")
+        assert len(outbox.sent(PHONE)) == 1
+
+    def test_recipient_that_proved_itself_gets_messages_beyond_the_tenth(
+        self, client, alice, outbox, database
+    ):
+        set_counts(database, **{"mail_tenth 198.51.100.1": 100, "mail": 100})
+        ask(client, DAVE)
+        ask(client, alice.email)
+        ask(client, alice.email)
+        assert outbox.kinds() == [("magiclink", alice.email)]
+        # Only what was sent.
+        assert database.value("SELECT count FROM failure_counts WHERE key = 'mail 3600'") == 101
+
+    @pytest.mark.parametrize("channel", ["mail", "sms"])
+    def test_sign_up_is_429_beyond_the_tenth_and_503_at_the_total_for_every_address(
+        self, client, alice, database, channel
+    ):
+        database.run(f"UPDATE users SET phone = '{PHONE}', phone_proved = true, phone_confirmed_at = now()")
+        taken, free = (alice.email, DAVE) if channel == "mail" else (PHONE, OTHER_PHONE)
+        before = database.everything("outbox", *EFFECTS)
+
+        def refused(to):
+            body = {"email" if "@" in to else "phone": to, "password": PASSWORD}
+            return client.post("/signup", json=body, environ_overrides=NETWORK)
+
+        set_counts(database, **{f"{channel}_tenth 198.51.100.1": 100})
+        name = "email" if channel == "mail" else "sms"
+        for to in (taken, free):
+            assert_error(refused(to), 429, f"over_{name}_send_rate_limit")
+        set_counts(database, **{f"{channel}_tenth 198.51.100.1": 0, channel: 1000})
+        for to in (taken, free):
+            assert_unavailable(refused(to))
+        assert database.everything("outbox", *EFFECTS) == before
+
+    def test_operator_gets_429_at_the_total_and_the_service_role_key_has_no_tenth(
+        self, client, service_role, database
+    ):
+        def invite(email):
+            body = {"email": email}
+            return client.post("/admin/invite", json=body, headers=service_role, environ_overrides=NETWORK)
+
+        set_counts(database, **{"mail_tenth 198.51.100.1": 1000})
+        assert invite(DAVE).status_code == 200
+        set_counts(database, mail=1000)
+        assert_error(invite(NEW), 429, "over_email_send_rate_limit")
+        assert database.count("users") == 1
+
+    def test_new_address_of_a_user_is_503_at_the_total_and_changes_nothing(self, session, outbox, database):
+        set_counts(database, mail=1000, sms=200)
+        for body in ({"email": NEW}, {"phone": PHONE}):
+            assert_unavailable(change(session, **body))
+        assert (session.get("/user").json["new_email"], outbox.sent()) == (None, [])
+
+    def test_owner_defends_the_account_at_every_total(self, client, alice, session, outbox, database):
+        set_counts(database, mail=1000, sms=200, **{"mail_tenth 198.51.100.1": 1000})
+        ask(client, alice.email, path="/recover")
+        response = session.client.get(
+            "/reauthenticate", headers=session.authorization, environ_overrides=ELSEWHERE
+        )
+        assert_ok(response, ON_ITS_WAY)
+        assert change(session, password="Another-Horse-1").status_code == 200
+        assert session.post("/logout?scope=others").status_code == 200
+        assert [kind for kind, _ in outbox.kinds()] == ["recovery", "reauthentication", "password_changed"]
+
+    @pytest.mark.parametrize("counts", [{}, {"sms": 150}, {"sms_tenth 198.51.100.1": 20, "sms": 20}], ids=str)
+    def test_known_and_unknown_numbers_cost_the_same_statements(self, client, alice, database, parts, counts):
+        database.run(f"UPDATE users SET phone = '{PHONE}', phone_proved = true, phone_confirmed_at = now()")
         costs = set()
         for phone in (PHONE, OTHER_PHONE):
+            set_counts(database, **counts)
             before = parts.db.statements_run
             ask(client, phone, path="/otp", create_user=False)
-            costs.add((parts.db.statements_run - before, database.count("failure_counts")))
+            costs.add(parts.db.statements_run - before)
             database.run("DELETE FROM failure_counts")
         assert len(costs) == 1
+
+    def test_concurrent_requests_take_exactly_the_tenth(self, app, outbox):
+        at_once(50, lambda number: ask(app.test_client(), numbers(50)[number], path="/otp"))
+        assert len(outbox.sent()) == 20
 
 
 class TestSignedInUsers:

@@ -109,9 +109,11 @@ class TestNotice:
         page = client.get(f"/verify?type=undo&token={sent.token}", headers=BROWSER).text
         assert 'The application <bdi translate="no">&lt;b&gt;Grafana</bdi>' in page
 
-    def test_application_without_consent_is_not_mailed(self, alice, database, outbox):
-        agree(alice.sign_in(), make_client(database, skip_consent=True).id)
-        assert (database.count("oauth_grants"), outbox.sent()) == (1, [])
+    def test_first_use_of_an_application_without_consent_is_mailed(self, alice, database, outbox):
+        id = make_client(database, skip_consent=True).id
+        for _ in range(2):
+            agree(alice.sign_in(), id)
+        assert (database.count("oauth_grants"), outbox.kinds()) == (1, [("application_added", alice.email)])
 
     def test_mail_does_not_contain_the_name_that_a_client_gave_itself(self, alice, database, mailbox):
         name = "Call 555 0100 to keep your account"

@@ -51,6 +51,7 @@ INAPPLICABLE = {
     "discovery",
     "hooks",
     "mail-server",
+    "message-totals",
     "sender",
     "test-settings",
 }
@@ -193,11 +194,18 @@ SETTINGS = [
 ]  # fmt: skip
 # A check, the statement after which it fails, and how the setting to write begins.
 IDLE = "UPDATE last_done SET at = now() - interval '{}'"
+TOTAL = (
+    "INSERT INTO failure_counts (key, count, expires_at) VALUES ('{} 3600', {}, now() + interval '1 hour')"
+)
 ROWS = [
     ("administrators", "UPDATE users SET role = 'authenticated'", {}, "latchkey create-admin EMAIL"),
     ("administrators", "UPDATE users SET banned_until = 'infinity'", {}, "latchkey create-admin EMAIL"),
     ("delivery", IDLE.format("5 minutes"), {"deliver": True}, "systemctl restart"),
     ("delivery", "DELETE FROM last_done", {"deliver": False}, "AUTH_DELIVER=true"),
+    ("message-totals", TOTAL.format("mail", 749), LIMITED, None),
+    ("message-totals", TOTAL.format("mail", 750), LIMITED, "AUTH_RATE_LIMIT_MAIL_TOTAL"),
+    ("message-totals", TOTAL.format("notices_sms", 200), LIMITED, "AUTH_RATE_LIMIT_NOTICES_SMS_TOTAL"),
+    ("message-totals", "SELECT", UNLIMITED, "rate limits are off"),
     ("backup", "SELECT", PUBLIC, None),
     ("backup", IDLE.format("8 days"), PUBLIC, "latchkey backup FILE"),
     ("backup", "DELETE FROM last_done", PUBLIC, "latchkey backup FILE"),
@@ -499,6 +507,14 @@ class TestMail:
 
 
 class TestDelivery:
+    def test_notice_that_waits_for_others_is_not_late(self, look, database):
+        database.run(
+            "INSERT INTO outbox (id, channel, kind, recipient, is_notice, created_at, next_attempt_at)"
+            " VALUES (gen_random_uuid(), 'sms', 'api_key_added', '+1', true, now() - interval '50 minutes',"
+            "         now() + interval '10 minutes')"
+        )
+        assert look("waiting-messages") is None
+
     def test_messages_that_wait_or_fail(self, look, client, alice, database):
         client.post("/magiclink", json={"email": alice.email})
         assert look("waiting-messages") is None

@@ -3,6 +3,7 @@
 import html
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from auth.delivery.deliverer import Deliverer
@@ -18,6 +19,7 @@ class Letter:
     to: str
     subject: str
     text: str
+    written_at: datetime
 
 
 class Mailbox(Sender):
@@ -29,13 +31,13 @@ class Mailbox(Sender):
 
     def send(self, recipient: str, message: Any) -> None:
         """Store a message of the deliverer."""
-        self._letters.append(Letter(recipient, message.subject, message.text))
+        self._letters.append(Letter(recipient, message.subject, message.text, message.created_at))
 
     def messages(self) -> list[Letter]:
-        """Return all messages so far, oldest first."""
+        """Return all messages so far, in the order in which they were written: notices are sent last."""
         while self._deliverer.deliver_due():
             pass
-        return list(self._letters)
+        return sorted(self._letters, key=lambda letter: letter.written_at)
 
     def messages_to(self, address: str) -> list[Letter]:
         return [letter for letter in self.messages() if letter.to == address]

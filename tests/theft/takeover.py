@@ -80,10 +80,12 @@ _PROVED = """
 SELECT array_remove(ARRAY[CASE WHEN email_proved THEN email END, CASE WHEN phone_proved THEN phone END], NULL)
   FROM users WHERE id = %(id)s
 """
-# A message of the transaction that wrote a row has its time.
+# A message of the transaction that wrote a row has its time, and so has a change in a notice that it has joined.
 _TOLD = """
 SELECT array_agg(recipient) FROM outbox
- WHERE user_id = %(id)s AND created_at = %(at)s AND recipient = ANY (%(proved)s) AND kind = ANY (%(kinds)s)
+ WHERE user_id = %(id)s AND recipient = ANY (%(proved)s) AND kind = ANY (%(kinds)s)
+   AND (created_at = %(at)s
+        OR variables -> 'others' @> jsonb_build_array(jsonb_build_object('at', iso_8601(%(at)s))))
 """
 # Ids and times.
 _VARYING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]*Z")

@@ -43,6 +43,21 @@ def _failed(context: Context) -> Failure | None:
     )
 
 
+def _totals(context: Context) -> Failure | None:
+    if not context.settings.rate_limits_enabled:
+        raise NotChecked("rate limits are off")
+    totals = context.settings.message_totals
+    seconds = [limit.get_expiry() for limit in totals.values()]
+    for total in queries.measure_totals(context.db, names=[*totals], seconds=seconds):
+        limit, setting = totals[total.name], f"AUTH_RATE_LIMIT_{total.name.upper()}_TOTAL"
+        if total.count * 4 >= limit.amount * 3:
+            return Failure(
+                f"{total.count:,} of {limit.amount:,} messages that {setting} allows have been asked for.",
+                f"{setting}, if your own users asked for them; docs/security.md says what strangers can do",
+            )
+    return None
+
+
 def _webhooks(context: Context) -> Failure | None:
     failing = queries.list_failing_webhooks(context.db, failing=_FAILING_WEBHOOK)
     if not failing:
@@ -80,6 +95,7 @@ CHECKS = (
     Check("delivery", "A delivery process is running", _running),
     Check("waiting-messages", "No messages are stuck", _waiting),
     Check("failed-messages", "Messages are delivered", _failed),
+    Check("message-totals", "A quarter of each total of messages is left", _totals),
     Check("webhooks", "No webhook has failed for a day", _webhooks),
     Check("backup", "There is a recent backup", _backup),
 )

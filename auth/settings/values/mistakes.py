@@ -13,6 +13,8 @@ from auth.settings.providers import PROVIDER_PREFIX
 _INJECTED_BY_PLATFORMS = re.compile(
     r"AUTH_((SERVICE_HOST|SERVICE_PORT.*|PORT_.*|NAME|ENV_.*)=.*|PORT=(tcp|udp)://.*)", re.DOTALL
 )
+# What took the place of settings that earlier releases had.
+_REPLACED = {"AUTH_RATE_LIMIT_SMS_NEW_NUMBERS": "a tenth of AUTH_RATE_LIMIT_SMS_TOTAL"}
 # The share of characters that an unknown name has in common with the setting it is taken for.
 _CLOSE = 0.85
 
@@ -44,5 +46,6 @@ def unknown(environment: Mapping[str, str | None], names: Sequence[str]) -> tupl
         if not _INJECTED_BY_PLATFORMS.fullmatch(f"{name}={environment[name]}"):
             nearest = difflib.get_close_matches(name.removeprefix("AUTH_"), known, 1, _CLOSE)
             hint = f"; did you mean {known[nearest[0]]}?" if nearest else "."
+            hint = f" any more: {_REPLACED[name]} took its place." if name in _REPLACED else hint
             lines.append(f"{name} is not a setting{hint}")
     return tuple(lines)

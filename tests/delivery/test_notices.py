@@ -1,0 +1,284 @@
+"""Notices of changes: to whom they go, and how many."""
+
+import re
+import time
+
+import pytest
+
+from auth.delivery.deliverer import Deliverer
+from auth.senders.sender import Sender
+from sql import load_statements, schema
+from tests.support.api_keys import ROUTE, make_key
+from tests.support.deliverers import RunningDeliverer
+from tests.support.factors import enrol, raised, set_up, verify
+from tests.support.links import PHONE, type_in
+from tests.support.outbox import Outbox, Recorder
+from tests.support.processes import wait_until
+from tests.support.server import at_once
+from tests.support.users import PASSWORD, session_of
+
+VICTIM = "victim@example.com"
+# Statements and functions that write rows of the outbox, and why.
+WRITERS = {
+    "write_message": "the home of emails and SMS",
+    "record_acts": "events of webhooks",
+    "redeliver_event": "an event of a webhook, once more",
+    "send_test_event": "an event of a webhook, as a test",
+}
+
+
+def test_only_one_function_writes_messages():
+    writes = re.compile(r"\bINSERT INTO outbox\b")
+    writers = {name for name, each in load_statements().items() if writes.search(each.direct)}
+    for path in schema.FUNCTIONS.glob("*.sql"):
+        for function in path.read_text().split("CREATE OR REPLACE FUNCTION ")[1:]:
+            if writes.search(function):
+                writers.add(function.partition("(")[0])
+    assert writers == WRITERS.keys()
+
+
+def change_password(session, count):
+    passwords = [PASSWORD, "Another-Horse-1"]
+    for number in range(count):
+        body = {"password": passwords[1 - number % 2], "current_password": passwords[number % 2]}
+        assert session.put("/user", json=body).status_code == 200
+
+
+class TestUnprovedAddress:
+    """Nobody has proved that a mailbox is the user's, so changes of that user are not its reader's business."""
+
+    @pytest.mark.parametrize("setting", ["AUTH_AUTOCONFIRM=true", "AUTH_EMAIL_CONFIRM_REQUIRED=false"])
+    def test_changes_of_a_user_send_nothing_to_an_email_that_nobody_proved(self, make_app, outbox, setting):
+        client = make_app(**dict([setting.split("=")]), AUTH_BCRYPT_COST="4").test_client()
+        body = {"email": VICTIM, "password": PASSWORD}
+        assert client.post("/signup", json=body).status_code in (200, 201)
+        asked_for = outbox.kinds()
+        session = session_of(client, client.post("/token?grant_type=password", json=body))
+        change_password(session, 120)
+        assert outbox.kinds() == asked_for
+
+    def test_recovery_codes_send_nothing_to_it(self, make_app, outbox):
+        client, body = (
+            make_app(AUTH_AUTOCONFIRM="true").test_client(),
+            {"email": VICTIM, "password": PASSWORD},
+        )
+        assert client.post("/signup", json=body).status_code == 201
+        session = session_of(client, client.post("/token?grant_type=password", json=body))
+        assert set_up(session)[1].post("/recovery_codes").status_code == 200
+        assert outbox.sent() == []
+
+
+def sign_up_by_phone(client, outbox):
+    assert client.post("/signup", json={"phone": PHONE, "password": PASSWORD}).status_code == 201
+    return session_of(client, type_in(client, "sms", PHONE, outbox.last(PHONE).code))
+
+
+def test_user_without_an_email_is_told_of_a_new_password_by_sms(client, outbox):
+    session = sign_up_by_phone(client, outbox)
+    assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
+    notice = outbox.last()
+    assert (notice.kind, notice.channel, notice.to) == ("password_changed", "sms", PHONE)
+
+
+@pytest.fixture
+def make_deliverer(parts):
+    return lambda **senders: Deliverer(parts.settings, parts.db, parts.sealer, senders)
+
+
+def kinds_and_times(database):
+    rows = database.all(
+        "SELECT kind, variables ->> 'times' AS times FROM outbox WHERE is_notice ORDER BY created_at"
+    )
+    return [(row.kind, int(row.times or 1)) for row in rows]
+
+
+class TestGathering:
+    """The first change of a kind is told at once; further ones together, ten minutes or an hour later."""
+
+    @pytest.fixture
+    def app(self, make_app):
+        return make_app(
+            AUTH_API_KEYS="true", AUTH_RATE_LIMITS_ENABLED="true", AUTH_MFA_MAX_ENROLLED_FACTORS="10"
+        )
+
+    @pytest.mark.parametrize(("channel", "minutes"), [("email", 10), ("sms", 60)])
+    def test_flood_of_changes_sends_two_notices_of_a_kind_and_never_stops_the_owner(
+        self, client, alice, outbox, database, parts, make_deliverer, channel, minutes
+    ):
+        """60 acts with a factor, and 360 with API keys from 12 networks."""
+        if channel == "sms":
+            database.run(f"UPDATE users SET phone = '{PHONE}', phone_proved = true, phone_confirmed_at = now(),"
+                         " email = NULL, email_proved = false, email_confirmed_at = NULL")  # fmt: skip
+        app, thief = set_up(alice.open_session())
+        owner = raised(alice.open_session(), app)
+        recorder = Recorder()
+        deliverer = make_deliverer(**{channel: recorder})
+        deliverer.deliver_due()
+        for number in range(180):
+            place = {"environ_overrides": {"REMOTE_ADDR": f"203.0.113.{number % 12}"}}
+            made = thief.post(ROUTE, json={"name": "CI"}, **place)
+            assert made.status_code == 201, made.text
+            assert thief.delete(f"{ROUTE}/{made.json['id']}", **place).status_code in (200, 204)
+            if number % 6 == 0:
+                more = enrol(thief)
+                assert verify(thief, more).status_code == 200
+                assert thief.delete(f"/factors/{more.id}").status_code in (200, 204)
+                database.run("DELETE FROM request_counts")
+                # Without the factor that it used last, the session would have to use another.
+                database.run(
+                    "UPDATE sessions SET aal = 'aal2', factor_id = %(id)s, factor_proved_at = now()",
+                    id=app.id,
+                )
+            deliverer.deliver_due()
+        at_first = ["factor_added", "api_key_added", "api_key_removed", "factor_removed"]
+        assert sorted(message.kind for _, message in recorder.sent) == sorted(at_first)
+        assert owner.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
+        assert owner.post("/logout?scope=others").status_code == 200
+        assert owner.delete(f"/factors/{app.id}").status_code in (200, 204)
+        deliverer.deliver_due()
+        recorder.sent.clear()
+        Outbox(database, parts).let_time_pass(60 * minutes)
+        deliverer.deliver_due()
+        assert sorted(message.kind for _, message in recorder.sent) == sorted(at_first)
+        gathered = dict(sorted(kinds_and_times(database)))
+        assert (gathered["api_key_added"], gathered["factor_removed"]) == (179, 30)
+
+    @pytest.mark.parametrize(("channel", "minutes"), [("email", 10), ("sms", 60)])
+    def test_next_notice_is_due_a_pause_after_the_one_before(
+        self, alice, database, parts, make_deliverer, channel, minutes
+    ):
+        if channel == "sms":
+            database.run(f"UPDATE users SET phone = '{PHONE}', phone_proved = true, email_proved = false")
+        session, recorder, outbox = alice.open_session(), Recorder(), Outbox(database, parts)
+        deliverer = make_deliverer(**{channel: recorder})
+
+        def add_and_deliver(names):
+            for name in names:
+                make_key(session, name)
+            deliverer.deliver_due()
+            return len(recorder.sent)
+
+        assert add_and_deliver("ab") == 1
+        outbox.let_time_pass(minutes * 60 - 5)
+        assert add_and_deliver("c") == 1
+        outbox.let_time_pass(5)
+        assert add_and_deliver("d") == 2
+        assert [times for _, times in sorted(kinds_and_times(database))] == [1, 1, 2]
+        # After a quiet pause, the next one is the first again.
+        database.run(
+            "UPDATE outbox SET finished_at = now() - interval '2 hours', outcome = 'sent', secret = NULL"
+        )
+        assert add_and_deliver("e") == 3
+
+    def test_changes_that_come_at_once_are_all_in_two_notices(self, app, alice, database):
+        session = alice.open_session()
+        at_once(20, lambda number: make_key(session.on(app.test_client()), f"key {number}"))
+        assert sorted(kinds_and_times(database)) == [("api_key_added", 1), ("api_key_added", 19)]
+
+    def test_gathered_notice_lists_twenty_changes_and_counts_all(self, alice, database):
+        session = alice.open_session()
+        for _ in range(25):
+            make_key(session)
+            database.run("DELETE FROM request_counts")
+            database.run("DELETE FROM api_keys")
+        others = database.value(
+            "SELECT jsonb_array_length(variables -> 'others') FROM outbox WHERE variables ? 'times'"
+        )
+        assert (kinds_and_times(database), others) == ([("api_key_added", 1), ("api_key_added", 24)], 19)
+
+    def test_another_address_is_told_at_once(self, alice, database):
+        session = alice.open_session()
+        make_key(session)
+        make_key(session)
+        database.run("UPDATE users SET email = 'new@example.com'")
+        make_key(session)
+        row = database.one(
+            "SELECT next_attempt_at <= now() AS is_due FROM outbox WHERE recipient = 'new@example.com'"
+        )
+        assert row.is_due
+
+    def test_gathered_notice_whose_link_was_used_is_not_sent(self, alice, database, parts, make_deliverer):
+        session, recorder = alice.open_session(), Recorder()
+        for _ in range(2):
+            make_key(session)
+        database.run("UPDATE one_time_tokens SET spent_at = now() WHERE purpose = 'undo'")
+        Outbox(database, parts).let_time_pass(600)
+        make_deliverer(email=recorder).deliver_due()
+        assert recorder.sent == []
+
+
+def write_notices(database, count, channel="email"):
+    to = "'user' || n || '@example.com'" if channel == "email" else "'+4917012' || 10000 + n"
+    database.run(
+        "INSERT INTO outbox (id, channel, kind, recipient, is_notice, next_attempt_at)"
+        f" SELECT gen_random_uuid(), '{channel}', 'api_key_added', {to}, true, now() - interval '1 hour'"
+        f"   FROM generate_series(1, {count}) AS n"
+    )
+
+
+class TestQueue:
+    def test_codes_leave_before_notices_but_no_more_than_nine_in_a_row(self, database, parts, make_deliverer):
+        write_notices(database, 3)
+        for _ in range(20):
+            Outbox(database, parts).write()
+        recorder = Recorder()
+        make_deliverer(email=recorder).deliver_due()
+        order = "".join("N" if message.kind == "api_key_added" else "c" for _, message in recorder.sent)
+        assert order == "cccccccccNcccccccccNccN"
+
+    def test_code_leaves_next_while_a_thousand_notices_wait_for_a_slow_server(
+        self, database, parts, make_deliverer
+    ):
+        class Slow(Sender):
+            def __init__(self):
+                self.sent = []
+
+            def send(self, recipient, message):
+                time.sleep(1)
+                self.sent.append(message.kind)
+
+        write_notices(database, 1000)
+        slow = Slow()
+        with RunningDeliverer(make_deliverer(email=slow), grace=2):
+            wait_until(lambda: len(slow.sent) >= 2)
+            before = len(slow.sent)
+            Outbox(database, parts).write()
+            database.run("NOTIFY outbox")
+            wait_until(lambda: "magiclink" in slow.sent)
+            # The threads were busy with one notice each.
+            assert slow.sent.index("magiclink") - before <= 2 * slow.threads
+
+
+class TestSmsTotal:
+    @pytest.fixture
+    def app(self, make_app):
+        return make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_NOTICES_SMS_TOTAL="3 per hour")
+
+    def test_notices_beyond_their_total_wait_for_the_next_hour_and_codes_do_not(
+        self, database, parts, make_deliverer
+    ):
+        write_notices(database, 5, "sms")
+        Outbox(database, parts).sms()
+        recorder = Recorder()
+        deliverer = make_deliverer(sms=recorder)
+        for _ in range(5):
+            deliverer.deliver_due()
+        kinds = [message.kind for _, message in recorder.sent]
+        assert kinds == ["sms", *["api_key_added"] * 3]
+        assert database.count("outbox", "outcome IS NULL AND attempts = 0 AND next_attempt_at > now()") == 2
+        Outbox(database, parts).let_time_pass(3600)
+        database.run("DELETE FROM failure_counts")
+        deliverer.deliver_due()
+        assert len(recorder.sent) == 6
+
+    def test_concurrent_deliverers_send_exactly_the_total(self, database, parts, make_deliverer):
+        write_notices(database, 20, "sms")
+        recorder = Recorder()
+        at_once(8, lambda _: [make_deliverer(sms=recorder).deliver_due() for _ in range(5)])
+        assert len(recorder.sent) == 3
+
+    def test_notices_by_mail_have_no_total(self, database, make_deliverer):
+        write_notices(database, 20)
+        recorder = Recorder()
+        make_deliverer(email=recorder).deliver_due()
+        assert len(recorder.sent) == 20
