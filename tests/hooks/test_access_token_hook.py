@@ -13,7 +13,7 @@ from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.hooks import verified
 from tests.support.http_target import HttpTarget
-from tests.support.links import follow, fragment
+from tests.support.links import follow, fragment, type_in
 from tests.support.pages import Visitor
 from tests.support.server import at_once
 from tests.support.users import PASSWORD, refresh, session_of, sign_up_anonymously
@@ -676,3 +676,17 @@ def test_without_a_hook_refresh_and_user_run_the_same_statements(client, parts, 
         act()
         counts.append(parts.db.statements_run - before)
     assert counts == [1, 1]
+
+
+@pytest.mark.parametrize(("email", "type"), [("dave@example.com", "email"), ("erin@example.com", "signup")])
+def test_first_proof_that_removes_a_password_says_so_although_the_hook_is_asked_after_it(
+    hooked, outbox, email, type
+):
+    for password in (PASSWORD, "Mallorys-Horse-1"):
+        hooked.post("/signup", json={"email": email, "password": password})
+    if type == "email":
+        hooked.post("/otp", json={"email": email})
+    answer = type_in(hooked, type, email, outbox.last(email).code)
+    assert (answer.status_code, answer.json["password_removed"]) == (200, True)
+    session = session_of(hooked, answer)
+    assert session.put("/user", json={"password": "Fresh-Horse-2"}).status_code == 200
