@@ -261,22 +261,6 @@ class TestRepeatedSignUp:
         assert hand_in(client, "signup", links[1]).json["user"]["user_metadata"] == {}
         assert database.value("SELECT password_hash FROM users") is None
 
-    def test_code_from_before_a_sign_up_over_the_quota_confirms_no_password(
-        self, make_app, channel, outbox, database
-    ):
-        """The stranger uses the quota up: only the stranger's code arrives when the owner signs up."""
-        settings = {
-            "AUTH_RATE_LIMITS_ENABLED": "true",
-            "AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT": "1 per hour",
-        }
-        client = make_app(**settings).test_client()
-        for password, network in ((NEW, "198.51.100.1"), (PASSWORD, "203.0.113.1")):
-            body = channel.body | {"password": password}
-            client.post("/signup", json=body, environ_base={"REMOTE_ADDR": network})
-        (sent,) = outbox.sent()
-        assert channel.confirm(client, sent.code).status_code == 200
-        assert database.value("SELECT password_hash FROM users") is None
-
     @pytest.mark.parametrize("quota", ["1 per hour", "9 per hour"])
     def test_code_confirms_no_password_after_a_request_to_sign_in(
         self, make_app, channel, outbox, database, quota
