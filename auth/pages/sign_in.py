@@ -258,7 +258,7 @@ def submit_sign_up() -> Response:
     sent, to = read_form(form_schemas.SignInForm()), destination()
     body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **waiting.bound()}
     if latchkey.settings.autoconfirm:
-        return arrive(sign_up(body), to, way="password")
+        return arrive(sign_up(body).row, to, way="password")
     with _waited_for(_address_of(sent)):
         sign_up(body)
     return code_page("sign-up", _address_of(sent), has_asked=True)
