@@ -518,19 +518,32 @@ CREATE UNLOGGED TABLE request_counts (
   count       bigint NOT NULL,
   expires_at  timestamptz NOT NULL
 ) WITH (fillfactor = 70);
+-- The function count_failure writes `key` from the columns after it, which nodes of 0.3.0 do not know.
 CREATE TABLE failure_counts (
   key         text PRIMARY KEY,
   count       bigint NOT NULL,
-  expires_at  timestamptz NOT NULL
+  expires_at  timestamptz NOT NULL,
+  kind        text,
+  subject     text,
+  network     text,
+  seconds     integer
 ) WITH (fillfactor = 70);
 CREATE INDEX request_counts_expires_at ON request_counts (expires_at);
 CREATE INDEX failure_counts_expires_at ON failure_counts (expires_at);
 CREATE INDEX failure_counts_key ON failure_counts (key COLLATE "C");
+CREATE INDEX failure_counts_subject ON failure_counts (subject);
 
--- Networks from which a user has signed in. Wrong passwords from other networks do not lock the user out
--- there. `passed_at`: the last second step from there. `mail_proved_at`: the last mailed link or code that
--- was used there. Both give the network tries of its own for wrong codes of a second step: see
--- has_own_tries.
+-- At most `amount` in a window of `seconds`, for a subject from a network, or from all that are not known.
+CREATE TYPE failure_limit AS (
+  kind     text,
+  subject  text,
+  network  text,
+  amount   integer,
+  seconds  integer
+);
+
+-- Networks whose wrong passwords and codes count for themselves: see is_known_network. `passed_at`: when the
+-- user last passed every step there. `mail_proved_at`: when a mailed link or code was last used there.
 CREATE TABLE known_networks (
   user_id         uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   network         text NOT NULL,

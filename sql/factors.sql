@@ -1,23 +1,8 @@
--- name: count_factor_tries(kind text, user_id uuid, network text, tries integer, most integer) -> row
--- Counts before the code is checked, so that concurrent guesses gain nothing: for the network, and together
--- with all others unless it has tries of its own.
-WITH counted AS (
-  SELECT ARRAY[:kind || ' ' || :user_id || ' ' || :network]
-           || CASE WHEN NOT has_own_tries(:user_id, :network) THEN ARRAY[:kind || ' ' || :user_id] END AS keys
-), tried AS (
-  SELECT array_agg(key ORDER BY place) AS keys
-    FROM counted
-   CROSS JOIN unnest(counted.keys) WITH ORDINALITY AS k (key, place)
-   CROSS JOIN generate_series(1, :tries)
-)
-SELECT counted.keys, :tries AS tries, quota.amount - quota.remaining AS count, quota.seconds_left
-  FROM counted
- CROSS JOIN tried
- CROSS JOIN take_from_quota(tried.keys, array_fill(:most, ARRAY[cardinality(tried.keys)]),
-                            array_fill(86400, ARRAY[cardinality(tried.keys)])) AS quota;
-
--- name: take_back_factor_tries(keys text[], tries integer)
-UPDATE failure_counts SET count = greatest(count - :tries, 0) WHERE key = ANY (:keys);
+-- name: record_factor_verdict(kind text, user_id uuid, network text, failures integer[], tries integer,
+--                             is_right boolean) -> row (refused_by?, refused_for?)
+SELECT refused_by, refused_for, count
+  FROM record_verdict(limits_of(:kind, :kind, :user_id::text, :user_id, :network, :failures),
+                      :tries, :is_right);
 
 -- name: record_mail_proof(user_id uuid, network text)
 SELECT record_mail_proof(:user_id, :network);
@@ -149,17 +134,17 @@ WITH voided AS (
 )
 INSERT INTO recovery_codes (user_id, code_mac) SELECT :user_id, unnest(:code_macs);
 
--- name: use_recovery_code(user_id uuid, code_macs bytea[], made_before timestamptz) -> row?
+-- name: select_recovery_code(user_id uuid, code_macs bytea[], made_before timestamptz) -> row?
+SELECT code_mac
+  FROM recovery_codes
+ WHERE user_id = :user_id AND code_mac = ANY (:code_macs) AND used_at IS NULL
+   AND created_at < coalesce(:made_before, 'infinity');
+
+-- name: use_recovery_code(user_id uuid, code_mac bytea) -> row?
 UPDATE recovery_codes
    SET used_at = now()
- WHERE user_id = :user_id AND code_mac = ANY (:code_macs) AND used_at IS NULL
-   AND created_at < coalesce(:made_before, 'infinity')
+ WHERE user_id = :user_id AND code_mac = :code_mac AND used_at IS NULL
 RETURNING (SELECT count(*) - 1 FROM recovery_codes WHERE user_id = :user_id AND used_at IS NULL) AS remaining;
-
--- name: select_recovery_code(user_id uuid, code_macs bytea[]) -> row?
-SELECT created_at
-  FROM recovery_codes
- WHERE user_id = :user_id AND code_mac = ANY (:code_macs) AND used_at IS NULL;
 
 -- name: select_recovery_codes(caller_id uuid, caller_session_id uuid, caller_expires_at bigint,
 --                             caller_aal text, caller_level text, mfa_required text,

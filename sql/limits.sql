@@ -17,64 +17,29 @@ DELETE FROM request_counts WHERE key = :key;
 -- name: reset_request_counts()
 DELETE FROM request_counts;
 
--- name: begin_password_attempt(email text, phone text, network text, limited boolean, failures integer,
---                              failures_seconds integer, account_failures integer,
---                              account_failures_seconds integer, origin jsonb)
---   -> row (user_id?, password_hash?, tries?, seconds_left?, refused_for?, recorded?)
--- Counts before the password is checked: for the address, then for its user, and from networks new to the
--- user over all networks too. A used-up count of a user hides the hash, because a refusal would reveal that
--- an email and a phone belong together.
-WITH sent AS (
-  SELECT given.address, u.id, own_hash(u) AS password_hash,
-         coalesce('user ' || u.id, 'nobody ' || given.address) AS owner,
-         NOT EXISTS (SELECT
-                       FROM known_networks AS n
-                      WHERE n.user_id = u.id AND n.network = :network) AS is_strange
-    FROM (VALUES (coalesce(:email, :phone))) AS given (address)
-    LEFT JOIN users AS u ON u.email = :email OR u.phone = :phone
-), tried AS (
-  SELECT count, count > :failures AS refused, seconds_left
-    FROM sent
-   CROSS JOIN count_up(CASE WHEN :limited THEN 'login ' || address || ' ' || :network END, :failures_seconds)
-), strange AS (
-  SELECT counted.count > :account_failures AS refused, counted.seconds_left
-    FROM sent
-   CROSS JOIN tried
-   CROSS JOIN count_up(CASE WHEN is_strange AND NOT tried.refused THEN 'account ' || address END,
-                       :account_failures_seconds) AS counted
-), owned AS (
-  SELECT counted.seconds_left > 0 AS refused
-    FROM sent
-   CROSS JOIN tried
-    LEFT JOIN strange ON true
-   CROSS JOIN take_from_quota(CASE WHEN NOT tried.refused AND strange.refused IS NOT TRUE
-                                   THEN ARRAY[owner || ' ' || :network]
-                                     || CASE WHEN is_strange THEN ARRAY[owner] END END,
-                              ARRAY[:failures, :account_failures],
-                              ARRAY[:failures_seconds, :account_failures_seconds]) AS counted
-)
-SELECT sent.id AS user_id,
-       CASE WHEN owned.refused IS NOT TRUE THEN sent.password_hash END AS password_hash,
-       tried.count AS tries,
-       tried.seconds_left,
-       strange.refused IS NOT NULL AS is_stranger,
-       CASE WHEN tried.refused THEN tried.seconds_left
-            WHEN strange.refused THEN strange.seconds_left END AS refused_for,
-       CASE WHEN tried.refused OR strange.refused
-            THEN record_refusal(:origin, sent.id, 'sign_in_refused', 'over_request_rate_limit',
-                                jsonb_build_object('tries', tried.count, 'of', :failures)) END AS recorded
-  FROM sent
-  LEFT JOIN tried ON true
-  LEFT JOIN strange ON true
-  LEFT JOIN owned ON true;
+-- name: select_password(email text, phone text, network text, password_failures integer[], origin jsonb)
+--   -> row (user_id?, password_hash?, refused_for?, recorded?)
+-- Reads, before a password is checked, whether a verdict on it may be told at all.
+SELECT u.id AS user_id, own_hash(u) AS password_hash, refused_for,
+       CASE WHEN refused_for IS NOT NULL
+            THEN record_refusal(:origin, u.id, 'sign_in_refused', 'over_request_rate_limit', '{}')
+       END AS recorded
+  FROM (VALUES (coalesce(:email, :phone))) AS sent (address)
+  LEFT JOIN users AS u ON u.email = :email OR u.phone = :phone
+ CROSS JOIN LATERAL (
+         SELECT max(extract(epoch FROM f.expires_at - now()))::float AS refused_for
+           FROM unnest(password_limits(address, u.id, :network, :password_failures)) AS l
+           JOIN failure_counts AS f ON f.key = failure_key(l) AND f.count >= l.amount AND f.expires_at > now()
+          WHERE l.kind IN ('login', 'account')) AS used_up;
 
--- name: finish_password_attempt(email text, phone text, network text, is_stranger boolean)
---   -> row? (take_back_attempt?)
--- Uncounts an attempt with the right password that starts no session.
-SELECT take_back_attempt(coalesce(:email, :phone), :network, :is_stranger);
+-- name: record_password_verdict(email text, phone text, network text, is_right boolean,
+--                               password_failures integer[])
+--   -> row (tries?, seconds_left?, refused_by?, refused_for?, user_id?)
+SELECT tries, seconds_left, refused_by, refused_for, (known).id AS user_id
+  FROM record_password_verdict(:email, :phone, :network, :is_right, :password_failures);
 
 -- name: clear_failures(user_id uuid)
--- Locks the counts in the order of begin_password_attempt, to avoid deadlocks. A pending address may be
+-- Locks the counts in the order of record_verdict, to avoid deadlocks. A pending address may be
 -- another user's: only its wrong codes are this one's.
 DELETE FROM failure_counts
  WHERE key = ANY (ARRAY(

@@ -34,13 +34,14 @@ SELECT u.id,
    FOR KEY SHARE OF u;
 
 -- name: spend_reauthentication_code(user_id uuid, address text, code_macs bytea[], browser_hash bytea,
---                                   network text, origin jsonb) -> row? (mail_proof_recorded?)
+--                                   network text, code_failures integer[], origin jsonb)
+--   -> row? (mail_proof_recorded?)
 -- The code of a command, which belongs to no session, also counts at a recently changed address.
 SELECT CASE WHEN spent.session_id IS NULL OR NOT is_recent_address(spent.user_id, spent.target)
             THEN 'code' ELSE 'proof' END AS given,
        record_acts(:origin, spent.user_id, NULL, '{reauthenticated}', '{}') AS recorded,
        record_mail_proof(spent.user_id, :network) AS mail_proof_recorded
-  FROM spend_code(:address, :code_macs, '{reauthentication}', :browser_hash) AS spent
+  FROM use_code(:address, :code_macs, '{reauthentication}', :browser_hash, :network, :code_failures) AS spent
  WHERE spent.user_id = :user_id;
 
 -- name: select_link(token_hash bytea, purposes text[])
@@ -95,18 +96,18 @@ DELETE FROM one_time_tokens AS t
  WHERE t.user_id = asked.id AND t.purpose = 'email_change' AND t.target = asked.target;
 
 -- name: spend_one_time_token(token_hash bytea, target text, code_macs bytea[], browser_hash bytea,
---                            purposes text[])
+--                            purposes text[], network text, code_failures integer[])
 --   -> row? (redirect_to?, code_challenge?, password_hash?, user_metadata?, session_id?, browser_hash?,
 --     user_agent?)
 SELECT id, user_id, purpose, target, redirect_to, code_challenge, password_hash, user_metadata,
        session_id, browser_hash, user_agent, method_of(t::one_time_tokens) AS method
   FROM (SELECT * FROM spend_link(:token_hash, :purposes)
          UNION ALL
-        SELECT * FROM spend_code(:target, :code_macs, :purposes, :browser_hash)) AS t;
+        SELECT * FROM use_code(:target, :code_macs, :purposes, :browser_hash, :network, :code_failures)) AS t;
 
 -- name: keep_one_time_token(id uuid)
 -- A token hook is asked before the session is opened, and the link or code is good until then.
-UPDATE one_time_tokens SET spent_at = NULL, tries = greatest(tries - 1, 0) WHERE id = :id;
+UPDATE one_time_tokens SET spent_at = NULL WHERE id = :id;
 
 -- name: prove_address(user_id uuid, provider text, address text, proof text) -> row
 SELECT prove_address(:user_id, :provider, :address, :proof) AS is_first;
@@ -143,17 +144,15 @@ ON CONFLICT (user_id, provider) DO UPDATE SET identity_data = excluded.identity_
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
 --                                network text, authorization_code_lifetime integer, opened_by uuid,
 --                                auth_time double precision, provider text)
-WITH network AS (
-  -- A browser's session that is handed over, perhaps by a thief of the cookie, makes no network known.
-  INSERT INTO known_networks (user_id, network)
-  SELECT :user_id, :network WHERE :opened_by IS NULL
-  ON CONFLICT DO NOTHING
-)
+-- A browser's session that is handed over, perhaps by a thief of the cookie, makes no network known. Call it
+-- with the user's row locked.
 INSERT INTO authorization_codes (user_id, code_hash, code_challenge, method, opened_by, expires_at,
                                  authenticated_at, provider)
 VALUES (:user_id, :code_hash, :code_challenge, :method, :opened_by,
         now() + make_interval(secs => :authorization_code_lifetime),
-        least(to_timestamp(:auth_time), now()), :provider);
+        least(to_timestamp(:auth_time), now()), :provider)
+RETURNING CASE WHEN :opened_by IS NULL AND NOT has_second_step(:user_id)
+               THEN know_network(:user_id, :network) END;
 
 -- name: lock_owner_of_authorization_code(code_hash bytea) -> row? (email?)
 SELECT u.id, u.email, is_banned(u) AS is_banned

@@ -567,15 +567,12 @@ class TakeProbe(NamedTuple):
 
 def take_probe(on: Runner, /, *, token_hash: bytes | memoryview | None) -> TakeProbe: ...
 
-class CountFactorTries(NamedTuple):
-    keys: list[str]
-    tries: int
+class RecordFactorVerdict(NamedTuple):
+    refused_by: str | None
+    refused_for: float | None
     count: int  # type: ignore[assignment]
-    seconds_left: float
 
-def count_factor_tries(on: Runner, /, *, kind: str | None, user_id: str | None, network: str | None, tries: int | None, most: int | None) -> CountFactorTries: ...
-
-def take_back_factor_tries(on: Runner, /, *, keys: Sequence[str | None] | None, tries: int | None) -> int: ...
+def record_factor_verdict(on: Runner, /, *, kind: str | None, user_id: str | None, network: str | None, failures: Sequence[int | None] | None, tries: int | None, is_right: bool | None) -> RecordFactorVerdict: ...
 
 def record_mail_proof(on: Runner, /, *, user_id: str | None, network: str | None) -> int: ...
 
@@ -671,15 +668,15 @@ def list_factors(on: Runner, /, *, user_id: str | None) -> ListFactors | None: .
 
 def replace_recovery_codes(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None) -> int: ...
 
+class SelectRecoveryCode(NamedTuple):
+    code_mac: memoryview
+
+def select_recovery_code(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None, made_before: datetime | str | None) -> SelectRecoveryCode | None: ...
+
 class UseRecoveryCode(NamedTuple):
     remaining: int
 
-def use_recovery_code(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None, made_before: datetime | str | None) -> UseRecoveryCode | None: ...
-
-class SelectRecoveryCode(NamedTuple):
-    created_at: datetime
-
-def select_recovery_code(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None) -> SelectRecoveryCode | None: ...
+def use_recovery_code(on: Runner, /, *, user_id: str | None, code_mac: bytes | memoryview | None) -> UseRecoveryCode | None: ...
 
 class SelectRecoveryCodes(NamedTuple):
     state: str
@@ -811,21 +808,22 @@ def clear_request_count(on: Runner, /, *, key: str | None) -> int: ...
 
 def reset_request_counts(on: Runner, /) -> int: ...
 
-class BeginPasswordAttempt(NamedTuple):
+class SelectPassword(NamedTuple):
     user_id: str | None
     password_hash: str | None
-    tries: int | None
-    seconds_left: float | None
-    is_stranger: bool
     refused_for: float | None
     recorded: str | None
 
-def begin_password_attempt(on: Runner, /, *, email: str | None, phone: str | None, network: str | None, limited: bool | None, failures: int | None, failures_seconds: int | None, account_failures: int | None, account_failures_seconds: int | None) -> BeginPasswordAttempt: ...
+def select_password(on: Runner, /, *, email: str | None, phone: str | None, network: str | None) -> SelectPassword: ...
 
-class FinishPasswordAttempt(NamedTuple):
-    take_back_attempt: str | None
+class RecordPasswordVerdict(NamedTuple):
+    tries: int | None
+    seconds_left: float | None
+    refused_by: str | None
+    refused_for: float | None
+    user_id: str | None
 
-def finish_password_attempt(on: Runner, /, *, email: str | None, phone: str | None, network: str | None, is_stranger: bool | None) -> FinishPasswordAttempt | None: ...
+def record_password_verdict(on: Runner, /, *, email: str | None, phone: str | None, network: str | None, is_right: bool | None) -> RecordPasswordVerdict: ...
 
 def clear_failures(on: Runner, /, *, user_id: str | None) -> int: ...
 
@@ -989,7 +987,7 @@ class SpendOneTimeToken(NamedTuple):
     user_agent: str | None
     method: str
 
-def spend_one_time_token(on: Runner, /, *, token_hash: bytes | memoryview | None, target: str | None, code_macs: Sequence[bytes | memoryview | None] | None, browser_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None) -> SpendOneTimeToken | None: ...
+def spend_one_time_token(on: Runner, /, *, token_hash: bytes | memoryview | None, target: str | None, code_macs: Sequence[bytes | memoryview | None] | None, browser_hash: bytes | memoryview | None, purposes: Sequence[str | None] | None, network: str | None) -> SpendOneTimeToken | None: ...
 
 def keep_one_time_token(on: Runner, /, *, id: str | None) -> int: ...
 
@@ -1549,25 +1547,23 @@ def list_key_fingerprints(on: Runner, /) -> list[ListKeyFingerprints]: ...
 def replace_key_fingerprints(on: Runner, /, *, setting: str | None, fingerprints: Sequence[str | None] | None) -> int: ...
 
 class SignIn(NamedTuple):
-    user_object: str
-    session_id: str
-    counter: int
-    aal: str
-    amr: Any
-    lacks_step: bool
-    issued_at: int
-    admin_since: str | None
-    taken_back: str | None
-    recorded: str
-
-def sign_in(on: Runner, /, *, session_id: str | None, user_id: str | None, checked_password_hash: str | None, new_password_hash: str | None, address: str | None, provider: str | None, is_stranger: bool | None, admin_only: bool | None, ip: str | None, network: str | None, user_agent: str | None) -> SignIn | None: ...
-
-class SelectSignInRefusal(NamedTuple):
+    state: str
+    tries: int | None
+    seconds_left: float | None
+    refused_for: float | None
+    user_id: str | None
     password_hash: str | None
-    error_code: str | None
-    taken_back: str | None
+    user_object: str | None
+    session_id: str | None
+    counter: int | None
+    aal: str | None
+    amr: Any
+    lacks_step: bool | None
+    issued_at: int | None
+    admin_since: str | None
+    recorded: str | None
 
-def select_sign_in_refusal(on: Runner, /, *, user_id: str | None, checked_password_hash: str | None, address: str | None, provider: str | None, is_stranger: bool | None, admin_only: bool | None, network: str | None) -> SelectSignInRefusal | None: ...
+def sign_in(on: Runner, /, *, session_id: str | None, email: str | None, phone: str | None, is_right: bool | None, checked_password_hash: str | None, new_password_hash: str | None, provider: str | None, admin_only: bool | None, ip: str | None, network: str | None, user_agent: str | None) -> SignIn: ...
 
 class RefreshSession(NamedTuple):
     session_id: str

@@ -1,46 +1,54 @@
--- name: sign_in(session_id uuid, user_id uuid, checked_password_hash text, new_password_hash text,
---               address text, provider text, is_stranger boolean, admin_only boolean,
---               email_confirm_required boolean, phone_confirm_required boolean,
---               sessions_per_user integer, refresh_token_lifetime integer, session_timebox integer,
---               mfa_required text, ip inet, network text, user_agent text, audience text, origin jsonb)
---   -> row? (admin_since?, taken_back?)
-WITH signed_in AS (
-  -- Waits for a concurrent change of the password or a ban, and then evaluates its conditions again.
+-- name: sign_in(session_id uuid, email text, phone text, is_right boolean, checked_password_hash text,
+--               new_password_hash text, password_failures integer[], provider text, admin_only boolean,
+--               email_confirm_required boolean, phone_confirm_required boolean, sessions_per_user integer,
+--               refresh_token_lifetime integer, session_timebox integer, mfa_required text, ip inet,
+--               network text, user_agent text, audience text, origin jsonb)
+--   -> row (tries?, seconds_left?, refused_for?, user_id?, password_hash?, user_object?, session_id?,
+--     counter?, aal?, amr?, lacks_step?, issued_at?, admin_since?, recorded?)
+-- Records the verdict on a password, and opens a session if that may be told and the user may sign in. The
+-- `state` is otherwise the refusing limit's kind, an error_code, or `password_changed` for another hash than
+-- the one that was checked.
+WITH judged AS MATERIALIZED (
+  SELECT v.tries, v.seconds_left, v.refused_for, v.known, own_hash(v.known) AS password_hash,
+         CASE WHEN v.refused_by IS NOT NULL THEN v.refused_by
+              WHEN NOT :is_right OR (v.known).id IS NULL THEN 'invalid_credentials'
+              WHEN own_hash(v.known) IS DISTINCT FROM :checked_password_hash THEN 'password_changed'
+              ELSE coalesce(sign_in_refusal(v.known, :provider, :email_confirm_required,
+                                            :phone_confirm_required, :admin_only),
+                            CASE WHEN (v.known).password_hash = :checked_password_hash THEN 'live' END,
+                            'invalid_credentials') END AS state
+    FROM record_password_verdict(:email, :phone, :network, :is_right, :password_failures) AS v
+), signed_in AS (
   UPDATE users AS u
      SET last_sign_in_at = now(), password_hash = coalesce(:new_password_hash, u.password_hash)
-   WHERE u.id = :user_id AND u.password_hash = :checked_password_hash
-     AND sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only) IS NULL
+    FROM judged
+   WHERE u.id = (judged.known).id AND judged.state = 'live'
   RETURNING u.*
 ), used AS (
-  UPDATE identities AS i SET last_sign_in_at = now() FROM signed_in
-   WHERE i.user_id = signed_in.id AND i.provider = :provider RETURNING i
+  UPDATE identities AS i
+     SET last_sign_in_at = now()
+    FROM signed_in
+   WHERE i.user_id = signed_in.id AND i.provider = :provider
+  RETURNING i
+), opened AS MATERIALIZED (
+  SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object,
+         s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
+         lacks_step(signed_in::users, s.aal, :mfa_required,
+                    locked_has_second_step(signed_in.id)) AS lacks_step,
+         floor(extract(epoch FROM now()))::bigint AS issued_at,
+         iso_8601(signed_in.admin_since) AS admin_since,
+         record_acts(:origin, signed_in.id, signed_in.email, '{signed_in}', '{auth.login}',
+                     jsonb_build_object('method', 'password', 'session_id', s.id)) AS recorded
+    FROM signed_in
+    LEFT JOIN used ON true
+   CROSS JOIN identities_with(used.i, signed_in.id) AS linked
+   CROSS JOIN begin_session(:session_id, signed_in.id, 'password', :ip, :network, :user_agent,
+                            :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s
 )
-SELECT user_object(signed_in::users, linked.objects, linked.providers, :audience)::text AS user_object,
-       s.id AS session_id, s.counter, s.aal, methods_of(s) AS amr,
-       lacks_step(signed_in::users, s.aal, :mfa_required, locked_has_second_step(signed_in.id)) AS lacks_step,
-       floor(extract(epoch FROM now()))::bigint AS issued_at, iso_8601(signed_in.admin_since) AS admin_since,
-       take_back_attempt(:address, :network, :is_stranger) AS taken_back,
-       record_acts(:origin, signed_in.id, signed_in.email, '{signed_in}', '{auth.login}',
-                   jsonb_build_object('method', 'password', 'session_id', s.id)) AS recorded
-  FROM signed_in
-  LEFT JOIN used ON true
- CROSS JOIN identities_with(used.i, signed_in.id) AS linked
- CROSS JOIN begin_session(:session_id, signed_in.id, 'password', :ip, :network, :user_agent,
-                         :sessions_per_user, :refresh_token_lifetime, :session_timebox) AS s;
-
--- name: select_sign_in_refusal(user_id uuid, checked_password_hash text, address text, provider text,
---                              is_stranger boolean, admin_only boolean, email_confirm_required boolean,
---                              phone_confirm_required boolean, network text)
---   -> row? (password_hash?, error_code?, taken_back?)
--- Returns only the hash if it is no longer the one that was checked.
-SELECT own_hash(u) AS password_hash,
-       CASE WHEN own_hash(u) = :checked_password_hash
-            THEN sign_in_refusal(u, :provider, :email_confirm_required, :phone_confirm_required, :admin_only)
-       END AS error_code,
-       CASE WHEN own_hash(u) = :checked_password_hash
-            THEN take_back_attempt(:address, :network, :is_stranger) END AS taken_back
-  FROM users AS u
- WHERE u.id = :user_id;
+SELECT judged.state, judged.tries, judged.seconds_left, judged.refused_for, (judged.known).id AS user_id,
+       judged.password_hash, opened.*
+  FROM judged
+  LEFT JOIN opened ON true;
 
 -- name: refresh_session(session_id uuid, counter bigint, decides text, reuse_interval integer,
 --                       rotation boolean, refresh_limit integer, refresh_limit_seconds integer,
@@ -214,7 +222,7 @@ UPDATE sessions AS s
 RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(s) AS amr,
           floor(extract(epoch FROM now()))::bigint AS issued_at,
           user_object(u, linked.objects, linked.providers, :audience)::text AS user_object,
-          pass_second_step(s.user_id, :network) AS passed;
+          know_network(s.user_id, :network) AS passed;
 
 -- name: renew_session(session_id uuid, mfa_required text, audience text) -> row?
 UPDATE sessions AS s

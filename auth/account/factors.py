@@ -109,13 +109,13 @@ def verify_totp(factor_id: str, challenge_id: str, code: str, *, for_client: boo
             raise ApiError("mfa_verification_failed")
     issue = about_own("totp", for_client=for_client)
     with latchkey.db.transaction() as tx:
-        tried = factor_codes.count(tx, "totp", guard.caller_id())
-        issue.confirm(tx)
         factor = _own_factor(tx, factor_id)
+        match = factor_codes.check_app_code(tx, guard.caller_id(), [factor], code)
+        issue.confirm(tx)
         caller = lock_caller(tx, *_acts(factor), given="begun")
         if not queries.try_challenge(tx, id=challenge_id, **_owner(factor.id)):
             raise ApiError("mfa_challenge_expired")
-        if factor_codes.spend_totp(tx, tried, [factor], code):
+        if factor_codes.spend_totp(tx, match):
             queries.delete_challenge(tx, id=challenge_id)
             return Session(_complete(tx, caller, factor, "totp"), issue)
     raise ApiError("mfa_verification_failed")
@@ -128,9 +128,10 @@ def verify_code(code: str) -> Any:
     session = None
     with latchkey.db.transaction() as tx:
         apps = queries.list_totp_factors(tx, user_id=guard.caller_id(), verified_before=None)
-        tried = factor_codes.count(tx, "totp", guard.caller_id(), len(apps))
+        match = factor_codes.check_app_code(tx, guard.caller_id(), apps, code)
         caller = lock_caller(tx)
-        if app := factor_codes.spend_totp(tx, tried, apps, code):
+        if match and factor_codes.spend_totp(tx, match):
+            app = next(app for app in apps if app.id == match.factor_id)
             session = _complete(tx, caller, app, "totp")
     if session is None:
         raise ApiError("mfa_verification_failed")

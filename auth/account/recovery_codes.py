@@ -34,15 +34,16 @@ def status() -> dict[str, Any]:
 
 def verify(code: str, *, for_client: bool = False, made_before: Any = None) -> Session:
     """Raise the caller's session to `aal2` by a recovery code. Raises `ApiError`."""
-    if is_asked(for_client=for_client) and not factor_codes.is_recovery_code(guard.caller_id(), code):
+    if is_asked(for_client=for_client) and not factor_codes.is_recovery_code(
+        guard.caller_id(), code, made_before
+    ):
         raise ApiError("recovery.mfa_verification_failed")
     issue = about_own("recovery_code", for_client=for_client)
     with latchkey.db.transaction() as tx:
-        tried = factor_codes.count(tx, "recovery", guard.caller_id())
+        code_mac = factor_codes.check_recovery_code(tx, guard.caller_id(), code, made_before)
         issue.confirm(tx)
         caller = lock_caller(tx)
-        spent = factor_codes.spend_recovery_code(tx, tried, caller.id, code, made_before)
-        if spent:
+        if spent := factor_codes.spend_recovery_code(tx, caller.id, code_mac):
             _tell(tx, caller, "recovery_code_used", remaining=spent.remaining)
             return Session(raise_session(tx, g.caller.session_id, "recovery_code", None), issue)
     raise ApiError("recovery.mfa_verification_failed")

@@ -49,13 +49,13 @@ def spend(
     asked for the link.
     """
     audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
-    proof, issue = proof | {"purposes": one_time.PURPOSES.get(link_type, [])}, Issue()
-    members: dict[str, Any] = {}
+    proof |= {"purposes": one_time.PURPOSES.get(link_type, []), "network": g.client["network"]}
+    issue, members = Issue(), dict[str, Any]()
     try:
         if is_asked(for_client=for_client):
             issue, members = _issue(proof, redirects, redirect_to, is_shown, is_same)
         with latchkey.db.transaction() as tx:
-            # A refusal is raised later, so that the transaction commits the spent link.
+            # A refusal is raised later, so that the transaction commits the verdict or the spent link.
             spent = queries.spend_one_time_token(tx, **proof)
             if spent is None:
                 outcome = Outcome(refusal=ApiError("otp_expired"))

@@ -6,9 +6,16 @@ from auth.settings import Settings
 
 # Seconds after which a message without an expiry time is given up, and a failing webhook is disabled.
 GIVE_UP = 3 * 86_400
+# Wrong codes of a network a day, and of all networks that are not known together.
+WRONG_CODES_A_DAY = {"code": 20, "totp": 20, "recovery": 10}
+
+
+def failures_of(kind: str) -> list[int]:
+    return [WRONG_CODES_A_DAY[kind], 86_400] * 2
 
 
 def statement_constants(config: Settings) -> dict[str, Any]:
+    failures = config.rate_limit_login_failures, config.rate_limit_account_failures
     return {
         "audience": config.jwt_audience,
         "refresh_token_lifetime": config.refresh_token_lifetime,
@@ -17,6 +24,11 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "rotation": config.refresh_token_rotation,
         "refresh_limit": config.rate_limit_refresh.amount if config.rate_limits_enabled else None,
         "refresh_limit_seconds": config.rate_limit_refresh.get_expiry(),
+        # How many wrong passwords in how many seconds: of a network, and of all that are not known together.
+        "password_failures": [number for each in failures for number in (each.amount, each.get_expiry())]
+        if config.rate_limits_enabled
+        else None,
+        "code_failures": failures_of("code"),
         "sessions_per_user": config.sessions_per_user,
         "audit_retention": config.audit_retention,
         "unconfirmed_retention": config.unconfirmed_retention,

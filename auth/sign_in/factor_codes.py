@@ -1,15 +1,15 @@
-"""Codes of authenticator apps, and recovery codes. They are counted before they are checked, and work
-once."""
+"""Codes of authenticator apps, and recovery codes: each works once. A verdict is told once it is recorded."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import structlog
 
 from auth.context import latchkey
 from auth.factors import recovery_codes, totp
+from auth.settings.constants import WRONG_CODES_A_DAY, failures_of
 from auth.tokens.keys import CannotOpen
-from auth.web import audit, counts, g, limits
+from auth.web import audit, g, limits
 from sql import Transaction, queries
 
 _TOTP_LENGTH = 6
@@ -17,70 +17,78 @@ _TOTP_LENGTH = 6
 log = structlog.get_logger()
 
 
-def count(tx: Transaction, kind: str, user_id: str, apps: int = 1) -> "queries.CountFactorTries":
-    """Count an attempt, of a kind of `WRONG_CODES_A_DAY`, as wrong, and return its row for `spend_…`.
+class Match(NamedTuple):
+    """The factor and time step of a right code."""
 
-    It counts once for each app that the code is tried against, because each adds to the odds of a guess.
-    Raises `ApiError` if too few tries are left. Call it before the user's row is locked. A wrong code must
-    not roll the transaction back.
+    factor_id: str
+    step: int
+
+
+def check_app_code(tx: Transaction, user_id: str, factors: Sequence[Any], code: str) -> Match | None:
+    """Record whether this is a code of one of `factors`, rows of `list_totp_factors`, and return which.
+
+    It counts once for each app that it is tried against, because each adds to the odds of a guess. Raises
+    `ApiError` after too many wrong ones. Call it before the user's row is locked, and lock that for a wrong
+    code too, which must not roll the transaction back.
     """
-    most = counts.WRONG_CODES_A_DAY[kind]
-    # A user who has more apps than tries still has one code a day.
-    tries = min(max(apps, 1), most)
-    columns = {"kind": kind, "user_id": user_id, "network": g.client["network"]}
-    tried = queries.count_factor_tries(tx, **columns, tries=tries, most=most)
-    audit.about(user_id=user_id, tries=tried.count, of=most)
-    if tried.seconds_left:
-        limits.note(limits.Window(most, 0, tried.seconds_left))
-        raise limits.refusal("factor.over_request_rate_limit", tried.seconds_left)
-    return tried
+    steps = ((factor.id, _unused_step(factor, code)) for factor in factors)
+    match = next((Match(id, step) for id, step in steps if step is not None), None)
+    _record(tx, "totp", user_id, match is not None, len(factors))
+    return match
 
 
-def spend_totp(tx: Transaction, tried: Any, factors: Iterable[Any], code: str) -> Any:
-    """Return the factor whose code this is, or None. `factors` are rows of `list_totp_factors`."""
-    for factor in factors:
-        step = _step(bytes(factor.secret), factor.id, code, factor.moment)
-        if step is not None and queries.use_totp_step(tx, id=factor.id, step=step):
-            _take_back(tx, tried)
-            return factor
-    return None
+def spend_totp(tx: Transaction, match: Match | None) -> bool:
+    """Whether a code is right, and was not used meanwhile. Call it with the user's row locked."""
+    return match is not None and queries.use_totp_step(tx, id=match.factor_id, step=match.step) is not None
+
+
+def check_recovery_code(tx: Transaction, user_id: str, code: str, made_before: Any = None) -> bytes | None:
+    """Record whether a recovery code is right, and return what it is spent by. Raises and locks as above."""
+    macs = latchkey.recovery_codes.macs(user_id, recovery_codes.canonical(code))
+    row = queries.select_recovery_code(tx, user_id=user_id, code_macs=macs, made_before=made_before)
+    _record(tx, "recovery", user_id, row is not None)
+    return bytes(row.code_mac) if row else None
 
 
 def spend_recovery_code(
-    tx: Transaction, tried: Any, user_id: str, code: str, made_before: Any = None
+    tx: Transaction, user_id: str, code_mac: bytes | None
 ) -> "queries.UseRecoveryCode | None":
     """Return a row with the number of `remaining` codes, or None if the code is wrong or used."""
-    macs = latchkey.recovery_codes.macs(user_id, recovery_codes.canonical(code))
-    row = queries.use_recovery_code(tx, user_id=user_id, code_macs=macs, made_before=made_before)
-    if row:
-        _take_back(tx, tried)
-    return row
+    return queries.use_recovery_code(tx, user_id=user_id, code_mac=code_mac)
 
 
-def _take_back(tx: Transaction, tried: Any) -> None:
-    queries.take_back_factor_tries(tx, keys=tried.keys, tries=tried.tries)
+def _record(tx: Transaction, kind: str, user_id: str, is_right: bool, apps: int = 1) -> None:
+    most = WRONG_CODES_A_DAY[kind]
+    verdict = queries.record_factor_verdict(
+        tx,
+        kind=kind,
+        user_id=user_id,
+        network=g.client["network"],
+        failures=failures_of(kind),
+        # A user who has more apps than tries still has one code a day.
+        tries=min(max(apps, 1), most),
+        is_right=is_right,
+    )
+    audit.about(user_id=user_id, tries=verdict.count, of=most)
+    if verdict.refused_for is not None:
+        limits.note(limits.Window(most, 0, verdict.refused_for))
+        raise limits.refusal("factor.over_request_rate_limit", verdict.refused_for)
 
 
 def is_totp(user_id: str, factor: Any, code: str) -> bool:
     """Whether `spend_totp` will take a code, before the token hook is asked. Raises `ApiError`."""
     with latchkey.db.transaction() as tx:
-        tried = count(tx, "totp", user_id)
-        step = _step(bytes(factor.secret or b""), factor.id, code, factor.moment)
-        is_right = step is not None and step > (factor.last_step or -1)
-        if is_right:
-            _take_back(tx, tried)
-    return is_right
+        match = check_app_code(tx, user_id, [factor], code)
+        queries.lock_user(tx, user_id=user_id)
+    return match is not None
 
 
-def is_recovery_code(user_id: str, code: str) -> bool:
+def is_recovery_code(user_id: str, code: str, made_before: Any = None) -> bool:
     """Whether `spend_recovery_code` will take a code, before the token hook is asked. Raises `ApiError`."""
-    macs = latchkey.recovery_codes.macs(user_id, recovery_codes.canonical(code))
     with latchkey.db.transaction() as tx:
-        tried = count(tx, "recovery", user_id)
-        is_right = queries.select_recovery_code(tx, user_id=user_id, code_macs=macs) is not None
-        if is_right:
-            _take_back(tx, tried)
-    return is_right
+        code_mac = check_recovery_code(tx, user_id, code, made_before)
+        queries.lock_user(tx, user_id=user_id)
+    return code_mac is not None
 
 
 def proves_owner(tx: Transaction, asked: "list[queries.ListAskedFactors]", code: str) -> bool:
@@ -90,23 +98,13 @@ def proves_owner(tx: Transaction, asked: "list[queries.ListAskedFactors]", code:
     """
     user_id = asked[0].user_id
     if len(code.replace(" ", "")) != _TOTP_LENGTH:
-        tried = count(tx, "recovery", user_id)
+        code_mac = check_recovery_code(tx, user_id, code, asked[0].added_before)
         queries.lock_user(tx, user_id=user_id)
-        return spend_recovery_code(tx, tried, user_id, code, asked[0].added_before) is not None
-    factors = [factor for factor in asked if factor.secret]
-    tried = count(tx, "totp", user_id, len(factors))
+        return spend_recovery_code(tx, user_id, code_mac) is not None
+    match = check_app_code(tx, user_id, [factor for factor in asked if factor.secret], code)
     queries.lock_user(tx, user_id=user_id)
-    if spend_totp(tx, tried, (factor for factor in factors if not factor.is_removed), code):
-        return True
-    is_right = any(_is_of_removed(factor, code) for factor in factors if factor.is_removed)
-    if is_right:
-        _take_back(tx, tried)
-    return is_right
-
-
-def _is_of_removed(factor: "queries.ListAskedFactors", code: str) -> bool:
-    step = _step(bytes(factor.secret or b""), factor.id, code, factor.moment)
-    return step is not None and step > (factor.last_step or -1)
+    is_removed = match is not None and any(each.is_removed for each in asked if each.id == match.factor_id)
+    return is_removed or spend_totp(tx, match)
 
 
 def _step(sealed: bytes, factor_id: str, code: str, moment: float) -> int | None:
@@ -118,10 +116,16 @@ def _step(sealed: bytes, factor_id: str, code: str, moment: float) -> int | None
     return totp.matching_step(secret, code.replace(" ", ""), moment)
 
 
+def _unused_step(factor: Any, code: str) -> int | None:
+    # A security key has no secret.
+    step = factor.secret and _step(bytes(factor.secret), factor.id, code, factor.moment)
+    return step if step is not None and step > (factor.last_step or -1) else None
+
+
 def check_totp(user_id: str, code: str, *, added_before: Any = None) -> bool:
     """Whether this is a code of one of a user's authenticator apps. Raises `ApiError` after too many."""
     with latchkey.db.transaction() as tx:
         factors = queries.list_totp_factors(tx, user_id=user_id, verified_before=added_before)
-        tried = count(tx, "totp", user_id, len(factors))
+        match = check_app_code(tx, user_id, factors, code)
         queries.lock_user(tx, user_id=user_id)
-        return spend_totp(tx, tried, factors, code) is not None
+        return spend_totp(tx, match)

@@ -1,12 +1,11 @@
-"""Signing in with a password. Each attempt counts as failed until it is checked, so that concurrent ones gain
-nothing."""
+"""Signing in with a password. What a check has shown is told once it is recorded, and not before."""
 
 import functools
 from typing import Any
 
 from auth.context import latchkey
 from auth.hooks import before_user_created
-from auth.hooks.issuing import Issue, about_new
+from auth.hooks.issuing import Issue, about_new, is_asked
 from auth.sign_in.token_response import Session
 from auth.web import View, audit, g, limits
 from auth.web.errors import ApiError
@@ -27,81 +26,89 @@ def queued(view: View) -> View:
     return admitted
 
 
-def begin_attempt(email: str | None, phone: str | None) -> "queries.BeginPasswordAttempt":
-    """Count an attempt for an address and return its row. Raises `ApiError` after too many failures."""
-    settings = latchkey.settings
-    failures, account_failures = settings.rate_limit_login_failures, settings.rate_limit_account_failures
-    row = queries.begin_password_attempt(
-        latchkey.db,
-        email=email,
-        phone=phone,
-        network=g.client["network"],
-        limited=settings.rate_limits_enabled,
-        failures=failures.amount,
-        failures_seconds=failures.get_expiry(),
-        account_failures=account_failures.amount,
-        account_failures_seconds=account_failures.get_expiry(),
-    )
-    if row.refused_for is not None:
-        limits.note(limits.Window(failures.amount, 0, row.refused_for))
-        raise limits.refusal("sign_in.over_request_rate_limit", row.refused_for)
-    audit.about(user_id=row.user_id, tries=row.tries, of=failures.amount)
-    return row
-
-
-def check_attempt(attempt: Any, password: str) -> bool:
-    """Check a password, always at the cost of one hash, and add rate-limit headers for a failure."""
-    matches = latchkey.passwords.check(password, attempt.password_hash)
-    if not matches and attempt.tries:
-        most = latchkey.settings.rate_limit_login_failures.amount
-        limits.note(limits.Window(most, most - attempt.tries, attempt.seconds_left))
-    return matches
-
-
 def sign_in_with_password(body: dict[str, Any], *, for_client: bool, admin_only: bool = False) -> Session:
     """Open a session for a `PasswordGrant` body. Raises `ApiError`."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
     before_user_created.check_enabled(email, phone)
-    attempt = begin_attempt(email, phone)
-    # An unknown address and a user without a password cost the same statement and hash as a wrong password.
-    if not check_attempt(attempt, password) or attempt.password_hash is None:
-        raise ApiError("invalid_credentials")
-    checked: dict[str, Any] = {
-        "user_id": attempt.user_id,
-        "address": email or phone,
-        "admin_only": admin_only,
-    }
-    checked |= {"provider": "email" if email else "phone", "is_stranger": attempt.is_stranger}
-    password_hash, issue, lasting = attempt.password_hash, None, latchkey.passwords.lasting
+    address = {"email": email, "phone": phone}
+    # An unknown address and a user without a password cost the same statements and hash as a wrong password.
+    known = _look_up(address)
+    password_hash, issue = known.password_hash, Issue()
     while True:
-        checked["checked_password_hash"] = password_hash
-        renewed_hash = None if lasting.match(password_hash) else latchkey.passwords.hash(password)
-        try:
-            issue = issue or about_new(attempt.user_id, "password", for_client=for_client)
-            row = _open(issue, new_password_hash=renewed_hash, **checked, **g.client)
-        except ApiError:
-            # A hook refused or failed, but the password was right: take back the attempt.
-            queries.select_sign_in_refusal(latchkey.db, network=g.client["network"], **checked)
-            raise
-        if row is not None:
+        is_right, renewed_hash = latchkey.passwords.check(password, password_hash), None
+        if is_right and not latchkey.passwords.lasting.match(password_hash or ""):
+            renewed_hash = latchkey.passwords.hash(password)
+        if is_right and issue.decides is None and is_asked(for_client=for_client):
+            # The hook, too, is told that the password was right.
+            _record(address, is_right)
+            issue = about_new(known.user_id, "password", for_client=for_client)
+        row = _open(
+            issue,
+            is_right=is_right,
+            checked_password_hash=password_hash,
+            new_password_hash=renewed_hash,
+            provider="email" if email else "phone",
+            admin_only=admin_only,
+            **address,
+            **g.client,
+        )
+        if row.state == "live":
             return Session(row, issue)
-        refusal = queries.select_sign_in_refusal(latchkey.db, network=g.client["network"], **checked)
-        if refusal is None or refusal.password_hash == password_hash:
-            error_code = (refusal and refusal.error_code) or "invalid_credentials"
-            raise ApiError("sign_in.not_admin" if error_code == "not_admin" else error_code)
+        if row.state != "password_changed":
+            raise _refusal(row.state, row)
         # A simultaneous log-in has renewed the hash, or the password was changed.
-        if refusal.password_hash is None:
-            raise ApiError("invalid_credentials")
-        password_hash = refusal.password_hash
-        if not latchkey.passwords.check(password, password_hash):
-            raise ApiError("invalid_credentials")
+        password_hash = row.password_hash
 
 
-def _open(issue: Issue, **columns: Any) -> "queries.SignIn | None":
+def _open(issue: Issue, **columns: Any) -> "queries.SignIn":
     if issue.decides is None:
         return queries.sign_in(latchkey.db, session_id=issue.session_id, **columns)
     with latchkey.db.transaction() as tx:
         row = queries.sign_in(tx, session_id=issue.session_id, **columns)
-        if row is not None or issue.answer:
+        if row.state == "live" or issue.answer:
             issue.confirm(tx)
     return row
+
+
+def check_current_password(password: str, known: Any) -> None:
+    """Check the password of a signed-in user, a row with `email` and `phone`. Raises `ApiError`."""
+    address = {"email": known.email, "phone": None if known.email else known.phone}
+    with latchkey.passwords.queue():
+        is_right = latchkey.passwords.check(password, _look_up(address).password_hash)
+        _record(
+            address, is_right, "current_password_invalid", "current_password: must be the user's password"
+        )
+
+
+def _look_up(address: dict[str, Any]) -> "queries.SelectPassword":
+    """Return the row of a user, or of an address without one. Raises `ApiError` after too many failures."""
+    row = queries.select_password(latchkey.db, **address, network=g.client["network"])
+    if row.refused_for is not None:
+        raise _too_many(row.refused_for)
+    return row
+
+
+def _record(address: dict[str, Any], is_right: bool, *wrong: str) -> None:
+    """Record a verdict. Raises the `ApiError` of a wrong password also for a right one that is not told."""
+    network = g.client["network"]
+    row = queries.record_password_verdict(latchkey.db, **address, network=network, is_right=is_right)
+    if row.refused_by or not is_right:
+        raise _refusal(row.refused_by, row, *wrong)
+
+
+def _refusal(state: str | None, row: Any, *wrong: str) -> ApiError:
+    """Return the error for a `state` of `sign_in`, with rate-limit headers for a wrong password."""
+    most = latchkey.settings.rate_limit_login_failures.amount
+    audit.about(user_id=row.user_id, tries=row.tries, of=most)
+    if state in ("login", "account"):
+        return _too_many(row.refused_for)
+    if state in (None, "user", "nobody", "invalid_credentials"):
+        if row.tries:
+            limits.note(limits.Window(most, most - row.tries, row.seconds_left))
+        return ApiError(*wrong or ("invalid_credentials",))
+    return ApiError("sign_in.not_admin" if state == "not_admin" else state)
+
+
+def _too_many(seconds: float) -> ApiError:
+    limits.note(limits.Window(latchkey.settings.rate_limit_login_failures.amount, 0, seconds))
+    return limits.refusal("sign_in.over_request_rate_limit", seconds)

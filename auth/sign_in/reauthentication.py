@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from auth.context import latchkey
 from auth.sign_in.factor_codes import check_totp
-from auth.sign_in.passwords import begin_attempt, check_attempt
+from auth.sign_in.passwords import check_current_password
 from auth.web import Level, audit, g, guard
 from auth.web.errors import ApiError
 from sql import Transaction, queries
@@ -131,7 +131,7 @@ def check_credential(known: Any, body: dict[str, Any], key: str = "reauthenticat
     """
     name = next((each for each in _ACCEPTED.get(key, _ANY) if each in body), None)
     if name == "current_password":
-        _check_current_password(body[name], known)
+        check_current_password(body[name], known)
         return "proof"
     if name == "factor_code":
         if not check_totp(guard.caller_id(), body[name]):
@@ -165,17 +165,6 @@ def _ages(caller: guard.CallerParameters) -> dict[str, Any]:
     if most is not None and caller["caller_expires_at"] is None:
         most = max(most, _LEAST_ON_PAGES)
     return {"proof_age": PROOF_AGE if most is None else min(most, PROOF_AGE), "change_age": most}
-
-
-def _check_current_password(password: str, known: Any) -> None:
-    address = {"email": known.email, "phone": None if known.email else known.phone}
-    with latchkey.passwords.queue():
-        attempt = begin_attempt(**address)
-        matches = check_attempt(attempt, password)
-    if not matches:
-        raise ApiError("current_password_invalid", "current_password: must be the user's password")
-    origin = {"network": g.client["network"], "is_stranger": attempt.is_stranger}
-    queries.finish_password_attempt(latchkey.db, **address, **origin)
 
 
 def _spend_nonce(nonce: str, known: Any, browser_hash: bytes | None) -> str:

@@ -16,7 +16,7 @@ from sql import Database, Transaction, queries
 
 log = structlog.get_logger()
 
-# The error codes that refuse a user. The statement that counts failed passwords writes its own refusals.
+# The error codes that refuse a user. The statement that reads a password's hash writes its own refusals.
 _REASONS = {
     "invalid_credentials", "email_not_confirmed", "phone_not_confirmed", "user_banned", "not_admin",
     "insufficient_permissions", "insufficient_aal", "signup_disabled", "reauthentication_needed",

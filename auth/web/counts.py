@@ -6,10 +6,9 @@ from typing import Any
 from limits import RateLimitItem
 
 from auth.settings import Settings
+from auth.settings.constants import WRONG_CODES_A_DAY
 from sql import Database, queries
 
-# `spend_code` has the number for codes too.
-WRONG_CODES_A_DAY = {"code": 20, "totp": 20, "recovery": 10}
 _KINDS = {
     "login": ("passwords", "wrong passwords"),
     "account": ("passwords", "wrong passwords"),
@@ -72,8 +71,8 @@ def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     text = f"{count} of {amount} {noun}" + ("" if is_of_factors else f" {subject}")
     if network:
         text += f" from {network}"
-    elif prefix in ("account", "user"):
-        text += ", from networks the user has never signed in from"
+    elif prefix in ("account", "user", "code"):
+        text += ", from networks that are not known"
     elif is_of_factors:
         text += ", from networks where the user has neither passed the second step nor used an emailed link"
     # "2026-01-02T03:04:05.678901Z"

@@ -1,22 +1,127 @@
--- Locks the counts in the order of begin_password_attempt, to avoid deadlocks.
-CREATE OR REPLACE FUNCTION take_back_attempt(address text, network text, is_stranger boolean) RETURNS void
+-- Nodes of 0.3.0 count in rows with the same key.
+CREATE OR REPLACE FUNCTION failure_key(counted failure_limit) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT concat_ws(' ', counted.kind, counted.subject, counted.network)
+$$;
+
+CREATE OR REPLACE FUNCTION count_failure(counted failure_limit, tries integer)
+  RETURNS TABLE (count bigint, seconds_left double precision)
+  LANGUAGE sql VOLATILE ROWS 1
+AS $$
+  INSERT INTO failure_counts AS f (key, count, expires_at, kind, subject, network, seconds)
+  VALUES (failure_key(counted), tries, now() + make_interval(secs => counted.seconds),
+          counted.kind, counted.subject, counted.network, counted.seconds)
+  ON CONFLICT (key) DO UPDATE
+     SET count = CASE WHEN f.expires_at <= now() THEN excluded.count ELSE f.count + excluded.count END,
+         expires_at = CASE WHEN f.expires_at <= now() THEN excluded.expires_at ELSE f.expires_at END
+  RETURNING f.count, extract(epoch FROM f.expires_at - now())::double precision
+$$;
+
+-- Records a verdict on a password or code before it is told: if `refused_by`, the kind of a used-up limit, is
+-- not null, it must not be told. `refused_for` are the seconds of that limit; the count is the first one's.
+-- Locks the counts in their order; lock the user's row after that, for a wrong one too, or a lock would tell
+-- which it is. A right one that is refused counts as wrong: a count that does not move would tell it.
+CREATE OR REPLACE FUNCTION record_verdict(limits failure_limit[], tries integer, is_right boolean)
+  RETURNS TABLE (refused_by text, refused_for double precision, count bigint, seconds_left double precision)
+  LANGUAGE plpgsql VOLATILE ROWS 1
+AS $$
+DECLARE
+  l failure_limit;
+  counted record;
+BEGIN
+  FOREACH l IN ARRAY coalesce(limits, '{}') LOOP
+    SELECT c.* INTO counted FROM count_failure(l, tries) AS c;
+    count := coalesce(count, counted.count);
+    seconds_left := coalesce(seconds_left, counted.seconds_left);
+    IF counted.count > l.amount THEN
+      refused_by := l.kind;
+      refused_for := counted.seconds_left;
+      EXIT;
+    END IF;
+  END LOOP;
+  IF is_right AND refused_by IS NULL THEN
+    PERFORM count_failure(given::failure_limit, -tries) FROM unnest(limits) AS given;
+  END IF;
+  RETURN NEXT;
+END
+$$;
+
+-- Wrong ones count for the subject and network, and for the subject alone if the network is not known: nobody
+-- elsewhere can lock a user out. `failures` has the amount and seconds of both.
+CREATE OR REPLACE FUNCTION limits_of(
+  kind text, kind_of_all text, subject text, owner uuid, here text, failures integer[]
+) RETURNS failure_limit[]
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT ARRAY[(kind, subject, here, failures[1], failures[2])::failure_limit]
+      || CASE WHEN NOT is_known_network(owner, here)
+              THEN ARRAY[(kind_of_all, subject, NULL, failures[3], failures[4])::failure_limit] END
+$$;
+
+-- Wrong passwords count for the address, and for its user: nobody may learn that an email and a phone belong
+-- together, so only the limits of the address tell that they are used up. Without `failures` there is none.
+CREATE OR REPLACE FUNCTION password_limits(address text, owner uuid, here text, failures integer[])
+  RETURNS failure_limit[]
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT limits_of('login', 'account', address, owner, here, failures)
+      || limits_of(holder, holder, coalesce(owner::text, address), owner, here, failures)
+    FROM (VALUES (CASE WHEN owner IS NULL THEN 'nobody' ELSE 'user' END)) AS owned (holder)
+   WHERE failures IS NOT NULL
+$$;
+
+-- Locks the user.
+CREATE OR REPLACE FUNCTION record_password_verdict(
+  sent_email text, sent_phone text, here text, is_right boolean, failures integer[]
+) RETURNS TABLE (
+  refused_by text, refused_for double precision, tries bigint, seconds_left double precision, known users
+)
+  LANGUAGE plpgsql VOLATILE ROWS 1
+AS $$
+BEGIN
+  SELECT v.* INTO refused_by, refused_for, tries, seconds_left
+    FROM (VALUES (coalesce(sent_email, sent_phone))) AS sent (address)
+    LEFT JOIN users AS u ON u.email = sent_email OR u.phone = sent_phone
+   CROSS JOIN record_verdict(password_limits(address, u.id, here, failures), 1, is_right) AS v;
+  SELECT u.* INTO known FROM users AS u
+   WHERE u.email = sent_email OR u.phone = sent_phone FOR NO KEY UPDATE;
+  RETURN NEXT;
+END
+$$;
+
+-- One of the last ten networks where the user passed every step, or one where a mailed link or code was used
+-- within a day.
+CREATE OR REPLACE FUNCTION is_known_network(owner uuid, here text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT here = ANY (ARRAY(SELECT n.network FROM known_networks AS n
+                            WHERE n.user_id = owner AND n.passed_at IS NOT NULL
+                            ORDER BY n.passed_at DESC LIMIT 10)
+                     || ARRAY(SELECT n.network FROM known_networks AS n
+                               WHERE n.user_id = owner AND n.mail_proved_at > now() - interval '1 day'))
+$$;
+
+-- Call it with the user's row locked, once every step that the user has is passed.
+CREATE OR REPLACE FUNCTION know_network(owner uuid, here text) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  WITH attempt AS (
-    SELECT ARRAY['login ' || address || ' ' || network]
-             || CASE WHEN is_stranger THEN ARRAY['account ' || address] END
-             || ARRAY['user ' || u.id || ' ' || network]
-             || CASE WHEN is_stranger THEN ARRAY['user ' || u.id] END AS keys
-      FROM users AS u
-     WHERE u.email = address OR u.phone = address
-  )
-  UPDATE failure_counts
-     SET count = greatest(count - 1, 0)
-   WHERE key = ANY (ARRAY(SELECT f.key
-                            FROM attempt
-                            JOIN failure_counts AS f ON f.key = ANY (attempt.keys)
-                           ORDER BY array_position(attempt.keys, f.key)
-                             FOR UPDATE OF f))
+  INSERT INTO known_networks (user_id, network, passed_at) VALUES (owner, here, now())
+  ON CONFLICT ON CONSTRAINT known_networks_pkey DO UPDATE SET seen_at = now(), passed_at = now()
+$$;
+
+-- Gives a network from which a mailed link or code was spent tries of its own, and no more than three in a
+-- day, because a thief of the mailbox can use links from anywhere. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION record_mail_proof(owner uuid, here text) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  INSERT INTO known_networks (user_id, network, mail_proved_at)
+  SELECT owner, here, now()
+   WHERE 3 > (SELECT count(*)
+                FROM known_networks AS n
+               WHERE n.user_id = owner AND n.network <> here AND n.passed_at IS NULL
+                 AND n.mail_proved_at > now() - interval '1 day')
+  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), mail_proved_at = now()
 $$;
 
 CREATE OR REPLACE FUNCTION count_up(counted_key text, seconds integer)
@@ -50,42 +155,4 @@ BEGIN
   END LOOP;
   RETURN NEXT;
 END
-$$;
-
--- Whether wrong codes of a user's second step count for a network alone. The numbers are those in
--- docs/security.md.
-CREATE OR REPLACE FUNCTION has_own_tries(owner uuid, here text) RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT here = ANY (ARRAY(SELECT n.network
-                             FROM known_networks AS n
-                            WHERE n.user_id = owner AND n.passed_at > now() - interval '365 days'
-                            ORDER BY n.passed_at DESC
-                            LIMIT 10))
-         OR EXISTS (SELECT
-                      FROM known_networks AS n
-                     WHERE n.user_id = owner AND n.network = here
-                       AND n.mail_proved_at > now() - interval '1 day')
-$$;
-
--- Call it with the user's row locked.
-CREATE OR REPLACE FUNCTION pass_second_step(owner uuid, here text) RETURNS void
-  LANGUAGE sql VOLATILE
-AS $$
-  INSERT INTO known_networks (user_id, network, passed_at) VALUES (owner, here, now())
-  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), passed_at = now()
-$$;
-
--- Gives a network from which a mailed link or code was spent tries of its own, and no more than three in a
--- day, because a thief of the mailbox can use links from anywhere. Call it with the user's row locked.
-CREATE OR REPLACE FUNCTION record_mail_proof(owner uuid, here text) RETURNS void
-  LANGUAGE sql VOLATILE
-AS $$
-  INSERT INTO known_networks (user_id, network, mail_proved_at)
-  SELECT owner, here, now()
-   WHERE 3 > (SELECT count(*)
-                FROM known_networks AS n
-               WHERE n.user_id = owner AND n.network <> here AND n.passed_at IS NULL
-                 AND n.mail_proved_at > now() - interval '1 day')
-  ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), mail_proved_at = now()
 $$;

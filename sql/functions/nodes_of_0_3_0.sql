@@ -160,3 +160,70 @@ AS $$
                                   added_at)
               WHEN (act = 'remove' AND added_at >= since) IS NOT TRUE THEN 'undo.insufficient_aal' END
 $$;
+
+-- Such a node counts before it compares, and takes back what was right.
+CREATE OR REPLACE FUNCTION take_back_attempt(address text, network text, is_stranger boolean) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  WITH attempt AS (
+    SELECT ARRAY['login ' || address || ' ' || network]
+             || CASE WHEN is_stranger THEN ARRAY['account ' || address] END
+             || ARRAY['user ' || u.id || ' ' || network]
+             || CASE WHEN is_stranger THEN ARRAY['user ' || u.id] END AS keys
+      FROM users AS u
+     WHERE u.email = address OR u.phone = address
+  )
+  UPDATE failure_counts
+     SET count = greatest(count - 1, 0)
+   WHERE key = ANY (ARRAY(SELECT f.key
+                            FROM attempt
+                            JOIN failure_counts AS f ON f.key = ANY (attempt.keys)
+                           ORDER BY array_position(attempt.keys, f.key)
+                             FOR UPDATE OF f))
+$$;
+
+CREATE OR REPLACE FUNCTION has_own_tries(owner uuid, here text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT is_known_network(owner, here)
+$$;
+
+CREATE OR REPLACE FUNCTION pass_second_step(owner uuid, here text) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT know_network(owner, here)
+$$;
+
+CREATE OR REPLACE FUNCTION spend_code(address text, macs bytea[], purposes text[], browser bytea)
+  RETURNS SETOF one_time_tokens
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF cardinality(macs) = 0 OR (SELECT count FROM count_up('code ' || address, 86400)) > 20 THEN
+    RETURN;
+  END IF;
+  PERFORM FROM users AS u
+    WHERE u.id = ANY (ARRAY(SELECT t.user_id FROM one_time_tokens AS t
+                             WHERE t.target = address AND t.code_mac IS NOT NULL))
+    ORDER BY u.id
+      FOR UPDATE;
+  RETURN QUERY
+    WITH tried AS (
+      UPDATE one_time_tokens AS t
+         SET tries = t.tries + 1,
+             spent_at = CASE WHEN t.code_mac = ANY (macs) THEN now() END
+       WHERE t.target = address AND t.purpose = ANY (purposes) AND t.code_mac IS NOT NULL
+         AND (t.browser_hash IS NULL OR t.browser_hash = browser)
+         AND t.tries < 5 AND t.spent_at IS NULL AND t.code_expires_at > now()
+         AND NOT EXISTS (SELECT FROM one_time_tokens AS newer
+                          WHERE newer.target = t.target AND newer.code_mac IS NOT NULL
+                            AND (newer.browser_hash IS NULL OR newer.browser_hash = browser)
+                            AND newer.created_at > t.created_at)
+      RETURNING t.*
+    )
+    SELECT * FROM tried WHERE tried.spent_at IS NOT NULL;
+  IF FOUND THEN
+    UPDATE failure_counts AS c SET count = greatest(c.count - 1, 0) WHERE c.key = 'code ' || address;
+  END IF;
+END
+$$;

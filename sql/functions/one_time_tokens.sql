@@ -72,40 +72,41 @@ AS $$
   RETURNING t.*
 $$;
 
--- Attempts are counted before the comparison: 5 void the code, 20 wrong ones a day all codes of the address.
 -- A code that a page asked for works in its `browser` alone. Of those for this browser or for any only the
 -- newest works, for all purposes; otherwise a guess could hit any of them. `macs` are those of the code under
--- each key.
-CREATE OR REPLACE FUNCTION spend_code(address text, macs bytea[], purposes text[], browser bytea)
-  RETURNS SETOF one_time_tokens
+-- each key. A network has five tries for each code, and `failures` a day.
+CREATE OR REPLACE FUNCTION use_code(
+  address text, macs bytea[], purposes text[], browser bytea, here text, failures integer[]
+) RETURNS SETOF one_time_tokens
   LANGUAGE plpgsql VOLATILE
 AS $$
+DECLARE
+  code one_time_tokens;
+  guessed uuid;
+  refused boolean;
 BEGIN
-  IF cardinality(macs) = 0 OR (SELECT count FROM count_up('code ' || address, 86400)) > 20 THEN
-    RETURN;
-  END IF;
+  IF cardinality(macs) = 0 THEN RETURN; END IF;
+  SELECT t.* INTO code FROM one_time_tokens AS t
+   WHERE t.target = address AND t.code_mac IS NOT NULL
+     AND (t.browser_hash IS NULL OR t.browser_hash = browser)
+   ORDER BY t.created_at DESC LIMIT 1;
+  guessed := CASE WHEN code.purpose = ANY (purposes) THEN code.id END;
+  SELECT v.refused_by IS NOT NULL INTO refused
+    FROM record_verdict(ARRAY[('try', coalesce(guessed::text, address), here, 5, 3600)::failure_limit]
+                          || limits_of('code', 'code', address, code.user_id, here, failures), 1,
+                        coalesce(is_open_code(code, macs, purposes), false)) AS v;
   PERFORM FROM users AS u
     WHERE u.id = ANY (ARRAY(SELECT t.user_id FROM one_time_tokens AS t
                              WHERE t.target = address AND t.code_mac IS NOT NULL))
-    ORDER BY u.id
-      FOR UPDATE;
-  RETURN QUERY
-    WITH tried AS (
-      UPDATE one_time_tokens AS t
-         SET tries = t.tries + 1,
-             spent_at = CASE WHEN t.code_mac = ANY (macs) THEN now() END
-       WHERE t.target = address AND t.purpose = ANY (purposes) AND t.code_mac IS NOT NULL
-         AND (t.browser_hash IS NULL OR t.browser_hash = browser)
-         AND t.tries < 5 AND t.spent_at IS NULL AND t.code_expires_at > now()
-         AND NOT EXISTS (SELECT FROM one_time_tokens AS newer
-                          WHERE newer.target = t.target AND newer.code_mac IS NOT NULL
-                            AND (newer.browser_hash IS NULL OR newer.browser_hash = browser)
-                            AND newer.created_at > t.created_at)
-      RETURNING t.*
-    )
-    SELECT * FROM tried WHERE tried.spent_at IS NOT NULL;
-  IF FOUND THEN
-    UPDATE failure_counts AS c SET count = greatest(c.count - 1, 0) WHERE c.key = 'code ' || address;
-  END IF;
+    ORDER BY u.id FOR UPDATE;
+  RETURN QUERY UPDATE one_time_tokens AS t SET spent_at = now()
+                WHERE t.id = code.id AND NOT refused AND is_open_code(t, macs, purposes) RETURNING t.*;
 END
+$$;
+
+CREATE OR REPLACE FUNCTION is_open_code(t one_time_tokens, macs bytea[], purposes text[]) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT t.code_mac = ANY (macs) AND t.purpose = ANY (purposes) AND t.spent_at IS NULL
+     AND t.code_expires_at > now()
 $$;

@@ -73,10 +73,8 @@ CREATE OR REPLACE FUNCTION begin_session(
 ) RETURNS SETOF sessions
   LANGUAGE sql VOLATILE ROWS 1
 AS $$
-  INSERT INTO known_networks AS known (user_id, network)
-  SELECT owner, begin_session.network WHERE begin_session.network IS NOT NULL
-  ON CONFLICT ON CONSTRAINT known_networks_pkey DO UPDATE
-     SET seen_at = now() WHERE known.seen_at < now() - interval '1 day';
+  SELECT know_network(owner, begin_session.network)
+   WHERE begin_session.network IS NOT NULL AND NOT has_second_step(owner);
   SELECT end_access(owner, s.id, 'too_many_sessions') FROM (
     SELECT * FROM live_sessions(owner, lifetime, timebox) ORDER BY created_at DESC OFFSET most - 1) AS s;
   INSERT INTO sessions (id, user_id, method, ip, user_agent)

@@ -154,14 +154,14 @@ class TestObstacles:
         assert explain(alice.email, on=app)[0] == CLEAR
 
     def test_exceeded_limit_of_wrong_codes_is_an_obstacle_except_for_links(self, explain, alice, client):
-        client.post("/recover", json={"email": alice.email})
-        for _ in range(20):
+        for number in range(20):
+            if number % 5 == 0:
+                client.post("/recover", json={"email": alice.email})
             client.post("/verify", json={"type": "recovery", "email": alice.email, "token": "000000"})
-        (locked,) = obstacles(explain(alice.email))
-        assert (
-            until(locked)
-            == "20 of 20 wrong codes for alice@example.com; further codes are refused, links still work"
-        )
+        assert [until(locked) for locked in obstacles(explain(alice.email))] == [
+            f"20 of 20 wrong codes for alice@example.com{where}; further codes are refused, links still work"
+            for where in (", from networks that are not known", " from 127.0.0.1")
+        ]
 
     def test_factors_and_their_wrong_codes_are_shown(self, explain, alice, database):
         app, session = set_up(alice.open_session(), "Phone")

@@ -130,7 +130,7 @@ class TestNonce:
             assert_not_valid(change(session, nonce=outbox.last().wrong_code))
         assert_not_valid(change(session, nonce=outbox.last().code))
         assert alice.try_to_sign_in().status_code == 200
-        assert counted(database, f"code {alice.email}") == 6
+        assert counted(database, f"code {alice.email} 127.0.0.1") == 5
         session.get("/reauthenticate")
         assert change(session, nonce=outbox.last().code).status_code == 200
 
