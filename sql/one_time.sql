@@ -47,7 +47,7 @@ SELECT CASE WHEN spent.session_id IS NULL OR NOT is_recent_address(spent.user_id
 -- name: select_link(token_hash bytea, purposes text[])
 --   -> row? (redirect_to?, email?, phone?, browser_hash?, code_challenge?, user_agent?, ip?,
 --     signup_user_agent?, signup_ip?)
-SELECT t.purpose, t.target, comes_back(t) AS comes_back, t.redirect_to, u.email, u.phone,
+SELECT t.purpose, t.target, t.redirect_to, u.email, u.phone,
        t.browser_hash, t.code_challenge, t.user_agent, host(t.ip) AS ip, iso_8601(t.created_at) AS asked_at,
        CASE WHEN t.user_metadata IS NULL THEN u.signup_user_agent ELSE t.user_agent END AS signup_user_agent,
        CASE WHEN t.user_metadata IS NOT NULL THEN host(t.ip) END AS signup_ip,

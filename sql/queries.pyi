@@ -953,7 +953,6 @@ def spend_reauthentication_code(on: Runner, /, *, user_id: str | None, address: 
 class SelectLink(NamedTuple):
     purpose: str
     target: str
-    comes_back: bool
     redirect_to: str | None
     email: str | None
     phone: str | None
@@ -1850,11 +1849,6 @@ class ExportUsers(NamedTuple):
 
 def export_users(on: Runner, /, *, after: str | None, page_size: int | None) -> list[ExportUsers]: ...
 
-class WriteUndoToken(NamedTuple):
-    lifetime: int
-
-def write_undo_token(on: Runner, /, *, token_id: str | None, user_id: str | None, target: str | None, token_hash: bytes | memoryview | None, lifetime: int | None) -> WriteUndoToken: ...
-
 class ListAskedFactors(NamedTuple):
     id: str
     user_id: str
@@ -1878,6 +1872,11 @@ class ListUndone(NamedTuple):
     label: str
 
 def list_undone(on: Runner, /, *, token_hash: bytes | memoryview | None) -> list[ListUndone]: ...
+
+class SelectComesBack(NamedTuple):
+    comes_back: bool
+
+def select_comes_back(on: Runner, /, *, token_hash: bytes | memoryview | None) -> SelectComesBack: ...
 
 class LockUsersOfUndo(NamedTuple):
     id: str

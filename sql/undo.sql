@@ -1,15 +1,3 @@
--- name: write_undo_token(token_id uuid, user_id uuid, target text, token_hash bytea, lifetime integer) -> row
--- The link of a notice outlives no link to another address, or a thief of the address could use it when the
--- owner's has expired. Nodes of 0.3.0 read `asks_for_factor`.
-INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, asks_for_factor, expires_at)
-SELECT :token_id, :user_id, 'undo', :target, :token_hash, EXISTS (SELECT FROM asked_factors(:user_id)),
-       least(now() + make_interval(secs => :lifetime),
-             (SELECT max(earlier.expires_at)
-                FROM one_time_tokens AS earlier
-               WHERE earlier.user_id = :user_id AND earlier.purpose = 'undo' AND earlier.target <> :target
-                 AND earlier.token_hash IS NOT NULL AND is_good_link(earlier)))
-RETURNING extract(epoch FROM expires_at - now())::integer AS lifetime;
-
 -- name: list_asked_factors(token_hash bytea)
 --   -> rows (secret?, last_step?, credential_id?, public_key?, sign_count?, transports?)
 SELECT f.id, f.user_id, f.factor_type, f.friendly_name, f.secret, f.last_step, f.credential_id, f.public_key,
@@ -29,6 +17,9 @@ SELECT added.id::text, added.type, added.label
  WHERE t.token_hash = :token_hash AND t.purpose = 'undo'
    AND NOT (added.type = CASE WHEN t.target LIKE '%@%' THEN 'email' ELSE 'phone' END AND comes_back(t))
  ORDER BY added.added_at, added.id;
+
+-- name: select_comes_back(token_hash bytea) -> row
+SELECT comes_back(t) AS comes_back FROM one_time_tokens AS t WHERE t.token_hash = :token_hash;
 
 -- name: lock_users_of_undo(token_hash bytea) -> rows
 -- Locks the user, and who has the address now, always in one order.

@@ -59,7 +59,7 @@ def change_user(
         removed = removal.take_away(tx, caller, wish.kinds, wish.ids)
         if wish.password_hash:
             _set_password(tx, caller, known.password_hash, wish.password_hash)
-            outgoing.notify(tx, caller, "password_changed")
+            outgoing.tell(tx, caller, "password_changed")
         if first:
             first_address.set_addresses(tx, caller, first["new_email"], first["new_phone"])
         user = queries.change_user(tx, user_id=caller.id, **columns)

@@ -5,7 +5,7 @@ from typing import Any
 from auth.context import latchkey
 from auth.factors import recovery_codes
 from auth.hooks.issuing import about_own, is_asked
-from auth.messages.outgoing import notify
+from auth.messages.outgoing import tell
 from auth.sign_in import factor_codes
 from auth.sign_in.reauthentication import add, give_proof, lock_caller
 from auth.sign_in.token_response import Session, raise_session
@@ -51,4 +51,4 @@ def verify(code: str, *, for_client: bool = False, made_before: Any = None) -> S
 
 def _tell(tx: Transaction, caller: Any, kind: str, **details: Any) -> None:
     audit.record(tx, caller.id, caller.email, [kind], [], **details)
-    notify(tx, caller, kind, **details)
+    tell(tx, caller, kind, **details)

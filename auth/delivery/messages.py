@@ -20,19 +20,20 @@ from auth.text.user_agents import browser_and_system
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-# The links of notices undo what they report.
+# The links of notices take the account back.
 _LINK_TYPES = dict.fromkeys(
     (
         *("address_added", "email_changed", "phone_changed", "identity_linked", "identity_unlinked"),
         *("passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added"),
         *("api_key_added", "api_key_removed"),
+        *("password_changed", "recovery_codes_created", "recovery_code_used"),
     ),
     "undo",
 )
 
 # Our pages where the reader of a notice without an undo link can act.
 _PAGES = {"signup_attempt": "sign-in", "webhook_disabled": "console/webhooks"} | dict.fromkeys(
-    ("password_changed", "recovery_codes_created", "recovery_code_used", *_LINK_TYPES), "forgot-password"
+    _LINK_TYPES, "forgot-password"
 )
 
 _WITH_A_CODE = {"signup", "magiclink", "recovery", "email_change", "reauthentication", "sms", "phone_change"}

@@ -83,18 +83,6 @@ class Message:
             **TOKEN_COLUMNS | others,
         )
 
-    def write_undo_token(self, tx: Transaction, user_id: str) -> None:
-        """Write the link by which the reader of a notice takes the account back."""
-        row = queries.write_undo_token(
-            tx,
-            token_id=self._token_id,
-            user_id=user_id,
-            target=self._address,
-            token_hash=one_time.hash_token(self.link or ""),
-            lifetime=self._link_lifetime,
-        )
-        self._link_lifetime = row.lifetime
-
     def write(
         self, tx: Transaction, user_id: str | None, kind: str, *, secret: bool = True, **others: Any
     ) -> None:
@@ -128,7 +116,7 @@ def tell(tx: Transaction, user: Any, kind: str, **others: Any) -> None:
     if target is None or _join(tx, user, kind, target, others):
         return
     message = Message(target, code=False, lifetime=one_time.UNDO_LIFETIME, sms_link=True, is_notice=True)
-    message.write_undo_token(tx, user.id)
+    message.write_token(tx, user.id, "undo")
     message.write(tx, user.id, kind, **others)
 
 

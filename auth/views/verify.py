@@ -76,8 +76,6 @@ def verify() -> Response:
     if request.mimetype == FORM:
         return _verify_form()
     body = read_body(schemas.Verification())
-    if body["type"] == "undo":
-        raise ApiError("validation_failed", "type: undo works only on the link's page")
     if "token_hash" in body:
         proof = by_link(body["token_hash"])
     else:
@@ -99,8 +97,7 @@ def _verify_form() -> Response:
 
 def _page_of_link(query: Mapping[str, str]) -> Response:
     purposes = one_time.PURPOSES.get(query["type"], [])
-    token_hash = one_time.hash_token(query["token"])
-    link = queries.select_link(latchkey.db, token_hash=token_hash, purposes=purposes)
+    link = queries.select_link(latchkey.db, token_hash=one_time.hash_token(query["token"]), purposes=purposes)
     if link is None:
         return _dead_link_page(query["type"])
     target = _target(query, arrivals.target_of(link))
@@ -124,6 +121,7 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
 def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str) -> Response:
     """Show what taking the account back removes. After a form without the right factor, ask for that."""
     token, is_asked = query["token"], request.method == "POST"
+    token_hash = one_time.hash_token(token)
     challenge = undo.challenge(token) if is_asked else None
     return page(
         "undo.html",
@@ -131,7 +129,8 @@ def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str
         target=target,
         query=query,
         link=link,
-        undone=queries.list_undone(latchkey.db, token_hash=one_time.hash_token(token)),
+        comes_back=queries.select_comes_back(latchkey.db, token_hash=token_hash).comes_back,
+        undone=queries.list_undone(latchkey.db, token_hash=token_hash),
         kept=_kept(),
         needs_factor=bool(undo.asked_factors(token)),
         is_asked=is_asked,
@@ -158,12 +157,11 @@ def _is_program() -> bool:
 
 
 def _spend_and_redirect(query: Mapping[str, str]) -> Response:
-    link_type = query["type"]
-    if link_type == "undo":
+    if query["type"] == "undo":
         return _take_back(query)
     try:
         outcome = spend(
-            link_type,
+            query["type"],
             by_link(query["token"]),
             redirects=True,
             for_client=True,

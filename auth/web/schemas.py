@@ -152,7 +152,8 @@ VerifyForm = VerifyQuery.of(
 
 
 class Verification(Input):
-    type = fields.Choice(*one_time.PURPOSES, required=True)
+    # The link of a notice works only on its page.
+    type = fields.Choice(*(name for name in one_time.PURPOSES if name != "undo"), required=True)
     token = fields.Text()
     token_hash = fields.Text()
     email = fields.Email()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.factors import set_up
 from tests.support.links import (
     EXPIRED,
     OTHER_PHONE,
@@ -187,6 +188,27 @@ class TestNotice:
         follow(client, "undo", outbox.last(owner.email, "email_changed").token)
         (told,) = outbox.sent(MALLORY, "email_changed")
         assert told.token is None
+
+    @pytest.mark.parametrize("kind", ["password_changed", "recovery_codes_created"])
+    def test_notices_of_a_password_and_of_recovery_codes_have_the_link_too(self, client, owner, outbox, kind):
+        if kind == "password_changed":
+            assert owner.sign_in().put("/user", json={"password": NEW}).status_code == 200
+        else:
+            assert set_up(owner.open_session())[1].post("/recovery_codes").status_code == 200
+        follow(client, "undo", outbox.last(owner.email, kind).token)
+        assert_error(owner.try_to_sign_in(NEW), 401, "invalid_credentials")
+
+    def test_change_after_taking_back_is_told_apart_from_a_notice_that_is_void(
+        self, client, owner, thief, outbox
+    ):
+        for number in range(3):
+            add_phone(thief, outbox, f"+4917012345{number}0")
+        first, second = outbox.sent(owner.email, "phone_changed")
+        follow(client, "undo", first.token)
+        assert fragment(follow(client, "undo", second.token)) == EXPIRED
+        session = session_of(client, recover(client, outbox, owner.email))
+        add_phone(session, outbox)
+        assert fragment(follow(client, "undo", outbox.last(owner.email, "phone_changed").token)) == UNDONE
 
 
 class TestFiftyAtOnce:
@@ -442,7 +464,7 @@ class TestRemoval:
 @pytest.mark.parametrize(
     ("what", "homes"),
     [
-        (r"INSERT INTO one_time_tokens [^;]*'undo'", ["functions/factors.sql", "undo.sql"]),
+        (r"INSERT INTO one_time_tokens [^;]*'undo'", ["functions/factors.sql", "messages.sql"]),
         ("restores ->> 'provider'", ["functions/one_time_tokens.sql"]),
     ],
     ids=["links of notices", "factors that were removed"],
@@ -460,7 +482,10 @@ def test_taking_back_has_one_home(what, homes):
 
 
 def test_one_function_writes_the_link_of_a_notice_and_one_takes_an_account_back():
-    calls = {"write_undo_token(": "auth/messages/outgoing.py", '"change_undone"': "auth/links/undo.py"}
+    calls = {
+        'write_token(tx, user.id, "undo")': "auth/messages/outgoing.py",
+        '"change_undone"': "auth/links/undo.py",
+    }
     for call, home in calls.items():
         callers = [path for path in (ROOT / "auth").rglob("*.py") if call in path.read_text()]
         assert [str(path.relative_to(ROOT)) for path in callers] == [home]

@@ -49,11 +49,9 @@ WITH_UNDO = (
     *("email_changed", "phone_changed", "address_added", "identity_linked", "identity_unlinked"),
     *("passkey_added", "passkey_removed", "factor_added", "factor_removed", "application_added"),
     *("api_key_added", "api_key_removed"),
+    *("password_changed", "recovery_codes_created", "recovery_code_used"),
 )
-WITHOUT_LINK = (
-    *("signup_attempt", "reauthentication", "password_changed"),
-    *("recovery_codes_created", "recovery_code_used", "webhook_disabled"),
-)
+WITHOUT_LINK = ("signup_attempt", "reauthentication", "webhook_disabled")
 # Where the button of a notice without a link leads.
 PAGES = dict.fromkeys((*WITH_UNDO, *WITHOUT_LINK), "forgot-password")
 PAGES |= {"signup_attempt": "sign-in", "webhook_disabled": "console/webhooks"}
@@ -65,7 +63,6 @@ MAILS = {
     **dict.fromkeys(WITHOUT_LINK),
 }
 SMS = ("sms", "signup", "phone_change", "reauthentication")
-SMS_WITHOUT_CODE = ("password_changed", "recovery_codes_created", "recovery_code_used")
 
 each_language = cases("language", sorted(CATALOGUES))
 each_mail = cases("kind", MAILS)
@@ -100,7 +97,7 @@ class RenderedHtml(HTMLParser):
 
 
 def test_every_kind_has_a_message():
-    sms = {("sms", kind) for kind in (*SMS, *SMS_WITHOUT_CODE, *WITH_UNDO)}
+    sms = {("sms", kind) for kind in (*SMS, *WITH_UNDO)}
     assert set(TEMPLATES.kinds) == {("email", kind) for kind in MAILS} | sms
 
 
@@ -241,13 +238,13 @@ class TestGathered:
         assert not re.search(r"None|\{\{|\n\n\n", mail.text)
 
     @each_language
-    @cases("kind", (*SMS_WITHOUT_CODE, *WITH_UNDO))
+    @cases("kind", WITH_UNDO)
     def test_sms_says_how_often(self, language, kind):
         sms = render(kind, "sms", {"token": TOKEN}, locale=language, times=3, others=self.OTHERS).text
         assert "3" in sms.splitlines()[0]
         assert sms.splitlines()[1:] == [
             "",
-            f"https://auth.example.com/verify?token={TOKEN}&type={'undo' if kind in WITH_UNDO else kind}",
+            f"https://auth.example.com/verify?token={TOKEN}&type=undo",
         ]
 
     def test_hostile_values_of_further_changes_do_not_appear(self):
@@ -276,12 +273,6 @@ class TestSms:
         link = f"https://auth.example.com/verify?token={TOKEN}&type=undo"
         assert sms.text.splitlines()[-2:] == ["", link]
         assert "None" not in sms.text
-
-    @each_language
-    @cases("kind", SMS_WITHOUT_CODE)
-    def test_sms_without_a_link_is_one_line(self, language, kind):
-        sms = render(kind, "sms", {}, None, locale=language)
-        assert re.fullmatch(r"[^\n{}]{30,}\n", sms.text)
 
     @each_sms
     def test_english_sms_fits_into_one_part(self, kind):
