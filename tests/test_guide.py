@@ -29,6 +29,8 @@ def add(block: str, path: Path) -> None:
     text = path.read_text() if path.exists() else ""
     if path.name == "openapi.yaml":
         text = text.replace("\ncomponents:\n", f"\n{block}\ncomponents:\n")
+    elif path.name == "limits.py":
+        text = text.replace('    "logout": ["log_out", "open_logout"],\n', block)
     elif path.suffix == ".py" and text:
         imports, _, rest = block.partition("\n\n")
         text = f"{imports}\n{text}\n\n{rest}"

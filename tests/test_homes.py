@@ -53,7 +53,7 @@ def test_only_a_sign_in_by_a_provider_looks_a_user_up_by_the_email_that_a_provid
     of_operators = {"auth/admin/messages.py", "auth/views/admin.py"}
     assert with_call("lock_user_by_email") - of_operators == {"auth/sign_in/identities.py"}
     (asked,) = re.findall("by_email = (.+)", read("auth/sign_in/identities.py"))
-    assert asked == "user is None and identity.is_trusted and identity.email_verified"
+    assert asked == "user is None and identity.is_proved"
 
 
 def test_links_are_spent_by_one_function_and_by_get_only_for_programs():
@@ -130,7 +130,6 @@ SHOWING = {
     "words_of": "the console's search",
     "may_have": "the console's search",
     "write_message": "the language of a message",
-    "tell_administrators": "the language of a message",
 }
 READING = {
     "auth/account/changes.py": "writes what the user sends",

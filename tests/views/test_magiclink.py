@@ -206,7 +206,6 @@ def test_host_headers_do_not_reach_the_link(client, alice, database, service_rol
         "X-Forwarded-Proto": "https",
         "X-Forwarded-Prefix": "/evil.example",
         "X-Original-Host": "evil.example",
-        "Origin": "https://evil.example",
         "Referer": "https://evil.example/",
     }
     session = alice.sign_in()
