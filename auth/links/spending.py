@@ -62,7 +62,7 @@ def spend(
             elif issue.answer and link_type in one_time.CHANGES:
                 outcome = _sign_in_at_new_address(tx, spent, issue)
             elif link_type in one_time.CHANGES:
-                outcome = _take_new_address(tx, spent, redirects)
+                outcome = _take_new_address(tx, spent, proof, redirects)
             else:
                 outcome = _confirm_address(tx, spent, redirects, is_shown, is_same, issue)
     except UniqueViolation as error:
@@ -88,10 +88,10 @@ def _issue(
             outcome = Outcome(refusal=ApiError("otp_expired"))
         elif spent.purpose in one_time.CHANGES:
             user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
-            is_for_client = _signs_in(user, redirects)
+            is_for_client = _signs_in(user, proof, redirects)
             # Otherwise it was taken before, and the hook refused.
             if is_for_client and spent.target not in (user.email, user.phone):
-                outcome = _take_new_address(tx, spent, redirects=True)
+                outcome = _take_new_address(tx, spent, proof, redirects=True)
         else:
             is_for_client = _is_for_client(spent, redirects, redirect_to, is_same)
             user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
@@ -112,10 +112,9 @@ def _is_for_client(spent: Any, redirects: bool, redirect_to: str | None, is_same
     return not redirects or not (spent.code_challenge or stays_here)
 
 
-def _signs_in(user: Any, redirects: bool) -> bool:
-    # A stranger may have sent the link or code of a first address, to sign its reader in as a user that the
-    # stranger controls.
-    return not redirects and not first_address.is_without_address(user)
+def _signs_in(user: Any, proof: Proof, redirects: bool) -> bool:
+    # A stranger may have sent the link, to sign its reader in as a user that the stranger controls.
+    return not redirects and not (first_address.is_without_address(user) and proof["token_hash"])
 
 
 def _confirm_address(
@@ -183,7 +182,7 @@ def _confirm_address(
     )
 
 
-def _take_new_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
+def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool) -> Outcome:
     """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it."""
     user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
     kind = addresses.kind_of(spent.target)
@@ -205,7 +204,7 @@ def _take_new_address(tx: Transaction, spent: Any, redirects: bool) -> Outcome:
         queries.end_access(tx, user_id=user.id, session_id=spent.session_id, reason=act)
     queries.void_tokens(tx, user_id=user.id)
 
-    session = open_session(tx, user.id, "otp", Issue()) if _signs_in(user, redirects) else None
+    session = open_session(tx, user.id, "otp", Issue()) if _signs_in(user, proof, redirects) else None
     acts = [act, "signed_in" if session else None]
     events = ["user.updated", "auth.login" if session else None]
     details = {"method": "otp", "old_address": old_address, "new_address": spent.target}

@@ -37,7 +37,6 @@ _BROWSER_HEADERS = {
 }
 _DONE = {
     "email_change": "The new email address is confirmed",
-    "phone_change": "The new phone number is confirmed",
     "undo": "The account was taken back, and its password removed; choose a new one to sign in",
 }
 

@@ -89,20 +89,10 @@ class TestEmail:
         assert database.count("users") == 1
 
 
-@pytest.mark.parametrize("address", [{"email": EMAIL}, {"phone": PHONE}], ids=str)
-def test_code_of_a_first_address_keeps_the_session_that_asked_and_signs_in_nobody_else(
-    client, visitor, outbox, database, address
-):
-    ((kind, to),) = address.items()
-    visitor.put("/user", json=address)
-    assert_ok(type_in(client, f"{kind}_change", to, outbox.last(to).code), {"message": A_SENTENCE})
-    assert database.count("sessions") == 1
-    assert visitor.get("/user").json["is_anonymous"] is False
-
-
-def test_code_to_a_phone_makes_the_user_permanent(client, visitor, outbox):
+def test_code_to_a_phone_makes_the_user_permanent_and_signs_in(client, visitor, outbox):
     visitor.put("/user", json={"phone": PHONE})
-    type_in(client, "phone_change", PHONE, outbox.last(PHONE).code)
+    response = type_in(client, "phone_change", PHONE, outbox.last(PHONE).code)
+    assert response.json["user"]["id"] == visitor.user["id"]
     made = visitor.get("/user").json
     assert (made["phone"], made["is_anonymous"]) == (PHONE, False)
     assert outbox.last(PHONE).kind == "address_added"
