@@ -61,7 +61,11 @@ SELECT id::text FROM created;
 INSERT INTO factors SELECT * FROM jsonb_populate_recordset(NULL::factors, :factors -> 'factors');
 
 -- name: import_api_keys(api_keys jsonb)
-INSERT INTO api_keys SELECT * FROM jsonb_populate_recordset(NULL::api_keys, :api_keys -> 'api_keys')
+INSERT INTO api_keys
+SELECT made.*
+  FROM jsonb_array_elements(:api_keys -> 'api_keys') AS key
+ CROSS JOIN jsonb_populate_record(
+         NULL::api_keys, jsonb_build_object('refreshes', 0, 'counted_until', now()) || key) AS made
 ON CONFLICT DO NOTHING;
 
 -- name: export_users(after uuid, page_size integer) -> rows (factors?, api_keys?)

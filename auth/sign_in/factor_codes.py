@@ -33,7 +33,7 @@ def check_app_code(tx: Transaction, user_id: str, factors: Sequence[Any], code: 
     """
     steps = ((factor.id, _unused_step(factor, code)) for factor in factors)
     match = next((Match(id, step) for id, step in steps if step is not None), None)
-    _record(tx, "totp", user_id, match is not None, len(factors))
+    _record_verdict(tx, "totp", user_id, match is not None, len(factors))
     return match
 
 
@@ -46,7 +46,7 @@ def check_recovery_code(tx: Transaction, user_id: str, code: str, made_before: A
     """Record whether a recovery code is right, and return what it is spent by. Raises and locks as above."""
     macs = latchkey.recovery_codes.macs(user_id, recovery_codes.canonical(code))
     row = queries.select_recovery_code(tx, user_id=user_id, code_macs=macs, made_before=made_before)
-    _record(tx, "recovery", user_id, row is not None)
+    _record_verdict(tx, "recovery", user_id, row is not None)
     return bytes(row.code_mac) if row else None
 
 
@@ -57,7 +57,7 @@ def spend_recovery_code(
     return queries.use_recovery_code(tx, user_id=user_id, code_mac=code_mac)
 
 
-def _record(tx: Transaction, kind: str, user_id: str, is_right: bool, apps: int = 1) -> None:
+def _record_verdict(tx: Transaction, kind: str, user_id: str, is_right: bool, apps: int = 1) -> None:
     most = WRONG_CODES_A_DAY[kind]
     verdict = queries.record_factor_verdict(
         tx,

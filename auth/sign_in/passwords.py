@@ -40,7 +40,7 @@ def sign_in_with_password(body: dict[str, Any], *, for_client: bool, admin_only:
             renewed_hash = latchkey.passwords.hash(password)
         if is_right and issue.decides is None and is_asked(for_client=for_client):
             # The hook, too, is told that the password was right.
-            _record(address, is_right)
+            _record_verdict(address, is_right)
             issue = about_new(known.user_id, "password", for_client=for_client)
         row = _open(
             issue,
@@ -75,7 +75,7 @@ def check_current_password(password: str, known: Any) -> None:
     address = {"email": known.email, "phone": None if known.email else known.phone}
     with latchkey.passwords.queue():
         is_right = latchkey.passwords.check(password, _look_up(address).password_hash)
-        _record(
+        _record_verdict(
             address, is_right, "current_password_invalid", "current_password: must be the user's password"
         )
 
@@ -88,7 +88,7 @@ def _look_up(address: dict[str, Any]) -> "queries.SelectPassword":
     return row
 
 
-def _record(address: dict[str, Any], is_right: bool, *wrong: str) -> None:
+def _record_verdict(address: dict[str, Any], is_right: bool, *wrong: str) -> None:
     """Record a verdict. Raises the `ApiError` of a wrong password also for a right one that is not told."""
     network = g.client["network"]
     row = queries.record_password_verdict(latchkey.db, **address, network=network, is_right=is_right)

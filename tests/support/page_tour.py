@@ -399,6 +399,10 @@ def skipped_step(page_client: PageClient) -> None:
     page_client.press("sign-in", email=ALICE, password=PASSWORD)
     page_client.shows("second step, passkey alone", "Not now")
     page_client.press("second-step/skip")
+    page_client.visit("/account/confirm")
+    page_client.shows("confirm, with a passkey", "Sign in with a passkey")
+    page_client.press("account/confirm/passkey", credential="{}")
+    page_client.shows("confirm, passkey failed", "That passkey or security key didn’t work.")
 
 
 def consenting(page_client: PageClient) -> None:

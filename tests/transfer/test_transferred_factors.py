@@ -180,7 +180,7 @@ def test_api_keys_move_only_to_a_deployment_with_their_secret(make_app, alice, p
     )
     id, key = make_key(alice.open_session(app.test_client()), scopes=["read"], expires_in=3600)
     database.run("UPDATE api_keys SET aal = 'aal2'")
-    columns = "SELECT to_jsonb(k) FROM api_keys AS k"
+    columns = "SELECT to_jsonb(k) - 'counted_until' FROM api_keys AS k"
     before = database.value(columns)
     assert run_command(app, "users", "export", str(path), "--plaintext").exit_code == 0
     for target, kept in ((other, []), (app, [(before,)])):

@@ -94,7 +94,8 @@ class TestKeys:
         statuses = at_once(10, lambda _: session.post(ROUTE, json={"name": "CI"}).status_code)
         assert (sorted(statuses), database.count("api_keys")) == ([201] * 5 + [422] * 5, 20)
         assert_error(session.post(ROUTE, json={"name": "CI"}), 422, "too_many_api_keys")
-        assert database.count("outbox", "kind = 'api_key_added'") == 20
+        told = "SELECT sum(coalesce((variables ->> 'times')::integer, 1)) FROM outbox WHERE kind = 'api_key_added'"
+        assert database.value(told) == 20
 
     def test_stolen_old_session_needs_a_proof(self, session, client, database):
         database.run("UPDATE sessions SET created_at = now() - interval '16 minutes'")

@@ -264,6 +264,8 @@ def test_documentation_lists_exactly_the_recorded_actions():
     sources = [path.read_text() for path in (root / "auth").rglob("*.py")]
     modules = [ast.parse(source) for source in sources if re.search(r"\bacts?\b|record|_store|_tell", source)]
     acts = set().union(*map(acts_of, statements), *map(acts_in, modules), get_args(Refusal))
+    refresh_act = (schema.FUNCTIONS / "refreshing.sql").read_text().partition("FUNCTION refresh_act")[2]
+    acts |= set(re.findall(r"THEN '(\w+)'", refresh_act))
     document = (root / "docs" / "audit.md").read_text().partition("\n## Actions\n")[2]
     cells = re.findall(r"^\| (`[\w`, ]+`) \|", document, re.MULTILINE)
     assert set(re.findall(r"\w+", " ".join(cells))) == acts

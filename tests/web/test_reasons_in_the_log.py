@@ -27,7 +27,7 @@ def said(monkeypatch, capfd):
         (input, "_redirect_refused"),
         (input, "_challenge_refused"),
         (guard, "_key_refused"),
-        (outgoing, "_over_quota"),
+        (outgoing, "_not_sent"),
         (requests, "_refused"),
         (authentication, "_refused"),
     ):
