@@ -32,7 +32,7 @@ from psycopg2.errors import FeatureNotSupported, InternalError_, InvalidSqlState
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.extras import Json
 
-from sql.pool import BEGIN, SIZE, TYPES, Connection, Pool
+from sql.pool import BEGIN, READ_COMMITTED, SIZE, TYPES, Connection, Pool
 
 DIRECTORY = Path(__file__).parent
 _HEADER = re.compile(
@@ -206,7 +206,9 @@ class Database(Runner):
             for name, statement in self._statements.items()
         }
         self._texts = {
-            name: statement.execute(self._constants[name]) if prepare else statement.direct
+            name: statement.execute(self._constants[name])
+            if prepare
+            else f"{READ_COMMITTED}; {statement.direct}"
             for name, statement in self._statements.items()
         }
         self.pool = Pool(url, size, has_timeouts, last)

@@ -53,8 +53,10 @@ SET default_transaction_isolation = 'read committed'
 _TIMEOUTS = """
 SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'
 """
-# The session's setting for single statements is in one of the sessions behind PgBouncer.
+# PgBouncer may run a statement in another session than the one with the setting.
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+# For a single statement in the same string, which makes both one transaction.
+READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 # Statements keep the ids of their types, which a restore of the database changes.
 TYPES = "SELECT to_regtype('user_metadata')::oid, to_regtype('app_metadata')::oid"
 # Of the types that statements return, because another library in the process may register its own for all

@@ -26,7 +26,7 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     # The address first, so that an invitation refused by its window does not count for the service.
     windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
     windows.append(("invite", settings.rate_limit_invite))
-    known = queries.lock_user_by_email(latchkey.db, email=email)
+    known = queries.select_user_of_address(latchkey.db, address=email)
     if known and not known.is_invited:
         raise ApiError("email_exists")
     # Without a hook, a user who is deleted meanwhile is created again.

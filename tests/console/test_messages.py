@@ -119,7 +119,7 @@ class TestPreview:
         ("message", "language", "said", "carries"),
         [
             ("email.signup", "de", "Bestätigen Sie Ihre E-Mail-Adresse", "&amp;type=signup"),
-            ("email.password_changed", "en", "Acme &lt;no-reply@localhost&gt;", "/forgot-password"),
+            ("email.password_changed", "en", "Acme &lt;no-reply@localhost&gt;", "&amp;type=undo"),
             ("email.invite", "fr", "Ada Lovelace vous invite", "&amp;type=invite"),
             ("sms.sms", "en", "123456 is your code", "#123456"),
             ("sms.passkey_added", "es", "llave de acceso", "&amp;type=undo"),
