@@ -52,8 +52,12 @@ def _wrong_rows(history: History, rows: Rows) -> list[str]:
     wrong = []
     found = {row.email: row for row in rows.all(_PERSONS)}
     mails = defaultdict(list)
-    for row in rows.all("SELECT recipient, kind FROM outbox WHERE channel = 'email'"):
-        mails[row.recipient].append(row.kind)
+    # A notice that gathers changes has as many times.
+    for row in rows.all(
+        "SELECT recipient, kind, coalesce((variables ->> 'times')::integer, 1) AS times"
+        " FROM outbox WHERE channel = 'email'"
+    ):
+        mails[row.recipient] += row.times * [row.kind]
     for person in history.persons:
         row, kinds = found.pop(person.email, None), tuple(sorted(mails.pop(person.email, [])))
         matching = [state for state in person.states() if _is(row, kinds, state, history.may_lose_counters)]

@@ -178,6 +178,10 @@ def assert_all_or_nothing(stage, conversation, name, cut_at, whole, done, *, con
     answer, left = attempt(stage, name, cut_at, conversation, connects=connects)
     SEEN.update(["cuts", str(answer.status_code), "done" if left and left == done else "not done"])
     where = f"{name}, cut at message {cut_at} of {whole.messages}: {left}, whole {done}"
+    # The inbox of developers notes a message that a limit holds back at once.
+    left, done = (
+        Counter({key: each for key, each in found.items() if key != "+dev_inbox"}) for found in (left, done)
+    )
     # A request that got no answer from Postgres must be 503.
     assert (answer.status_code, left in (Counter(), done)) == (503, True), where
 
