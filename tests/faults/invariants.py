@@ -51,7 +51,7 @@ def deliver_all(rows: Rows) -> None:
 def _wrong_rows(history: History, rows: Rows) -> list[str]:
     wrong = []
     found = {row.email: row for row in rows.all(_PERSONS)}
-    mails = defaultdict(list)
+    mails: defaultdict[str, list[str]] = defaultdict(list)
     # A notice that gathers changes has as many times.
     for row in rows.all(
         "SELECT recipient, kind, coalesce((variables ->> 'times')::integer, 1) AS times"
