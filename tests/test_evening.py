@@ -3,6 +3,8 @@
 `pytest -s tests/test_evening.py` prints the figures of each request and of all.
 """
 
+import functools
+import operator
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -28,7 +30,7 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 # What each of these may reach. A change that makes the story longer makes it shorter elsewhere. The aim is three
 # quarters of the functions, lines and SQL of 0.3.0: 479, 3,937 and 1,598.
 LIMITS = {
-    "all": {"functions": 479, "lines": 3_963, "files": 95, "statements": 62, "lines of SQL": 1_545},
+    "all": {"functions": 479, "lines": 3_963, "files": 95, "statements": 62, "lines of SQL": 1_542},
     "POST /token password": {"functions": 91, "files": 32},
     "GET /user": {"functions": 51},
     "POST /token refresh_token": {"functions": 68},
@@ -173,20 +175,23 @@ class Story:
 
 @pytest.fixture
 def reached(make_service: Callable[..., Service], acme: FakeProvider, database: Any) -> dict[str, Reach]:
-    """What the second play reaches: the first fills caches and prepares statements."""
+    """What the second play and the third reach: the first fills caches and prepares statements, and on a slow
+    machine one of the others may connect again.
+    """
+    plays = []
     with METER.installed(), HttpTarget() as target:
         service = make_service(
             AUTH_RATE_LIMITS_ENABLED="true", AUTH_WEBHOOK_PRIVATE_NETWORKS="true", AUTH_API_KEYS=None
         )
         outbox = Outbox(service.parts, database)
-        for number in range(2):
+        for number in range(3):
             acme.person = {"sub": str(number), "email": f"heidi{number}@example.com", "email_verified": True}
             story = Story(service, outbox, METER, number)
             story.play(target)
-    story.reached["all"] = Reach()
-    for reach in list(story.reached.values()):
-        story.reached["all"] |= reach
-    return story.reached
+            plays.append(story.reached)
+    _, second, third = plays
+    reached = {name: second[name] & third[name] for name in second}
+    return reached | {"all": functools.reduce(operator.or_, reached.values())}
 
 
 def test_story_of_the_specification_reaches_no_further_than_its_limits(reached):
