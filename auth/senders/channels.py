@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from auth.senders.message_hooks import HookSender
 from auth.senders.sender import ConsoleSender, Sender
-from auth.senders.sms import TwilioSender, WebhookSender
+from auth.senders.sms import TwilioSender
 from auth.senders.smtp import SmtpSender, hostname_for
 from auth.settings import Settings
 from auth.settings.values import targets
@@ -58,8 +58,6 @@ def _sms(settings: Settings, db: Database | None = None) -> Sender | None:
     if settings.sms_provider == "twilio":
         account = settings.twilio_account_sid, settings.twilio_auth_token
         return TwilioSender(settings.twilio_api_url, *account, settings.twilio_from)
-    if settings.sms_provider == "webhook":
-        return WebhookSender(settings.sms_webhook_url, settings.sms_webhook_secret)
     if settings.sms_provider == "none":
         return None
     return _substitute(settings, is_chosen=settings.sms_provider == targets.CONSOLE)

@@ -39,28 +39,7 @@ class TwilioSender(Sender):
         explanation = " ".join(str(members.get(name, "")) for name in names)
         if response.is_success:
             return message.masked(f"{response.status} {explanation}")
-        raise _failure(response, explanation)
-
-
-@dataclass(eq=False, repr=False)
-class WebhookSender(Sender):
-    """Posts `{"to", "message"}`, signed as in Standard Webhooks, to an endpoint that sends the SMS."""
-
-    url: str
-    secret: str
-    timeout: float = http.TIMEOUT
-
-    def send(self, recipient: str, message: Message) -> str:
-        body = json.dumps({"to": recipient, "message": message.text.strip()}, ensure_ascii=False)
-        headers = http.signed_headers(message.id, body, [self.secret])
-        response = http.post(self.url, body.encode(), headers, timeout=self.timeout)
-        if response.is_success:
-            return response.status_line
-        raise _failure(response)
-
-
-def _failure(response: http.Response, explanation: str = "") -> Refused | TryLater:
-    reason = f"{response.status_line} {explanation}".strip()
-    if response.status in _REFUSALS:
-        return Refused(reason)
-    return TryLater(reason, seconds=response.seconds, is_down=True)
+        reason = f"{response.status_line} {explanation}".strip()
+        if response.status in _REFUSALS:
+            raise Refused(reason)
+        raise TryLater(reason, seconds=response.seconds, is_down=True)

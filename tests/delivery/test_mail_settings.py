@@ -14,7 +14,7 @@ from auth.delivery.messages import load_templates
 from auth.senders import channels
 from auth.senders.message_hooks import HookSender
 from auth.senders.sender import ConsoleSender, TryLater
-from auth.senders.sms import TwilioSender, WebhookSender
+from auth.senders.sms import TwilioSender
 from auth.senders.smtp import SmtpSender, hostname_for
 from auth.settings import SettingsError
 from auth.settings.values import targets
@@ -29,11 +29,6 @@ TWILIO = {
     "AUTH_TWILIO_ACCOUNT_SID": "AC1",
     "AUTH_TWILIO_AUTH_TOKEN": "t",
     "AUTH_TWILIO_FROM": "+15555550100",
-}
-WEBHOOK = {
-    "AUTH_SMS_PROVIDER": "webhook",
-    "AUTH_SMS_WEBHOOK_URL": "https://sms.example.com/send",
-    "AUTH_SMS_WEBHOOK_SECRET": SECRET,
 }
 ELSEWHERE = {"AUTH_BASE_URL": "https://auth.example.com"}
 MAIL = {"AUTH_SMTP_URL": "smtp://mail.example.com"}
@@ -149,13 +144,24 @@ class TestMailFrom:
 
 
 class TestSms:
-    @pytest.mark.parametrize("given", [TWILIO, WEBHOOK], ids=["twilio", "webhook"])
-    def test_missing_settings_of_a_provider_are_reported_together(self, load, given):
-        provider, *names = given
+    def test_missing_settings_of_twilio_are_reported_together(self, load):
         with pytest.raises(SettingsError) as error:
-            load(AUTH_SMS_PROVIDER=given[provider])
-        problem = f"Must be set when AUTH_SMS_PROVIDER is {given[provider]}."
-        assert str(error.value).splitlines() == [f"{name}: {problem}" for name in names]
+            load(AUTH_SMS_PROVIDER="twilio")
+        problem = "Must be set when AUTH_SMS_PROVIDER is twilio."
+        assert str(error.value).splitlines() == [f"{name}: {problem}" for name in list(TWILIO)[1:]]
+
+    def test_refusal_of_the_former_provider_webhook_names_the_hook_that_replaces_it(self, load):
+        with pytest.raises(SettingsError) as error:
+            load(
+                AUTH_SMS_PROVIDER="webhook",
+                AUTH_SMS_WEBHOOK_URL="https://sms.example.com",
+                AUTH_SMS_WEBHOOK_SECRET=SECRET,
+            )
+        assert str(error.value).splitlines() == [
+            "AUTH_SMS_PROVIDER: Must be none, console or twilio. AUTH_HOOK_SEND_SMS took the place of webhook.",
+            "AUTH_SMS_WEBHOOK_SECRET is not a setting any more: AUTH_HOOK_SEND_SMS_SECRETS took its place.",
+            "AUTH_SMS_WEBHOOK_URL is not a setting any more: AUTH_HOOK_SEND_SMS took its place.",
+        ]
 
     @pytest.mark.parametrize(
         ("name", "values"),
@@ -164,8 +170,8 @@ class TestSms:
             ("AUTH_SMS_COUNTRIES", ["49", "+1,DE", "+0"]),
             ("AUTH_TWILIO_ACCOUNT_SID", ["AC1/../x"]),
             ("AUTH_TWILIO_API_URL", ["api.twilio.com", "https://u:p@api.twilio.com"]),
-            ("AUTH_SMS_WEBHOOK_URL", ["ftp://example.com", "https://example.com/#x"]),
-            ("AUTH_SMS_WEBHOOK_SECRET", ["hunter2", "whsec_aHVudGVyMg=="]),
+            ("AUTH_HOOK_SEND_SMS", ["ftp://example.com", "https://example.com/#x"]),
+            ("AUTH_HOOK_SEND_SMS_SECRETS", ["hunter2", "whsec_aHVudGVyMg=="]),
         ],
     )
     def test_invalid_sms_settings_are_refused(self, load, name, values):
@@ -183,11 +189,10 @@ class TestSenders:
             ({}, {"email": ConsoleSender, "sms": ConsoleSender}, []),
             (ELSEWHERE, {}, ["AUTH_SMTP_URL", "AUTH_SMS_PROVIDER"]),
             (ELSEWHERE | MAIL | TWILIO, {"email": SmtpSender, "sms": TwilioSender}, []),
-            (ELSEWHERE | MAIL | WEBHOOK, {"email": SmtpSender, "sms": WebhookSender}, []),
             (ELSEWHERE | CONSOLE, {"email": ConsoleSender, "sms": ConsoleSender}, []),
             (ELSEWHERE | HOOKS | CONSOLE, {"email": HookSender, "sms": HookSender}, []),
         ],
-        ids=["localhost", "elsewhere", "twilio", "webhook", "console", "hooks"],
+        ids=["localhost", "elsewhere", "twilio", "console", "hooks"],
     )
     def test_settings_decide_the_senders_and_a_warning_names_what_waits(self, load, given, expected, missing):
         loaded = load(**given)

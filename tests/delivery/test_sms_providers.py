@@ -1,14 +1,12 @@
-"""SMS by Twilio and by an endpoint of the operator."""
+"""SMS by Twilio."""
 
 import base64
-import json
 from urllib.parse import parse_qs
 
 import pytest
-from standardwebhooks import Webhook
 
 from auth.senders.sender import Refused, TryLater
-from auth.senders.sms import TwilioSender, WebhookSender
+from auth.senders.sms import TwilioSender
 from tests.support.cases import cases
 from tests.support.deliverers import deliver_due
 from tests.support.http_target import HttpTarget
@@ -17,7 +15,6 @@ from tests.support.processes import free_port
 from tests.support.smtp_server import Certificate
 
 DAVE = "+4915112345678"
-SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 TEXT = f"{CODE} is your code to sign in to app.example.com. Never share it.\n\n@app.example.com #{CODE}"
 
 
@@ -28,13 +25,6 @@ def sms():
 
 def twilio(target, **options):
     return TwilioSender(target.url, "AC123", "the-token", options.pop("sender", "+15555550100"), **options)
-
-
-def webhook(target, path="/sms", **options):
-    return WebhookSender(target.url + path, SECRET, **options)
-
-
-each_provider = pytest.mark.parametrize("provider", [twilio, webhook])
 
 
 class TestTwilio:
@@ -71,37 +61,13 @@ class TestTwilio:
         assert twilio(target).send(DAVE, sms).startswith("201")
 
 
-class TestWebhookEndpoint:
-    def test_endpoint_gets_recipient_and_text(self, target, sms):
-        target.status = 204
-        assert webhook(target, "/sms?tenant=1").send(DAVE, sms) == "204 No Content"
-        (posted,) = target.requests
-        assert posted.path == "/sms?tenant=1"
-        assert posted.headers["content-type"] == "application/json"
-        assert json.loads(posted.body) == {"to": DAVE, "message": TEXT}
-
-    def test_endpoint_can_verify_the_signature_with_one_id_for_all_attempts(self, target, sms):
-        for _ in range(2):
-            webhook(target).send(DAVE, sms)
-        posted, again = target.requests
-        Webhook(SECRET).verify(posted.body, posted.headers)
-        with pytest.raises(Exception, match="No matching signature"):
-            Webhook(SECRET).verify(posted.body.replace(b"123456", b"654321"), posted.headers)
-        assert posted.headers["webhook-id"] == again.headers["webhook-id"] == sms.id
-
-    def test_text_in_any_language_arrives_intact(self, target):
-        webhook(target).send(DAVE, message("sms", text="您的验证码 123456\n"))
-        assert json.loads(target.requests[0].body)["message"] == "您的验证码 123456"
-
-
-@each_provider
 class TestResponses:
-    def test_redirect_is_not_followed_and_does_not_count_as_success(self, target, sms, provider):
+    def test_redirect_is_not_followed_and_does_not_count_as_success(self, target, sms):
         with HttpTarget() as other:
             for status in (301, 302, 307, 308):
                 target.status, target.headers = status, {"Location": f"{other.url}/sms"}
                 with pytest.raises(TryLater, match=str(status)):
-                    provider(target).send(DAVE, sms)
+                    twilio(target).send(DAVE, sms)
             assert (other.requests, len(target.requests)) == ([], 4)
 
     @cases(
@@ -111,57 +77,46 @@ class TestResponses:
             ("Fri, 31 Dec 9999 23:59:59 GMT", 3600),
         ],
     )
-    def test_retry_after_is_respected(self, target, sms, provider, header, seconds):
+    def test_retry_after_is_respected(self, target, sms, header, seconds):
         target.status, target.headers = 429, {"Retry-After": header} if header else {}
         with pytest.raises(TryLater) as error:
-            provider(target).send(DAVE, sms)
+            twilio(target).send(DAVE, sms)
         assert error.value.seconds == seconds
 
     @pytest.mark.parametrize("behaviour", ["hang", "drip", "close"])
-    def test_broken_server_is_left_at_the_deadline(self, target, sms, provider, behaviour):
+    def test_broken_server_is_left_at_the_deadline(self, target, sms, behaviour):
         target.behaviour = behaviour
         timeout, reason = 0.5, "no answer in time|not done within 0.5 s"
         if behaviour == "close":
             timeout, reason = 10, "the connection was closed"
         with pytest.raises(TryLater, match=f"^no answer: ({reason})$") as error:
-            provider(target, timeout=timeout).send(DAVE, sms)
+            twilio(target, timeout=timeout).send(DAVE, sms)
         assert error.value.is_down
 
-    def test_success_counts_even_if_the_body_never_ends_or_is_huge(self, target, sms, provider):
+    def test_success_counts_even_if_the_body_never_ends_or_is_huge(self, target, sms):
         for behaviour, body in (("drip body", b""), ("", b"x" * 50_000_000)):
             target.behaviour, target.body = behaviour, body
-            assert provider(target, timeout=2.5).send(DAVE, sms).startswith("200")
+            assert twilio(target, timeout=2.5).send(DAVE, sms).startswith("200")
 
-    def test_refused_connection_is_reported(self, target, sms, provider):
+    def test_refused_connection_is_reported(self, target, sms):
         target.url = f"http://127.0.0.1:{free_port()}"
         with pytest.raises(TryLater, match=r"^no answer: connection refused$"):
-            provider(target).send(DAVE, sms)
+            twilio(target).send(DAVE, sms)
 
-    def test_proxy_variables_and_netrc_are_ignored(self, target, sms, provider, monkeypatch, tmp_path):
-        (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
-        monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-        with HttpTarget() as proxy:
-            for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-                monkeypatch.setenv(name, proxy.url)
-            provider(target).send(DAVE, sms)
-            assert proxy.requests == []
-        (posted,) = target.requests
-        assert base64.b64encode(b"somebody:else").decode() not in posted.headers.get("authorization", "")
-
-    def test_certificates_are_verified(self, sms, provider, tmp_path, monkeypatch):
+    def test_certificates_are_verified(self, sms, tmp_path, monkeypatch):
         certificate = Certificate(tmp_path)
         with HttpTarget(tls=certificate) as target:
             with pytest.raises(TryLater, match=r"^no answer: TLS: self-signed certificate$"):
-                provider(target).send(DAVE, sms)
+                twilio(target).send(DAVE, sms)
             assert target.requests == []
             with certificate.trusted(monkeypatch):
-                provider(target).send(DAVE, sms)
+                twilio(target).send(DAVE, sms)
             assert len(target.requests) == 1
 
 
 class TestSettings:
-    def test_twilio_sends_waiting_messages(self, make_app, database, target):
-        target.status, target.body = 201, b'{"sid": "SM42", "status": "queued"}'
+    @pytest.fixture
+    def parts(self, make_app, target):
         app = make_app(
             AUTH_SMS_PROVIDER="twilio",
             AUTH_SITE_URL="https://app.example.com",
@@ -170,19 +125,18 @@ class TestSettings:
             AUTH_TWILIO_FROM="+15555550100",
             AUTH_TWILIO_API_URL=target.url,
         )
-        parts = app.extensions["latchkey"]
+        return app.extensions["latchkey"]
+
+    def test_twilio_sends_waiting_messages(self, parts, database, target):
+        target.status, target.body = 201, b'{"sid": "SM42", "status": "queued"}'
         outbox = Outbox(database, parts)
         id = outbox.sms()
         assert deliver_due(parts) == 1
         assert parse_qs(target.requests[0].body.decode())["Body"][0].endswith(f"@app.example.com #{CODE}")
         assert (outbox.outcome(id), outbox.row(id).response) == ("sent", "201 SM42 queued")
 
-    def test_retry_after_of_an_endpoint_defers_the_message(self, make_app, database, target):
+    def test_retry_after_defers_the_message(self, parts, database, target):
         target.status, target.headers = 503, {"Retry-After": "200"}
-        app = make_app(
-            AUTH_SMS_PROVIDER="webhook", AUTH_SMS_WEBHOOK_URL=target.url, AUTH_SMS_WEBHOOK_SECRET=SECRET
-        )
-        parts = app.extensions["latchkey"]
         outbox = Outbox(database, parts)
         id = outbox.sms()
         began = database.now()

@@ -55,12 +55,12 @@ def test_faulty_mail_server_neither_loses_mail_nor_delays_requests(deployment, n
     )
 
 
-def test_faulty_sms_endpoint_neither_loses_messages_nor_delays_requests(deployment, note):
+def test_faulty_hook_for_sms_neither_loses_messages_nor_delays_requests(deployment, note):
     faults = [(behaviour, 200) for behaviour in ("hang", "drip", "drip body", "close")]
     faults += [("", status) for status in (500, 302, 429)]
     with HttpTarget() as target:
-        changes = {"AUTH_SMS_PROVIDER": "webhook", "AUTH_SMS_WEBHOOK_URL": target.url}
-        changes["AUTH_SMS_WEBHOOK_SECRET"] = "whsec_" + "A" * 44
+        target.headers, target.body = {"Content-Type": "application/json"}, b"{}"
+        changes = {"AUTH_HOOK_SEND_SMS": target.url, "AUTH_HOOK_SEND_SMS_SECRETS": "whsec_" + "A" * 44}
         with deployment.service(**changes) as service:
             client, rows = deployment.client(service), deployment.rows()
             slowest = 0.0
@@ -78,7 +78,7 @@ def test_faulty_sms_endpoint_neither_loses_messages_nor_delays_requests(deployme
 
             deliver_all(rows)
             assert rows.count("outbox", "outcome = 'sent'") == 3 * len(faults)
-            known = {row.id for row in rows.all("SELECT id FROM outbox")}
+            known = {f"msg_{row.id}" for row in rows.all("SELECT id FROM outbox")}
             came = {posted.headers["webhook-id"] for posted in target.requests}
     assert came == known
     assert slowest < PROMISED + SLACK

@@ -178,6 +178,19 @@ def test_certificate_is_verified(tmp_path):
     assert target.requests == []
 
 
+def test_proxy_variables_and_netrc_are_ignored(hook, target, monkeypatch, tmp_path):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    target.body = b"{}"
+    with HttpTarget() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        call(hook, PAYLOAD)
+        assert proxy.requests == []
+    (posted,) = target.requests
+    assert "authorization" not in posted.headers
+
+
 @cases(
     ("url", "private_networks", "allowed"),
     [

@@ -54,10 +54,7 @@ def test_no_secret_is_listed(load):  # noqa: F811
         "DATABASE_URL": f"postgresql://latchkey:{_CANARY}@db.example.com:5432/auth?password={_CANARY}",
         "AUTH_RATE_LIMIT_STORAGE": f"rediss://:{_CANARY}@redis.example.com/{_CANARY}",
         "AUTH_SMTP_URL": f"smtp://{_CANARY}:{_CANARY}%40x@mail.example.com:587",
-        "AUTH_SMS_PROVIDER": "webhook",
-        "AUTH_SMS_WEBHOOK_URL": f"https://sms.example.com/{_CANARY}?key={_CANARY}",
-        "AUTH_SMS_WEBHOOK_SECRET": f"whsec_{_CANARY * 2}",
-        "AUTH_HOOK_SEND_SMS": f"https://hooks.example.com/{_CANARY}",
+        "AUTH_HOOK_SEND_SMS": f"https://hooks.example.com/{_CANARY}?key={_CANARY}",
         "AUTH_HOOK_SEND_SMS_SECRETS": f"v1,whsec_{_CANARY * 2}|v1,whsec_{_CANARY * 3}",
         "AUTH_TWILIO_AUTH_TOKEN": _CANARY,
         "AUTH_PROVIDER_GOOGLE_CLIENT_ID": "the-client",
@@ -72,7 +69,6 @@ def test_no_secret_is_listed(load):  # noqa: F811
     assert found["DATABASE_URL"].value == "host=db.example.com port=5432 dbname=auth"
     assert found["AUTH_RATE_LIMIT_STORAGE"].value == "rediss://redis.example.com"
     assert found["AUTH_SMTP_URL"].value == "smtp://mail.example.com:587"
-    assert found["AUTH_SMS_WEBHOOK_URL"].value == "https://sms.example.com"
     assert found["AUTH_HOOK_SEND_SMS"].value == "https://hooks.example.com"
     assert found["AUTH_HOOK_SEND_SMS_SECRETS"].value == "hidden: 2 secrets"
     assert found["AUTH_PROVIDER_GOOGLE_CLIENT_ID"].value == "the-client"

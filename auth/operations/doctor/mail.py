@@ -99,9 +99,8 @@ def _sms(context: Context) -> Failure | None:
         raise NotChecked("phones are not used")
     if settings.offers_phone:
         return None
-    return Failure(
-        "There is no SMS provider: phone sign-ins are refused.", "AUTH_SMS_PROVIDER=twilio, webhook or none"
-    )
+    remedy = "AUTH_SMS_PROVIDER=twilio or none, or AUTH_HOOK_SEND_SMS"
+    return Failure("There is no SMS provider: phone sign-ins are refused.", remedy)
 
 
 CHECKS = (

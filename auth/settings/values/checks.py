@@ -59,6 +59,9 @@ origin = matching(
 rate_limit_storage = matching(
     r"postgresql|memory://|rediss?://.+", "must be postgresql, memory:// or redis://…"
 )
+sms_provider = matching(
+    "none|console|twilio", "must be none, console or twilio. AUTH_HOOK_SEND_SMS took the place of webhook"
+)
 country_prefix = matching(r"\+[1-9][0-9]{0,6}", "must be prefixes of phone numbers such as +1,+49")
 audience = matching(
     rf"(?!{SECOND_STEP}\Z|[0-9a-fA-F-]{{36}}\Z).*",

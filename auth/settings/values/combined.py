@@ -10,10 +10,7 @@ from auth.settings import relying_party
 from auth.settings.values import checks, hooks
 
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
-_NEEDED_BY_SMS_PROVIDER = {
-    "twilio": ("twilio_account_sid", "twilio_auth_token", "twilio_from"),
-    "webhook": ("sms_webhook_url", "sms_webhook_secret"),
-}
+_NEEDED_BY_TWILIO = ("twilio_account_sid", "twilio_auth_token", "twilio_from")
 
 
 def complete(values: dict[str, Any], *, has_timebox: bool) -> None:
@@ -43,11 +40,10 @@ def is_local(values: Mapping[str, Any]) -> bool:
 
 def contradictions(values: Mapping[str, Any]) -> list[str]:
     """Return a line for each setting that is valid on its own, but not with the others."""
-    provider = values["sms_provider"]
     found = [
-        f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is {provider}."
-        for field in _NEEDED_BY_SMS_PROVIDER.get(provider, ())
-        if not values[field]
+        f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is twilio."
+        for field in _NEEDED_BY_TWILIO
+        if values["sms_provider"] == "twilio" and not values[field]
     ]
     found += [
         f"AUTH_HOOK_{name.upper()}_SECRETS: Must be set when AUTH_HOOK_{name.upper()} is a URL."

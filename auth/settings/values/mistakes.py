@@ -14,7 +14,11 @@ _INJECTED_BY_PLATFORMS = re.compile(
     r"AUTH_((SERVICE_HOST|SERVICE_PORT.*|PORT_.*|NAME|ENV_.*)=.*|PORT=(tcp|udp)://.*)", re.DOTALL
 )
 # What took the place of settings that earlier releases had.
-_REPLACED = {"AUTH_RATE_LIMIT_SMS_NEW_NUMBERS": "a tenth of AUTH_RATE_LIMIT_SMS_TOTAL"}
+_REPLACED = {
+    "AUTH_RATE_LIMIT_SMS_NEW_NUMBERS": "a tenth of AUTH_RATE_LIMIT_SMS_TOTAL",
+    "AUTH_SMS_WEBHOOK_URL": "AUTH_HOOK_SEND_SMS",
+    "AUTH_SMS_WEBHOOK_SECRET": "AUTH_HOOK_SEND_SMS_SECRETS",
+}
 # The share of characters that an unknown name has in common with the setting it is taken for.
 _CLOSE = 0.85
 
