@@ -1,5 +1,6 @@
 """The senders that the settings choose."""
 
+from collections.abc import Callable
 from email.headerregistry import Address
 from urllib.parse import urlsplit
 
@@ -9,22 +10,34 @@ from auth.senders.sms import TwilioSender
 from auth.senders.smtp import SmtpSender, hostname_for
 from auth.settings import Settings
 from auth.settings.values import targets
+from auth.settings.values.hooks import Hook
 from sql import Database
 
 
 def senders(settings: Settings, db: Database | None = None) -> dict[str, Sender]:
     """Return the senders by channel. Messages of a channel without a sender wait, and expire."""
-    found = {"email": _mail(settings, db), "sms": _sms(settings, db)}
-    return {channel: sender for channel, sender in found.items() if sender}
+    chosen: dict[str, tuple[Hook | None, str | None, Callable[[Settings], Sender]]] = {
+        "email": (settings.hook("send_email"), settings.smtp_url, mail_server),
+        "sms": (settings.hook("send_sms"), settings.sms_provider, _twilio),
+    }
+    found: dict[str, Sender] = {}
+    for channel, (hook, service, sender) in chosen.items():
+        if hook:
+            found[channel] = HookSender(hook, settings, db)
+        elif service == targets.CONSOLE or (service is None and settings.is_local):
+            found[channel] = ConsoleSender()
+        elif service not in (None, "none"):
+            found[channel] = sender(settings)
+    return found
 
 
 def notices(settings: Settings) -> list[str]:
-    lines = []
-    if _mail(settings) is None:
+    lines, found = [], senders(settings)
+    if "email" not in found:
         lines.append(
             "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: emails wait until they expire."
         )
-    if settings.phone_enabled and settings.sms_provider is None and _sms(settings) is None:
+    if settings.phone_enabled and settings.sms_provider is None and "sms" not in found:
         lines.append(
             "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: phone sign-ins are refused."
             " Set it to a provider, or to none."
@@ -44,24 +57,6 @@ def mail_from(settings: Settings) -> Address:
     return targets.mail_address(settings.mail_from, settings.brand_name)
 
 
-def _mail(settings: Settings, db: Database | None = None) -> Sender | None:
-    if hook := settings.hook("send_email"):
-        return HookSender(hook, settings, db)
-    if settings.smtp_url and settings.smtp_url != targets.CONSOLE:
-        return mail_server(settings)
-    return _substitute(settings, is_chosen=settings.smtp_url == targets.CONSOLE)
-
-
-def _sms(settings: Settings, db: Database | None = None) -> Sender | None:
-    if hook := settings.hook("send_sms"):
-        return HookSender(hook, settings, db)
-    if settings.sms_provider == "twilio":
-        account = settings.twilio_account_sid, settings.twilio_auth_token
-        return TwilioSender(settings.twilio_api_url, *account, settings.twilio_from)
-    if settings.sms_provider == "none":
-        return None
-    return _substitute(settings, is_chosen=settings.sms_provider == targets.CONSOLE)
-
-
-def _substitute(settings: Settings, is_chosen: bool) -> Sender | None:
-    return ConsoleSender() if is_chosen or settings.is_local else None
+def _twilio(settings: Settings) -> TwilioSender:
+    account = settings.twilio_account_sid, settings.twilio_auth_token
+    return TwilioSender(settings.twilio_api_url, *account, settings.twilio_from)
