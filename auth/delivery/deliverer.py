@@ -16,6 +16,7 @@ import structlog
 
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE, Attempts, FailureLog
+from auth.delivery.messages import load_templates
 from auth.senders import channels, events
 from auth.senders.sender import Sender, one_line
 from auth.settings import Settings
@@ -33,16 +34,18 @@ _HEARTBEAT_INTERVAL = 60.0
 GRACE = 5.0
 SLOW_AFTER = 5.0
 _SLOW_FOR = 300.0
+_MOST_CODES_IN_A_ROW = 9
 
 log = structlog.get_logger()
 
 
+@dataclass(eq=False, repr=False)
 class _Channel:
-    def __init__(self, name: str, sender: Sender) -> None:
-        self.name = name
-        self.sender = sender
-        self.failures = FailureLog(name)
-        self.slow_until: dict[str, float] = {}
+    name: str
+    sender: Sender
+    failures: FailureLog
+    slow_until: dict[str, float] = field(default_factory=dict)
+    codes_in_a_row: int = 0
 
     def slow_targets(self) -> list[str]:
         now = time.monotonic()
@@ -78,8 +81,9 @@ class Deliverer:
         self._db = db
         self._sealer = sealer
         self._slow_after = slow_after
-        self._attempts = Attempts(settings, db, sealer, count)
-        self._channels = [_Channel(name, sender) for name, sender in senders.items()]
+        count = count or (lambda _channel, _outcome: None)
+        self._attempts = Attempts(settings, db, sealer, load_templates(settings), count)
+        self._channels = [_Channel(name, sender, FailureLog(name)) for name, sender in senders.items()]
         self._lanes = [_Lane(channel, slow) for channel in self._channels for slow in (False, True)]
         self._database_failures = FailureLog("database")
         self._stopping = threading.Event()
@@ -151,11 +155,20 @@ class Deliverer:
                 raise
 
     def _claim(self, lane: _Lane) -> Any:
-        sender, slow_targets = lane.channel.sender, lane.channel.slow_targets()
-        if lane.is_slow and not slow_targets and not sender.tracks_slow_targets:
+        """Lease what is due: codes before notices, but a notice after nine codes in a row."""
+        channel, slow_targets = lane.channel, lane.channel.slow_targets()
+        options: dict[str, Any] = {"lease": LEASE, "slow_targets": slow_targets, "from_slow": lane.is_slow}
+        if channel.name == events.CHANNEL:
+            return queries.claim_event(self._db, **options)
+        if lane.is_slow and not slow_targets:
             return None
-        options = {"lease": LEASE, "slow_targets": slow_targets, "from_slow": lane.is_slow}
-        return sender.claim(self._db, lane.channel.name, **options)
+        is_turn = channel.codes_in_a_row >= _MOST_CODES_IN_A_ROW
+        for is_notice in (is_turn, not is_turn):
+            row = queries.claim_message(self._db, channel=channel.name, is_notice=is_notice, **options)
+            if row and not row.waits:
+                channel.codes_in_a_row = 0 if is_notice else channel.codes_in_a_row + 1
+                return row
+        return None
 
     def _attempt(self, lane: _Lane, row: Any) -> None:
         started = time.monotonic()

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,17 +30,11 @@ def as_message(row: Any) -> Message:
 @dataclass(eq=False, repr=False)
 class EventSender(Sender):
     threads = 4
-    tracks_slow_targets = True
+    compose = staticmethod(as_message)
     db: Database
     sealer: Sealer
     private_networks: bool
     timeout: float = http.TIMEOUT
-
-    def claim(self, db: Database, _channel: str, /, **parameters: Any) -> Any:
-        return queries.claim_event(db, **parameters)
-
-    def compose(self, row: Any, _render: Callable[[Any], Message], /) -> Message:
-        return as_message(row)
 
     def send(self, recipient: str, message: Message) -> str:
         """Post an event to the webhook with this id and return its reply. Raises `psycopg2.Error` too."""
@@ -58,7 +51,9 @@ class EventSender(Sender):
             if endpoint.previous_secret:
                 secrets.append(self.sealer.open(bytes(endpoint.previous_secret), recipient))
         try:
-            response = self._post(endpoint, secrets, message)
+            allows = webhooks.allowed_addresses(endpoint.url, self.private_networks)
+            options = {"timeout": self.timeout, "allows": allows}
+            response = http.post_signed(endpoint.url, message.id, message.text, secrets, **options)
         except TryLater as failure:
             self._note_failure(recipient, str(failure))
             # Without `is_down`, because the log names the webhook, not the channel.
@@ -75,14 +70,8 @@ class EventSender(Sender):
         self._note_failure(recipient, reply, is_gone=is_gone, asked=response.seconds)
         raise Refused(reply) if is_gone else TryLater(reply)
 
-    def _post(self, endpoint: Any, secrets: list[str], message: Message) -> http.Response:
-        allows = webhooks.allowed_addresses(endpoint.url, self.private_networks)
-        headers = http.signed_headers(message.id, message.text, secrets)
-        body = message.text.encode()
-        return http.post(endpoint.url, body, headers, timeout=self.timeout, allows=allows)
-
     def _note_failure(
-        self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float | None = None
+        self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float = 0.0
     ) -> None:
         limits = {"shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE, "most_mails": MAX_MAILS}
         failed = queries.note_webhook_failure(self.db, id=webhook_id, is_gone=is_gone, asked=asked, **limits)

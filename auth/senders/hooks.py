@@ -6,13 +6,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from auth.net.networks import is_loopback
-from auth.net.sockets import Deadline, why
 from auth.senders import http, webhooks
-from auth.senders.sender import one_line
+from auth.senders.sender import TryLater, one_line
 from auth.settings.values.hooks import Hook
 
 TIMEOUT = 2  # seconds in all
-MOST_BYTES = 200 * 1024  # of a request, and of an answer
 # Statuses of servers that are down or overloaded.
 _DOWN = {429, 502, 503, 504}
 
@@ -44,11 +42,13 @@ class HookFailed(Exception):
 def ask(hook: Hook, id: str, payload: dict[str, Any], timeout: float = TIMEOUT) -> dict[str, Any]:
     """Post a payload and return the hook's answer. Raises `HookRefused` or `HookFailed`."""
     body = json.dumps(payload)
-    if len(body) > MOST_BYTES:
-        raise HookFailed(hook.name, f"the request has {len(body)} bytes, more than {MOST_BYTES}")
-    headers = {"User-Agent": "latchkey", "Accept-Encoding": "identity"}
-    headers |= http.signed_headers(id, body, hook.secrets)
-    return _read(hook.name, *_post(hook, body.encode(), headers, timeout))
+    if len(body) > http.MOST_BYTES:
+        raise HookFailed(hook.name, f"the request has {len(body)} bytes, more than {http.MOST_BYTES}")
+    options = {"timeout": timeout, "allows": allowed_addresses(hook), "answers": True}
+    try:
+        return _read(hook.name, http.post_signed(hook.url, id, body, hook.secrets, **options))
+    except TryLater as failure:
+        raise HookFailed(hook.name, failure.reason, is_down=True) from failure
 
 
 def allowed_addresses(hook: Hook) -> Callable[[str], bool]:
@@ -61,49 +61,21 @@ def allowed_addresses(hook: Hook) -> Callable[[str], bool]:
     return webhooks.allowed_addresses(hook.url, hook.private_networks)
 
 
-def _post(hook: Hook, body: bytes, headers: dict[str, str], timeout: float) -> tuple[int, str, bytes]:
-    """Return status, content type and body of the response. Repeats a request that the network failed."""
-    # The delivery process of a service without hooks does not need its 5 MiB.
-    from urllib3.exceptions import HTTPError
-
-    from auth.net.bounded_http import BoundedSession
-
-    with Deadline(timeout, allowed_addresses(hook)) as deadline:
-        for is_last in (False, True):
-            try:
-                with (
-                    BoundedSession() as session,
-                    session.post(hook.url, data=body, headers=headers, stream=True) as response,
-                ):
-                    answer = b""
-                    while len(answer) <= MOST_BYTES and (chunk := response.raw.read(65_536)):
-                        answer += chunk
-                    # A body cut off by the deadline may look complete.
-                    if not deadline.has_passed:
-                        return response.status_code, response.headers.get("Content-Type", ""), answer
-            # A ValueError is that of a chunk with a negative length.
-            except (HTTPError, OSError, ValueError) as error:
-                if is_last and not deadline.has_passed:
-                    raise HookFailed(hook.name, f"no answer: {why(error)}", is_down=True) from error
-            if deadline.has_passed:
-                break
-        raise HookFailed(hook.name, f"no answer within {timeout} s", is_down=True)
-
-
-def _read(name: str, status: int, content_type: str, body: bytes) -> dict[str, Any]:
+def _read(name: str, response: http.Response) -> dict[str, Any]:
+    status, content_type = response.status, response.content_type
     if status == 204:
         return {}
     if status not in (200, 202):
-        raise HookFailed(name, f"it answered {status}: {_said(body)}", is_down=status in _DOWN)
+        raise HookFailed(name, f"it answered {status}: {_said(response.body)}", is_down=status in _DOWN)
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise HookFailed(name, f"its answer is not application/json but {content_type!r}")
-    return parse(name, body)
+    return parse(name, response.body)
 
 
 def parse(name: str, body: bytes | str) -> dict[str, Any]:
     """Return the answer in a body. Raises `HookRefused` or `HookFailed`."""
-    if len(body) > MOST_BYTES:
-        raise HookFailed(name, f"its answer has more than {MOST_BYTES} bytes")
+    if len(body) > http.MOST_BYTES:
+        raise HookFailed(name, f"its answer has more than {http.MOST_BYTES} bytes")
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):

@@ -6,10 +6,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from sql import Database, queries
-
 _LONGEST_REASON = 300
-_MOST_CODES_IN_A_ROW = 9
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Refused(_Failure):
 class TryLater(_Failure):
     """The message cannot be sent now; with `is_down`, no other can either. `seconds` is the Retry-After."""
 
-    def __init__(self, reason: str, *, seconds: float | None = None, is_down: bool = False) -> None:
+    def __init__(self, reason: str, *, seconds: float = 0.0, is_down: bool = False) -> None:
         super().__init__(reason)
         self.seconds = seconds
         self.is_down = is_down
@@ -60,21 +57,8 @@ class Sender:
     """Sends the messages of a channel. Used by several threads at once."""
 
     threads = 2  # for quick targets, and as many for slow ones
-    tracks_slow_targets = False  # whether the database does
-    _codes_in_a_row = 0
-
-    def claim(self, db: Database, channel: str, /, **parameters: Any) -> Any:
-        """Lease what is due: codes before notices, but a notice after nine codes in a row."""
-        is_turn = self._codes_in_a_row >= _MOST_CODES_IN_A_ROW
-        for is_notice in (is_turn, not is_turn):
-            row = queries.claim_message(db, channel=channel, is_notice=is_notice, **parameters)
-            if row and not row.waits:
-                self._codes_in_a_row = 0 if is_notice else self._codes_in_a_row + 1
-                return row
-        return None
-
-    def compose(self, row: Any, render: Callable[[Any], Message], /) -> Message:
-        return render(row)
+    # What makes the message of a row, unless templates do.
+    compose: Callable[[Any], Message] | None = None
 
     def send(self, recipient: str, message: Message) -> str | None:
         """Send a message and return the server's reply in one line. Raises `Refused` or `TryLater`."""
