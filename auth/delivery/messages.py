@@ -32,9 +32,8 @@ _LINK_TYPES = dict.fromkeys(
 )
 
 # Our pages where the reader of a notice without an undo link can act.
-_PAGES = {"signup_attempt": "sign-in", "webhook_disabled": "console/webhooks"} | dict.fromkeys(
-    _LINK_TYPES, "forgot-password"
-)
+_PAGES = {"signup_attempt": "sign-in"} | dict.fromkeys(_LINK_TYPES, "forgot-password")
+_CONSOLE_PAGES = {"webhook_disabled": "console/webhooks"}
 
 _WITH_A_CODE = {"signup", "magiclink", "recovery", "email_change", "reauthentication", "sms", "phone_change"}
 _OF_A_WEEK = {"invite", *_LINK_TYPES}
@@ -78,6 +77,8 @@ class Templates:
             "site_host": site.hostname,
             "site_url": settings.site_url,
         }
+        served = (_PAGES if settings.pages else {}) | (_CONSOLE_PAGES if settings.console else {})
+        self._pages = {kind: f"{settings.base_url}/{path}" for kind, path in served.items()}
         folder = settings.mail_templates
         strings = catalogues.with_own(folder)
         self.languages = sorted(strings)
@@ -108,10 +109,14 @@ class Templates:
         """Return the message of a row of the outbox, with its link and code. Raises `CannotRender`."""
         variables, code = row.variables, secrets.get("code")
         language = languages.choose(self.languages, variables.get("locale"), variables.get("languages"))
-        token = secrets.get("token")
-        link = self._link(row.kind, token, variables.get("redirect_to")) if token else None
+        token, link = secrets.get("token"), None
+        if token:
+            query = {"token": token, "type": _LINK_TYPES.get(row.kind, row.kind)}
+            redirect_to = variables.get("redirect_to")
+            query |= {"redirect_to": redirect_to} if redirect_to else {}
+            link = f"{self._settings.base_url}/verify?{urlencode(query)}"
         context = self._context(row, language) | {"link": link, "code": code, "token_hash": token}
-        context["page"] = None if link else self._page(row.kind)
+        context["page"] = self._pages.get(row.kind) if not link else None
         others = _others(row) if "others" in row.variables else []
         context["others"] = [self._context(other, language) for other in others]
         try:
@@ -146,17 +151,6 @@ class Templates:
         row = _sample(channel, kind, recipient, _SAMPLE | {"locale": language})
         carried = {"token": _WITH_A_LINK[channel], "code": _WITH_A_CODE}
         return self.render(row, {name: _SECRETS[name] for name in carried if kind in carried[name]})
-
-    def _link(self, kind: str, token: str, redirect_to: object) -> str:
-        query = {"token": token, "type": _LINK_TYPES.get(kind, kind)}
-        if isinstance(redirect_to, str) and redirect_to:
-            query["redirect_to"] = redirect_to
-        return f"{self._settings.base_url}/verify?{urlencode(query)}"
-
-    def _page(self, kind: str) -> str | None:
-        path = _PAGES.get(kind, "")
-        is_served = self._settings.console if path.startswith("console") else self._settings.pages
-        return f"{self._settings.base_url}/{path}" if path and is_served else None
 
     def _context(self, row: Any, language: str) -> dict[str, Any]:
         variables = row.variables
@@ -201,15 +195,12 @@ class Templates:
 
     def _text(self, row: Any, language: str, context: dict[str, Any], suffix: str) -> str:
         environment = self._environments[suffix]
-
-        def names(name: str) -> list[str]:
-            return [f"{language}/{row.channel}.{kind}.{name}" for kind in (row.kind, "common")]
-
-        def has(name: str) -> bool:
-            return any(string in self._strings for string in names(name))
+        places = tuple(f"{language}/{row.channel}.{kind}." for kind in (row.kind, "common"))
+        known = {string.rpartition(".")[2] for string in self._strings if string.startswith(places)}
 
         def say(name: str, **others: Any) -> str:
-            text = environment.select_template(names(name)).render(context | others, say=say)
+            strings = [f"{place}{name}" for place in places]
+            text = environment.select_template(strings).render(context | others, say=say)
             return Markup(text) if suffix == "html" else text  # noqa: S704 (escaped by rendering)
 
         if row.channel == "sms":
@@ -217,7 +208,7 @@ class Templates:
         else:
             own, layout = row.kind, f"layout.{suffix}"
         template = environment.select_template([f"{language}/{own}.{suffix}", layout])
-        return template.render(context, say=say, has=has)
+        return template.render(context, say=say, has=known.__contains__)
 
 
 def _others(row: Any) -> list[SimpleNamespace]:

@@ -21,14 +21,17 @@ class BoundedSession(requests.Session):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.trust_env = False
-        self.mount("http://", _Adapter())
-        self.mount("https://", _Adapter())
+        adapter = HTTPAdapter()
+        adapter.init_poolmanager(1, 1, ssl_context=tls())
+        adapter.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, adapter)
 
     def request(  # type: ignore[override]
         self, method: str, url: str, *, stream: bool = False, **options: Any
     ) -> requests.Response:
         """Return a whole response, or with `stream` its head. Raises `requests.RequestException`."""
-        deadline = Deadline.current()
+        deadline = Deadline.current.get()
         options |= {"allow_redirects": False, "stream": True, "timeout": deadline.seconds}
         response = super().request(method, url, **options)
         body = b""
@@ -52,7 +55,7 @@ class BoundedSession(requests.Session):
 class _Connection(HTTPConnection):
     def _new_conn(self) -> socket:
         try:
-            return Deadline.current().connect(self.host, self.port, _CONNECT_TIMEOUT)
+            return Deadline.current.get().connect(self.host, self.port, _CONNECT_TIMEOUT)
         except OSError as error:
             # urllib3 takes a bare ECONNRESET for a reset of the request, and reads from the missing socket.
             raise NewConnectionError(self, str(error)) from error
@@ -68,9 +71,3 @@ class _Pool(HTTPConnectionPool):
 
 class _TlsPool(HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
-
-
-class _Adapter(HTTPAdapter):
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        super().init_poolmanager(*args, **options, ssl_context=tls())
-        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}

@@ -47,12 +47,11 @@ def reach(address: str) -> str:
     forms = list(_forms(ipaddress.ip_address(address.partition("%")[0])))
     if any(form in network for form in forms for network in _FORBIDDEN):
         return "forbidden"
-    return "public" if all(map(_is_public, forms)) else "private"
-
-
-def _is_public(address: IPv4 | IPv6) -> bool:
-    is_allocated = isinstance(address, IPv4) or address in _ALLOCATED or _contains_ipv4(address)
-    return is_allocated and address.is_global and not address.is_multicast
+    for form in forms:
+        is_allocated = isinstance(form, IPv4) or form in _ALLOCATED or _contains_ipv4(form)
+        if not is_allocated or not form.is_global or form.is_multicast:
+            return "private"
+    return "public"
 
 
 def _contains_ipv4(address: IPv6) -> bool:

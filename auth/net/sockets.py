@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import certifi
 
@@ -29,36 +30,33 @@ def is_here(host: str) -> bool:
     return False
 
 
+@dataclass(eq=False)
 class Deadline:
     """Ends connections when the time is up, unlike a socket's timeout, which restarts with each byte."""
 
-    _current: ContextVar["Deadline"] = ContextVar("deadline")
+    current: ClassVar[ContextVar["Deadline"]] = ContextVar("deadline")
 
-    def __init__(self, seconds: float, allows: Callable[[str], bool] | None = None) -> None:
-        self.seconds = seconds
-        self.has_passed = False
-        self._allows = allows
-        self._ends_at = time.monotonic() + seconds
-        self._watched: list[socket.socket] = []
-        self._timer = threading.Timer(seconds, self._end)
-        self._timer.daemon = True
+    seconds: float
+    # Whether an address may be connected to.
+    allows: Callable[[str], bool] | None = None
+    has_passed: bool = field(default=False, init=False)
+    _watched: list[socket.socket] = field(default_factory=list, init=False)
 
     def __enter__(self) -> Self:
+        self._ends_at = time.monotonic() + self.seconds
+        self._timer = threading.Timer(self.seconds, self._end)
+        self._timer.daemon = True
         self._timer.start()
-        self._token = Deadline._current.set(self)
+        self._token = Deadline.current.set(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        Deadline._current.reset(self._token)
+        Deadline.current.reset(self._token)
         self._timer.cancel()
         # A running timer could shut down a descriptor that was closed and reused.
         self._timer.join()
         for watched in self._watched:
             watched.close()
-
-    @staticmethod
-    def current() -> "Deadline":
-        return Deadline._current.get()
 
     def connect(self, host: str, port: int, timeout: float) -> socket.socket:
         """Connect to the first address that answers, `timeout` seconds for each. Raises `OSError`."""
@@ -68,7 +66,7 @@ class Deadline:
             if left <= 0:
                 break
             # Check the very address that is connected to, as DNS answers may change (DNS rebinding).
-            if self._allows and not self._allows(str(address[0])):
+            if self.allows and not self.allows(str(address[0])):
                 failure = AddressRefused()
                 continue
             connection = socket.socket(family, kind, protocol)

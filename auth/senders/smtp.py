@@ -135,7 +135,7 @@ class _Connection(smtplib.SMTP):
 
     def is_alive(self) -> bool:
         try:
-            Deadline.current().watch(self.sock)
+            Deadline.current.get().watch(self.sock)
             return self.noop()[0] == 250
         except (smtplib.SMTPException, OSError):
             return False
@@ -143,7 +143,7 @@ class _Connection(smtplib.SMTP):
     def getreply(self) -> tuple[int, bytes]:
         """Read one reply. A reply cut off by the deadline does not count, even if it starts with 250."""
         code, reply = super().getreply()
-        if Deadline.current().has_passed:
+        if Deadline.current.get().has_passed:
             self.close()
             raise smtplib.SMTPServerDisconnected
         return code, reply
@@ -154,7 +154,7 @@ class _Connection(smtplib.SMTP):
         self.close()
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        connection = Deadline.current().connect(host, port, timeout)
+        connection = Deadline.current.get().connect(host, port, timeout)
         if self._server.implicit_tls:
             return tls().wrap_socket(connection, server_hostname=host)
         return connection
