@@ -16,24 +16,15 @@ from sql import Transaction, queries
 
 @dataclass
 class _Wish:
-    """What a body changes: the parameters of `change_user`, and what it removes."""
+    """What a body changes: the parameters of `change_user`, and what it adds and removes."""
 
     columns: dict[str, Any]
+    acts: list[Act]
     known: Any = None
-    sets_password: bool = False
-    password_hash: str | None = None
-    kinds: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
-
-    @property
-    def added(self) -> list[str]:
-        return [kind for kind in removal.ADDRESSES if self.columns[f"new_{kind}"]]
-
-    @property
-    def acts(self) -> list[Act]:
-        acts = [add(kind) for kind in self.added] + removal.acts_of(self.kinds, self.ids)
-        acts += [change("password")] if self.sets_password else []
-        return acts + ([change("metadata")] if self.columns["user_metadata"] is not None or not acts else [])
+    password_hash: str | None = None
 
 
 def change_user(
@@ -42,30 +33,35 @@ def change_user(
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     before_user_created.check_channel(body.get("email"), body.get("phone"))
     wish = _read(body)
+    known, columns = wish.known, wish.columns
+    is_sign_up = bool(wish.added) and known.is_anonymous
+    # With `AUTH_AUTOCONFIRM`, an anonymous user gets the address without a message.
+    is_at_once = is_sign_up and latchkey.settings.autoconfirm
+    new = {"email": columns["new_email"], "phone": columns["new_phone"]}
     if wish.added:
-        # The first address of an anonymous user is its sign-up. Comes first, or a refusal would cost a code.
-        addresses = (wish.columns["new_email"], wish.columns["new_phone"])
-        may_become(*addresses, user_id=guard.caller_id(), is_first=wish.known.is_anonymous)
+        # Comes first, or a refusal would cost a code.
+        may_become(**new, user_id=guard.caller_id(), is_first=is_sign_up)
     given = _prove(wish, body)
-    acts, columns, known = wish.acts, wish.columns, wish.known
-    first = _addresses_at_once(known, columns) if known else {}
-    added = [columns[f"new_{kind}"] for kind in wish.added]
-    if first or (added and not known.is_anonymous):
-        _refuse_taken(columns | first)
-    for address in added:
+    if wish.added and (is_at_once or not is_sign_up):
+        # An address that is taken later is refused when it is confirmed.
+        taken = queries.select_taken_address(latchkey.db, user_id=guard.caller_id(), **new)
+        if taken:
+            raise ApiError("email_exists" if taken.is_email else "phone_exists")
+    requested = [] if is_at_once else [new[kind] for kind in wish.added]
+    for address in requested:
         outgoing.take_quota(address, is_new=True)
     with latchkey.db.transaction() as tx:
-        caller = lock_caller(tx, *acts, given=given)
-        removed = removal.take_away(tx, caller, wish.kinds, wish.ids)
+        caller = lock_caller(tx, *wish.acts, given=given)
+        providers = removal.take_away(tx, caller, wish.removed, wish.ids) if wish.removed or wish.ids else []
         if wish.password_hash:
             _set_password(tx, caller, known.password_hash, wish.password_hash)
-            outgoing.tell(tx, caller, "password_changed")
-        if first:
-            first_address.set_addresses(tx, caller, first["new_email"], first["new_phone"])
+        if is_at_once:
+            first_address.set_addresses(tx, caller, **new)
+            columns |= {"new_email": None, "new_phone": None}
         user = queries.change_user(tx, user_id=caller.id, **columns)
-        for address in added:
+        for address in requested:
             first_address.request_address(tx, caller, address, link or {})
-        _record(tx, caller, wish, removed)
+        _record(tx, caller, wish, providers)
     return user
 
 
@@ -83,19 +79,21 @@ def delete_caller(body: dict[str, Any]) -> str:
 
 def _read(body: dict[str, Any]) -> _Wish:
     """Return what a body changes of the caller. Raises `ApiError`."""
-    wish = _Wish({"user_metadata": body.get("data"), "new_email": None, "new_phone": None})
-    wish.sets_password = body.get("password") is not None
-    wish.ids = [way.lower() for way in body.get("remove", [])]
-    if not (wish.sets_password or wish.ids or any(kind in body for kind in removal.ADDRESSES)):
-        return wish
-    wish.known = known = guard.live_caller()
-    for kind in removal.ADDRESSES:
-        wish.columns[f"new_{kind}"] = None if body.get(kind) == getattr(known, kind) else body.get(kind)
-    wish.kinds = removal.wanted(body, known)
-    confirms_at_once = bool(wish.added or wish.kinds) and latchkey.settings.autoconfirm
-    if wish.sets_password and known.is_anonymous and not confirms_at_once:
+    columns = {"user_metadata": body.get("data"), "new_email": None, "new_phone": None}
+    ids, sets_password = [way.lower() for way in body.get("remove", [])], body.get("password") is not None
+    if not (sets_password or ids or any(kind in body for kind in removal.ADDRESSES)):
+        return _Wish(columns, [change("metadata")])
+    known = guard.live_caller()
+    added = [kind for kind in removal.ADDRESSES if body.get(kind) not in (None, getattr(known, kind))]
+    columns |= {f"new_{kind}": body[kind] for kind in added}
+    removed = removal.wanted(body, known)
+    confirms_at_once = bool(added or removed) and latchkey.settings.autoconfirm
+    if sets_password and known.is_anonymous and not confirms_at_once:
         raise ApiError("anonymous.validation_failed", "password: set it once an email or phone is confirmed")
-    return wish
+    acts = [*map(add, added), *map(remove, removed), *(remove(None, id) for id in ids)]
+    acts += [change("password")] if sets_password else []
+    acts += [change("metadata")] if body.get("data") is not None or not acts else []
+    return _Wish(columns, acts, known, added, removed, ids)
 
 
 def _prove(wish: _Wish, body: dict[str, Any]) -> str | None:
@@ -103,7 +101,7 @@ def _prove(wish: _Wish, body: dict[str, Any]) -> str | None:
     known = wish.known
     if known is None:
         return None
-    if not wish.sets_password:
+    if body.get("password") is None:
         return give_proof(known, body, *wish.acts)
     proof_needed(*wish.acts)
     check_strength(latchkey.settings, body["password"], [known.email, known.phone])
@@ -119,23 +117,6 @@ def _prove(wish: _Wish, body: dict[str, Any]) -> str | None:
     return given
 
 
-def _addresses_at_once(known: Any, columns: dict[str, Any]) -> dict[str, Any]:
-    """Take the addresses from a change that `AUTH_AUTOCONFIRM` gives an anonymous user without a message."""
-    first = {name: columns[name] for name in ("new_email", "new_phone")}
-    if not any(first.values()) or not known.is_anonymous or not latchkey.settings.autoconfirm:
-        return {}
-    columns |= dict.fromkeys(first)
-    return first
-
-
-def _refuse_taken(columns: dict[str, Any]) -> None:
-    # An address that is taken later is refused when it is confirmed.
-    wanted = {"email": columns["new_email"], "phone": columns["new_phone"]}
-    taken = queries.select_taken_address(latchkey.db, user_id=guard.caller_id(), **wanted)
-    if taken:
-        raise ApiError("email_exists" if taken.is_email else "phone_exists")
-
-
 def _set_password(tx: Transaction, caller: Any, checked_password_hash: str | None, new_hash: str) -> None:
     # Another request has changed the password that this one was checked against.
     if caller.password_hash != checked_password_hash:
@@ -144,6 +125,7 @@ def _set_password(tx: Transaction, caller: Any, checked_password_hash: str | Non
     queries.end_access(tx, user_id=caller.id, session_id=g.caller.session_id, reason=reason)
     queries.void_tokens(tx, user_id=caller.id)
     queries.set_password(tx, user_id=caller.id, password_hash=new_hash)
+    outgoing.tell(tx, caller, "password_changed")
 
 
 def _record(tx: Transaction, caller: Any, wish: _Wish, removed: list[str]) -> None:

@@ -6,7 +6,7 @@ from auth.account import api_keys, factors
 from auth.context import latchkey
 from auth.messages.outgoing import tell
 from auth.openid import grants
-from auth.sign_in.reauthentication import Act, proof_needed, remove
+from auth.sign_in.reauthentication import proof_needed, remove
 from auth.web import g
 from auth.web.errors import ApiError
 from sql import Transaction, queries
@@ -25,11 +25,6 @@ def wanted(body: dict[str, Any], user: Any) -> list[str]:
     return [kind for kind in ADDRESSES if kind in body and body[kind] is None and getattr(user, kind)]
 
 
-def acts_of(kinds: list[str], ids: list[str]) -> list[Act]:
-    """Return the removals of addresses by kind, and of recent additions by id."""
-    return [remove(kind) for kind in kinds] + [remove(None, id) for id in ids]
-
-
 def removed_providers(tx: Transaction, user_id: str, kinds: list[str], ids: list[str]) -> list[str]:
     """Return the providers of the addresses and recent additions to remove. Raises `ApiError`."""
     recent = {change["id"] for change in list_recent(tx, user_id)} if ids else set()
@@ -43,8 +38,6 @@ def take_away(tx: Transaction, caller: Any, kinds: list[str], ids: list[str]) ->
     """Remove addresses and recent additions of a caller whom `lock_caller` has allowed it, and end the other
     sessions, unless there are grants and API keys only. Returns the providers. Raises `ApiError`.
     """
-    if not kinds and not ids:
-        return []
     providers = removed_providers(tx, caller.id, kinds, ids)
     recent = list_recent(tx, caller.id)
     factor_ids = [way["id"] for way in recent if way["type"] in _FACTORS and way["id"] in ids]

@@ -42,11 +42,10 @@ def create_user(body: dict[str, Any]) -> str:
         return found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
 
 
-def update_user(user_id: str, body: dict[str, Any], password_hash: str | None) -> str:
+def update_user(user_id: str, body: dict[str, Any], password_hash: str | None = None) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON. Raises `ApiError`."""
     with targets.act() as tx:
-        before = targets.lock(tx, user_id)
-        return _update(tx, user_id, before, body, password_hash)
+        return _update(tx, targets.lock(tx, user_id), body, password_hash)
 
 
 def replace_metadata(user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
@@ -57,7 +56,7 @@ def replace_metadata(user_id: str, wanted: dict[str, dict[str, Any]], version: s
             raise ApiError("stale.validation_failed")
         body = {name: _changed_members(getattr(before, name), members) for name, members in wanted.items()}
         if any(body.values()):
-            _update(tx, user_id, before, body, None)
+            _update(tx, before, body)
 
 
 def metadata_version(user: Any) -> str:
@@ -109,15 +108,19 @@ def end_session(user_id: str, session_id: str) -> None:
         queries.end_any_session(tx, id=user_id, session_id=session_id)
 
 
-def _update(
-    tx: Transaction, user_id: str, before: Any, body: dict[str, Any], password_hash: str | None
-) -> str:
-    if reason := _end_reason(before, body):
+def _update(tx: Transaction, before: Any, body: dict[str, Any], password_hash: str | None = None) -> str:
+    user_id = before.id
+    new = [kind for kind in removal.ADDRESSES if body.get(kind) not in (getattr(before, kind), None)]
+    if body.get("ban_duration") or password_hash or new:
+        reason = "banned" if body.get("ban_duration") else "reset_by_admin"
         queries.end_access(tx, user_id=user_id, session_id=None, reason=reason)
         queries.void_tokens(tx, user_id=user_id)
-    removed = _remove(tx, user_id, body, before)
+    kinds, ids = removal.wanted(body, before), [way.lower() for way in body.get("remove", [])]
+    removed = _remove(tx, before, kinds, ids) if kinds or ids else []
+    if removed or new:
+        # A thief who had changed the address must not undo what the administrator does.
+        queries.void_undo_links(tx, user_id=user_id, moment=None)
     # A first proof, which removes the rest, comes before what the body sets.
-    new = [kind for kind in removal.ADDRESSES if body.get(kind) not in (getattr(before, kind), None)]
     for kind in sorted(removal.ADDRESSES, key=new.count):
         _set_address(tx, user_id, kind, body)
     if removed:
@@ -130,10 +133,9 @@ def _update(
     update = _change_roles if changes_roles else queries.update_any_user
     update(tx, id=user_id, **others)
     after = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
-    acts, details = _acts(before, after, body), _details(before, after, body)
     for provider in set(removed).difference(removal.ADDRESSES):
         audit.record(tx, user_id, after.email, ["identity_unlinked"], [], provider=provider)
-    audit.record(tx, user_id, after.email, acts, ["user.updated"], **details)
+    _record(tx, before, after, body)
     return found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
 
 
@@ -144,30 +146,17 @@ def _change_roles(tx: Transaction, *, id: str, **columns: Any) -> None:
     queries.end_lost_access_of_user(tx, user_id=id)
 
 
-def _remove(tx: Transaction, user_id: str, body: dict[str, Any], before: Any) -> list[str]:
+def _remove(tx: Transaction, before: Any, kinds: list[str], ids: list[str]) -> list[str]:
     """Remove addresses and recent additions, and return their providers. Raises `ApiError`."""
-    kinds, ids = removal.wanted(body, before), [way.lower() for way in body.get("remove", [])]
-    providers = removal.removed_providers(tx, user_id, kinds, ids) if kinds or ids else []
+    providers = removal.removed_providers(tx, before.id, kinds, ids)
     grants.remove(tx, before, ids=ids)
     api_keys.remove_of(tx, before, ids, is_told=False)
     if providers:
-        queries.remove_ways_to_sign_in(tx, user_id=user_id, ids=[], providers=providers)
+        queries.remove_ways_to_sign_in(tx, user_id=before.id, ids=[], providers=providers)
         reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"
-        queries.end_access(tx, user_id=user_id, session_id=None, reason=reason)
-        queries.void_tokens(tx, user_id=user_id)
-    if providers or any(
-        body.get(kind, getattr(before, kind)) != getattr(before, kind) for kind in removal.ADDRESSES
-    ):
-        # A thief who had changed the address must not undo what the administrator does.
-        queries.void_undo_links(tx, user_id=user_id, moment=None)
+        queries.end_access(tx, user_id=before.id, session_id=None, reason=reason)
+        queries.void_tokens(tx, user_id=before.id)
     return providers
-
-
-def _end_reason(before: Any, body: dict[str, Any]) -> str | None:
-    if body.get("ban_duration"):
-        return "banned"
-    changes = (body.get(kind) not in (getattr(before, kind), None) for kind in removal.ADDRESSES)
-    return "reset_by_admin" if "password" in body or any(changes) else None
 
 
 def _set_address(tx: Transaction, user_id: str, kind: str, body: dict[str, Any]) -> None:
@@ -189,7 +178,7 @@ def _set_ban(tx: Transaction, user_id: str, body: dict[str, Any]) -> None:
         queries.ban_user(tx, id=user_id, seconds=None if seconds == math.inf else seconds)
 
 
-def _acts(before: Any, after: Any, body: dict[str, Any]) -> list[str | None]:
+def _record(tx: Transaction, before: Any, after: Any, body: dict[str, Any]) -> None:
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     acts = {
         "user_changed": changed & {"user_metadata", "app_metadata"},
@@ -204,12 +193,8 @@ def _acts(before: Any, after: Any, body: dict[str, Any]) -> list[str | None]:
         "banned": "ban_duration" in body and after.banned_until,
         "unbanned": before.banned_until and not after.banned_until,
     }
-    return [act for act, is_done in acts.items() if is_done]
-
-
-def _details(before: Any, after: Any, body: dict[str, Any]) -> dict[str, Any]:
-    details = {"banned_until": after.banned_until} if "ban_duration" in body else {}
-    for name in (*removal.ADDRESSES, "role"):
-        old, new = getattr(before, name), getattr(after, name)
-        details |= {f"old_{name}": old} if old and old != new else {}
-    return details | ({"role": after.role} if before.role != after.role else {})
+    details = {f"old_{name}": getattr(before, name) for name in changed & {*removal.ADDRESSES, "role"}}
+    details |= {"role": after.role} if "role" in changed else {}
+    details |= {"banned_until": after.banned_until} if "ban_duration" in body else {}
+    done = [act for act, is_done in acts.items() if is_done]
+    audit.record(tx, before.id, after.email, done, ["user.updated"], **details)

@@ -172,7 +172,7 @@ def ban(subject: str, seconds: float, as_json: bool) -> None:
     Example: latchkey users ban mallory@example.com --for 24h
     """
     with _acting_on(subject) as user:
-        end = json.loads(users.update_user(user.id, {"ban_duration": seconds}, None))["banned_until"]
+        end = json.loads(users.update_user(user.id, {"ban_duration": seconds}))["banned_until"]
         _report(user, f"{_name(user)} is banned {until(end)}.", as_json, banned_until=end)
 
 

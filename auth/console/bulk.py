@@ -42,7 +42,7 @@ _ListForm = Input.of(emails=fields.LongText(required=True))
 _Ban = AnyUserChange(only=("ban_duration",))
 
 _ON_ONE: dict[str, Callable[[str, dict[str, Any]], object]] = {
-    "ban": lambda id, options: users.update_user(id, check(_Ban, options), None),
+    "ban": lambda id, options: users.update_user(id, check(_Ban, options)),
     "end-sessions": lambda id, _options: users.end_sessions(id),
     "delete": lambda id, _options: users.delete_user(id),
     "invite": lambda email, _options: messages.invite({"email": email, "data": {}, "options": {}}),

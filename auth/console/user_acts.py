@@ -110,7 +110,7 @@ def _one_ended(session: Subject) -> Iterator[str]:
 
 
 def _change(user: Subject, body: dict[str, Any]) -> None:
-    users.update_user(user.row.id, body, None)
+    users.update_user(user.row.id, body)
 
 
 def _recover(user: Subject, _form: dict[str, Any]) -> None:
