@@ -64,7 +64,7 @@ def test_links_are_spent_by_one_function_and_by_get_only_for_programs():
         for node in nodes("auth/views/verify.py")
         if isinstance(node, ast.FunctionDef) and "_spend_and_redirect(" in ast.unparse(node)
     }
-    assert views.keys() == {"_spend_and_redirect", "_verify_form", "verify_link"}
+    assert views.keys() == {"_spend_and_redirect", "verify", "verify_link"}
     assert "'programs' and _is_program()" in views["verify_link"]
 
 

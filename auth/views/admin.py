@@ -27,6 +27,8 @@ MOST_EVENTS = 100_000
 # A larger total is cached for `_TOTAL_AGE` seconds.
 _EXACT_TOTAL = 1_000
 _TOTAL_AGE = 10
+# The purposes of links that make a user.
+_CREATING = ("signup", "invite")
 
 
 @blueprint.post("/admin/users")
@@ -52,7 +54,15 @@ def list_users() -> Response:
     filters["is_anonymous"] = query["is_anonymous"] == "true" if "is_anonymous" in query else None
     order: dict[str, Any] = {"sort": query["sort"], "descending": query["order"] == "desc"}
     row = queries.list_users(latchkey.db, **order, **bounds(query), **filters)
-    return paginated(row.users, _total(filters), query)
+    total = queries.count_users(latchkey.db, most=_EXACT_TOTAL, **filters).total
+    if total == _EXACT_TOTAL:
+        total = _large_total(tuple(filters.items()), int(time.monotonic() / _TOTAL_AGE))
+    return paginated(row.users, total, query)
+
+
+@functools.lru_cache(maxsize=64)
+def _large_total(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
+    return queries.count_users(latchkey.db, most=None, **dict(filters)).total
 
 
 @blueprint.get("/admin/users/<user_id>")
@@ -102,18 +112,6 @@ def logout_any_user(user_id: str) -> Response:
     return jsonify(message="User signed out", timestamp=moment)
 
 
-def _total(filters: dict[str, Any]) -> int:
-    total = queries.count_users(latchkey.db, most=_EXACT_TOTAL, **filters).total
-    if total < _EXACT_TOTAL:
-        return total
-    return _counted(tuple(filters.items()), int(time.monotonic() / _TOTAL_AGE))
-
-
-@functools.lru_cache(maxsize=64)
-def _counted(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
-    return queries.count_users(latchkey.db, most=None, **dict(filters)).total
-
-
 @blueprint.post("/admin/generate_link")
 @takes_metadata
 @guard.service_role
@@ -129,22 +127,22 @@ def generate_link() -> Response:
         password_hash = latchkey.passwords.hash(body["password"])
     redirect_to = requested_target(purpose, body) or latchkey.settings.site_url
     message = outgoing.Message(new_email or email)
-    creates = purpose in ("signup", "invite")
-    is_new = creates and queries.select_user_of_address(latchkey.db, address=email) is None
-    new_id = (
-        before_user_created.may_become(email, None, data=body["data"], is_vouched=True) if is_new else None
-    )
+    new_id = None
+    if purpose in _CREATING and queries.select_user_of_address(latchkey.db, address=email) is None:
+        new_id = before_user_created.may_become(email, None, data=body["data"], is_vouched=True)
     with latchkey.db.transaction() as tx:
-        user_id, is_created = _linked_user(tx, purpose, body, password_hash, new_id)
+        own = {"is_invited": purpose == "invite", "password_hash": password_hash}
+        created_id = create_addressed_user(tx, body, new_id, "link", **own) if new_id else None
+        user_id = created_id or _known_user(tx, purpose, body, password_hash)
         if new_email:
             if queries.select_user_of_address(tx, address=new_email):
                 raise ApiError("email_exists")
             queries.request_email_change(tx, user_id=user_id, new_email=new_email)
         link_password = password_hash if purpose == "recovery" else None
         message.write_token(tx, user_id, purpose, redirect_to=redirect_to, password_hash=link_password)
-        acts = ["user_created" if is_created else None, "link_generated"]
-        details = {"purpose": purpose, "new_email": new_email, "by": "link" if is_created else None}
-        audit.record(tx, user_id, email, acts, ["user.created" if is_created else None], **details)
+        acts = ["user_created" if created_id else None, "link_generated"]
+        details = {"purpose": purpose, "new_email": new_email, "by": "link" if created_id else None}
+        audit.record(tx, user_id, email, acts, ["user.created" if created_id else None], **details)
         user = found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
     parameters = {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}
     link = {
@@ -157,27 +155,19 @@ def generate_link() -> Response:
     return JsonResponse(json.dumps(json.loads(user) | link))
 
 
-def _linked_user(
-    tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None, new_id: str | None
-) -> tuple[str, bool]:
-    """Return the id of the user that a link is for, and whether the user is new. Raises `ApiError`."""
-    is_invited, own_hash = purpose == "invite", password_hash if purpose == "signup" else None
-    created_id = create_addressed_user(
-        tx, body, new_id, "link", is_invited=is_invited, password_hash=own_hash
-    )
-    if created_id:
-        return created_id, True
+def _known_user(tx: Transaction, purpose: str, body: dict[str, Any], password_hash: str | None) -> str:
+    """Return the id of the user that a link is for. A sign-up or invitation takes over an unconfirmed one."""
     user = found(queries.lock_user_by_email(tx, email=body["email"]), "email.user_not_found")
-    if purpose not in ("signup", "invite"):
-        return user.id, False
-    if user.is_confirmed:
-        raise ApiError("email_exists")
-    queries.take_over_unconfirmed(tx, user_id=user.id, user_metadata=body["data"], is_invited=is_invited)
-    # A stranger may know the previous one.
-    queries.set_password(tx, user_id=user.id, password_hash=own_hash)
-    queries.end_access(tx, user_id=user.id, session_id=None, reason="address_proved")
-    queries.void_tokens(tx, user_id=user.id)
-    return user.id, False
+    if purpose in _CREATING:
+        if user.is_confirmed:
+            raise ApiError("email_exists")
+        own = {"user_metadata": body["data"], "is_invited": purpose == "invite"}
+        queries.take_over_unconfirmed(tx, user_id=user.id, **own)
+        # A stranger may know the previous one.
+        queries.set_password(tx, user_id=user.id, password_hash=password_hash)
+        queries.end_access(tx, user_id=user.id, session_id=None, reason="address_proved")
+        queries.void_tokens(tx, user_id=user.id)
+    return user.id
 
 
 @blueprint.post("/admin/invite")

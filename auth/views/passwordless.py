@@ -1,7 +1,5 @@
 """Links and codes on request. The response never reveals whether a message was sent, as anyone may ask."""
 
-from typing import Any
-
 from flask import Blueprint, Response, jsonify, request
 
 from auth.links.requests import request_message, send_reauthentication_code
@@ -15,7 +13,7 @@ blueprint = Blueprint("passwordless", __name__)
 @blueprint.post("/magiclink")
 @limited("request_sign_in")
 def magiclink() -> Response:
-    return _requested("magiclink", read_body(schemas.Magiclink()))
+    return _sent(request_message("magiclink", read_body(schemas.Magiclink())))
 
 
 @blueprint.post("/otp")
@@ -24,14 +22,14 @@ def magiclink() -> Response:
 def otp() -> Response:
     """Send a code that signs in: by SMS, or by email together with a link."""
     body = read_body(schemas.Otp())
-    return _requested("magiclink" if "email" in body else "sms", body)
+    return _sent(request_message("magiclink" if "email" in body else "sms", body))
 
 
 @blueprint.post("/recover")
 @limited("request_recovery")
 @dialect.translated(writes=lambda _body: {})
 def recover() -> Response:
-    return _requested("recovery", read_body(schemas.Recover()))
+    return _sent(request_message("recovery", read_body(schemas.Recover())))
 
 
 @blueprint.post("/resend")
@@ -39,7 +37,7 @@ def recover() -> Response:
 @dialect.translated(writes=lambda _body: {})
 def resend() -> Response:
     body = read_body(schemas.Resend())
-    return _requested({"sms": "sms_signup"}.get(body["type"], body["type"]), body)
+    return _sent(request_message({"sms": "sms_signup"}.get(body["type"], body["type"]), body))
 
 
 @blueprint.get("/reauthenticate")
@@ -52,10 +50,6 @@ def reauthenticate() -> Response:
     if request.method == "HEAD":
         return Response()
     return _sent(send_reauthentication_code(known))
-
-
-def _requested(purpose: str, body: dict[str, Any]) -> Response:
-    return _sent(request_message(purpose, body))
 
 
 def _sent(message_id: str) -> Response:

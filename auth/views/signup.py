@@ -14,22 +14,24 @@ from auth.web.input import json_body, read_body
 from auth.web.limits import limited, limiter
 
 blueprint = Blueprint("signup", __name__)
+# The specification shows a new user without app metadata.
+_SHOWN: dict[str, Any] = {"app_metadata": {}}
 
 
-def _as_many_as_both() -> str:
-    limits = latchkey.settings.rate_limit_signup, latchkey.settings.rate_limit_anonymous
+def _before_parsing() -> str:
+    """Return a limit for bodies that may be of either act: as many as both may have. Without one, none."""
+    settings = latchkey.settings
+    if not (settings.anonymous_enabled and settings.rate_limits_enabled):
+        return ""
+    limits = settings.rate_limit_signup, settings.rate_limit_anonymous
     period = min(limit.get_expiry() for limit in limits)
     return f"{sum(limit.amount for limit in limits)} per {period} seconds"
-
-
-def _is_parsed_at_once() -> bool:
-    return not (latchkey.settings.anonymous_enabled and latchkey.settings.rate_limits_enabled)
 
 
 # The body says which of the two limits counts, but is not parsed before one has.
 @blueprint.post("/signup")
 @takes_metadata
-@limiter.shared_limit(_as_many_as_both, scope="signup_body", exempt_when=_is_parsed_at_once)
+@limiter.shared_limit(_before_parsing, scope="signup_body")
 @counted("sign_up_anonymously", "sign_up")
 @audited("sign_up_refused")
 def signup() -> ResponseReturnValue:
@@ -61,14 +63,9 @@ def _sign_up() -> Response:
     made = sign_up(read_body(schemas.Signup()))
     if isinstance(made, Session):
         return _signed_in(made)
-    return _created(json.loads(made.user_object), {})
+    return JsonResponse(json.dumps(json.loads(made.user_object) | _SHOWN), 201)
 
 
 def _signed_in(session: Session) -> Response:
     user = json.loads(session.row.user_object)
-    return _created(user, tokens(session) | {"user": user})
-
-
-def _created(user: dict[str, Any], members: dict[str, Any]) -> Response:
-    # The specification shows a new user without app metadata.
-    return JsonResponse(json.dumps(user | {"app_metadata": {}} | members), 201)
+    return JsonResponse(json.dumps(user | _SHOWN | tokens(session) | {"user": user}), 201)

@@ -35,7 +35,14 @@ _REFRESH_GRANT = schemas.RefreshGrant()
 @asks_more
 def token() -> ResponseReturnValue:
     """Issue tokens (RFC 6749, sections 4.3 and 6)."""
-    return answered_by(_grant())
+    names = request.args.getlist("grant_type")
+    if len(names) != 1:
+        problem = "must be given once" if names else "is required in the query"
+        raise ApiError("validation_failed", f"grant_type: {problem}")
+    if names[0] not in GRANTS or (names[0] == "api_key" and not latchkey.settings.api_keys):
+        details = "grant_type: must be password, refresh_token, pkce or id_token"
+        raise ApiError("unsupported_grant_type", details)
+    return answered_by(GRANTS[names[0]])
 
 
 @blueprint.post("/login-admin")
@@ -120,17 +127,6 @@ def _exchange_code() -> Response:
 @audited("sign_in_refused", sign_in="api_key")
 def _by_api_key() -> Response:
     return jsonify(api_keys.exchange(read_body(schemas.ApiKeyGrant())["api_key"]))
-
-
-def _grant() -> Callable[[], ResponseReturnValue]:
-    names = request.args.getlist("grant_type")
-    if len(names) != 1:
-        problem = "must be given once" if names else "is required in the query"
-        raise ApiError("validation_failed", f"grant_type: {problem}")
-    if names[0] not in GRANTS or (names[0] == "api_key" and not latchkey.settings.api_keys):
-        details = "grant_type: must be password, refresh_token, pkce or id_token"
-        raise ApiError("unsupported_grant_type", details)
-    return GRANTS[names[0]]
 
 
 def _refuse_web3() -> Response:

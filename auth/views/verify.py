@@ -10,7 +10,7 @@ from auth.links.spending import by_code, by_link, spend
 from auth.pages.page import address, ago, device, page
 from auth.pages.sign_in import form_page
 from auth.sign_in import arrivals, browser_sessions, waiting
-from auth.sign_in.token_response import Outcome, token_response
+from auth.sign_in.token_response import token_response
 from auth.text.masking import masked
 from auth.tokens import one_time
 from auth.web import audit, audited, dialect, factor_schemas, form_schemas, refuses_by_page, schemas
@@ -73,7 +73,8 @@ def verify_link() -> Response:
 def verify() -> Response:
     """Spend a link or a code. Redirect the page's form; return tokens to a program."""
     if request.mimetype == FORM:
-        return _verify_form()
+        form = read_form(schemas.VerifyForm())
+        return _decline(form) if form.get("action") == "decline" else _spend_and_redirect(form)
     body = read_body(schemas.Verification())
     if "token_hash" in body:
         proof = by_link(body["token_hash"])
@@ -85,10 +86,7 @@ def verify() -> Response:
     return token_response(outcome.session, **outcome.members)
 
 
-def _verify_form() -> Response:
-    form = read_form(schemas.VerifyForm())
-    if form.get("action") != "decline":
-        return _spend_and_redirect(form)
+def _decline(form: Mapping[str, str]) -> Response:
     decline, what = _DECLINED.get(form["type"], _DECLINED["signup"])
     declined = decline(latchkey.db, token_hash=one_time.hash_token(form["token"]))
     return page("told.html", what=what, said="text") if declined else _dead_link_page(form["type"])
@@ -156,11 +154,13 @@ def _is_program() -> bool:
 
 
 def _spend_and_redirect(query: Mapping[str, str]) -> Response:
-    if query["type"] == "undo":
+    """Spend a link, and redirect to its target, or show what it has done."""
+    link_type = query["type"]
+    if link_type == "undo":
         return _take_back(query)
     try:
         outcome = spend(
-            query["type"],
+            link_type,
             by_link(query["token"]),
             redirects=True,
             for_client=True,
@@ -170,7 +170,16 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         )
     except ApiError as error:
         return _refused(query, error)
-    return _redirect(query, outcome)
+    target, changes = _target(query, outcome.redirect_to), link_type == "email_change"
+    if outcome.is_elsewhere and outcome.session:
+        return _arrive_elsewhere(outcome.session.row, link_type)
+    # The page that asked for a change would ask another browser to sign in.
+    asks = changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None
+    if outcome.is_elsewhere or asks:
+        return page("told.html", what="confirmed", said="email_change" if changes else "signup")
+    if link_type in _DONE:
+        return arrivals.redirect_done(target, link_type, _DONE[link_type])
+    return arrivals.redirect_signed_in(target, outcome, link_type)
 
 
 def _take_back(query: Mapping[str, str]) -> Response:
@@ -184,19 +193,6 @@ def _take_back(query: Mapping[str, str]) -> Response:
     if given is None:
         return page("told.html", what="undone", said="taken")
     return form_page("undone.html", "forgot-password", typed_address=given, shown=address(masked(given)))
-
-
-def _redirect(query: Mapping[str, str], outcome: Outcome) -> Response:
-    """Respond to a link that was spent: redirect to its target, or show what it has done."""
-    link_type, target = query["type"], _target(query, outcome.redirect_to)
-    if outcome.is_elsewhere and outcome.session:
-        return _arrive_elsewhere(outcome.session.row, link_type)
-    if outcome.is_elsewhere or _is_change_elsewhere(link_type, target):
-        said = "email_change" if link_type == "email_change" else "signup"
-        return page("told.html", what="confirmed", said=said)
-    if link_type in _DONE:
-        return arrivals.redirect_done(target, link_type, _DONE[link_type])
-    return arrivals.redirect_signed_in(target, outcome, link_type)
 
 
 def _arrive_elsewhere(session: Any, link_type: str) -> Response:
@@ -215,15 +211,6 @@ def _refused(query: Mapping[str, str], error: ApiError) -> Response:
         return arrivals.redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
     audit.refused(error.error_code)
     return _dead_link_page(query["type"])
-
-
-def _is_change_elsewhere(link_type: str, target: str) -> bool:
-    """Whether the page that asked for a change would ask this browser to sign in."""
-    return (
-        link_type == "email_change"
-        and latchkey.redirects.is_own_page(target)
-        and browser_sessions.resume() is None
-    )
 
 
 def _answer(query: Mapping[str, str]) -> undo.Answer:
