@@ -24,9 +24,15 @@ def sign_up(body: dict[str, Any]) -> Any:
     if settings.disable_signup:
         raise ApiError("signup_disabled")
     check_strength(settings, body["password"], [email, phone])
-    user_id = may_become(email, phone, data=body["data"], doing="Sign-up")
-    create = _sign_up_confirmed if settings.autoconfirm else _sign_up_unconfirmed
-    return create(body | {"user_id": user_id}, latchkey.passwords.hash(body["password"], _address(body)))
+    columns = {
+        "user_id": may_become(email, phone, data=body["data"], doing="Sign-up"),
+        "email": email,
+        "phone": phone,
+        "password_hash": latchkey.passwords.hash(body["password"], email or phone),
+        "user_metadata": body["data"],
+        "user_agent": g.client["user_agent"],
+    }
+    return _sign_up_confirmed(columns) if settings.autoconfirm else _sign_up_unconfirmed(columns, body)
 
 
 def sign_up_anonymously(body: dict[str, Any]) -> Session:
@@ -40,18 +46,19 @@ def sign_up_anonymously(body: dict[str, Any]) -> Session:
     return found(session, "unexpected_failure")
 
 
-def _sign_up_confirmed(body: dict[str, Any], password_hash: str) -> Session:
+def _sign_up_confirmed(columns: dict[str, Any]) -> Session:
     """Create a user with a confirmed address, and return the session. Raises `ApiError`."""
+    email = columns["email"]
 
     def insert(tx: Transaction) -> str | None:
-        user = _insert(tx, body, password_hash, is_confirmed=True)
+        user = queries.insert_sign_up(tx, **columns, is_confirmed=True)
         if user.is_created:
             return user.id
-        owner = queries.select_address_owner(tx, address=_address(body))
+        owner = queries.select_address_owner(tx, address=email or columns["phone"])
         queries.record_refused_sign_up(tx, user_id=owner and owner.id)
         return None
 
-    return found(_create(insert, body.get("email"), "signup", "password"), "user_already_exists")
+    return found(_create(insert, email, "signup", "password"), "user_already_exists")
 
 
 def _create(
@@ -80,7 +87,7 @@ def _create(
     return Session(row, issue)
 
 
-def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
+def _sign_up_unconfirmed(columns: dict[str, Any], body: dict[str, Any]) -> Any:
     """Create a user with an unconfirmed address, send its link or code, and return the user's row.
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes
@@ -88,27 +95,28 @@ def _sign_up_unconfirmed(body: dict[str, Any], password_hash: str) -> Any:
     may sign up with one address: the link that is used decides whose password counts. Equal passwords are one
     sign-up.
     """
-    address, settings, email = _address(body), latchkey.settings, body.get("email")
+    settings, email = latchkey.settings, columns["email"]
+    address, purpose = (email, "signup") if email else (columns["phone"], "sms_signup")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
-    message, redirect_to = outgoing.Message(address), checked_redirect(body)
+    message, link = outgoing.Message(address), {"redirect_to": checked_redirect(body), **waiting.asker()}
+    link |= {name: body.get(name) for name in ("code_challenge", "browser_hash")}
+    own = {"password_hash": columns["password_hash"], "user_metadata": body["data"]}
     counted = outgoing.take_quota(address, is_new=True, hides_recipient=True)
     with latchkey.db.transaction() as tx:
-        user = _insert(tx, body, password_hash, is_confirmed=False)
+        user = queries.insert_sign_up(tx, **columns, is_confirmed=False)
         owner = queries.select_address_owner(tx, address=address)
         owner_id = owner and owner.id
-        kind = _kind(body, user, owner, is_hidden)
+        is_repeated = bool(is_hidden and owner and owner.is_unused) and not user.is_created
         # Over the quota too: a stranger who has used it up would have sent the only code.
-        own = {"password_hash": password_hash, "user_metadata": body["data"]}
-        is_repeated = kind == "signup" and not user.is_created
         queries.dispute_sign_up(tx, address=address, is_repeated=is_repeated, **own)
+        kind = "signup_attempt" if is_hidden and owner and email else "none"
+        if user.is_created or is_repeated:
+            kind = "signup"
         # Over the quota no email is sent, and the sign-up could not be confirmed.
         kind = "none" if counted.refused_by else kind
         has_secrets = kind == "signup"
-        purpose = "signup" if email else "sms_signup"
-        link = {"redirect_to": redirect_to, "code_challenge": body.get("code_challenge")}
-        link |= {"browser_hash": body.get("browser_hash"), **waiting.asker()}
         message.write_token(tx, owner_id if has_secrets else None, purpose, **link, **own)
-        message.write(tx, owner_id, kind, secret=has_secrets, redirect_to=redirect_to)
+        message.write(tx, owner_id, kind, secret=has_secrets, redirect_to=link["redirect_to"])
 
         if user.is_created:
             made = {"by": "signup", "method": "password"}
@@ -126,7 +134,7 @@ def create_addressed_user(
     tx: Transaction, body: dict[str, Any], new_id: str | None, made_by: str, **columns: Any
 ) -> str | None:
     """Create a user without a sign-up, if there is an id. Return it, or None if the address is taken."""
-    defaults: dict[str, Any] = {"password_hash": None, "app_metadata": {}}
+    defaults: dict[str, Any] = {"password_hash": None, "app_metadata": {}, "is_invited": False}
     created = queries.insert_addressed_user(
         tx,
         new_id=new_id,
@@ -134,38 +142,9 @@ def create_addressed_user(
         phone=body.get("phone"),
         user_metadata=body.get("data", {}),
         made_by=made_by,
-        **defaults | {"is_invited": False} | columns,
+        **defaults | columns,
     )
-    user_id, address = created and created.id, _address(body)
+    user_id, address = created and created.id, body.get("email") or body["phone"]
     kind = addresses.kind_of(address)
     queries.write_address_identity(tx, user_id=user_id, provider=kind, address=address)
     return user_id
-
-
-def _kind(body: dict[str, Any], user: Any, owner: Any, is_hidden: bool) -> str:
-    if user.is_created:
-        return "signup"
-    if not is_hidden or owner is None:
-        return "none"
-    if owner.is_unused:
-        return "signup"
-    return "signup_attempt" if "email" in body else "none"
-
-
-def _address(body: dict[str, Any]) -> str:
-    return body.get("email") or body["phone"]
-
-
-def _insert(
-    tx: Transaction, body: dict[str, Any], password_hash: str, *, is_confirmed: bool
-) -> "queries.InsertSignUp":
-    return queries.insert_sign_up(
-        tx,
-        user_id=body["user_id"],
-        email=body.get("email"),
-        phone=body.get("phone"),
-        password_hash=password_hash,
-        user_metadata=body["data"],
-        user_agent=g.client["user_agent"],
-        is_confirmed=is_confirmed,
-    )

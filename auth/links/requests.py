@@ -24,7 +24,13 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
     before_user_created.check_channel(email, phone)
     link = {"redirect_to": requested_target(purpose, body)}
     message = outgoing.Message(email or body["phone"])
-    new_id, refusal = _new_user(body)
+    new_id, refusal = None, dict[str, Any]()
+    if body.get("create_user") and not latchkey.settings.disable_signup:
+        try:
+            new_id = may_become(email, phone, data=body.get("data"))
+        except ApiError:
+            # For the audit log alone: the client would learn that the address is free.
+            refusal = g.refusal_details or {}
     take = outgoing.take_quota if target_id else outgoing.count
     has_quota = take(email or body["phone"]).refused_by is None
     with targets.act() if target_id else latchkey.db.transaction() as tx:
@@ -49,21 +55,6 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
         details |= refusal if user is None else {}
         audit.record(tx, user_id, email, acts, events, **details)
     return message.id
-
-
-def _new_user(body: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
-    """Return the id of a user who may be created, or what the hook said against it, for the audit log.
-
-    The client does not get that answer: it would tell that the address is free.
-    """
-    email, settings = body.get("email"), latchkey.settings
-    if settings.disable_signup or not body.get("create_user", False):
-        return None, {}
-    try:
-        new_id = may_become(email, body.get("phone"), data=body.get("data"))
-    except ApiError:
-        return None, g.refusal_details or {}
-    return new_id, {}
 
 
 def write_requested(

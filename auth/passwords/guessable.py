@@ -10,13 +10,13 @@ import string
 import unicodedata
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec
 from types import ModuleType
 
 # Shorter words would refuse random passwords with few letters.
-_LEAST_WORD = 4
+LEAST_WORD = 4
 
 
 def _read_common_words() -> "array[int]":
@@ -25,7 +25,7 @@ def _read_common_words() -> "array[int]":
     directories = list((package and package.submodule_search_locations) or ())
     SourceFileLoader(lists.__name__, f"{directories[0]}/frequency_lists.py").exec_module(lists)
     words = itertools.chain.from_iterable(lists.FREQUENCY_LISTS.values())
-    return array("q", sorted({hash(word) for word in words if len(word) >= _LEAST_WORD}))
+    return array("q", sorted({hash(word) for word in words if len(word) >= LEAST_WORD}))
 
 
 # Seasons, months and weekdays in the languages of the pages, Chinese ones also in Pinyin.
@@ -76,6 +76,8 @@ _COMMON = _read_common_words()
 # Digits and symbols next to the letters of a password that may stand for letters.
 _MOST_LEET = 4
 _MOST_UNIT = 32
+# One to four letters or digits, repeated, as in `aa` and `19851985`.
+_REPETITION = re.compile(r"([^\W_]{1,4})\1+")
 # A 1 stands for i or l, and a symbol for the digit on its key.
 _SPELLINGS = [
     *(str.maketrans("4@83690!|$57+21", f"aabeggoiissttz{one}") for one in "il"),
@@ -86,10 +88,10 @@ _SPELLINGS = [
 def kind_of(password: str, own: Collection[str] = ()) -> str | None:
     """Return why a password in lower case is easy to guess: `calendar`, `keyboard` or `common`; else None.
 
-    `own` are words of the service and the user that count as common: see `words_of`.
+    `own` are words of the service and the user that count as common.
     """
     cores = {password, *_cores(password)}
-    if any(map(_is_repetition, [password, *filter(str.isalpha, cores)])):
+    if any(map(_REPETITION.fullmatch, [password, *filter(str.isalpha, cores)])):
         return "common"
     # Not of units again: the time would grow exponentially.
     for unit in {_unit(core) for core in cores} - cores:
@@ -99,25 +101,10 @@ def kind_of(password: str, own: Collection[str] = ()) -> str | None:
     return kind or ("common" if not spellings.isdisjoint(own) or any(map(_is_common, spellings)) else None)
 
 
-def words_of(names: Iterable[str]) -> frozenset[str]:
-    """Return names in lower case, whole, without what separates their parts, and the parts."""
-    words: set[str] = set()
-    for name in map(str.casefold, names):
-        parts = re.split(r"[\W_]+", name)
-        words |= {name, "".join(parts), *parts}
-    return frozenset(word for word in words if len(word) >= _LEAST_WORD)
-
-
 def _is_common(word: str) -> bool:
     wanted = hash(word)
     index = bisect_left(_COMMON, wanted)
     return index < len(_COMMON) and _COMMON[index] == wanted
-
-
-def _is_repetition(text: str) -> bool:
-    """Return whether a text repeats one to four letters or digits, as `aa` and `19851985` do."""
-    units = (text[:length] for length in range(1, min(4, len(text) // 2) + 1))
-    return text.isalnum() and any(text == unit * (len(text) // len(unit)) for unit in units)
 
 
 def _cores(password: str) -> Iterator[str]:

@@ -49,7 +49,7 @@ _DEARER_HASHES = 2  # steps above today's cost; the first log-in then takes four
 _ADMITTED = 3 * THREADS
 # More than can be served within PATIENCE (seconds): a waiting client sends nothing else, a refused one
 # retries.
-_QUEUE = 200
+LONGEST_QUEUE = _ADMITTED + 200
 PATIENCE = 5.0
 
 
@@ -74,9 +74,8 @@ class Passwords:
         # Hashes that a log-in does not renew: of the present scheme and cost, and of no sign-up.
         self.lasting = re.compile(rf"{_SCHEME}\$2b\${self._cost:02}\$")
         self.threads = HashingThreads(self._cost)
-        self._queue = self.threads.semaphore(_ADMITTED + _QUEUE)
         self._admission = self.threads.semaphore(_ADMITTED)
-        # For metrics: requests that were admitted or are waiting, and refused ones. Exact under gevent.
+        # Requests that were admitted or are waiting, and refused ones. Exact under gevent.
         self.queue_length, self.refusals = 0, 0
         self._is_admitted = ContextVar("is_admitted", default=False)
 
@@ -86,7 +85,7 @@ class Passwords:
         if self._is_admitted.get():
             yield
             return
-        if self.threads.is_stuck or not self._queue.acquire(blocking=False):
+        if self.threads.is_stuck or self.queue_length >= LONGEST_QUEUE:
             self.refusals += 1
             raise TooManyWaiting
         self.queue_length += 1
@@ -102,7 +101,6 @@ class Passwords:
                 self._is_admitted.reset(token)
         finally:
             self.queue_length -= 1
-            self._queue.release()
 
     def let_others_hash(self) -> None:
         """Give up an admission, before waiting for others. Who hashes then has to wait for another one."""

@@ -1,5 +1,6 @@
 """The password policy (NIST SP 800-63B, section 5.1.1.2)."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from urllib.parse import urlsplit
 
@@ -52,9 +53,13 @@ def check_strength(settings: Settings, password: str, own_addresses: Collection[
         raise WeakPassword(problems, guessed, missing)
 
 
-def _own_words(settings: Settings, own_addresses: Collection[str | None]) -> Collection[str]:
-    """Return words that a guesser tries at this service and for this user."""
+def _own_words(settings: Settings, own_addresses: Collection[str | None]) -> frozenset[str]:
+    """Return words that a guesser tries at this service and for this user: names, and their parts."""
     hosts = [urlsplit(url).hostname or "" for url in (settings.base_url, settings.site_url)]
     addresses = [address for address in own_addresses if address]
     local_parts = [address.rpartition("@")[0] for address in addresses]
-    return guessable.words_of([settings.brand_name, *hosts, *addresses, *local_parts])
+    words: set[str] = set()
+    for name in map(str.casefold, [settings.brand_name, *hosts, *addresses, *local_parts]):
+        parts = re.split(r"[\W_]+", name)
+        words |= {name, "".join(parts), *parts}
+    return frozenset(word for word in words if len(word) >= guessable.LEAST_WORD)

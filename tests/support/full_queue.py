@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from auth.passwords.hashing import Passwords
+from auth.passwords.hashing import LONGEST_QUEUE, Passwords
 
 
 @contextmanager
 def full_queue(passwords: Passwords) -> Iterator[None]:
     """Take all places of the hashing queue inside the context."""
-    taken = 0
-    while passwords._queue.acquire(blocking=False):
-        taken += 1
+    passwords.queue_length += LONGEST_QUEUE
     try:
         yield
     finally:
-        passwords._queue.release(taken)
+        passwords.queue_length -= LONGEST_QUEUE
