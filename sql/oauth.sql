@@ -29,10 +29,10 @@ UPDATE oauth_flows AS f
    AND NOT is_banned(u)
 RETURNING f.id, f.provider, f.secrets;
 
--- name: spend_oauth_flow(state_hash bytea, browser_hash bytea)
+-- name: spend_oauth_flow(state_hash bytea, browser_hashes bytea[])
 --   -> row? (redirect_to?, code_challenge?, user_id?, session_id?)
 DELETE FROM oauth_flows
- WHERE state_hash = :state_hash AND browser_hash = :browser_hash
+ WHERE state_hash = :state_hash AND browser_hash = ANY(:browser_hashes)
 RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_id, created_at,
           expires_at > now() AS is_live;
 

@@ -58,8 +58,8 @@ def finish(tx: Transaction, user_id: str, session_id: str | None) -> None:
 
 def finish_by_identity(tx: Transaction, user_id: str, identity: ExternalIdentity, session_id: str) -> bool:
     """Do the same for a linked identity, and return whether the user got its email."""
-    email = identity.email if identity.email_verified else None
-    row = queries.convert_by_identity(tx, user_id=user_id, email=email, is_trusted=identity.is_trusted)
+    email, is_trusted = identity.email, identity.is_proved
+    row = queries.convert_by_identity(tx, user_id=user_id, email=email, is_trusted=is_trusted)
     if row.has_email:
         queries.add_email_of_identity(tx, user_id=user_id, email=email)
     _end_other_sessions(tx, user_id, session_id)

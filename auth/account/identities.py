@@ -82,8 +82,7 @@ def link_by_id_token(body: dict[str, Any]) -> Session:
 
 def _ask(identity: ExternalIdentity, user_id: str) -> None:
     """Ask the hook whether a user may have an identity. Raises `ApiError`."""
-    email = identity.email if identity.email_verified else None
-    may_become(email, None, user_id=user_id, provider=identity.provider)
+    may_become(identity.email, None, user_id=user_id, provider=identity.provider)
 
 
 def _renewed(tx: Transaction, issue: Issue) -> Session:
@@ -97,7 +96,7 @@ def _add(tx: Transaction, user: Any, identity: ExternalIdentity, session_id: str
         if not queries.insert_identity(tx, user_id=user.id, signs_in=False, **identity.row):
             raise ApiError("identity_already_exists")
         if user.is_anonymous:
-            if not is_listed(identity.email, is_proved=identity.is_proved):
+            if not is_listed(identity.told_email, is_proved=identity.is_proved):
                 raise ApiError("email_address_not_authorized")
             gets_email = first_address.finish_by_identity(tx, user.id, identity, session_id)
     except UniqueViolation as error:

@@ -1,11 +1,12 @@
 """A provider as configured: the URL for the browser, and the identity that the browser brings back."""
 
-import base64
+import hashlib
+import json
 import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote_plus
@@ -14,6 +15,7 @@ import requests
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.base_client import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
+from authlib.oauth2.client import OAuth2Client
 from joserfc import jwk, jwt
 
 from auth.addresses import InvalidAddress, canonical_email
@@ -22,7 +24,7 @@ from auth.net.bounded_http import BoundedSession
 from auth.net.redirects import origin
 from auth.net.sockets import Deadline
 from auth.providers import ProviderError, ProviderUnavailable
-from auth.providers.id_tokens import IdTokens, auth_time, is_subject
+from auth.providers.id_tokens import IdTokens, is_date
 from auth.settings.presets import GENERIC, PRESETS, Preset
 from auth.settings.providers import ProviderSettings
 
@@ -44,40 +46,23 @@ _ADDRESSES = ("issuer", "authorize_url", "token_url", "userinfo_url", "emails_ur
 
 @dataclass(frozen=True)
 class ExternalIdentity:
-    """An identity that a provider confirmed. If `is_trusted`, a verified email links it to its user."""
+    """An identity that a provider confirmed, with the columns of its row."""
 
     provider: str
-    subject: str
+    row: dict[str, Any]
+    told_email: str | None
+    # The same if the provider says that it is verified. If the provider is trusted, that proves it.
     email: str | None
-    email_verified: bool
-    is_trusted: bool
-    data: dict[str, Any]
-    # When the provider authenticated the user, in Unix seconds, if it says so.
-    auth_time: float | None = None
-
-    @property
-    def is_proved(self) -> bool:
-        """Whether the identity proves its email."""
-        return self.is_trusted and self.email_verified
-
-    @property
-    def row(self) -> dict[str, Any]:
-        return {"provider": self.provider, "subject": self.subject, "identity_data": self.data}
+    is_proved: bool
+    # The metadata of a user who is created for the identity.
+    metadata: dict[str, str]
+    # When the provider authenticated the user, in Unix seconds, if it says so. What is not a date is 0, which
+    # proves nothing.
+    auth_time: float | None
 
 
 class _Session(BoundedSession, OAuth2Session):  # type: ignore[misc]
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.register_client_auth_method(("client_secret_basic", _encoded_basic))
-
-
-def _encoded_basic(
-    client: Any, _method: str, uri: str, headers: dict[str, str], body: str
-) -> tuple[str, dict[str, str], str]:
-    """Form-encode id and secret before joining them (RFC 6749, section 2.3.1). Authlib does not."""
-    joined = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
-    headers["Authorization"] = f"Basic {base64.b64encode(joined.encode()).decode()}"
-    return uri, headers, body
+    pass
 
 
 class Provider:
@@ -100,8 +85,8 @@ class Provider:
         self.posts_form = preset.form_post
         links = settings.link_by_email
         self._is_trusted = (preset.link_by_email and is_preset) if links is None else links
-        issuer = self._preset.issuer
-        self._id_tokens = IdTokens(issuer, settings.client_ids, preset.other_issuers) if issuer else None
+        # Without an issuer, the preset or the settings have all endpoints.
+        self._id_tokens = IdTokens(self._preset.issuer, settings.client_ids, preset.other_issuers)
 
     def authorization_url(
         self, *, state: str, nonce: str, code_verifier: str, scopes: str | None, asks_again: bool = False
@@ -110,42 +95,48 @@ class Provider:
 
         With `asks_again`, the user authenticates there once more, if the provider can be asked for that.
         """
-        parameters = {"nonce": nonce} if self._id_tokens else {}
-        if asks_again:
-            parameters |= dict(self._preset.asks_again)
-        if self._preset.has_pkce:
+        preset = self._preset
+        parameters = {"nonce": nonce} if preset.issuer else {}
+        parameters |= dict(preset.asks_again) if asks_again else {}
+        if preset.has_pkce:
             parameters["code_verifier"] = code_verifier
         if self.posts_form:
             parameters["response_mode"] = "form_post"
         with self._asking():
-            endpoint = self._endpoint("authorize_url", "authorization_endpoint")
-        session = self._session(scope=scopes or self._preset.scopes, code_challenge_method="S256")
-        return session.create_authorization_url(endpoint, state=state, **parameters)[0]
+            endpoint = preset.authorize_url or self._id_tokens.endpoint("authorization_endpoint")
+        client_id, parameters["scope"] = self._settings.client_ids[0], scopes or preset.scopes
+        client = OAuth2Client(None, client_id, redirect_uri=self.redirect_uri, code_challenge_method="S256")
+        return str(client.create_authorization_url(endpoint, state=state, **parameters)[0])
 
-    def identify(
-        self, *, code: str, code_verifier: str, nonce: str, issuer: str | None, user: Mapping[str, Any] | None
-    ) -> ExternalIdentity:
-        """Exchange an authorization code for an identity. Raises `ProviderError`."""
-        verifier = {"code_verifier": code_verifier} if self._preset.has_pkce else {}
+    def identify(self, response: Mapping[str, Any], *, code_verifier: str, nonce: str) -> ExternalIdentity:
+        """Exchange the code of an authorization response for an identity. Raises `ProviderError`."""
+        preset = self._preset
+        parameters = {"code_verifier": code_verifier} if preset.has_pkce else {}
         with self._asking():
-            if self._id_tokens:
-                self._id_tokens.check_issuer(issuer)
+            if preset.issuer:
+                self._id_tokens.check_issuer(response.get("iss"))
             session = self._session()
-            url = self._endpoint("token_url", "token_endpoint")
-            token = session.fetch_token(url, grant_type="authorization_code", code=code, **verifier)
+            url = preset.token_url or self._id_tokens.endpoint("token_endpoint")
+            code = response["code"]
+            token = session.fetch_token(url, grant_type="authorization_code", code=code, **parameters)
             if not token.get("access_token"):
                 raise ProviderError("the token endpoint returned no access token")
-            if self._id_tokens:
-                return self._by_claims(self._claims(self._id_tokens, session, token, nonce), user)
-            return self._by_userinfo(session)
+            if not preset.issuer:
+                return self._identity(self._userinfo(session))
+            claims = self._claims(session, str(token.get("id_token", "")), nonce)
+            return self._identity(_name_of(response["user"]) | claims if "user" in response else claims)
 
     def identify_by_id_token(self, id_token: str, nonce: str | None) -> tuple[ExternalIdentity, int]:
         """Return the identity of an id_token, and its `exp` in Unix seconds. Raises `ProviderError`."""
         with self._asking():
-            if self._id_tokens is None:
+            if not self._preset.issuer:
                 raise ProviderError("it is not set up for OpenID Connect")
-            claims = self._id_tokens.verify(id_token, nonce, may_be_hashed=True)
-            return self._by_claims(claims, None), int(claims["exp"])
+            nonces = [] if nonce == "" else [nonce]
+            if nonce:
+                # Native applications send its SHA-256 in hex to the provider.
+                nonces.append(hashlib.sha256(nonce.encode()).hexdigest())
+            claims = self._id_tokens.verify(id_token, nonces)
+            return self._identity(claims), int(claims["exp"])
 
     def log_failure(self, reason: str) -> None:
         self._failures.count(provider=self.name, reason=reason)
@@ -175,40 +166,34 @@ class Provider:
             return type(error).__name__
         return said(error.error, error.description, self._settings.client_secret)
 
-    def _session(self, **kwargs: Any) -> _Session:
-        secret = self._client_secret()
+    def _session(self) -> _Session:
+        settings, method = self._settings, self._preset.auth_method
+        client_id = settings.client_ids[0]
+        secret = self._signed_secret() if settings.private_key else settings.client_secret
+        if secret and method == "client_secret_basic":
+            # RFC 6749, section 2.3.1. Authlib does not encode them.
+            client_id, secret = quote_plus(client_id), quote_plus(secret)
         return _Session(
-            client_id=self._settings.client_ids[0],
+            client_id=client_id,
             client_secret=secret,
-            token_endpoint_auth_method=self._preset.auth_method if secret else "none",
+            token_endpoint_auth_method=method if secret else "none",
             redirect_uri=self.redirect_uri,
-            **kwargs,
         )
 
-    def _client_secret(self) -> str:
-        """Return the client secret; Apple's is a token that we sign."""
+    def _signed_secret(self) -> str:
+        """Return the client secret of Apple, a token that we sign."""
         settings = self._settings
-        if not settings.private_key:
-            return settings.client_secret
         now, key = int(time.time()), jwk.import_key(settings.private_key, "EC")
         claims = {"iss": settings.team_id, "sub": settings.client_ids[0], "aud": self._preset.issuer}
         times = {"iat": now, "exp": now + _APPLE_SECRET_LIFETIME}
         return jwt.encode({"alg": "ES256", "kid": settings.key_id}, claims | times, key)
 
-    def _endpoint(self, name: str, metadata_name: str) -> str:
-        url: str = getattr(self._preset, name)
-        if url or self._id_tokens is None:
-            return url
-        return self._id_tokens.endpoint(metadata_name)
-
-    def _claims(
-        self, id_tokens: IdTokens, session: _Session, token: Mapping[str, Any], nonce: str
-    ) -> dict[str, Any]:
-        claims = id_tokens.verify(str(token.get("id_token", "")), nonce)
+    def _claims(self, session: _Session, id_token: str, nonce: str) -> dict[str, Any]:
+        claims = self._id_tokens.verify(id_token, [nonce])
         if claims.get("email"):
             return claims
         # Some providers return the email only at the userinfo endpoint.
-        url = self._preset.userinfo_url or id_tokens.optional_endpoint("userinfo_endpoint")
+        url = self._preset.userinfo_url or self._id_tokens.endpoint("userinfo_endpoint", is_needed=False)
         userinfo = self._get(session, url) if url else {}
         if userinfo.get("sub") != claims["sub"]:
             return claims
@@ -216,26 +201,12 @@ class Provider:
         claims.pop(self._preset.email_verified, None)
         return userinfo | claims
 
-    def _by_claims(self, claims: dict[str, Any], user: Mapping[str, Any] | None) -> ExternalIdentity:
-        names = user.get("name") if isinstance(user, dict) else None
-        if isinstance(names, dict) and not claims.get("name"):
-            parts = [str(names[key]) for key in ("firstName", "lastName") if names.get(key)]
-            claims |= {"name": " ".join(parts)[:_LONGEST_NAME]}
-        verified = claims.get(self._preset.email_verified)
-        identity = self._identity(claims, str(claims["sub"]), claims.get("email"), verified)
-        return replace(identity, auth_time=auth_time(claims))
-
-    def _by_userinfo(self, session: _Session) -> ExternalIdentity:
-        preset = self._preset
-        userinfo = self._get(session, preset.userinfo_url)
-        subject = _find(userinfo, preset.subject)
-        if isinstance(subject, bool) or not isinstance(subject, str | int) or not is_subject(str(subject)):
-            raise ProviderError("the userinfo has no valid subject")
-        email = _find(userinfo, preset.email)
-        verified = preset.gives_verified_only or _find(userinfo, preset.email_verified)
-        if preset.emails_url:
-            email, verified = self._primary_email(self._get(session, preset.emails_url))
-        return self._identity(userinfo, str(subject), email, verified)
+    def _userinfo(self, session: _Session) -> Any:
+        userinfo = self._get(session, self._preset.userinfo_url)
+        if self._preset.emails_url:
+            email, verified = self._primary_email(self._get(session, self._preset.emails_url))
+            userinfo |= {self._preset.email: email, self._preset.email_verified: verified}
+        return userinfo
 
     def _primary_email(self, answer: Any) -> tuple[Any, Any]:
         entries = _find(answer, self._preset.emails) if self._preset.emails else answer
@@ -254,24 +225,46 @@ class Provider:
             raise ProviderError(f"{response.status_code} from the userinfo endpoint")
         return response.json()
 
-    def _identity(self, info: Mapping[str, Any], subject: str, email: Any, verified: Any) -> ExternalIdentity:
+    def _identity(self, info: Any) -> ExternalIdentity:
+        preset, email = self._preset, _find(info, self._preset.email)
+        # Numbers as GitHub has them; only text that Postgres can store (OpenID Connect Core, section 2).
+        subject = str(found) if type(found := _find(info, preset.subject)) in (int, str) else ""
+        if not (0 < len(subject) <= 255 and subject.isprintable()):
+            raise ProviderError("it has no valid subject")
         try:
             canonical = canonical_email(email) if isinstance(email, str) else None
         except InvalidAddress:
             canonical = None
         # Apple sends the string "true". Nothing else that is merely truthy counts.
+        verified = preset.gives_verified_only or _find(info, preset.email_verified)
         is_verified = canonical is not None and (verified is True or verified == "true")
-        data = {"sub": subject, "email": canonical, "email_verified": is_verified}
-        paths = {
-            "name": (self._preset.name, _LONGEST_NAME),
-            "avatar_url": (self._preset.avatar, _LONGEST_URL),
-        }
         # Metadata is limited. Drop long values instead of truncating them, which would break URLs.
-        for key, (path, limit) in paths.items():
-            value = _find(info, path)
-            if isinstance(value, str) and value.isprintable() and len(value) <= limit:
-                data[key] = value
-        return ExternalIdentity(self.name, subject, canonical, is_verified, self._is_trusted, data)
+        texts = {"name": (preset.name, _LONGEST_NAME), "avatar_url": (preset.avatar, _LONGEST_URL)}
+        metadata = {
+            key: value
+            for key, (path, limit) in texts.items()
+            if isinstance(value := _find(info, path), str) and value.isprintable() and len(value) <= limit
+        }
+        data = {"sub": subject, "email": canonical, "email_verified": is_verified, **metadata}
+        moment = _find(info, "auth_time")
+        return ExternalIdentity(
+            provider=self.name,
+            row={"provider": self.name, "subject": subject, "identity_data": data},
+            told_email=canonical,
+            email=canonical if is_verified else None,
+            is_proved=is_verified and self._is_trusted,
+            metadata=metadata,
+            auth_time=moment if moment is None or is_date(moment) else 0,
+        )
+
+
+def _name_of(user: str) -> dict[str, str]:
+    """Return the name that Apple sends next to the code, unsigned, and only the first time."""
+    with suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        names = json.loads(user)["name"]
+        parts = [names[key] for key in ("firstName", "lastName") if names.get(key)]
+        return {"name": " ".join(parts)[:_LONGEST_NAME]}
+    return {}
 
 
 def _has_hosts_of(preset: Preset, settings: ProviderSettings) -> bool:
@@ -290,13 +283,8 @@ def said(error: object, description: object, *secrets: str) -> str:
 
 
 def _find(value: Any, path: str) -> Any:
-    if not path:
-        return None
-    for step in path.split("."):
-        if isinstance(value, dict):
-            value = value.get(step)
-        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            return None
-    return value
+    with suppress(LookupError, TypeError):
+        for step in path.split("."):
+            value = value[int(step) if step.isdigit() else step]
+        return value if path else None
+    return None

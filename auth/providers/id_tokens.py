@@ -1,7 +1,5 @@
 """OpenID Connect: discovery, the provider's keys, and the checks of an id_token."""
 
-import hashlib
-import hmac
 import json
 import re
 import threading
@@ -14,6 +12,7 @@ import requests
 from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
+from joserfc.jwt import ClaimsOption, JWTClaimsRegistry
 
 from auth.net.bounded_http import BoundedSession
 from auth.providers import ProviderError, ProviderUnavailable
@@ -41,17 +40,16 @@ class IdTokens:
         self._cache: dict[str, tuple[Any, float]] = {}  # document and expiry by URL
         self._keys_asked_at = float("-inf")
 
-    def endpoint(self, name: str) -> str:
-        url = self.optional_endpoint(name)
-        if not url:
-            raise ProviderUnavailable(f"the discovery document has no {name}")
-        return url
-
-    def optional_endpoint(self, name: str) -> str | None:
+    def endpoint(self, name: str, *, is_needed: bool = True) -> str:
+        """Return an endpoint, or "" if there is none and none is needed. Raises `ProviderError`."""
         url = self._discovered().get(name)
         # An https issuer must not lead to http endpoints.
         schemes = ("https://",) if self._issuer.startswith("https://") else ("https://", "http://")
-        return url if isinstance(url, str) and url.startswith(schemes) else None
+        if isinstance(url, str) and url.startswith(schemes):
+            return url
+        if is_needed:
+            raise ProviderUnavailable(f"the discovery document has no {name}")
+        return ""
 
     def check_issuer(self, issuer: str | None) -> None:
         """Check the `iss` of an authorization response (RFC 9207). Raises `ProviderError`."""
@@ -61,39 +59,45 @@ class IdTokens:
         if issuer not in (None, metadata["issuer"]):
             raise ProviderError("the response comes from another issuer")
 
-    def verify(self, id_token: str, nonce: str | None, *, may_be_hashed: bool = False) -> dict[str, Any]:
-        """Return the claims (OpenID Connect Core, section 3.1.3.7). Raises `ProviderError`."""
-        _unverified_claims(id_token)
+    def verify(self, id_token: str, nonces: Sequence[str | None]) -> dict[str, Any]:
+        """Return the claims (OpenID Connect Core, section 3.1.3.7). Raises `ProviderError`.
+
+        Their nonce must be one of `nonces`, in which None stands for a token without one.
+        """
         issuer, claims = self._discovered()["issuer"], self._decode(id_token)
         if _TENANT in issuer:
             tenant = str(claims.get("tid"))
             issuer = issuer.replace(_TENANT, tenant) if re.fullmatch(r"[0-9a-f-]{36}", tenant) else None
-        if issuer is None or claims.get("iss") not in (issuer, *self._other_issuers):
-            raise ProviderError("it is from another issuer")
-        audience = claims.get("aud")
-        audiences = audience if isinstance(audience, list) else [audience]
-        if not any(client_id in audiences for client_id in self._client_ids):
-            raise ProviderError("it is for another client")
-        if len(audiences) > 1 and claims.get("azp") not in self._client_ids:
+        needed: ClaimsOption = {"essential": True}
+        issuers: ClaimsOption = {"essential": True, "values": [issuer, *self._other_issuers]}
+        clients: ClaimsOption = {"essential": True, "values": [*self._client_ids]}
+        rules = JWTClaimsRegistry(
+            leeway=_LEEWAY, iss=issuers, aud=clients, exp=needed, iat=needed, sub=needed
+        )
+        try:
+            rules.validate(claims)
+        except JoseError as error:
+            raise ProviderError(f"its claims: {error}") from error
+        audience = claims["aud"]
+        if not isinstance(audience, str) and len(audience) > 1 and claims.get("azp") not in self._client_ids:
             raise ProviderError("it was issued to another client")
-        now = time.time()
-        if _moment(claims, "exp") <= now - _LEEWAY:
-            raise ProviderError("it has expired")
-        if max(_moment(claims, "iat"), _moment({"nbf": 1} | claims, "nbf")) > now + _LEEWAY:
-            raise ProviderError("it is not valid yet")
-        if not is_subject(claims.get("sub")):
-            raise ProviderError("it has no valid subject")
-        _check_nonce(claims.get("nonce"), nonce, may_be_hashed)
+        if not is_date(claims["exp"]):
+            raise ProviderError("its exp is not a date")
+        if claims.get("nonce") not in nonces:
+            raise ProviderError("its nonce is not the one that was sent")
         return claims
 
     def _decode(self, id_token: str) -> dict[str, Any]:
         for _ in range(2):
             with suppress(*_MALFORMED):
                 keys: KeySet = self._cached(self.endpoint("jwks_uri"), self._fetch_keys)
-                return jwt.decode(id_token, keys, algorithms=ALGORITHMS).claims
+                token = jwt.decode(id_token, keys, algorithms=ALGORITHMS)
+                # Access and logout tokens of the issuer name another type (RFC 9068, RFC 8725).
+                if str(token.header.get("typ", "JWT")).upper() == "JWT":
+                    return token.claims
             if not self._may_refetch_keys():
                 break
-        raise ProviderError("no key of the issuer verifies its signature")
+        raise ProviderError("it is not an id_token that a key of the issuer verifies")
 
     def _may_refetch_keys(self) -> bool:
         """Expire the cached keys, unless they are fresh: forged tokens must not flood the issuer."""
@@ -142,36 +146,18 @@ class IdTokens:
 
 
 def unverified_issuer(id_token: str) -> str:
-    """Return the `iss` of a token whose signature is not checked. Raises `ProviderError`."""
-    issuer = _unverified_claims(id_token).get("iss")
-    if not isinstance(issuer, str):
-        raise ProviderError("it names no issuer")
-    return issuer[:255]
-
-
-def _unverified_claims(id_token: str) -> dict[str, Any]:
-    """Return the claims of a possible id_token, before anything is fetched for it."""
+    """Return the `iss` of a possible id_token, before anything is fetched for it. Raises `ProviderError`."""
     with suppress(*_MALFORMED):
         token = jws.extract_compact(id_token.encode())
-        claims = json.loads(token.payload)
-        header = token.headers()
-        # Access and logout tokens of the issuer name another type (RFC 9068, RFC 8725).
-        is_of_type = str(header.get("typ", "JWT")).upper() == "JWT"
-        if header.get("alg") in ALGORITHMS and is_of_type and isinstance(claims, dict):
-            return claims
-    raise ProviderError("it is not a signed JWT")
+        issuer = json.loads(token.payload)["iss"]
+        if token.headers().get("alg") in ALGORITHMS and isinstance(issuer, str):
+            return issuer[:255]
+    raise ProviderError("it is not a signed JWT of an issuer")
 
 
-def auth_time(claims: dict[str, Any]) -> float | None:
-    """Return when the issuer authenticated the user, or None. What is not a date proves nothing."""
-    with suppress(ProviderError):
-        return None if claims.get("auth_time") is None else _moment(claims, "auth_time")
-    return 0
-
-
-def is_subject(value: Any) -> bool:
-    """Whether this is a valid `sub` (OpenID Connect Core, section 2) that Postgres can store."""
-    return isinstance(value, str) and 0 < len(value) <= 255 and value.isprintable()
+def is_date(value: object) -> bool:
+    """Whether this is a NumericDate (RFC 7519, section 2) that Postgres can store."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _YEAR_10000
 
 
 def _get(url: str) -> dict[str, Any]:
@@ -184,23 +170,3 @@ def _get(url: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ProviderUnavailable(f"no document at {url}")
     return document
-
-
-def _check_nonce(claimed: Any, nonce: str | None, may_be_hashed: bool) -> None:
-    if claimed is None and nonce is None and may_be_hashed:
-        return
-    accepted = [nonce] if nonce else []
-    # Native applications send the nonce's SHA-256 in hex to the provider.
-    if nonce and may_be_hashed:
-        accepted.append(hashlib.sha256(nonce.encode()).hexdigest())
-    if not isinstance(claimed, str) or not any(
-        hmac.compare_digest(claimed.encode(), value.encode()) for value in accepted
-    ):
-        raise ProviderError("its nonce is not the one that was sent")
-
-
-def _moment(claims: dict[str, Any], name: str) -> float:
-    value = claims.get(name)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < _YEAR_10000:
-        raise ProviderError(f"its {name} is not a date")
-    return value

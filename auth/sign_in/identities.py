@@ -2,7 +2,6 @@
 
 import hashlib
 import uuid
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -44,8 +43,9 @@ def read_id_token(body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any
     """Return the identity of a valid id_token, and what `spend_id_token` needs. Raises `ApiError`."""
     provider = latchkey.providers.get(body["provider"])
     try:
+        issuer = unverified_issuer(body["id_token"])
         if provider is None:
-            raise ApiError("provider_disabled", issuer=unverified_issuer(body["id_token"]))
+            raise ApiError("provider_disabled", issuer=issuer)
         identity, expires_at = provider.identify_by_id_token(body["id_token"], body.get("nonce"))
     except ProviderUnavailable:
         raise unavailable("provider.service_unavailable") from None
@@ -76,8 +76,8 @@ def sign_in(
                 issue = _issue(identity, id_token, user_id) if is_hooked else Issue()
                 outcome = _try_sign_in(identity, code_challenge, id_token, user_id, issue)
             except _NewUser:
-                email, metadata = _new_user(identity)
-                user_id = may_become(email, None, data=metadata, provider=identity.provider)
+                data, provider = identity.metadata, identity.provider
+                user_id = may_become(identity.email, None, data=data, provider=provider)
                 continue
             if outcome.refusal:
                 raise outcome.refusal
@@ -115,18 +115,20 @@ def _try_sign_in(
             return Outcome(authorization_code=code)
         session = open_session(tx, user.id, "oauth", issue)
         recorded = queries.record_sign_in_of_provider(tx, session_id=session.session_id, **known)
-        _record(tx, user, identity, ["signed_in"], "auth.login", session_id=session.session_id)
+        details = {"method": "oauth", "provider": identity.provider, "session_id": session.session_id}
+        audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
         return Outcome(Session(session._replace(amr=recorded.amr), issue))
 
 
 def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | None) -> Any:
     """Return the locked owner of an identity, linked or created before, or an `ApiError`."""
-    user: Any = queries.lock_user_by_identity(tx, provider=identity.provider, subject=identity.subject)
+    known = {"provider": identity.provider, "subject": identity.row["subject"]}
+    user: Any = queries.lock_user_by_identity(tx, **known)
     by_email = user is None and identity.is_proved
     user = queries.lock_user_by_email(tx, email=identity.email) if by_email else user
     if user is None and latchkey.settings.disable_signup:
         return ApiError("signup_disabled")
-    if user is None and not is_listed(identity.email, is_proved=identity.is_proved):
+    if user is None and not is_listed(identity.told_email, is_proved=identity.is_proved):
         return ApiError("email_address_not_authorized")
     audit.about(user_id=user and user.id, provider=identity.provider)
     if user and user.is_banned:
@@ -155,34 +157,20 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
         tell(tx, user, "identity_linked", provider=identity.provider)
     if is_new:
         acts = ["identity_linked", None if user.email_proved else "email_confirmed"]
-        _record(tx, user, identity, acts, "user.updated")
+        details = {"method": "oauth", "provider": identity.provider}
+        audit.record(tx, user.id, user.email, acts, ["user.updated"], **details)
     return True
 
 
 def _create_user(tx: Transaction, identity: ExternalIdentity, user_id: str) -> "queries.CreateUserByIdentity":
-    email, metadata = _new_user(identity)
-    user = queries.create_user_by_identity(
-        tx, user_id=user_id, email=email, is_trusted=identity.is_trusted, user_metadata=metadata
-    )
+    columns: dict[str, Any] = {"email": identity.email, "user_metadata": identity.metadata}
+    user = queries.create_user_by_identity(tx, user_id=user_id, is_trusted=identity.is_proved, **columns)
     queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row)
     if user.email:
         queries.add_email_of_identity(tx, user_id=user.id, email=user.email)
-    _record(tx, user, identity, ["user_created"], "user.created", by="oauth")
+    details = {"method": "oauth", "provider": identity.provider, "by": "oauth"}
+    audit.record(tx, user.id, user.email, ["user_created"], ["user.created"], **details)
     return user
-
-
-def _new_user(identity: ExternalIdentity) -> tuple[str | None, dict[str, Any]]:
-    """Return email and metadata of a user who is created for an identity."""
-    metadata: dict[str, Any] = {
-        name: identity.data[name] for name in ("name", "avatar_url") if name in identity.data
-    }
-    return identity.email if identity.email_verified else None, metadata
-
-
-def _record(
-    tx: Transaction, user: Any, identity: ExternalIdentity, acts: Sequence[str | None], event: str, **ids: str
-) -> None:
-    audit.record(tx, user.id, user.email, acts, [event], method="oauth", provider=identity.provider, **ids)
 
 
 def invalid_id_token() -> ApiError:

@@ -11,6 +11,7 @@ from auth.sign_in import oauth
 from auth.sign_in.reauthentication import add, give_proof, remove
 from auth.text import names
 from auth.tokens import one_time
+from auth.tokens.keys import CannotOpen
 from auth.web import Level, asks_more, audited, guard, refuses_by_page, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
@@ -85,14 +86,15 @@ def begin_linking() -> Response:
     state, browser = one_time.new_token(), oauth.browser_secret(provider)
     hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
     flow = queries.bind_oauth_flow(latchkey.db, state_hash=one_time.hash_token(flow_token), **hashes)
-    secrets = flow and oauth.flow_secrets(flow)
-    if secrets is None:
+    if flow is None:
         return _dead_link()
     try:
-        url = oauth.authorization_url(provider, state, secrets)
+        secrets = latchkey.sealer.open_json(flow.secrets, flow.id)
+        return oauth.to_provider(provider, state, secrets, browser, 303)
+    except CannotOpen:
+        return _dead_link()
     except oauth.ProviderRefusal as refusal:
         return oauth.refused(known.redirect_to, refusal)
-    return oauth.to_provider(provider, url, browser, 303)
 
 
 def _linking_flow(token: str) -> Any:

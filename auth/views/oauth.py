@@ -5,6 +5,7 @@ from flask import Blueprint, Response, jsonify, request
 from auth.account import identities
 from auth.context import latchkey
 from auth.messages import outgoing
+from auth.providers.client import ExternalIdentity
 from auth.sign_in import oauth
 from auth.sign_in.arrivals import redirect_done, redirect_signed_in
 from auth.sign_in.identities import sign_in
@@ -38,17 +39,17 @@ def authorize() -> Response:
         # It would sign the browser out of its present account. The page asks the user.
         return Response(status=302, headers={"Location": redirect_to})
     state, secrets = one_time.new_token(), oauth.new_secrets(query.get("scopes"))
-    browser = oauth.browser_secret(provider)
+    browser, wish = oauth.browser_secret(provider), {"asks_again": query.get("prompt") == "login"}
     try:
-        asks_again = query.get("prompt") == "login"
-        url = oauth.authorization_url(provider, state, secrets, asks_again=asks_again)
+        response = oauth.to_provider(provider, state, secrets | wish, browser, 302)
     except oauth.ProviderRefusal as refusal:
         response = oauth.refused(redirect_to, refusal)
         response.status_code = 302
         return response
-    others = {"redirect_to": redirect_to, "code_challenge": query.get("code_challenge")}
-    oauth.write_flow(latchkey.db, provider, state, secrets, browser, **others)
-    return oauth.to_provider(provider, url, browser, 302)
+    columns = {"redirect_to": redirect_to, "code_challenge": query.get("code_challenge")}
+    columns["browser_hash"] = one_time.hash_token(browser)
+    oauth.write_flow(latchkey.db, provider, state, secrets, **columns)
+    return response
 
 
 @blueprint.post("/sso")
@@ -75,25 +76,21 @@ def callback(name: str | None = None) -> Response:
     flow = oauth.spend_flow(query.get("state", ""))
     if flow is None or not flow.is_live:
         return oauth.refused(flow and flow.redirect_to, ApiError("bad_oauth_state"))
+    target = latchkey.redirects.checked(flow.redirect_to)
     try:
-        return (_link if flow.user_id else _sign_in)(flow, name, query)
+        identity = oauth.identify(flow, name, query)
+        if flow.user_id:
+            return _link(flow, identity, target)
+        for_client = not latchkey.redirects.is_own_page(target)
+        outcome = sign_in(identity, for_client=for_client, code_challenge=flow.code_challenge)
+        return redirect_signed_in(target, outcome, way=flow.provider)
     except ApiError as error:
         if error.error_code == "service_unavailable":
             raise
         return oauth.refused(flow.redirect_to, error)
 
 
-def _sign_in(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
-    target = latchkey.redirects.checked(flow.redirect_to)
-    for_client = not latchkey.redirects.is_own_page(target)
-    identity = oauth.identify(flow, name, query)
-    outcome = sign_in(identity, for_client=for_client, code_challenge=flow.code_challenge)
-    return redirect_signed_in(target, outcome, way=flow.provider)
-
-
-def _link(flow: Any, name: str | None, query: dict[str, Any]) -> Response:
-    identity = oauth.identify(flow, name, query)
+def _link(flow: Any, identity: ExternalIdentity, target: str) -> Response:
     audit.about(user_id=flow.user_id, provider=flow.provider)
     identities.link(flow, identity)
-    target = latchkey.redirects.checked(flow.redirect_to)
     return redirect_done(target, "identity_linked", "Identity linked")

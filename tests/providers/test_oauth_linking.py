@@ -145,7 +145,11 @@ class TestUnverifiedAddress:
         "sent",
         [
             *("", "x", "[]", '"x"', "null", '{"name": "Alice"}', '{"name": null}'),
-            *('{"name": {"firstName": {}}}', '{"name":{"firstName":"\\u0000"}}'),
+            *(
+                '{"name": {"firstName": {}}}',
+                '{"name": {"firstName": 7}}',
+                '{"name":{"firstName":"\\u0000"}}',
+            ),
         ],
     )
     def test_malformed_user_parameter_does_not_prevent_sign_in(self, service, fakes, sent):
