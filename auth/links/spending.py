@@ -155,7 +155,7 @@ def _confirm_address(
     elif issue and not (is_elsewhere and is_sign_up):
         session = open_session(tx, user_id, spent.method, issue)
     if is_sign_up and (code or session):
-        waiting.finish_sign_up(tx, spent.id)
+        queries.use_confirmed_sign_up(tx, token_id=spent.id)
     acts = [
         None if getattr(user, f"{kind}_proved") else f"{kind}_confirmed",
         "password_changed" if password_hash and not is_sign_up else None,

@@ -40,7 +40,8 @@ Windows = Sequence[tuple[str, RateLimitItem]]
 
 
 def own_url(path: str, parameters: Mapping[str, str]) -> str:
-    return f"{latchkey.settings.base_url}/{path}?{urlencode(parameters)}"
+    url = f"{latchkey.settings.base_url}/{path}"
+    return f"{url}?{urlencode(parameters)}" if parameters else url
 
 
 class Message:

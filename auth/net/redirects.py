@@ -30,7 +30,7 @@ class _Pattern:
         return (
             self.scheme == parts.scheme
             and bool(self.host.fullmatch(parts.hostname or ""))
-            and self.port == _port(parts)
+            and self.port == (parts.port or _DEFAULT_PORTS.get(parts.scheme))
             and bool(self.path.fullmatch(parts.path or "/"))
             and (not self.query or self.query == parts.query)
         )
@@ -55,8 +55,7 @@ class AllowList:
 
     def checked(self, url: str | None) -> str:
         """Return the URL if it is allowed, else the site's."""
-        if url is None:
-            return self.site_url
+        url = url or ""
         try:
             parts = _split(url)
         except InvalidUrl:
@@ -68,8 +67,7 @@ class AllowList:
         return url if any(pattern.allows(parts) for pattern in self._patterns) else self.site_url
 
     def is_own_page(self, url: str) -> bool:
-        """Whether an allowed URL is a page of ours, which gets no tokens: the browser is signed in
-        instead."""
+        """Whether an allowed URL is a page of ours, for which the browser is signed in: it gets no tokens."""
         return any(page.allows(urlsplit(url)) for page in self._own_pages)
 
 
@@ -81,7 +79,8 @@ def parse_pattern(pattern: str) -> _Pattern:
         raise InvalidUrl("** must be the last segment of the path")
     rest = r"(?:/.*)?" if parts.path.endswith("/**") else ""
     host, path = _wildcard(parts.hostname or "", r"[a-z0-9-]+"), _wildcard(path, r"[^/]+") + rest
-    return _Pattern(parts.scheme, re.compile(host), _port(parts), re.compile(path), parts.query)
+    port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    return _Pattern(parts.scheme, re.compile(host), port, re.compile(path), parts.query)
 
 
 def parse_origin(text: str) -> SplitResult:
@@ -115,10 +114,6 @@ def origin(url: str) -> str:
 
 def _wildcard(text: str, one: str) -> str:
     return one.join(map(re.escape, text.split("*")))
-
-
-def _port(parts: SplitResult) -> int | None:
-    return parts.port or _DEFAULT_PORTS.get(parts.scheme)
 
 
 def _split(url: str) -> SplitResult:

@@ -22,15 +22,12 @@ def register(app: Flask) -> None:
 def _by_page(response: Response) -> Response:
     """Replace a redirect after a form to another website with a page."""
     url = response.headers["Location"] if response.status_code == 303 else ""
+    rest = url.removeprefix(latchkey.settings.base_url)
+    is_ours = rest != url and rest[:1] in "/?#"
     # A program follows the redirect.
-    if not url or not is_web(url) or _is_ours(url) or not asks_for_page():
+    if not url or not is_web(url) or is_ours or not asks_for_page():
         return response
     shown = page("leaving.html", here=None, url=url, host=urlsplit(url).netloc)
     for cookie in response.headers.getlist("Set-Cookie"):
         shown.headers.add("Set-Cookie", cookie)
     return shown
-
-
-def _is_ours(url: str) -> bool:
-    rest = url.removeprefix(latchkey.settings.base_url)
-    return rest != url and rest[:1] in "/?#"

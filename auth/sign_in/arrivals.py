@@ -59,8 +59,9 @@ def _own_target(purpose: str, *, has_page: bool) -> str | None:
     count as an application's.
     """
     is_ours = purpose == "undo" or (purpose in TO_PASSWORD and not has_page)
-    to_page = is_ours and latchkey.settings.pages
-    return Destination().before_password().own_url("new-password") if to_page else None
+    if not (is_ours and latchkey.settings.pages):
+        return None
+    return own_url("new-password", {"then": "site"} if latchkey.settings.has_site else {})
 
 
 def target_of(link: Any) -> str | None:
@@ -141,14 +142,12 @@ def redirect_signed_in(
     return see_other(with_fragment(target, members))
 
 
-def application_of(target: str) -> str:
-    """Return the URL of the application that a target leads to, if it is a page of ours, else the target."""
-    return _destination(target).url if latchkey.redirects.is_own_page(target) else target
-
-
-def next_of(target: str) -> str | None:
-    """Return the page of ours that a sign-in at a target leads to, if any."""
-    return _destination(target).next if latchkey.redirects.is_own_page(target) else None
+def ends_of(target: str) -> tuple[str, str | None]:
+    """Return the URL of the application that a target leads to, and the page of ours, if any."""
+    if not latchkey.redirects.is_own_page(target):
+        return target, None
+    destination = _destination(target)
+    return destination.url, destination.next
 
 
 def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:

@@ -16,7 +16,7 @@ from auth.sign_in.token_response import open_session
 from auth.text.user_agents import browser_and_system
 from auth.tokens import one_time
 from auth.web import audit, cookies, g
-from sql import Transaction, queries
+from sql import queries
 
 _COOKIE = "latchkey_waiting"
 
@@ -78,17 +78,12 @@ def continue_sign_up(address: str) -> Any:
     before_user_created.check_enabled(address, None)
     with latchkey.db.transaction() as tx:
         user = queries.lock_confirmed_sign_up(tx, browser_hash=_browser_hash(), target=address)
-        if user is None or not finish_sign_up(tx, user.token_id):
+        if user is None or not queries.use_confirmed_sign_up(tx, token_id=user.token_id):
             return None
         row = open_session(tx, user.id, "sign_up", Issue())
         details = {"method": "sign_up", "session_id": row.session_id}
         audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
     return row
-
-
-def finish_sign_up(tx: Transaction, token_id: str) -> bool:
-    """Let no window continue a sign-up, and return whether one could have."""
-    return bool(queries.use_confirmed_sign_up(tx, token_id=token_id))
 
 
 def _browser_hash() -> bytes | None:

@@ -100,12 +100,13 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
     target = _target(query, arrivals.target_of(link))
     if link.purpose == "undo":
         return _undo_page(query, link, target)
+    application, next_page = arrivals.ends_of(target)
     # From where the link was asked for.
     asked = {"moment": ago(link.asked_at), "device": device(link.user_agent), "ip": link.ip}
     return page(
         "link.html",
-        form_target=arrivals.application_of(target),
-        next_page=arrivals.next_of(target),
+        form_target=application,
+        next_page=next_page,
         target=target,
         query=query,
         link=link,
@@ -122,7 +123,7 @@ def _undo_page(query: Mapping[str, str], link: "queries.SelectLink", target: str
     challenge = undo.challenge(token) if is_asked else None
     return page(
         "undo.html",
-        form_target=arrivals.application_of(target),
+        form_target=arrivals.ends_of(target)[0],
         target=target,
         query=query,
         link=link,
