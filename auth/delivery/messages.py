@@ -177,7 +177,7 @@ class Templates:
             "browser": browser,
             "new_email": masking.masked_email(variables.get("new_email")),
             "new_phone": masking.masked_phone(variables.get("new_phone")),
-            "provider": names.provider(variables.get("provider"), self._settings.provider_titles),
+            "provider": names.provider(variables.get("provider"), self._settings.providers),
             "application": names.application(variables.get("application")),
             "inviter": names.inviter(variables.get("inviter")),
             "undoes": row.kind in _LINK_TYPES,

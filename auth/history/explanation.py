@@ -83,7 +83,7 @@ def _ways(settings: Settings, user: Any) -> Iterator[str]:
         yield "an SMS code"
     for name in user.providers:
         if name in settings.providers:
-            yield names.provider(name, settings.provider_titles) or name
+            yield names.provider(name, settings.providers) or name
     if user.has_passkey and settings.passkeys_enabled:
         yield "a passkey"
 

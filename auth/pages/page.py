@@ -218,7 +218,7 @@ def date_alone(day: date) -> str:
 
 def provider(name: str) -> dict[str, Any]:
     """Return a provider's title, and the URL of its logo or the template of its mark, if it has one."""
-    title = names.provider(name, latchkey.settings.provider_titles) or name
+    title = names.provider(name, latchkey.settings.providers) or name
     logo = _logo(f"{PROVIDER_PREFIX}{name.upper()}_LOGO", f"brand/logo/{name}")
     mark = f"marks/{name}.svg" if name in PRESETS else None
     return {"name": name, "title": title, "logo": logo, "mark": None if logo else mark}

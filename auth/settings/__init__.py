@@ -185,10 +185,6 @@ class Settings:
         return is_allowed and self.signup_blocked_domains.isdisjoint((domain, *parents))
 
     @property
-    def provider_titles(self) -> dict[str, str]:
-        return {name: provider.title for name, provider in self.providers.items() if provider.title}
-
-    @property
     def logos(self) -> dict[str, str]:
         """The logos of the brand and the providers, by the names of their settings."""
         chosen = {f"{PROVIDER_PREFIX}{name.upper()}_LOGO": each.logo for name, each in self.providers.items()}

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from auth.addresses import InvalidAddress, canonical_email
 from auth.settings.presets import PRESETS
+from auth.settings.providers import ProviderSettings
 
 _PROVIDERS = {name: name.title() for name in PRESETS} | {
     "azure": "Microsoft",
@@ -19,11 +20,12 @@ _HOST = re.compile(r"[a-z0-9.:-]{1,253}")
 _LONGEST_NAME = 80
 
 
-def provider(name: object, titles: Mapping[str, str]) -> str | None:
-    """Return the name of a provider that users see; `titles` are those of the settings."""
+def provider(name: object, providers: Mapping[str, ProviderSettings]) -> str | None:
+    """Return the name of a provider that users see: the title in the settings, or our name."""
     if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
         return None
-    return titles.get(name) or _PROVIDERS.get(name, name)
+    title = providers[name].title if name in providers else ""
+    return title or _PROVIDERS.get(name, name)
 
 
 def person(name: object) -> str | None:

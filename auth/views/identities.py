@@ -58,13 +58,13 @@ def linking_page() -> Response:
     flow = _linking_flow(flow_token)
     if not flow:
         return _dead_link()
-    titles = latchkey.settings.provider_titles
+    providers = latchkey.settings.providers
     return page(
         "link_identity.html",
         form_target=latchkey.redirects.checked(flow.redirect_to),
-        provider=names.provider(flow.provider, titles),
+        provider=names.provider(flow.provider, providers),
         account=flow.email or flow.phone,
-        known_by=names.provider(flow.known_by, titles),
+        known_by=names.provider(flow.known_by, providers),
         known_as=names.person(flow.known_as),
         flow=flow_token,
     )
