@@ -21,7 +21,7 @@ from auth.passwords.policy import WeakPassword
 from auth.sign_in.browser_sessions import signed_in
 from auth.sign_in.passwords import queued
 from auth.text.moments import wait
-from auth.web import Level, View, audit, cookies, current_route, g, guard
+from auth.web import Level, View, audit, cookies, g, guard
 from auth.web.application import FORM
 from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
@@ -245,7 +245,7 @@ def _answer(error: ApiError) -> Response:
 
 def _shown(exception: Exception) -> Response:
     error = as_api_error(exception)
-    return _answer(error) if current_route().refuses_by_page else envelope(error)
+    return _answer(error) if g.route.refuses_by_page else envelope(error)
 
 
 def _start_of_form() -> str | None:

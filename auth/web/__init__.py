@@ -1,6 +1,6 @@
 """The steps that every request passes, and what views say about their routes."""
 
-from auth.web.request_context import answered_by, current_route, g
+from auth.web.request_context import answered_by, g
 from auth.web.routes import (
     Level,
     View,
@@ -18,6 +18,5 @@ from auth.web.routes import (
 
 __all__ = [
     "Level", "View", "accepts_forms", "answered_by", "answers_frames", "any_origin", "asks_more", "audited",
-    "counted", "current_route", "g", "refuses_by_page", "takes_foreign_forms", "takes_metadata",
-    "takes_tokens",
+    "counted", "g", "refuses_by_page", "takes_foreign_forms", "takes_metadata", "takes_tokens",
 ]  # fmt: skip

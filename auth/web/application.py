@@ -12,7 +12,7 @@ from flask.json.provider import DefaultJSONProvider
 from werkzeug.datastructures import MultiDict
 from werkzeug.routing import MapAdapter
 
-from auth.web.request_context import RequestContext, current_route
+from auth.web.request_context import RequestContext, g
 
 FORM = "application/x-www-form-urlencoded"
 MAX_FIELDS = 100
@@ -26,7 +26,7 @@ class BoundedRequest(Request):
         super()._load_form_data()
 
     def _has_bounded_form(self) -> bool:
-        route = current_route()
+        route = g.route
         if not route.accepts_forms or self.mimetype != FORM or (self.content_length or 0) > route.max_body:
             return False
         body = self.get_data()

@@ -11,7 +11,7 @@ import structlog
 from flask import Response, after_this_request, has_request_context
 
 from auth.context import latchkey
-from auth.web import current_route, g
+from auth.web import g
 from sql import Database, Transaction, queries
 
 log = structlog.get_logger()
@@ -88,7 +88,7 @@ def refused(reason: str) -> None:
 
 
 def _record_refusal(response: Response) -> Response:
-    action, reason = current_route().refusal, g.refused_because
+    action, reason = g.route.refusal, g.refused_because
     if action is None or (reason not in _REASONS and reason != _REASONS_OF.get(action)):
         return response
     # A forged refresh token belongs to no user.

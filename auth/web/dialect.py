@@ -14,12 +14,14 @@ from flask import Flask, Response, after_this_request, json, request
 
 from auth.context import latchkey
 from auth.settings.presets import PRESETS
-from auth.web import View, current_route, g
+from auth.web import View, g
 from auth.web.input import json_body
 from auth.web.routes import Body, says
 
 PREFIX = "/auth/v1"
 _HEADER = "HTTP_X_SUPABASE_API_VERSION"
+# The key in the environ for whether the request is in the dialect.
+_SPOKEN = "latchkey.in_dialect"
 # Blueprints for browsers, which are below the prefix too if the base URL is.
 _PAGES = ("pages", "console")
 # Clients expect these in the settings, beside `PRESETS`.
@@ -92,18 +94,18 @@ def settings(body: Body) -> Body:
 
 
 def find_route(environ: WSGIEnvironment) -> None:
-    """Take one slash off the end of a path. The client for Kotlin adds it to some."""
-    path = environ["PATH_INFO"]
-    if _is_spoken(environ) and len(path) > 1 and path.endswith("/") and not path.endswith("//"):
-        environ["PATH_INFO"] = path[:-1]
-
-
-def _is_spoken(environ: WSGIEnvironment) -> bool:
-    return _HEADER in environ or environ.get("SCRIPT_NAME", "").endswith(PREFIX)
+    """Serve every path under the prefix too, and without the last slash, which the client for Kotlin adds."""
+    path, root = environ["PATH_INFO"], environ.get("SCRIPT_NAME", "")
+    if path == PREFIX or path.startswith(PREFIX + "/"):
+        path, root = path[len(PREFIX) :] or "/", root + PREFIX
+    environ[_SPOKEN] = _HEADER in environ or root.endswith(PREFIX)
+    if environ[_SPOKEN] and len(path) > 1 and path.endswith("/") and not path.endswith("//"):
+        path = path[:-1]
+    environ["PATH_INFO"], environ["SCRIPT_NAME"] = path, root
 
 
 def _begin() -> None:
-    if _is_spoken(request.environ) and request.blueprint not in _PAGES:
+    if request.environ[_SPOKEN] and request.blueprint not in _PAGES:
         g.in_dialect, g.reads_dialect = True, _read
         after_this_request(_rewrite)
 
@@ -115,7 +117,7 @@ def _read(body: dict[str, Any]) -> None:
     phone = body.get("phone")
     if isinstance(phone, str) and _PHONE.fullmatch(phone):
         body["phone"] = f"+{phone}"
-    if read := current_route().reads_dialect:
+    if read := g.route.reads_dialect:
         read(body)
 
 
@@ -128,7 +130,7 @@ def _rewrite(response: Response) -> Response:
 
 
 def _translated(body: Body) -> Body | list[Body]:
-    write = current_route().writes_dialect
+    write = g.route.writes_dialect
     written = write(body) if write else body
     return _with_users(written) if isinstance(written, dict) else written
 

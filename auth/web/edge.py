@@ -10,7 +10,7 @@ from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from auth.context import EXTENSION, Latchkey, latchkey
@@ -18,7 +18,7 @@ from auth.logs import ThrottledLog
 from auth.net import networks
 from auth.settings import Settings
 from auth.settings.state import METRICS_DIRECTORY
-from auth.web import current_route, dialect, g, limits, response_headers
+from auth.web import dialect, g, limits, response_headers
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
 from auth.web.routes import Route
@@ -50,10 +50,6 @@ class Edge:
         self._metrics = _metrics(parts)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        path = environ["PATH_INFO"]
-        if path == dialect.PREFIX or path.startswith(dialect.PREFIX + "/"):
-            environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + dialect.PREFIX
-            environ["PATH_INFO"] = path[len(dialect.PREFIX) :] or "/"
         dialect.find_route(environ)
         began_at = time.perf_counter()
 
@@ -69,25 +65,22 @@ class Edge:
                 frames_itself = "frame-ancestors 'self'" in dict(headers)["Content-Security-Policy"]
                 headers.append(("X-Frame-Options", "SAMEORIGIN" if frames_itself else "DENY"))
             seconds = time.perf_counter() - began_at
-            self._log_request(method, code, seconds)
+            log.info(
+                "request",
+                method=method,
+                # The rule, because paths and queries may contain tokens of links and state.
+                route=request.url_rule.rule if request.url_rule else None,
+                status=code,
+                milliseconds=round(seconds * 1000, 1),
+                ip=g.client["ip"],
+                user_id=g.user_id or (g.subject and g.subject["user_id"]),
+                error_code=g.refused_because,
+            )
             if self._metrics:
                 self._metrics.count(method, code, seconds)
             return start_response(status, headers, exc_info)
 
         return self._application(environ, start)
-
-    def _log_request(self, method: str, status: int, seconds: float) -> None:
-        log.info(
-            "request",
-            method=method,
-            # The rule, because paths and queries may contain tokens of links and state.
-            route=request.url_rule.rule if request.url_rule else None,
-            status=status,
-            milliseconds=round(seconds * 1000, 1),
-            ip=g.client["ip"],
-            user_id=g.user_id or (g.subject and g.subject["user_id"]),
-            error_code=g.refused_because,
-        )
 
 
 def register(app: Flask, settings: Settings) -> None:
@@ -123,6 +116,8 @@ def for_no_other_origin(response: Response) -> Response:
 
 def _begin() -> Response | None:
     environ = request.environ
+    view = current_app.view_functions.get(request.endpoint or "")
+    g.route = getattr(view, "route", g.route)
     request_id = environ.get("HTTP_X_REQUEST_ID", "")
     g.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else str(uuid.uuid4())
     ip, network, is_public = networks.locate(environ.get("REMOTE_ADDR", ""))
@@ -162,7 +157,7 @@ def edge() -> None:
     # Programs and old browsers send no site. Forms of our own pages have the origin null.
     is_ours = site in ("same-origin", "none") or (site is None and origin in (None, "null"))
     # A prefetch claims that the user opens the URL.
-    if "HTTP_SEC_PURPOSE" in environ or not (is_ours or _opens_page(current_route())):
+    if "HTTP_SEC_PURPOSE" in environ or not (is_ours or _opens_page(g.route)):
         _refuse_foreign(origin)
 
 
@@ -178,7 +173,7 @@ def _opens_page(route: Route) -> bool:
 
 
 def _refuse_foreign(origin: str | None) -> None:
-    route, environ = current_route(), request.environ
+    route, environ = g.route, request.environ
     is_named = origin is not None and origin in latchkey.origins and "HTTP_SEC_PURPOSE" not in environ
     # Pages send these only if the preflight allows it.
     authorization = environ.get("HTTP_AUTHORIZATION", "")
@@ -193,7 +188,7 @@ def _allow_origin(response: Response) -> Response:
     headers, sent = response.headers, request.headers.get("Origin")
     if _RESOURCE_POLICY in headers or _WITHOUT_CORS.fullmatch(request.path):
         return response
-    is_public = current_route().any_origin
+    is_public = g.route.any_origin
     if is_public or (sent is not None and _is_allowed(response, sent)):
         headers["Access-Control-Allow-Origin"] = "*" if is_public or sent is None else sent
         headers["Access-Control-Expose-Headers"] = _EXPOSED
@@ -206,7 +201,7 @@ def _is_allowed(response: Response, origin: str) -> bool:
     response.vary.add("Origin")
     # What administrators do is only for origins that the operator lists.
     origins = latchkey.origins
-    is_allowed = origins.lists(origin) if current_route().is_administrative else origin in origins
+    is_allowed = origins.lists(origin) if g.route.is_administrative else origin in origins
     if _is_preflight() and not is_allowed:
         _log_refusal(origin)
     return is_allowed

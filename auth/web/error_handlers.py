@@ -18,7 +18,7 @@ from auth.passwords.hashing import TooManyWaiting
 from auth.passwords.policy import WeakPassword
 from auth.senders.hooks import HookFailed, HookRefused
 from auth.senders.sender import one_line
-from auth.web import current_route, g, health
+from auth.web import g, health
 from auth.web.errors import ApiError, envelope, unavailable
 
 log = structlog.get_logger()
@@ -111,7 +111,7 @@ def _broken_body(_error: ParseException) -> ApiError:
 
 @as_api_error.register
 def _weak_password(error: WeakPassword) -> ApiError:
-    key = "admin.weak_password" if current_route().is_administrative else "weak_password"
+    key = "admin.weak_password" if g.route.is_administrative else "weak_password"
     members = {"weak_password": {"reasons": list(error.problems)}}
     requirement = next(iter(error.problems.values()))
     return ApiError(key, f"password: {error}", members=members, requirement=requirement)

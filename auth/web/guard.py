@@ -1,6 +1,5 @@
 """Authentication of callers. Each view that is not public has one of these decorators outermost."""
 
-import contextlib
 import functools
 import hmac
 import re
@@ -12,7 +11,7 @@ from flask import request
 from auth.context import latchkey
 from auth.logs import ThrottledLog
 from auth.settings import served
-from auth.tokens.access_tokens import Caller, KeyCaller, ServiceRole
+from auth.tokens.access_tokens import Caller, KeyCaller
 from auth.tokens.jws import InvalidAccessToken
 from auth.web import Level, View, audit, audited, cookies, g
 from auth.web.application import FORM
@@ -35,18 +34,20 @@ _REFUSALS = {
 }
 
 
-def guard_by(check: Callable[[], None]) -> Callable[[Level], Callable[[View], View]]:
+def guard_by(check: Callable[[], None], name: str = "") -> Callable[[Level], Callable[[View], View]]:
     """Turn a function that calls `g.admit`, or raises `ApiError`, into a decorator with a view's level."""
-    return lambda level: lambda view: _guarded(view, check, level)
+    return lambda level: lambda view: _guarded(view, check, level, name or check.__name__)
 
 
-def administrative(level: Level) -> Callable[[Callable[[], None]], Callable[[View], View]]:
+def administrative(level: Level, name: str = "") -> Callable[[Callable[[], None]], Callable[[View], View]]:
     """Turn such a function into a decorator of administrative views, which all have this level."""
-    return lambda check: lambda view: _guarded(audited("admin_refused")(view), check, level)
+    return lambda check: (
+        lambda view: _guarded(audited("admin_refused")(view), check, level, name or check.__name__)
+    )
 
 
-def _guarded(view: View, check: Callable[[], None], level: Level) -> View:
-    says(guard=check.__name__, level=level)(view)
+def _guarded(view: View, check: Callable[[], None], level: Level, name: str) -> View:
+    says(guard=name, level=level)(view)
 
     @functools.wraps(view)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -57,42 +58,60 @@ def _guarded(view: View, check: Callable[[], None], level: Level) -> View:
     return guarded
 
 
-@guard_by
-def access_token() -> None:
-    """Admit access tokens. The view passes `caller()` to its statement, and the row to `admit`."""
-    g.admit(_token_holder())
-
-
-@guard_by
-def access_token_or_api_key() -> None:
-    """Admit access tokens of API keys too. The view passes `g.key_caller`, if any, to its statement."""
+def _admit_user(*, or_key: bool = False) -> None:
+    """Admit access tokens, and those of API keys if `or_key`."""
+    token = _bearer()
     try:
-        g.admit(_token_holder())
-    except ApiError:
-        g.key_caller = _key_caller(_bearer())
-        if not g.key_caller:
-            raise
+        g.admit(latchkey.access_tokens.verify(token))
+    except InvalidAccessToken:
+        g.key_caller = _key_caller(token) if or_key else None
+        if g.key_caller is None:
+            raise _refusal_of_token(token) from None
+        g.user_id = g.key_caller.user_id
 
 
-@administrative(Level.AAL2)
-def admin() -> None:
-    """Admit the service role key, and users who are administrators now."""
-    _require_administrative_credentials()
-    if not is_service_role() and not live_caller().is_admin:
+# The view passes `caller()` to its statement, and the row to `admit`.
+access_token = guard_by(_admit_user, "access_token")
+# The view passes `g.key_caller`, if any, to its statement.
+access_token_or_api_key = guard_by(functools.partial(_admit_user, or_key=True), "access_token_or_api_key")
+
+
+def _admit_administrator() -> None:
+    """Admit the service role key and, unless the level requires it, users who are administrators now."""
+    authorization, apikey = _single_header("Authorization"), _single_header("apikey")
+    scheme, _, credential = authorization.partition(" ")
+    # Unlike a token, a configured key may contain any character.
+    sent = credential.strip() if scheme.lower() == "bearer" else ""
+    if latchkey.service_role_keys.match(apikey, sent):
+        g.actor = "service_role"
+        return
+    # Clients with a session send the JWT of the service role as `apikey` too.
+    if latchkey.settings.service_role_jwt and _admits_service_role_jwt(sent if authorization else apikey):
+        return
+    try:
+        is_opaque = _BEARER.fullmatch(authorization) and authorization.count(".") != 2
+        if is_opaque or (apikey and not authorization):
+            raise ApiError("service_role.bad_jwt")
+        _admit_user()
+    except ApiError as error:
+        _log_refused_key(error)
+        raise
+    is_admin = live_caller().is_admin
+    if g.level == Level.SERVICE_ROLE:
+        raise ApiError("insufficient_permissions")
+    if not is_admin:
         raise ApiError("not_admin")
 
 
-@administrative(Level.SERVICE_ROLE)
-def service_role() -> None:
-    """Admit the service role key only."""
-    _require_service_role()
+admin = administrative(Level.AAL2, "admin")(_admit_administrator)
+service_role = administrative(Level.SERVICE_ROLE, "service_role")(_admit_administrator)
 
 
 @administrative(Level.SERVICE_ROLE)
 def introspector() -> None:
     """Admit the service role key, and clients, whose credentials the view checks."""
     if not sends_client_credentials():
-        _require_service_role()
+        _admit_administrator()
 
 
 @administrative(Level.SERVICE_ROLE)
@@ -106,7 +125,7 @@ def developer() -> None:
     if _has_inbox_key(request.args.get("key", "")) or _has_inbox_key(cookies.sent(INBOX)):
         g.actor = "service_role"
     else:
-        _require_service_role()
+        _admit_administrator()
 
 
 @guard_by
@@ -165,11 +184,6 @@ def caller_on_network() -> str:
     return f"{g.caller.user_id} {g.client['network']}"
 
 
-def is_service_role() -> bool:
-    """Whether the caller of an administrative view used the service role key."""
-    return g.actor == "service_role"
-
-
 class _Checked(Protocol):
     """A row of a statement that uses `caller_state`."""
 
@@ -194,45 +208,11 @@ def live_caller(level: Level | None = None) -> "queries.SelectCaller":
     return admit(queries.select_caller(latchkey.db, **caller(level)))
 
 
-def _require_service_role() -> None:
-    _require_administrative_credentials()
-    if not is_service_role():
-        live_caller()
-        raise ApiError("insufficient_permissions")
-
-
-def _require_administrative_credentials() -> None:
-    """Make the service role, or the holder of the access token, the actor."""
-    if _has_service_role_key():
-        g.actor = "service_role"
-    elif used := _service_role_jwt():
-        g.actor = "service_role"
-        audit.record(latchkey.db, None, None, ["service_role_jwt_used"], [], role=used.role, kid=used.kid)
-    else:
-        authorization = _single_header("Authorization")
-        try:
-            is_opaque = _BEARER.fullmatch(authorization) and authorization.count(".") != 2
-            if is_opaque or (_single_header("apikey") and not authorization):
-                raise ApiError("service_role.bad_jwt")
-            g.admit(_token_holder())
-        except ApiError as error:
-            _log_refused_key(error)
-            raise
-
-
 def _log_refused_key(error: ApiError) -> None:
     if error.error_code == "bad_jwt":
         # AUTH_SERVICE_ROLE_JWT lets JWTs of other services in.
         reason = "neither AUTH_SERVICE_ROLE_KEY, nor a token that AUTH_JWT_KEYS or AUTH_JWT_SECRET verify"
         _key_refused.count(reason=reason)
-
-
-def _token_holder() -> Caller:
-    token = _bearer()
-    try:
-        return latchkey.access_tokens.verify(token)
-    except InvalidAccessToken:
-        raise _refusal_of_token(token) from None
 
 
 def _refusal_of_token(token: str) -> ApiError:
@@ -284,26 +264,18 @@ def _single_header(name: str) -> str:
     return value
 
 
-def _has_service_role_key() -> bool:
-    # Unlike a token, a configured key may contain any character.
-    scheme, _, credential = _single_header("Authorization").partition(" ")
-    return latchkey.service_role_keys.match(
-        _single_header("apikey"), credential.strip() if scheme.lower() == "bearer" else ""
-    )
-
-
-def _service_role_jwt() -> ServiceRole | None:
-    """Return the service role of a valid JWT. Clients with a session send it as `apikey` too."""
-    if not latchkey.settings.service_role_jwt:
-        return None
-    authorization = _single_header("Authorization") or f"Bearer {_single_header('apikey')}"
-    scheme, _, token = authorization.partition(" ")
-    if scheme.lower() == "bearer":
-        with contextlib.suppress(InvalidAccessToken):
-            used = latchkey.access_tokens.service_role(token.strip())
-            times = {"not_before": used.not_before, "expires_at": used.expires_at}
-            return used if queries.select_is_current(latchkey.db, **times).is_current else None
-    return None
+def _admits_service_role_jwt(token: str) -> bool:
+    """Admit a JWT of the service role, and return whether it is one."""
+    try:
+        used = latchkey.access_tokens.service_role(token)
+    except InvalidAccessToken:
+        return False
+    times = {"not_before": used.not_before, "expires_at": used.expires_at}
+    if not queries.select_is_current(latchkey.db, **times).is_current:
+        return False
+    g.actor = "service_role"
+    audit.record(latchkey.db, None, None, ["service_role_jwt_used"], [], role=used.role, kid=used.kid)
+    return True
 
 
 def _has_inbox_key(sent: str) -> bool:

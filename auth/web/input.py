@@ -12,7 +12,7 @@ from werkzeug.datastructures import MultiDict
 
 from auth.context import latchkey
 from auth.logs import ThrottledLog
-from auth.web import current_route, g, json_bodies
+from auth.web import g, json_bodies
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.fields import Requirement, is_uuid
@@ -33,7 +33,7 @@ def refuse_body() -> None:
     """Check the size and type of a body before it is read. Raises `ApiError` 413 or 415."""
     if request.method in ("GET", "HEAD", "OPTIONS") or request.routing_exception:
         return
-    route, length = current_route(), request.content_length or 0
+    route, length = g.route, request.content_length or 0
     if length > route.max_body:
         raise _too_large()
     # A page of another site can send a request without a body, but not with a token.
@@ -47,7 +47,7 @@ def whole_body() -> bytes:
     """Read the body. Raises `ApiError` 413, or 400 if it is shorter than its Content-Length."""
     # A chunked body is cut off at MAX_CONTENT_LENGTH, one byte above the largest `max_body`.
     body = request.get_data()
-    if len(body) > current_route().max_body:
+    if len(body) > g.route.max_body:
         raise _too_large()
     if len(body) < (request.content_length or 0):
         raise ApiError("bad_json", "the body is shorter than its Content-Length")
@@ -55,7 +55,7 @@ def whole_body() -> bytes:
 
 
 def _too_large() -> ApiError:
-    return ApiError("request_entity_too_large", most=str(current_route().max_body // 1024))
+    return ApiError("request_entity_too_large", most=str(g.route.max_body // 1024))
 
 
 def json_body() -> dict[str, Any]:

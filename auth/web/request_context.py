@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import flask
-from flask import current_app, request
 from flask.typing import ResponseReturnValue
 
 from auth.tokens.access_tokens import Caller, KeyCaller
 from auth.tokens.client_tokens import ClientCaller
-from auth.web.routes import Level, Route, route_of
+from auth.web.routes import Level, Route
+
+_NO_ROUTE = Route()
 
 
 # With defaults that are attributes of the class, because an `__init__` would set all of them at each request.
@@ -26,13 +27,14 @@ class RequestContext:
     caller: Caller
     client_caller: ClientCaller
     key_caller: KeyCaller | None = None
+    user_id: str | None = None
     actor: Literal["anonymous", "service_role", "user"] = "anonymous"
     level: Level = Level.SESSION
+    # What the view says, or another one that answers in its place.
+    route: Route = _NO_ROUTE
     # The row of `use_browser_session`, and the language of the pages, in the console.
     administrator: Any = None
     language: str | None = None
-    # In place of the view's, once another one answers.
-    route: Route | None = None
     in_dialect: bool = False
     # Changes the body in the dialect, once a view has read it.
     reads_dialect: Callable[[dict[str, Any]], None] | None = None
@@ -48,28 +50,13 @@ class RequestContext:
     windows: tuple[Any, ...] = ()
 
     def admit(self, caller: Caller) -> None:
-        self.actor, self.caller = "user", caller
-
-    @property
-    def user_id(self) -> str | None:
-        if self.actor == "user":
-            return self.caller.user_id
-        return self.key_caller.user_id if self.key_caller else None
+        self.actor, self.caller, self.user_id = "user", caller, caller.user_id
 
 
 g = cast("RequestContext", flask.g)
-_NO_ROUTE = Route()
-
-
-def current_route() -> Route:
-    """Return what the view of this request says about itself."""
-    if g.route:
-        return g.route
-    view = current_app.view_functions.get(request.endpoint or "")
-    return route_of(view) if view else _NO_ROUTE
 
 
 def answered_by(view: Callable[..., ResponseReturnValue], *args: Any) -> ResponseReturnValue:
     """Answer the request by another view, whose decorators count from now on."""
-    g.route = route_of(view)
+    g.route = vars(view)["route"]
     return view(*args)

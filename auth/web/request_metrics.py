@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram, values
 
 from auth import metrics
 from auth.context import Latchkey
-from auth.web import current_route, g, health
+from auth.web import g, health
 
 _SAMPLE_INTERVAL = 1.0  # seconds
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -45,7 +45,7 @@ class RequestMetrics:
         self._requests.labels(*labels, str(status)).inc()
         self._durations.labels(*labels).observe(seconds)
         # A GET that is not redirected has shown a page, which asks for a click.
-        way = current_route().sign_in
+        way = g.route.sign_in
         if way and not (status == 200 and method in ("GET", "HEAD")):
             outcome = g.refused_because or ("success" if status < 400 else "failure")
             if way == "refresh":

@@ -45,7 +45,8 @@ class Level(StrEnum):
     CLIENT = "client"
 
 
-@dataclass
+# Compared by identity, so that one of them is the default of `g.route`.
+@dataclass(eq=False)
 class Route:
     """The attributes of a view.
 

@@ -20,7 +20,7 @@ def act() -> Iterator[Transaction]:
         yield tx
         # Last, because the statements may have waited for locks since the guard looked.
         if (
-            not guard.is_service_role()
+            g.actor != "service_role"
             and not guard.admit(queries.select_caller(tx, **guard.caller())).is_admin
         ):
             raise ApiError("not_admin")
@@ -34,7 +34,7 @@ def lock(tx: Transaction, user_id: str) -> Any:
 def check(tx: Transaction, user_id: str, user: Any) -> Any:
     """Check and return the locked row of a user, or None. Raises `ApiError` like `lock`."""
     found(user, "user_not_found")
-    actor = "service_role" if guard.is_service_role() else "administrator"
+    actor = "service_role" if g.actor == "service_role" else "administrator"
     if queries.select_operators_refusal(tx, user_id=user_id, actor=actor).key:
         raise refusal(user_id)
     if user.role == "admin":
