@@ -138,32 +138,28 @@ class Runner(ABC):
 
 def query_of(statement: Statement) -> Callable[..., Any]:
     """Return the function that runs a statement."""
-    name, is_optional = statement.name, statement.returns == "row?"
+    name, returns = statement.name, statement.returns
 
-    def row(on: Runner, /, **parameters: Any) -> Any:
+    def run(on: Runner, /, **parameters: Any) -> Any:
         with on._cursor(name, parameters) as cursor:
+            if not returns:
+                return cursor.rowcount
+            make = _row_type(statement, cursor)
+            if returns == "rows":
+                return [*map(make, cursor.fetchall())]
             found = cursor.fetchone()
-            return None if found is None and is_optional else _row_type(statement, cursor)(found)
+            return None if found is None and returns == "row?" else make(found)
 
-    def rows(on: Runner, /, **parameters: Any) -> list[Any]:
-        with on._cursor(name, parameters) as cursor:
-            return [*map(_row_type(statement, cursor), cursor.fetchall())]
-
-    def count(on: Runner, /, **parameters: Any) -> int:
-        with on._cursor(name, parameters) as cursor:
-            return cursor.rowcount
-
-    run: Callable[..., Any] = {"row": row, "row?": row, "rows": rows, "": count}[statement.returns]
     run.__name__ = name
     return run
 
 
+@dataclass(frozen=True)
 class Transaction(Runner):
     """Runs statements on one connection, between BEGIN and COMMIT."""
 
-    def __init__(self, database: "Database", connection: Connection) -> None:
-        self._database = database
-        self._connection = connection
+    _database: "Database"
+    _connection: Connection
 
     def call(self, function: tuple[str, str], argument: dict[str, Any]) -> str | None:
         """Call a function of the operator, by schema and name, with JSON, and return its result as text."""
@@ -244,21 +240,17 @@ class Database(Runner):
 
     @contextmanager
     def _cursor(self, name: str, parameters: Mapping[str, Any]) -> Iterator[Cursor]:
-        with (
-            self.pool.connection() as connection,
-            self._execute_prepared(connection, name, parameters) as cursor,
-        ):
-            yield cursor
-
-    def _execute_prepared(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
         """Execute a statement. If it is outdated, prepare it again once."""
-        try:
-            return self._execute(connection, name, parameters)
-        except _OUTDATED:
-            if name not in connection.prepared:
-                raise
-        _forget_statements(connection)
-        return self._execute(connection, name, parameters)
+        with self.pool.connection() as connection:
+            try:
+                cursor = self._execute(connection, name, parameters)
+            except _OUTDATED:
+                if name not in connection.prepared:
+                    raise
+                _forget_statements(connection)
+                cursor = self._execute(connection, name, parameters)
+            with cursor:
+                yield cursor
 
     def _execute(self, connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
         self.statements_run += 1

@@ -20,7 +20,7 @@ def create(body: dict[str, Any]) -> tuple[list[str], str]:
     codes = recovery_codes.new_codes()
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, add("recovery_codes"), given=given)
-        made = [latchkey.recovery_codes.mac(caller.id, recovery_codes.canonical(code)) for code in codes]
+        made = [latchkey.recovery_codes.macs(caller.id, recovery_codes.canonical(code))[0] for code in codes]
         queries.replace_recovery_codes(tx, user_id=caller.id, code_macs=made)
         _tell(tx, caller, "recovery_codes_created")
     return codes, caller.moment

@@ -30,7 +30,7 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     if known and not known.is_invited:
         raise ApiError("email_exists")
     # Without a hook, a user who is deleted meanwhile is created again.
-    is_asked = not (known and before_user_created.is_set())
+    is_asked = not (known and latchkey.settings.hook(before_user_created.HOOK))
     new_id = (
         before_user_created.may_become(email, None, data=body["data"], is_vouched=True) if is_asked else None
     )

@@ -89,7 +89,7 @@ def _write_code(latchkey: Latchkey, user: dict[str, Any]) -> str | None:
             user_id=user["id"],
             purpose="reauthentication",
             target=email,
-            code_mac=latchkey.codes.mac(email, code),
+            code_mac=latchkey.codes.macs(email, code)[0],
             code_lifetime=one_time.MAIL_CODE_LIFETIME,
             token_hash=None,
             link_lifetime=None,

@@ -13,9 +13,7 @@ from auth.hooks.http import Hook, HookFailed, HookRefused, call
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 
-
-def is_set() -> Hook | None:
-    return latchkey.settings.hook("before_user_created")
+HOOK = "before_user_created"
 
 
 def may_become(
@@ -39,7 +37,7 @@ def may_become(
         if (email or is_first) and not is_listed(email):
             raise ApiError("email_address_not_authorized")
     id = user_id or str(uuid.uuid4())
-    if hook := is_set():
+    if hook := latchkey.settings.hook(HOOK):
         try:
             call(hook, event_of(hook, id, email=email, phone=phone, data=data or {}, provider=provider))
         except (HookRefused, HookFailed) as error:

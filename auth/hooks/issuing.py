@@ -83,12 +83,9 @@ def about_own(second_step: str | None, *, for_client: bool) -> Issue:
 
 
 def about_refresh(session_id: str, counter: int) -> Issue:
-    """Ask the hook about a refresh, once it is counted. Raises `ApiError`."""
-    issue = Issue(session_id)
-    if not latchkey.settings.hook(HOOK):
-        return issue
+    """Ask the hook, which there is, about a refresh, once it is counted. Raises `ApiError`."""
     row = queries.begin_refresh(latchkey.db, session_id=session_id, counter=counter)
-    return answered(issue, row and compose(row, session_id), row, "token_refresh")
+    return answered(Issue(session_id), row and compose(row, session_id), row, "token_refresh")
 
 
 def _about_user(issue: Issue, **steps: Any) -> Issue:

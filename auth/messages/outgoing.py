@@ -79,7 +79,7 @@ class Message:
             target=self._address,
             token_hash=one_time.hash_token(self.link) if self.link else None,
             link_lifetime=self._link_lifetime,
-            code_mac=latchkey.codes.mac(self._address, self.code) if self.code else None,
+            code_mac=latchkey.codes.macs(self._address, self.code)[0] if self.code else None,
             code_lifetime=self._code_lifetime,
             **TOKEN_COLUMNS | others,
         )

@@ -112,7 +112,7 @@ class Passwords:
         """Hash a password; equal ones of the sign-ups of an address equally, until the first log-in."""
         prepared, salt = _inputs(password.encode(), _SCHEME)[0], bcrypt.gensalt(self._cost)
         if signs_up:
-            mac = self._sign_up_salts.mac(signs_up, "")[:_SALT_BYTES]
+            mac = self._sign_up_salts.macs(signs_up, "")[0][:_SALT_BYTES]
             salt = salt[: -len(_FILLING_SALT)] + base64.b64encode(mac).translate(_BASE64, b"=")
         with self.queue():
             hashed = self.threads.run(_SCHEME, lambda: bcrypt.hashpw(prepared, salt)).decode()

@@ -67,7 +67,7 @@ def sign_in(
 
     With a code challenge, return an authorization code instead of a session. Raises `ApiError`.
     """
-    user_id = None if before_user_created.is_set() else str(uuid.uuid4())
+    user_id = None if latchkey.settings.hook(before_user_created.HOOK) else str(uuid.uuid4())
     is_hooked = is_asked(for_client=for_client and not code_challenge)
     for _ in range(_TRIES):
         # Try again after a concurrent request has added or removed the identity or the user.

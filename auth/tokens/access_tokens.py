@@ -132,7 +132,7 @@ class AccessTokens:
 
     def compose(self, user: Mapping[str, Any], issued_at: int, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return a token's claims. `issued_at` is in Unix seconds; `own` are those about the sign-in."""
-        added = evaluate(self._added, user, own)
+        added = evaluate(self._added, user, own) if self._added else {}
         if added is None:
             log.warning("token_claims_too_large", user_id=user["id"], most=MAX_BYTES)
         return {

@@ -62,12 +62,11 @@ class Codes:
         """Replace the keys."""
         self._keys = keys.derive(secret_keys, self.purpose)
 
-    def mac(self, address: str, code: str) -> bytes:
-        """Return the MAC to store."""
-        return self.macs(address, code)[0]
-
     def macs(self, address: str, code: str) -> list[bytes]:
-        """Return the possible stored forms of a code, its MAC under each key; empty if it is not a code."""
+        """Return the possible stored forms of a code, its MAC under each key; empty if it is not a code.
+
+        The first one is to be stored.
+        """
         message = f"{address} {code}".encode()
         return (
             [hmac.digest(key, message, "sha256") for key in self._keys] if self.form.fullmatch(code) else []

@@ -49,7 +49,9 @@ class RefreshTokens:
         if time.time() >= self._next_change:
             self.use(self._secret_keys)
         body = uuid.UUID(session_id).bytes + counter.to_bytes(8)
-        return base64.urlsafe_b64encode(body + self._mac(self._keys[0], body)).decode()
+        return base64.urlsafe_b64encode(
+            body + hmac.digest(self._keys[0], body, "sha256")[:_MAC_LENGTH]
+        ).decode()
 
     def read(self, token: str) -> RefreshToken:
         """Raises `InvalidRefreshToken`."""
@@ -59,11 +61,8 @@ class RefreshTokens:
         raw = base64.urlsafe_b64decode(token)
         body, mac = raw[:-_MAC_LENGTH], raw[-_MAC_LENGTH:]
         counter = int.from_bytes(body[16:])
-        is_ours = any(hmac.compare_digest(self._mac(key, body), mac) for key in self._keys)
+        macs = [hmac.digest(key, body, "sha256")[:_MAC_LENGTH] for key in self._keys]
+        is_ours = any(hmac.compare_digest(each, mac) for each in macs)
         if not is_ours or counter >= _COUNTER_LIMIT:
             raise InvalidRefreshToken
         return RefreshToken(str(uuid.UUID(bytes=body[:16])), counter)
-
-    @staticmethod
-    def _mac(key: bytes, body: bytes) -> bytes:
-        return hmac.digest(key, body, "sha256")[:_MAC_LENGTH]

@@ -9,7 +9,8 @@ from flask.typing import ResponseReturnValue
 
 from auth.account import identities
 from auth.context import latchkey
-from auth.hooks.issuing import about_refresh
+from auth.hooks import issuing
+from auth.hooks.issuing import Issue
 from auth.sign_in import api_keys
 from auth.sign_in.identities import sign_in_with_id_token
 from auth.sign_in.passwords import queued, sign_in_with_password
@@ -89,7 +90,8 @@ def _refresh() -> Response:
         sent = latchkey.refresh_tokens.read(body["refresh_token"])
     except InvalidRefreshToken:
         raise ApiError("refresh.refresh_token_not_found") from None
-    issue = about_refresh(**sent._asdict())
+    has_hook = latchkey.settings.hook(issuing.HOOK)
+    issue = issuing.about_refresh(*sent) if has_hook else Issue(sent.session_id)
     row = queries.refresh_session(latchkey.db, **sent._asdict(), decides=issue.decides)
     if row is None:
         # Something has changed since the hook was asked; without an answer, the session gives no token.

@@ -13,28 +13,25 @@ def browser_secret(name: str) -> str:
 
 
 def sent(name: str) -> str:
-    return request.cookies.get(_full_name(name), "")
+    return request.cookies.get(_prefix() + name, "")
 
 
 def remember(
     response: Response, name: str, value: str, *, max_age: int | None = None, crosses_sites: bool = False
 ) -> None:
     """Set a cookie, until the browser is closed if there is no `max_age`; with 0, delete it."""
+    prefix = _prefix()
     response.set_cookie(
-        _full_name(name),
+        prefix + name,
         value,
         max_age=max_age,
         httponly=True,
         path="/",
-        secure=crosses_sites or _has_tls(),
+        secure=crosses_sites or bool(prefix),
         samesite="None" if crosses_sites else "Lax",
     )
 
 
-def _full_name(name: str) -> str:
+def _prefix() -> str:
     # With the prefix, other hosts of the domain cannot set the cookie (RFC 6265bis). It needs TLS.
-    return f"__Host-{name}" if _has_tls() else name
-
-
-def _has_tls() -> bool:
-    return latchkey.settings.base_url.startswith("https:")
+    return "__Host-" if latchkey.settings.base_url.startswith("https:") else ""

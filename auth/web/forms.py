@@ -38,29 +38,23 @@ def token_of(secret: str) -> str:
     return hashlib.sha256(f"form {secret}".encode()).hexdigest()
 
 
-def own_form(view: View) -> View:
+def own_form(view: View, *, or_json: bool = False) -> View:
     """Refuse forms from other sites before a limit counts them against those sites' visitors.
 
-    A request without a body is refused too: browsers send it from other origins without a preflight.
+    A request without a body is refused too: browsers send it from other origins without a preflight. With
+    `or_json`, programs may send JSON.
     """
 
     @functools.wraps(view)
     def checked(*args: Any, **kwargs: Any) -> ResponseReturnValue:
-        _check()
+        if request.mimetype == FORM or not or_json:
+            _check()
         return view(*args, **kwargs)
 
     return accepts_forms(checked)
 
 
-def own_form_or_json(view: View) -> View:
-    """Check forms in the same way, and let programs send JSON."""
-    form_view = own_form(view)
-
-    @functools.wraps(view)
-    def dispatched(*args: Any, **kwargs: Any) -> ResponseReturnValue:
-        return (form_view if request.mimetype == FORM else view)(*args, **kwargs)
-
-    return accepts_forms(dispatched)
+own_form_or_json = functools.partial(own_form, or_json=True)
 
 
 def _check() -> None:

@@ -4,6 +4,7 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 import psycopg2
 from psycopg2.errors import DiskFull, ReadOnlySqlTransaction
@@ -45,26 +46,15 @@ class HealthCheck:
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, "health")
         self._asked_at = float("-inf")
-        self._answer: Future[bool] | None = None
+        self._answer: Future[Any] | None = None
 
     def is_healthy(self, db: Database) -> bool:
         with self._lock:
-            answer = self._current_answer(db)
-            timeout = self._asked_at + _TIMEOUT - time.monotonic()
-        with suppress(TimeoutError):
-            return answer.result(max(0.0, timeout))
-        return False
-
-    def _current_answer(self, db: Database) -> Future[bool]:
-        now = time.monotonic()
-        if self._answer is None or (self._answer.done() and now - self._asked_at >= _INTERVAL):
-            self._asked_at = now
-            self._answer = self._thread.submit(_answers, db)
-        return self._answer
-
-
-def _answers(db: Database) -> bool:
-    try:
-        return queries.ping(db) is not None
-    except psycopg2.Error:
+            now = time.monotonic()
+            if self._answer is None or (self._answer.done() and now - self._asked_at >= _INTERVAL):
+                self._asked_at = now
+                self._answer = self._thread.submit(queries.ping, db)
+            answer, timeout = self._answer, self._asked_at + _TIMEOUT - now
+        with suppress(TimeoutError, psycopg2.Error):
+            return answer.result(max(0.0, timeout)) is not None
         return False

@@ -76,11 +76,11 @@ def read_body(schema: Schema) -> dict[str, Any]:
 
 def read_form(schema: Schema) -> dict[str, Any]:
     whole_body()
-    return check(schema, _single_values(schema, request.form))
+    return check(schema, request.form)
 
 
 def read_query(schema: Schema) -> dict[str, Any]:
-    return check(schema, _single_values(schema, request.args))
+    return check(schema, request.args)
 
 
 def sent_redirect(body: Mapping[str, Any]) -> str | None:
@@ -117,16 +117,15 @@ def known_id(text: str, key: str) -> str:
     return text.lower()
 
 
-def _single_values(schema: Schema, values: MultiDict[str, str]) -> dict[str, str]:
-    for name in schema.fields:
-        if len(values.getlist(name)) > 1:
-            raise ApiError("validation_failed", f"{name}: must be given once")
-        if "\0" in values.get(name, ""):
-            raise ApiError("validation_failed", f"{name}: must not contain NUL characters")
-    return {name: value for name, value in values.items() if value or not g.in_dialect}
-
-
 def check(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a schema loads. Raises `ApiError`. A form or query has each field at most once."""
+    if isinstance(values, MultiDict):
+        for name in schema.fields:
+            if len(values.getlist(name)) > 1:
+                raise ApiError("validation_failed", f"{name}: must be given once")
+            if "\0" in values.get(name, ""):
+                raise ApiError("validation_failed", f"{name}: must not contain NUL characters")
+        values = {name: value for name, value in values.items() if value or not g.in_dialect}
     try:
         # The clients of the dialect send members that only their other servers use.
         return schema.load(values, unknown=EXCLUDE if g.in_dialect else None)

@@ -25,7 +25,9 @@ def decode(body: bytes) -> dict[str, Any]:
     """Return the object in a body; an empty body is an empty object. Raises `InvalidJson`."""
     if not body.strip():
         return {}
-    _bound_work(body)
+    is_deep = body.count(b"{") + body.count(b"[") > MAX_DEPTH
+    if is_deep or body.count(b",") > MAX_STRUCTURE - 2 * MAX_DEPTH:
+        _bound_work(body)
     try:
         text = body.decode("utf-8")
         value = _JSON.decode(text)
@@ -66,9 +68,6 @@ _JSON = json.JSONDecoder(
 
 def _bound_work(body: bytes) -> None:
     """Refuse deep and wide JSON before the parser makes objects of it. Raises `InvalidJson`."""
-    opened = body.count(b"{") + body.count(b"[")
-    if opened <= MAX_DEPTH and body.count(b",") <= MAX_STRUCTURE - 2 * MAX_DEPTH:
-        return
     # Every other part is in a string. After an error of syntax this is wrong, but the parser ends there.
     marks = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _OTHERS)
     structure = b"".join(marks.replace(b'""', b"").split(b'"')[::2])

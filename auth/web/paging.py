@@ -32,17 +32,13 @@ def paginated(
     last = max(1, total_pages)
     pages = {"first": 1, "prev": page - 1, "next": page + 1, "last": last}
     # Always with the first and the last page, because clients ignore the total without the header.
+    kept = [
+        (name, value) for name, value in request.args.items(multi=True) if name not in ("page", "per_page")
+    ]
+    rest = urlencode([("per_page", per_page), *kept])
     response.headers["Link"] = ", ".join(
-        f'<{_page_url(number, per_page)}>; rel="{rel}"'
+        f'<{request.script_root}{request.path}?page={number}&{rest}>; rel="{rel}"'
         for rel, number in pages.items()
         if 1 <= number <= last
     )
     return response
-
-
-def _page_url(page: int, per_page: int) -> str:
-    paging = ("page", "per_page")
-    others = [(name, value) for name, value in request.args.items(multi=True) if name not in paging]
-    return (
-        f"{request.script_root}{request.path}?{urlencode([('page', page), ('per_page', per_page), *others])}"
-    )
