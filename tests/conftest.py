@@ -280,6 +280,11 @@ def oldest_release_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return oldest_release.unpack(tmp_path_factory.mktemp("oldest-release"))
 
 
+@pytest.fixture(scope="session")
+def files_of_0_3_0(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return oldest_release.unpack(tmp_path_factory.mktemp("0.3.0"), "e02656db")
+
+
 @contextlib.contextmanager
 def new_databases(rows: Rows, database_url: str) -> Iterator[Callable[..., str]]:
     """Return what `new_database` returns, for fixtures of any scope."""

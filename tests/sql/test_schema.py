@@ -182,11 +182,6 @@ def created(make_database):
 
 
 @pytest.fixture(scope="module")
-def files_of_0_3_0(tmp_path_factory):
-    return oldest_release.unpack(tmp_path_factory.mktemp("0.3.0"), "e02656db")
-
-
-@pytest.fixture(scope="module")
 def upgraded_from_0_3_0(make_database, files_of_0_3_0):
     """The URL of an upgraded database of 0.3.0 with API keys."""
     url = make_database(oldest_release.script(files_of_0_3_0) + ROWS_OF_0_2_0 + KEYS_OF_0_3_0)
