@@ -7,7 +7,7 @@ from auth.context import latchkey
 from auth.factors import totp
 from auth.factors.webauthn import WRONG_SIGNATURE
 from auth.hooks.issuing import Issue, about_own, is_asked
-from auth.messages.outgoing import notify, tell
+from auth.messages.outgoing import tell
 from auth.sign_in import factor_codes, passkeys
 from auth.sign_in.reauthentication import Act, add, give_proof, lock_caller, proof_needed
 from auth.sign_in.reauthentication import remove as removing
@@ -257,7 +257,7 @@ def remove_of(tx: Transaction, user: Any, factor_id: str) -> None:
     """Remove a factor of a user whose row an administrator has locked."""
     factor = _find(tx, user.id, factor_id)
     if factor.is_verified:
-        notify(tx, user, "factor_removed")
+        tell(tx, user, "factor_removed", undo=False)
     _record(tx, user, "factor_removed", factor, "user.updated")
     queries.remove_factors(tx, user_id=user.id, ids=[factor.id])
     queries.forget_factors(tx, user_id=user.id)

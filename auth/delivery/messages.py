@@ -119,9 +119,13 @@ class Templates:
         context["page"] = self._pages.get(row.kind) if not link else None
         others = _others(row) if "others" in row.variables else []
         context["others"] = [self._context(other, language) for other in others]
+        # The built-in HTML would contradict the operator's own text.
+        own = self._settings.mail_templates and self._settings.mail_templates / language / row.kind
+        is_text_only = own and own.with_suffix(".txt").exists() and not own.with_suffix(".html").exists()
+        has_html = row.channel == "email" and not is_text_only
         try:
             text = self._text(row, language, context, "txt")
-            html = self._text(row, language, context, "html") if self._has_html(row, language) else None
+            html = self._text(row, language, context, "html") if has_html else None
         except (TemplateError, KeyError, TypeError, ArithmeticError, AttributeError, ValueError) as error:
             raise CannotRender(f"{language}/{row.kind}: {type(error).__name__}: {error}") from error
         subject = ""
@@ -185,13 +189,6 @@ class Templates:
             "times": variables.get("times"),
             "webhook_host": names.host(variables.get("webhook_url")),
         }
-
-    def _has_html(self, row: Any, language: str) -> bool:
-        # The built-in HTML would contradict the operator's own text.
-        folder = self._settings.mail_templates
-        own = folder / language / row.kind if folder else None
-        is_text_only = own and own.with_suffix(".txt").exists() and not own.with_suffix(".html").exists()
-        return row.channel == "email" and not is_text_only
 
     def _text(self, row: Any, language: str, context: dict[str, Any], suffix: str) -> str:
         environment = self._environments[suffix]

@@ -12,7 +12,7 @@ from auth import addresses
 from auth.account import removal
 from auth.context import latchkey
 from auth.factors.webauthn import Assertion
-from auth.messages.outgoing import notify
+from auth.messages.outgoing import tell
 from auth.sign_in import factor_codes, passkeys
 from auth.tokens import one_time
 from auth.web import audit, g
@@ -136,5 +136,5 @@ def _give_back(tx: Transaction, user: Any, address: str) -> None:
         audit.record(tx, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)
     if kind == "email" and user.email_proved:
         # Without a link: it would take the account away again.
-        notify(tx, user, "email_changed", new_email=address)
+        tell(tx, user, "email_changed", undo=False, new_email=address)
     queries.prove_address(tx, user_id=user.id, provider=kind, address=address, proof="undo")

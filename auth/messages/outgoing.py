@@ -45,7 +45,7 @@ def own_url(path: str, parameters: Mapping[str, str]) -> str:
 
 
 class Message:
-    """An email or SMS, with its link and code. An SMS has no link unless `sms_link`."""
+    """An email or SMS, with its link and code. An SMS has no link unless it is a notice."""
 
     def __init__(
         self,
@@ -54,13 +54,12 @@ class Message:
         link: bool = True,
         code: bool = True,
         lifetime: int = one_time.LINK_LIFETIME,
-        sms_link: bool = False,
         is_notice: bool = False,
     ) -> None:
         is_mail = addresses.is_email(address)
         code_lifetime = one_time.MAIL_CODE_LIFETIME if is_mail else one_time.SMS_CODE_LIFETIME
         self.id = str(uuid.uuid4())
-        self.link = one_time.new_token() if link and (sms_link or is_mail) else None
+        self.link = one_time.new_token() if link and (is_mail or is_notice) else None
         self.code = one_time.new_code() if code else None
         self._address, self._is_notice = address, is_notice
         self._token_id = str(uuid.uuid4()) if self.link or self.code else None
@@ -110,35 +109,21 @@ class Message:
         )
 
 
-def tell(tx: Transaction, user: Any, kind: str, **others: Any) -> None:
-    """Tell a user, whose row is from before the change, of it with the link *This wasn't me*."""
-    # `others` are variables of the template. A notice that gathers changes has the link of its first.
-    target = notice_address(user)
-    if target is None or _join(tx, user, kind, target, others):
+def tell(tx: Transaction, user: Any, kind: str, *, undo: bool = True, **others: Any) -> None:
+    """Tell a user, whose row is from before the change, of it, with the link *This wasn't me* if `undo`.
+
+    It goes to the proved address. `others` are variables of the template.
+    """
+    phone = user.phone if user.phone_proved and latchkey.settings.offers_phone else None
+    target = user.email if user.email_proved else phone
+    change = others | {"user_agent": g.client["user_agent"]}
+    # A notice that gathers changes has the link of its first.
+    if target is None or queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change):
         return
-    message = Message(target, code=False, lifetime=one_time.UNDO_LIFETIME, sms_link=True, is_notice=True)
-    message.write_token(tx, user.id, "undo")
+    message = Message(target, link=undo, code=False, lifetime=one_time.UNDO_LIFETIME, is_notice=True)
+    if undo:
+        message.write_token(tx, user.id, "undo")
     message.write(tx, user.id, kind, **others)
-
-
-def notify(tx: Transaction, user: Any, kind: str, **others: Any) -> None:
-    """Write a notice without a link. `others` are variables of the template."""
-    target = notice_address(user)
-    if target is not None and not _join(tx, user, kind, target, others):
-        Message(target, link=False, code=False, is_notice=True).write(tx, user.id, kind, **others)
-
-
-def _join(tx: Transaction, user: Any, kind: str, target: str, change: dict[str, Any]) -> bool:
-    """Add a change to a notice of its kind that waits, and return whether there is one."""
-    change = change | {"user_agent": g.client["user_agent"]}
-    return bool(queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change))
-
-
-def notice_address(user: Any) -> str | None:
-    """Return the proved address to which notices go, if any."""
-    if user.email_proved:
-        return user.email
-    return user.phone if user.phone_proved and latchkey.settings.offers_phone else None
 
 
 def count(address: str, windows: Windows = (), *, is_new: bool = False) -> "queries.CountMessage":
