@@ -1,6 +1,6 @@
 """The text of messages: a layout with the strings of a kind, or a template of `AUTH_MAIL_TEMPLATES`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,6 +55,19 @@ _SAMPLE = {
 }
 
 
+# Variables that are shown otherwise than they are written.
+_SHOWN: dict[str, Callable[[Any], object]] = {
+    "new_email": masking.masked_email,
+    "new_phone": masking.masked_phone,
+    "application": names.application,
+    "inviter": names.inviter,
+}
+_OPTIONS: dict[str, Any] = {
+    "undefined": StrictUndefined,
+    "trim_blocks": True,
+    "lstrip_blocks": True,
+    "cache_size": -1,
+}
 _SECRETS = {"token": "t" * 43, "code": "123456"}
 
 
@@ -89,14 +102,7 @@ class Templates:
         loader = ChoiceLoader([DictLoader(self._strings), *files])
         # Templates are trusted. Values from users are variables, escaped in HTML.
         self._environments = {
-            suffix: ImmutableSandboxedEnvironment(
-                loader=loader,
-                undefined=StrictUndefined,
-                autoescape=suffix == "html",
-                trim_blocks=True,
-                lstrip_blocks=True,
-                cache_size=-1,
-            )
+            suffix: ImmutableSandboxedEnvironment(loader=loader, autoescape=suffix == "html", **_OPTIONS)
             for suffix in ("txt", "html")
         }
 
@@ -179,11 +185,8 @@ class Templates:
             "valid_until_time": expires_at.strftime(languages.TIME) if expires_at else None,
             "moment": languages.date_and_time(moment, language),
             "browser": browser,
-            "new_email": masking.masked_email(variables.get("new_email")),
-            "new_phone": masking.masked_phone(variables.get("new_phone")),
+            **{name: shows(variables.get(name)) for name, shows in _SHOWN.items()},
             "provider": names.provider(variables.get("provider"), self._settings.providers),
-            "application": names.application(variables.get("application")),
-            "inviter": names.inviter(variables.get("inviter")),
             "undoes": row.kind in _LINK_TYPES,
             "remaining": variables.get("remaining"),
             "times": variables.get("times"),

@@ -65,12 +65,11 @@ class Deadline:
             left = self._ends_at - time.monotonic()
             if left <= 0:
                 break
-            # Check the very address that is connected to, as DNS answers may change (DNS rebinding).
-            if self.allows and not self.allows(str(address[0])):
-                failure = AddressRefused()
-                continue
             connection = socket.socket(family, kind, protocol)
             try:
+                # Check the very address that is connected to, as DNS answers may change (DNS rebinding).
+                if self.allows and not self.allows(str(address[0])):
+                    raise AddressRefused
                 connection.settimeout(min(timeout, left))
                 connection.connect(address)
             except OSError as error:
