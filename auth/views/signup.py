@@ -18,27 +18,27 @@ blueprint = Blueprint("signup", __name__)
 _SHOWN: dict[str, Any] = {"app_metadata": {}}
 
 
-def _before_parsing() -> str:
-    """Return a limit for bodies that may be of either act: as many as both may have. Without one, none."""
-    settings = latchkey.settings
-    if not (settings.anonymous_enabled and settings.rate_limits_enabled):
-        return ""
-    limits = settings.rate_limit_signup, settings.rate_limit_anonymous
+@blueprint.post("/signup")
+@takes_metadata
+@counted("sign_up_anonymously", "sign_up")
+@audited("sign_up_refused")
+def signup() -> ResponseReturnValue:
+    """Register a user with an address and a password, or an anonymous one."""
+    return _sign_up_by_body() if latchkey.settings.anonymous_enabled else _sign_up()
+
+
+def _as_many_as_both() -> str:
+    limits = latchkey.settings.rate_limit_signup, latchkey.settings.rate_limit_anonymous
     period = min(limit.get_expiry() for limit in limits)
     return f"{sum(limit.amount for limit in limits)} per {period} seconds"
 
 
 # The body says which of the two limits counts, but is not parsed before one has.
-@blueprint.post("/signup")
-@takes_metadata
-@limiter.shared_limit(_before_parsing, scope="signup_body")
-@counted("sign_up_anonymously", "sign_up")
-@audited("sign_up_refused")
-def signup() -> ResponseReturnValue:
-    """Register a user with an address and a password, or an anonymous one."""
-    if latchkey.settings.anonymous_enabled and _asks_for_anonymous_user(json_body()):
-        return _sign_up_anonymously()
-    return _sign_up()
+@limiter.shared_limit(
+    _as_many_as_both, scope="signup_body", exempt_when=lambda: not latchkey.settings.rate_limits_enabled
+)
+def _sign_up_by_body() -> ResponseReturnValue:
+    return _sign_up_anonymously() if _asks_for_anonymous_user(json_body()) else _sign_up()
 
 
 def _asks_for_anonymous_user(body: dict[str, Any]) -> bool:
