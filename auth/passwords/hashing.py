@@ -13,7 +13,7 @@ import string
 import time
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 import bcrypt
@@ -152,21 +152,20 @@ class Passwords:
         rounds = len(_inputs(password, _SCHEME)) << self._cost
         match = _BCRYPT.fullmatch(password_hash)
         if match is None:
-            began = time.thread_time()
-            matches = _matches_foreign(password, password_hash)
-            _fill(rounds, time.thread_time() - began)
-            return matches
+            return _matches_foreign(password, password_hash, rounds)
         inputs = _inputs(password, match[1])
         found = [bcrypt.checkpw(each, match[2].encode()) for each in inputs]
         _fill(rounds - (len(inputs) << int(match[3])))
         return any(found)
 
 
-def _matches_foreign(password: bytes, password_hash: str) -> bool:
-    try:
-        return legacy.read(password_hash).matches(password)
-    except UnusableHash:  # release 0.2.0 imported short digests, which other passwords match too
-        return False
+def _matches_foreign(password: bytes, password_hash: str, rounds: int) -> bool:
+    began, matches = time.thread_time(), False
+    # Release 0.2.0 imported short digests, which other passwords match too.
+    with suppress(UnusableHash):
+        matches = legacy.read(password_hash).matches(password)
+    _fill(rounds, time.thread_time() - began)
+    return matches
 
 
 def _fill(rounds: int, foreign: float = 0.0) -> None:
