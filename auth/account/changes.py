@@ -143,5 +143,3 @@ def _record(tx: Transaction, caller: Any, wish: _Wish, removed: list[str]) -> No
     details |= {f"old_{kind}": address for kind, address in old.items()}
     email = None if "email" in old else caller.email
     audit.record(tx, caller.id, email, acts, ["user.updated"], **details)
-    for provider in set(removed).difference(removal.ADDRESSES):
-        audit.record(tx, caller.id, email, ["identity_unlinked"], [], provider=provider)

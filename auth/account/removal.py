@@ -7,7 +7,7 @@ from auth.context import latchkey
 from auth.messages.outgoing import tell
 from auth.openid import grants
 from auth.sign_in.reauthentication import proof_needed, remove
-from auth.web import g
+from auth.web import audit, g
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
@@ -46,6 +46,8 @@ def take_away(tx: Transaction, caller: Any, kinds: list[str], ids: list[str]) ->
             tell(tx, caller, f"{provider}_changed")
         else:
             tell(tx, caller, "identity_unlinked", provider=provider)
+            email = None if "email" in providers else caller.email
+            audit.record(tx, caller.id, email, ["identity_unlinked"], [], provider=provider)
     factors.remove_recent(tx, caller, factor_ids)
     grants.remove(tx, caller, ids=ids)
     api_keys.remove_of(tx, caller, ids)
