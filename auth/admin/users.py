@@ -14,23 +14,15 @@ from sql import Transaction, queries
 
 def create_user(body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON. Raises `WeakPassword`."""
-    email, phone, role = body.get("email"), body.get("phone"), body.get("role", "authenticated")
+    email, role = body.get("email"), body.get("role", "authenticated")
     if "password" in body:
-        check_strength(latchkey.settings, body["password"], [email, phone])
+        check_strength(latchkey.settings, body["password"], [email, body.get("phone")])
         body["password_hash"] = latchkey.passwords.hash(body["password"])
+    columns = {name: body.get(name) for name in ("id", "email", "phone", "password_hash")}
+    columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}
+    columns |= {f"{kind}_confirm": kind in body and body[f"{kind}_confirm"] for kind in removal.ADDRESSES}
     with targets.act() as tx:
-        user_id = queries.create_user(
-            tx,
-            id=body.get("id"),
-            email=email,
-            phone=phone,
-            password_hash=body.get("password_hash"),
-            role=role,
-            user_metadata=body["user_metadata"],
-            app_metadata=body["app_metadata"],
-            email_confirm=email is not None and body["email_confirm"],
-            phone_confirm=phone is not None and body["phone_confirm"],
-        ).id
+        user_id = queries.create_user(tx, **columns, role=role).id
         for kind in removal.ADDRESSES:
             if kind in body:
                 queries.write_address_identity(tx, user_id=user_id, provider=kind, address=body[kind])

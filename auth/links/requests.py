@@ -22,8 +22,8 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
     of kind `none`; an administrator, who acts on the user `target_id`, gets the reason as an `ApiError`."""
     email, phone = body.get("email"), body.get("phone")
     before_user_created.check_channel(email, phone)
-    link = {"redirect_to": requested_target(purpose, body)}
-    message = outgoing.Message(email or body["phone"])
+    address, link = email or body["phone"], {"redirect_to": requested_target(purpose, body)}
+    message = outgoing.Message(address)
     new_id, refusal = None, dict[str, Any]()
     if body.get("create_user") and not latchkey.settings.disable_signup:
         try:
@@ -32,7 +32,7 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
             # For the audit log alone: the client would learn that the address is free.
             refusal = g.refusal_details or {}
     take = outgoing.take_quota if target_id else outgoing.count
-    has_quota = take(email or body["phone"]).refused_by is None
+    has_quota = take(address).refused_by is None
     with targets.act() if target_id else latchkey.db.transaction() as tx:
         created_id = create_addressed_user(tx, body, new_id if has_quota else None, "message")
         if target_id:
@@ -40,7 +40,7 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
         browser = {"browser_hash": body.get("browser_hash")}
         is_other = purpose not in ("signup", "sms_signup")
         # A stranger may have signed up, and send that code again to the owner, who waits for this one.
-        other: dict[str, Any] = {"address": email or phone, "is_repeated": is_other}
+        other: dict[str, Any] = {"address": address, "is_repeated": is_other}
         queries.dispute_sign_up(tx, **other, password_hash=None, user_metadata={})
         user = queries.lock_recipient(tx, purpose=purpose, email=email, phone=phone, **browser)
         user_id, is_due = user and user.id, has_quota and user is not None and user.is_due
