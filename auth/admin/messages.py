@@ -36,32 +36,30 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     )
     quota = outgoing.take_quota(email, windows)
     with targets.act() as tx:
-        user_id, is_created = _invited_user(tx, body, new_id)
+        own = {"app_metadata": body["options"].get("data", {}), "is_invited": True}
+        created_id = create_addressed_user(tx, body, new_id, "invitation", **own)
+        user_id = created_id or _renew_invitation(tx, body)
         administrator = g.administrator
         inviter = administrator and (names.person(administrator.name) or administrator.email)
         message_id = _write_invitation(tx, user_id, email, redirect_to, inviter=inviter)
-        acts, made_by = ["user_created" if is_created else None, "invited"], "invitation"
-        events = ["user.created" if is_created else None]
-        audit.record(tx, user_id, email, acts, events, by=made_by if is_created else None)
+        acts = ["user_created" if created_id else None, "invited"]
+        events, made_by = ["user.created" if created_id else None], "invitation" if created_id else None
+        audit.record(tx, user_id, email, acts, events, by=made_by)
         user = found(queries.select_any_user(tx, id=user_id), "user_not_found").user_object
     outgoing.note_quota(quota)
     return user, message_id
 
 
-def _invited_user(tx: Transaction, body: dict[str, Any], new_id: str | None) -> tuple[str, bool]:
-    app_metadata = body["options"].get("data", {})
-    own = {"app_metadata": app_metadata, "is_invited": True}
-    created_id = create_addressed_user(tx, body, new_id, "invitation", **own)
-    if created_id:
-        return created_id, True
+def _renew_invitation(tx: Transaction, body: dict[str, Any]) -> str:
     user = queries.lock_user_by_email(tx, email=body["email"])
     if user is None:
         raise unavailable()
     if not user.is_invited:
         raise ApiError("email_exists")
     targets.check(tx, user.id, user)
-    queries.renew_invitation(tx, user_id=user.id, user_metadata=body["data"], app_metadata=app_metadata)
-    return user.id, False
+    own = {"user_metadata": body["data"], "app_metadata": body["options"].get("data", {})}
+    queries.renew_invitation(tx, user_id=user.id, **own)
+    return user.id
 
 
 def _write_invitation(
