@@ -56,6 +56,13 @@ def test_only_a_sign_in_by_a_provider_looks_a_user_up_by_the_email_that_a_provid
     assert asked == "user is None and identity.is_proved"
 
 
+def test_one_function_decides_which_email_of_a_provider_is_verified_and_proved():
+    made = [(source, call) for source in SOURCES for call in calls(source, "ExternalIdentity")]
+    assert [source for source, _call in made] == ["auth/providers/client.py"]
+    reading = re.compile(r"\.(email_verified|is_trusted|_is_trusted|gives_verified_only)\b")
+    assert {source for source in SOURCES if reading.search(read(source))} == {"auth/providers/client.py"}
+
+
 def test_links_are_spent_by_one_function_and_by_get_only_for_programs():
     assert with_call("spend_one_time_token") == {"auth/links/spending.py"}
     assert with_call("by_link") == {"auth/views/verify.py"}
