@@ -28,7 +28,7 @@ _ERRORS = {
 }
 _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
 # By whether the provider posts a form, with which browsers do not send a Lax cookie.
-_COOKIES = {False: "latchkey_flow", True: "latchkey_flow_post"}
+COOKIES = {False: "latchkey_flow", True: "latchkey_flow_post"}
 
 
 class ProviderRefusal(ApiError):
@@ -67,7 +67,7 @@ def write_flow(
 
 def spend_flow(state: str) -> Any:
     """End the flow with this state and the browser's cookie, and return its row or None."""
-    hashes = [one_time.hash_token(cookies.sent(name)) for name in _COOKIES.values()]
+    hashes = [one_time.hash_token(cookies.sent(name)) for name in COOKIES.values()]
     state_hash = one_time.hash_token(state)
     return queries.spend_oauth_flow(latchkey.db, state_hash=state_hash, browser_hashes=hashes)
 
@@ -104,11 +104,6 @@ def refused(redirect_to: str | None, error: ApiError) -> Response:
     return redirect_with_error(latchkey.redirects.checked(redirect_to), known, error)
 
 
-def browser_secret(provider: Provider) -> str:
-    """Return the browser's cookie, or a new value. Sign-ins in two tabs share it."""
-    return cookies.browser_secret(_COOKIES[provider.posts_form])
-
-
 def to_provider(
     provider: Provider, state: str, secrets: dict[str, Any], browser: str, status: int
 ) -> Response:
@@ -118,6 +113,6 @@ def to_provider(
     except ProviderError:
         raise ProviderRefusal("temporarily_unavailable", "unreachable.bad_oauth_callback") from None
     response, crosses_sites = Response(status=status, headers={"Location": url}), provider.posts_form
-    name = _COOKIES[crosses_sites]
+    name = COOKIES[crosses_sites]
     cookies.remember(response, name, browser, max_age=LIFETIME, crosses_sites=crosses_sites)
     return response

@@ -24,8 +24,8 @@ def provider(name: object, providers: Mapping[str, ProviderSettings]) -> str | N
     """Return the name of a provider that users see: the title in the settings, or our name."""
     if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
         return None
-    title = providers[name].title if name in providers else ""
-    return title or _PROVIDERS.get(name, name)
+    chosen = providers.get(name)
+    return (chosen and chosen.title) or _PROVIDERS.get(name, name)
 
 
 def person(name: object) -> str | None:

@@ -12,7 +12,7 @@ from auth.sign_in.reauthentication import add, give_proof, remove
 from auth.text import names
 from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
-from auth.web import Level, asks_more, audited, guard, refuses_by_page, schemas
+from auth.web import Level, asks_more, audited, cookies, guard, refuses_by_page, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.forms import own_form_or_json
@@ -83,7 +83,7 @@ def begin_linking() -> Response:
     provider = latchkey.providers.get(known.provider)
     if provider is None:
         return oauth.refused(known.redirect_to, ApiError("oauth_provider_not_supported"))
-    state, browser = one_time.new_token(), oauth.browser_secret(provider)
+    state, browser = one_time.new_token(), cookies.browser_secret(oauth.COOKIES[provider.posts_form])
     hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
     flow = queries.bind_oauth_flow(latchkey.db, state_hash=one_time.hash_token(flow_token), **hashes)
     if flow is None:

@@ -10,7 +10,7 @@ from auth.sign_in import oauth
 from auth.sign_in.arrivals import redirect_done, redirect_signed_in
 from auth.sign_in.identities import sign_in
 from auth.tokens import one_time
-from auth.web import audit, audited, refuses_by_page, schemas, takes_foreign_forms
+from auth.web import audit, audited, cookies, refuses_by_page, schemas, takes_foreign_forms
 from auth.web.errors import ApiError
 from auth.web.input import checked_redirect, read_body, read_query
 from auth.web.limits import limited
@@ -39,7 +39,8 @@ def authorize() -> Response:
         # It would sign the browser out of its present account. The page asks the user.
         return Response(status=302, headers={"Location": redirect_to})
     state, secrets = one_time.new_token(), oauth.new_secrets(query.get("scopes"))
-    browser, wish = oauth.browser_secret(provider), {"asks_again": query.get("prompt") == "login"}
+    browser = cookies.browser_secret(oauth.COOKIES[provider.posts_form])
+    wish = {"asks_again": query.get("prompt") == "login"}
     try:
         response = oauth.to_provider(provider, state, secrets | wish, browser, 302)
     except oauth.ProviderRefusal as refusal:
