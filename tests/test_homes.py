@@ -183,6 +183,19 @@ def test_only_named_files_import_what_connects_to_other_machines():
     assert found | {"auth/net/sockets.py"} == CONNECTING.keys()
 
 
+# Who knows the signatures of Standard Webhooks.
+SIGNING = {
+    "auth/senders/http.py": "signs what hooks and webhooks are sent",
+    "auth/commands/webhooks.py": "verifies what it is sent",
+}
+
+
+def test_requests_to_hooks_and_webhooks_are_signed_and_sent_by_one_function():
+    assert {source for source in SOURCES if "standardwebhooks" in imports(source)} == SIGNING.keys()
+    posting = {source for source in SOURCES if list(calls(source, "post_signed"))}
+    assert posting == {"auth/senders/events.py", "auth/senders/hooks.py"}
+
+
 # What waits for a provider or a hook.
 _FOREIGN = re.compile(
     r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(http\.(call|post|in_turn)|hooks\.ask|before_user_created\.ask)"
