@@ -8,7 +8,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import psycopg2
@@ -64,40 +64,39 @@ class _Lane:
     threads: set[threading.Thread] = field(default_factory=set)
 
 
+@dataclass(eq=False, repr=False)
 class Deliverer:
-    def __init__(
-        self,
-        settings: Settings,
-        db: Database,
-        sealer: Sealer,
-        senders: Mapping[str, Sender] | None = None,
-        *,
-        slow_after: float = SLOW_AFTER,
-        count: Callable[[str, str], None] | None = None,
-    ) -> None:
+    settings: Settings
+    db: Database
+    sealer: Sealer
+    # By default those of the settings.
+    senders: Mapping[str, Sender] | None = None
+    _: KW_ONLY
+    slow_after: float = SLOW_AFTER
+    count: Callable[[str, str], None] | None = None
+    _stopping: threading.Event = field(default_factory=threading.Event, init=False)
+    _beat_at: float = field(default=-_HEARTBEAT_INTERVAL, init=False)
+    _notifications: Notifications | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        settings, db, sealer, senders = self.settings, self.db, self.sealer, self.senders
         if senders is None:
             event_sender = events.EventSender(db, sealer, settings.webhook_private_networks)
             senders = channels.senders(settings, db) | {events.CHANNEL: event_sender}
-        self._db = db
-        self._sealer = sealer
-        self._slow_after = slow_after
-        count = count or (lambda _channel, _outcome: None)
+        count = self.count or (lambda _channel, _outcome: None)
         self._attempts = Attempts(settings, db, sealer, load_templates(settings), count)
         self._channels = [_Channel(name, sender, FailureLog(name)) for name, sender in senders.items()]
         self._lanes = [_Lane(channel, slow) for channel in self._channels for slow in (False, True)]
         self._database_failures = FailureLog("database")
-        self._stopping = threading.Event()
-        self._beat_at = -_HEARTBEAT_INTERVAL
-        # PgBouncer, for which AUTH_DB_PREPARE is off, does not forward notifications.
-        self._listen_url = settings.database_url if settings.db_prepare else None
-        self._notifications: Notifications | None = None
 
     def run(self, grace: float = GRACE) -> None:
         """Deliver until `end` is called, then wait up to `grace` seconds for the threads to finish."""
         housekeeping = threading.Thread(target=self._keep_house, name="delivery housekeeping", daemon=True)
         housekeeping.start()
         written_at = float("-inf")
-        with contextlib.closing(Notifications(self._listen_url)) as self._notifications:
+        # PgBouncer, for which AUTH_DB_PREPARE is off, does not forward notifications.
+        listen_url = self.settings.database_url if self.settings.db_prepare else None
+        with contextlib.closing(Notifications(listen_url)) as self._notifications:
             while not self._stopping.is_set():
                 self._dispatch()
                 is_recent = time.monotonic() < written_at + 1
@@ -128,7 +127,7 @@ class Deliverer:
             for lane in self._lanes:
                 self._fill(lane)
             if time.monotonic() - self._beat_at >= _HEARTBEAT_INTERVAL:
-                queries.note_done(self._db, task="delivery")
+                queries.note_done(self.db, task="delivery")
                 self._beat_at = time.monotonic()
             self._database_failures.end()
         except psycopg2.Error as error:
@@ -159,12 +158,12 @@ class Deliverer:
         channel, slow_targets = lane.channel, lane.channel.slow_targets()
         options: dict[str, Any] = {"lease": LEASE, "slow_targets": slow_targets, "from_slow": lane.is_slow}
         if channel.name == events.CHANNEL:
-            return queries.claim_event(self._db, **options)
+            return queries.claim_event(self.db, **options)
         if lane.is_slow and not slow_targets:
             return None
         is_turn = channel.codes_in_a_row >= _MOST_CODES_IN_A_ROW
         for is_notice in (is_turn, not is_turn):
-            row = queries.claim_message(self._db, channel=channel.name, is_notice=is_notice, **options)
+            row = queries.claim_message(self.db, channel=channel.name, is_notice=is_notice, **options)
             if row and not row.waits:
                 channel.codes_in_a_row = 0 if is_notice else channel.codes_in_a_row + 1
                 return row
@@ -173,7 +172,7 @@ class Deliverer:
     def _attempt(self, lane: _Lane, row: Any) -> None:
         started = time.monotonic()
         self._attempts.make(row, lane.channel.sender, lane.channel.failures)
-        if time.monotonic() - started >= self._slow_after:
+        if time.monotonic() - started >= self.slow_after:
             lane.channel.slow_until[row.target] = time.monotonic() + _SLOW_FOR
         else:
             lane.channel.slow_until.pop(row.target, None)
@@ -196,13 +195,13 @@ class Deliverer:
     def _keep_house(self) -> None:
         key, due_at, count_at = None, 0.0, 0.0
         while not self._stopping.is_set():
-            if time.monotonic() >= due_at or self._sealer.newest != key:
-                key = self._sealer.newest
-                self._do(lambda: janitor.keep_house(self._db, self._sealer))
+            if time.monotonic() >= due_at or self.sealer.newest != key:
+                key = self.sealer.newest
+                self._do(lambda: janitor.keep_house(self.db, self.sealer))
                 due_at = time.monotonic() + HOUSEKEEPING_INTERVAL
             if time.monotonic() >= count_at:
-                self._do(lambda: janitor.count(self._db))
-                self._do(lambda: janitor.remove_unverified_factors(self._db))
+                self._do(lambda: janitor.count(self.db))
+                self._do(lambda: janitor.remove_unverified_factors(self.db))
                 count_at = time.monotonic() + _COUNT_INTERVAL
             self._stopping.wait(_KEY_INTERVAL)
 
@@ -213,4 +212,4 @@ class Deliverer:
             self._database_failures.begin(one_line(str(error)))
         except Exception as error:
             log.error("housekeeping_failed", exc_info=error)
-        self._db.close()  # the plans of these statements take 5 MiB in Postgres
+        self.db.close()  # the plans of these statements take 5 MiB in Postgres

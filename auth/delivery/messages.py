@@ -117,9 +117,8 @@ class Templates:
         language = languages.choose(self.languages, variables.get("locale"), variables.get("languages"))
         token, link = secrets.get("token"), None
         if token:
-            query = {"token": token, "type": _LINK_TYPES.get(row.kind, row.kind)}
-            redirect_to = variables.get("redirect_to")
-            query |= {"redirect_to": redirect_to} if redirect_to else {}
+            named = {"type": _LINK_TYPES.get(row.kind, row.kind), "redirect_to": variables.get("redirect_to")}
+            query = {"token": token} | {name: value for name, value in named.items() if value}
             link = f"{self._settings.base_url}/verify?{urlencode(query)}"
         context = self._context(row, language) | {"link": link, "code": code, "token_hash": token}
         context["page"] = self._pages.get(row.kind) if not link else None
