@@ -130,6 +130,21 @@ def test_page_that_leads_to_an_application_is_accessible_and_fits_the_screen(pag
         assert application.reached.wait(30)
 
 
+@pytest.mark.parametrize(
+    "color", ["#2f5bd7", "#ffff00", "#ffffff", "#000000", "#7f7f7f", "#e11d48", "#0000ff"]
+)
+def test_links_have_a_contrast_of_four_and_a_half_with_any_brand_color(page, here, color):
+    page.open(f"{here}/sign-in")
+    page.run(f"document.documentElement.style.setProperty('--accent', '{color}')")
+    # The darkest ground of the light scheme, and the lightest of the dark one.
+    for dark, ground in ((False, 0.878), (True, 0.0168)):
+        page.resize(1280, 900, dark=dark)
+        link = page.run("getComputedStyle(document.querySelector('aside a')).color")
+        _xyz, _x, luminance, _z = link.rstrip(")").split()
+        darker, lighter = sorted((float(luminance), ground))
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, link
+
+
 def test_choices_of_language_and_theme_cover_and_move_nothing(page, here):
     page.open(f"{here}/sign-in")
     height = "document.documentElement.scrollHeight"
