@@ -257,7 +257,7 @@ def remove_of(tx: Transaction, user: Any, factor_id: str) -> None:
     """Remove a factor of a user whose row an administrator has locked."""
     factor = _find(tx, user.id, factor_id)
     if factor.is_verified:
-        tell(tx, user, "factor_removed", undo=False)
+        tell(tx, user, "factor_removed")
     _record(tx, user, "factor_removed", factor, "user.updated")
     queries.remove_factors(tx, user_id=user.id, ids=[factor.id])
     queries.forget_factors(tx, user_id=user.id)

@@ -157,6 +157,16 @@ class TestLinkOfANotice:
         token = outbox.last(alice.email, "email_changed").token
         assert press(client, "undo", token).status_code == 303
 
+    def test_notice_of_a_factor_that_an_administrator_removed_takes_the_account_back(
+        self, client, alice, outbox, database, service_role
+    ):
+        app, session = set_up(alice.open_session())
+        removed = f"/admin/users/{alice.id}/factors/{app.id}"
+        assert client.delete(removed, headers=service_role).status_code == 200
+        token = outbox.last(alice.email, "factor_removed").token
+        assert press(client, "undo", token).status_code == 303
+        assert_error(session.get("/user"), 401, "session_not_found")
+
     def test_young_recovery_codes_go_and_old_ones_are_a_factor(self, client, alice, outbox, database):
         _app, session = set_up(alice.open_session())
         codes = session.post("/recovery_codes").json["codes"]
