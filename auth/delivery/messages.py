@@ -15,7 +15,7 @@ from markupsafe import Markup
 from auth.senders.sender import Message
 from auth.settings import Settings, SettingsError, brand
 from auth.settings.logo_size import is_wide
-from auth.text import catalogues, languages, masking, moments, names
+from auth.text import catalogues, languages, masking, names
 from auth.text.user_agents import browser_and_system
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -60,7 +60,6 @@ _SHOWN: dict[str, Callable[[Any], object]] = {
     "new_email": masking.masked_email,
     "new_phone": masking.masked_phone,
     "application": names.application,
-    "inviter": names.inviter,
 }
 _OPTIONS: dict[str, Any] = {
     "undefined": StrictUndefined,
@@ -85,7 +84,7 @@ class Templates:
             "company": settings.brand_company or settings.brand_name,
             "palette": brand.palette(settings.brand_color),
             "logo": brand.logo_in_mails(settings.brand_logo, settings.base_url),
-            "logo_is_wide": is_wide(settings.brand_logo or ""),
+            "logo_is_wide": settings.brand_logo and is_wide(settings.brand_logo),
             "site": site.netloc,
             "site_host": site.hostname,
             "site_url": settings.site_url,
@@ -93,7 +92,7 @@ class Templates:
         served = (_PAGES if settings.pages else {}) | (_CONSOLE_PAGES if settings.console else {})
         self._pages = {kind: f"{settings.base_url}/{path}" for kind, path in served.items()}
         folder = settings.mail_templates
-        strings = catalogues.with_own(folder)
+        strings = catalogues.with_own(folder) if folder else catalogues.built_in("messages")
         self.languages = sorted(strings)
         self._strings = {
             f"{language}/{name}": text for language in strings for name, text in strings[language].items()
@@ -170,7 +169,8 @@ class Templates:
         expires_at = row.expires_at.astimezone(UTC) if row.expires_at else None
         seconds = variables.get("code_lifetime")
         code_lifetime = timedelta(seconds=seconds) if seconds else None
-        moment = moments.parsed(variables.get("requested_at"), row.created_at)
+        requested_at = variables.get("requested_at")
+        moment = datetime.fromisoformat(requested_at) if requested_at else row.created_at
         return self._site | {
             "channel": row.channel,
             "kind": row.kind,
@@ -186,10 +186,11 @@ class Templates:
             "browser": browser,
             **{name: shows(variables.get(name)) for name, shows in _SHOWN.items()},
             "provider": names.provider(variables.get("provider"), self._settings.providers),
+            "inviter": variables.get("inviter"),
             "undoes": row.kind in _LINK_TYPES,
             "remaining": variables.get("remaining"),
             "times": variables.get("times"),
-            "webhook_host": names.host(variables.get("webhook_url")),
+            "webhook_host": urlsplit(variables.get("webhook_url")).hostname,
         }
 
     def _text(self, row: Any, language: str, context: dict[str, Any], suffix: str) -> str:

@@ -28,11 +28,11 @@ def built_in(subject: str) -> dict[str, Catalogue]:
     return {path.stem: _read(path) for path in sorted((ROOM / subject).glob("*.toml"))}
 
 
-def with_own(folder: Path | None) -> dict[str, Catalogue]:
+def with_own(folder: Path) -> dict[str, Catalogue]:
     """Return the catalogues of messages, changed and extended by those of a folder. Raises `ValueError`."""
     catalogues = dict(built_in("messages"))
     names = catalogues[DEFAULT].keys()
-    for path in sorted(folder.glob("*.toml")) if folder else []:
+    for path in sorted(folder.glob("*.toml")):
         own = _read_own(path)
         if unknown := own.keys() - names:
             raise ValueError(f"{path.name}: there is no string {min(unknown)}")

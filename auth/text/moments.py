@@ -39,15 +39,6 @@ def until(timestamp: str) -> str:
     return "permanently" if timestamp.startswith("9999") else f"until {clock(timestamp)}"
 
 
-def parsed(text: object, otherwise: datetime) -> datetime:
-    """Return an ISO 8601 timestamp in UTC, or `otherwise` if the text is malformed."""
-    try:
-        moment = datetime.fromisoformat(text) if isinstance(text, str) else otherwise
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return otherwise.astimezone(UTC)
-
-
 # A list of the console has fifty of them: without the cache they take a third of its time.
 @functools.lru_cache(maxsize=1024)
 def _words(language: str, name: str, number: int) -> Markup:

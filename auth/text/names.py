@@ -2,10 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
-from urllib.parse import urlsplit
 
-from auth.addresses import InvalidAddress, canonical_email
 from auth.settings.presets import PRESETS
 from auth.settings.providers import ProviderSettings
 
@@ -16,7 +13,6 @@ _PROVIDERS = {name: name.title() for name in PRESETS} | {
     "linkedin": "LinkedIn",
 }
 _PROVIDER_NAME = re.compile(r"[a-z0-9_-]{1,40}")
-_HOST = re.compile(r"[a-z0-9.:-]{1,253}")
 _LONGEST_NAME = 80
 
 
@@ -35,14 +31,6 @@ def person(name: object) -> str | None:
     return text if 0 < len(text) <= _LONGEST_NAME and is_name else None
 
 
-def inviter(name: object) -> str | None:
-    """Return the name of the administrator who invites, or the email in its place."""
-    if isinstance(name, str) and "@" in name:
-        with suppress(InvalidAddress):
-            return canonical_email(name)
-    return person(name)
-
-
 def in_one_line(name: str) -> str:
     """Return the name of an application, which anybody may have chosen, in one line of 80 characters."""
     line = " ".join("".join(char if char.isprintable() else " " for char in name).split())
@@ -53,11 +41,3 @@ def application(name: object) -> str | None:
     """Return the name that an operator gave an application, unless it is long."""
     text = name.strip() if isinstance(name, str) else ""
     return text if 0 < len(text) <= _LONGEST_NAME and text.isprintable() else None
-
-
-def host(url: object) -> str | None:
-    try:
-        name = urlsplit(url).hostname if isinstance(url, str) else None
-    except ValueError:
-        return None
-    return name if name and _HOST.fullmatch(name) else None

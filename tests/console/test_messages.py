@@ -244,7 +244,10 @@ class TestSendingAgain:
 
     @cases(
         ("name", "inviter"),
-        [("Carol Jones", "Carol Jones"), (None, "carol@example.com"), ("a.example", "carol@example.com")],
+        [
+            ("Carol Jones", "Carol Jones"),
+            *((name, "carol@example.com") for name in (None, "", "visit evil.example", "a@b c", "x" * 81)),
+        ],
     )
     def test_invitation_names_the_administrator_in_one_sent_again_too(
         self, operator, deliver, outbox, database, name, inviter
