@@ -14,7 +14,7 @@ from auth.sign_in import browser_sessions
 from auth.sign_in.arrivals import Destination
 from auth.sign_in.token_response import see_other
 from auth.text import names
-from auth.web import Level, form_schemas, g
+from auth.web import Level, form_schemas, g, guard
 from auth.web.input import read_form
 
 blueprint = Blueprint("consent", __name__)
@@ -76,9 +76,13 @@ def show_consent() -> Response:
     return Response() if request.method == "HEAD" else _form()
 
 
+def _caller() -> str:
+    return guard.caller_on_network() if browser_sessions.resume() else g.client["network"]
+
+
 @blueprint.post("/oauth/consent")
 @provider
-@form("decide_authorization", _form)
+@form("decide_authorization", _form, key=_caller)
 def submit_consent() -> Response:
     """Send the browser back to the application, with a code or a refusal."""
     sent = read_form(form_schemas.ConsentForm())

@@ -112,6 +112,7 @@ def form(
     shown: Form | None = None,
     *,
     level: Level | None = None,
+    key: Callable[[], str] | None = None,
     limit_text: str = "over_request_rate_limit",
     refusal: Refusal | None = None,
     sign_in: SignIn | None = None,
@@ -121,13 +122,15 @@ def form(
     `limit_text` if that is because of the limit.
 
     With a `level` it is for users who are signed in, and the window counts each user on each network. To
-    share the window of what strangers do, put `signed_in` above this decorator instead.
+    share the window of what strangers do, put `signed_in` above this decorator instead. Otherwise the window
+    counts by `key`, or each network.
     `is_queued` if it waits for a password to be hashed; `refusal` and `sign_in` are those of `audited`.
     """
 
     def decorate(view: View) -> View:
         view = says(refusal=refusal, sign_in=sign_in)(view)
-        view = limited(act, key=guard.caller_on_network)(view) if level else limited(act)(view)
+        counted = key or (guard.caller_on_network if level else None)
+        view = limited(act, key=counted)(view) if counted else limited(act)(view)
         view = own_form(queued(view) if is_queued else view)
         view = shows(shown, functools.partial(problem_of, limit_text=limit_text))(view) if shown else view
         return signed_in(level)(view) if level else view
