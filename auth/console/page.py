@@ -9,7 +9,7 @@ from marshmallow import pre_load
 
 from auth import addresses
 from auth.context import latchkey
-from auth.pages.page import ago, application, page
+from auth.pages.page import application, page
 from auth.text import user_agents
 from auth.text.labels import label
 from auth.web import fields, g
@@ -39,7 +39,6 @@ def console_page(template: str, *, status: int = 200, **values: Any) -> Response
         "sections": _sections(),
         "administrator": g.administrator,
         "here": request.path,
-        "ago": ago,
         "label": label,
         "problem": None,
     }

@@ -50,9 +50,9 @@ def find(
     return Asked(request, client)
 
 
-def behind(next_page: str | None) -> Any:
+def behind(next_page: str) -> Any:
     """Return the request that a page leads back to, or None, also without the database."""
-    authorization_id = (next_page or "").partition("oauth/consent?authorization_id=")[2]
+    authorization_id = next_page.partition("oauth/consent?authorization_id=")[2]
     if authorization_id:
         with suppress(ApiError, psycopg2.Error):
             return find(latchkey.db, authorization_id).request

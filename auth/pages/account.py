@@ -12,7 +12,7 @@ from auth.messages.outgoing import own_url
 from auth.pages.api_keys import own_keys, shown_keys
 from auth.pages.confirm import require_proof
 from auth.pages.factors import own_steps
-from auth.pages.page import address, ago, application, device, has_text, page, provider, text, to_own
+from auth.pages.page import address, ago, application, chosen_language, has_text, page, provider, text, to_own
 from auth.pages.passkeys import own_passkeys
 from auth.pages.problems import Problem, form, told
 from auth.pages.profile import own_user
@@ -205,13 +205,14 @@ def _sessions() -> tuple[list[dict[str, Any]], dict[str, str]]:
 
 def _devices() -> list[dict[str, Any]]:
     """Return the sessions for the page: those of applications below that of the browser that opened them."""
-    sessions, openers = _sessions()
+    (sessions, openers), language = _sessions(), chosen_language()
     places = {session["id"]: place for place, session in enumerate(sessions)}
     for session in sessions:
         opener = openers.get(session["id"])
         session["is_opened"] = opener in places
         session["place"] = places[opener if opener in places else session["id"]]
-        name = device(session["user_agent"]) or text("account", "unknown_device")
+        device = user_agents.device(session["user_agent"], language)
+        name = device or text("account", "unknown_device")
         session["name"] = text("account", "application") if session["is_opened"] else name
         is_phone = user_agents.browser_and_system(session["user_agent"])[1] in ("iOS", "Android")
         session["mark"] = f"marks/{'phone' if is_phone else 'computer'}.svg"

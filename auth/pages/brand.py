@@ -7,7 +7,7 @@ from flask import Blueprint, Response
 from markupsafe import Markup
 
 from auth.context import latchkey
-from auth.pages.page import LANGUAGE, LANGUAGES, THEME, THEMES, to_own
+from auth.pages.page import LANGUAGE, LANGUAGES, THEME, to_own
 from auth.settings.brand import LOGO_TYPES, logo_file, palette
 from auth.settings.logo_size import is_wide
 from auth.settings.providers import PROVIDER_PREFIX
@@ -46,7 +46,7 @@ _YEAR = 365 * 86_400
 _OWN_PATH = re.compile(r"/([a-z-]+(/[a-z0-9-]+)*)?(\?[!-~]*)?")
 _Preferences = schemas.Input.of(
     language=fields.Choice(*LANGUAGES),
-    theme=fields.Choice("system", *THEMES),
+    theme=fields.Choice("system", "light", "dark"),
     back=fields.Text(required=True),
 )
 

@@ -7,7 +7,7 @@ from flask import Blueprint, Response, request
 
 from auth.links.requests import send_reauthentication_code
 from auth.messages import outgoing
-from auth.pages.page import address, page, to_own
+from auth.pages.page import address, next_code, page, to_own
 from auth.pages.passkeys import challenge, may_challenge, own_passkeys, sent_credential
 from auth.pages.problems import Problem, form
 from auth.pages.profile import own_user
@@ -40,12 +40,12 @@ def _form(problem: Problem | None = None, *, is_sent: bool = False, wait: float 
         script=True,
         here=f"/account/confirm?{urlencode(query)}" if query else "/account/confirm",
         problem=problem,
-        wait=wait,
         next=next_page if is_own else "account",
         by=by,
         has_password=known.password_hash is not None,
         account=known.email or known.phone,
         asked=address(masked(asked)) if asked else None,
+        **next_code(wait, problem),
         is_sent=is_sent or "again" in request.form or (problem is not None and problem.field == "nonce"),
         **({} if by == "code" else _sign_ins(next_page)),
     )

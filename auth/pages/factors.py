@@ -83,7 +83,7 @@ def _is_asked() -> bool:
     known = guard.live_caller()
     if g.caller.aal != "aal2" or (known.has_factor and not has_proof(known)):
         return True
-    waiting = consent.behind(destination().next)
+    waiting = consent.behind(destination().next or "")
     return waiting is not None and not waiting.is_fresh
 
 

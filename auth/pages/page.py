@@ -3,6 +3,7 @@
 The texts are in auth/text/pages.
 """
 
+import functools
 import math
 import re
 import time
@@ -11,13 +12,14 @@ from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Response, render_template, request
+from flask import Flask, Response, render_template, request
 from markupsafe import Markup
 
 from auth.addresses import spaced_phone
 from auth.context import latchkey
 from auth.net.redirects import is_web, origin
 from auth.openid import consent
+from auth.settings import Settings
 from auth.settings.brand import is_svg, logo_file
 from auth.settings.presets import PRESETS
 from auth.settings.providers import PROVIDER_PREFIX
@@ -27,7 +29,8 @@ from auth.text.catalogues import DEFAULT, built_in, string
 from auth.web import cookies, forms, g
 from auth.web.edge import for_no_other_origin
 
-LANGUAGES = sorted(built_in("pages"))
+# The languages, with their names for themselves.
+LANGUAGES = {code: texts["common.language"] for code, texts in built_in("pages").items()}
 _CSP = (
     "default-src 'none'; style-src 'self'; {script}{images}form-action 'self'{form_target}; "
     "frame-ancestors 'none'; base-uri 'none'"
@@ -38,12 +41,28 @@ _MESSAGE_CSP = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; {images}form-action 'none'; "
     "frame-ancestors 'self'; base-uri 'none'"
 )
-THEMES = ("light", "dark")
 # Characters that fit beside each other on the narrowest phone.
 _PHONE_WIDTH = 34
 # Cookies of the footer's choices.
 LANGUAGE, THEME = "latchkey_language", "latchkey_theme"
 _TIME = re.compile(r"[0-9]{1,10}(\.[0-9]{1,9})?")
+
+
+def register(app: Flask, settings: Settings) -> None:
+    """Add what all templates know.
+
+    `address(…)` or `address(masked(…))` is for addresses in texts and `application(…)` for the names of
+    applications.
+    """
+    app.jinja_env.globals |= {
+        "settings": settings,
+        "languages": LANGUAGES,
+        "identifier": identifier,
+        "is_svg": is_svg,
+        "address": address,
+        "application": application,
+        "masked": masking.masked,
+    }
 
 
 def page(
@@ -54,7 +73,6 @@ def page(
     script: bool = False,
     client_logo: str | None = None,
     next_page: str | None = None,
-    wait: float | None = None,
     **values: Any,
 ) -> Response:
     """Render a page, perhaps with the logo of an application. Its forms have the token `form_token`, and may
@@ -64,66 +82,48 @@ def page(
     application that waits for it. form-action must allow the scheme of an application on the device. Websites
     are not reached by a redirect: see auth/pages/leaving.py.
 
-    Another code may be sent after `wait` seconds, which the forms remember.
-
-    Templates call `say(table, name, …)` for texts, `address(…)` or `address(masked(…))` for addresses and
-    `application(…)` for names of applications in them, and prefix paths of this service with `root`.
+    Templates call `say(table, name, …)` for texts, and prefix paths of this service with `root`.
     """
-    language, settings = chosen_language(), latchkey.settings
-    again_in, again_at = _again(wait, values.get("problem"))
-    secret = forms.secret()
-    waiting = consent.behind(next_page or request.values.get("next"))
+    language, secret = chosen_language(), forms.secret()
+    next_page = next_page or request.values.get("next")
+    waiting = consent.behind(next_page) if next_page else None
     targets = [form_target, waiting and waiting.redirect_uri]
     common = {
         "language": language,
-        "languages": {code: string("pages", code, "common.language").render() for code in LANGUAGES},
-        "theme": chosen_theme(),
+        "theme": cookies.sent(THEME),
         # A query may contain a token, which belongs in one field only.
         "here": None if request.args else request.path,
-        "brand": settings.brand_name,
         "logo": _logo("AUTH_BRAND_LOGO", "brand/logo"),
-        "logo_is_svg": bool(settings.brand_logo and is_svg(settings.brand_logo)),
-        "has_pages": settings.pages,
-        "has_site": settings.has_site,
-        "disable_signup": settings.disable_signup,
-        "identifier": identifier(),
-        "say": _sayer(language),
-        "address": address,
-        "application": application,
-        "masked": masking.masked,
+        "say": functools.partial(_say, language),
+        "ago": functools.partial(moments.ago, language=language),
+        "device": functools.partial(user_agents.device, language=language),
         "root": root(),
         "form_token": forms.token_of(secret),
-        "site_url": settings.site_url,
-        "base_url": settings.base_url,
         "script": script,
         "client_logo": client_logo,
-        "least": settings.password_min_length,
-        "kinds": settings.password_requirements,
-        "checks_common": settings.password_common_check,
         "hint": waiting and waiting.login_hint,
-        "again_at": again_at,
-        "again_in": again_in,
-        "again_wait": moments.wait(again_in, language),
     }
     response = Response(render_template(template, **common | values), status)
     forms.remember(response, secret)
     response.headers["Content-Security-Policy"] = _CSP.format(
         script=_SCRIPT if script else "",
-        images=logo_source("brand/icon", client_logo, *settings.logos.values()),
+        images=logo_source("brand/icon", client_logo, *latchkey.settings.logos.values()),
         form_target="".join(f" {origin(target)}" for target in targets if target and not is_web(target)),
     )
     response.vary.add("Accept-Language")
     return for_no_other_origin(response)
 
 
-def _again(wait: float | None, problem: Any) -> tuple[int, float]:
-    """Return the seconds until another code may be sent, and when that is: in `wait` seconds, when a refusal
-    says, or what the form remembers."""
+def next_code(wait: float | None, problem: Any) -> dict[str, Any]:
+    """Return when a page may send another code: in `wait` seconds, when a refusal says, or what its form
+    remembers."""
     now, sent = time.time(), request.form.get("again_at", "")
     if wait is None and "again" in request.form:
         wait = getattr(problem, "headers", {}).get("Retry-After")
     again_at = now + float(wait) if wait is not None else float(sent) if _TIME.fullmatch(sent) else 0
-    return max(0, math.ceil(again_at - now)), again_at
+    again_in = max(0, math.ceil(again_at - now))
+    again_wait = moments.wait(again_in, chosen_language())
+    return {"again_at": again_at, "again_in": again_in, "again_wait": again_wait}
 
 
 def chosen_language() -> str:
@@ -131,12 +131,6 @@ def chosen_language() -> str:
     return g.language or languages.choose(
         LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language")
     )
-
-
-def chosen_theme() -> str | None:
-    """Return the theme chosen in the footer, or None to follow the system."""
-    theme = cookies.sent(THEME)
-    return theme if theme in THEMES else None
 
 
 def root() -> str:
@@ -153,7 +147,7 @@ def to_own(path: str) -> Response:
 
 def text(table: str, name: str, /, **variables: Any) -> Markup:
     """Return a text in the reader's language."""
-    return _sayer(chosen_language())(table, name, **variables)
+    return _say(chosen_language(), table, name, **variables)
 
 
 def has_text(table: str, name: str) -> bool:
@@ -168,13 +162,9 @@ def identifier() -> str | None:
     return "phone" if settings.offers_phone else None
 
 
-def _sayer(language: str) -> Any:
+def _say(language: str, table: str, name: str, /, **variables: Any) -> Markup:
     brand = latchkey.settings.brand_name
-
-    def say(table: str, name: str, /, **variables: Any) -> Markup:
-        return Markup(string("pages", language, f"{table}.{name}").render(brand=brand, **variables))  # noqa: S704 (escaped)
-
-    return say
+    return Markup(string("pages", language, f"{table}.{name}").render(brand=brand, **variables))  # noqa: S704 (escaped)
 
 
 def kinds_listed(names: Iterable[str]) -> Markup:
@@ -201,11 +191,6 @@ def message_frame(html: str) -> Response:
     """Return the HTML of an email, for a sandboxed frame of a page."""
     policy = _MESSAGE_CSP.format(images=logo_source(latchkey.settings.brand_logo))
     return Response(html, headers={"Content-Security-Policy": policy})
-
-
-def device(user_agent: object) -> str | None:
-    """Return `Firefox on Linux`, or as much of it as a User-Agent header says."""
-    return user_agents.device(user_agent, chosen_language())
 
 
 def ago(timestamp: str) -> Markup:

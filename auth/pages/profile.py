@@ -9,7 +9,7 @@ from auth.account.changes import change_user
 from auth.context import latchkey
 from auth.links.spending import by_code, spend
 from auth.messages import outgoing
-from auth.pages.page import page, to_own
+from auth.pages.page import next_code, page, to_own
 from auth.pages.problems import Problem, form
 from auth.pages.sign_in import not_yet
 from auth.sign_in import waiting
@@ -52,8 +52,8 @@ def _code_form(
     typed, here = typed or request.form.get(kind, ""), f"/account/{kind}"
     if not typed:
         return _address_form(kind, problem)
-    names = {"kind": kind, "typed": typed}
-    return page("account_code.html", script=True, here=here, problem=problem, wait=wait, names=names)
+    names, again = {"kind": kind, "typed": typed}, next_code(wait, problem)
+    return page("account_code.html", script=True, here=here, problem=problem, names=names, **again)
 
 
 @blueprint.get("/account/name")

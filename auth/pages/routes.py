@@ -9,6 +9,7 @@ from auth.pages import (
     factors,
     leaving,
     logout,
+    page,
     passkeys,
     passwords,
     problems,
@@ -35,5 +36,6 @@ def register(app: Flask, settings: Settings) -> None:
     app.register_blueprint(brand.blueprint)
     if settings.pages:
         app.register_blueprint(blueprint)
+    page.register(app, settings)
     problems.register(app, settings.pages)
     leaving.register(app)

@@ -14,7 +14,7 @@ from auth.links.requests import request_message
 from auth.links.spending import by_code, spend
 from auth.messages import outgoing
 from auth.net.redirects import with_query
-from auth.pages.page import identifier, page, provider, text, to_own
+from auth.pages.page import identifier, next_code, page, provider, text, to_own
 from auth.pages.problems import Form, Problem, form, told
 from auth.sign_in import browser_sessions, waiting
 from auth.sign_in.arrivals import LAST_USED, Destination, arrive, go_on
@@ -64,10 +64,9 @@ def code_page(
         has_asked = False
     channel = "" if is_email(typed_address) else "_phone"
     names = {"purpose": path.replace("-", "_") + channel, "channel": channel, "typed_address": typed_address}
+    names |= next_code(wait, problem)
     again = path if path == "forgot-password" else f"{path}/code"
-    return form_page(
-        "code.html", path, path=path, again=again, problem=problem, has_asked=has_asked, wait=wait, **names
-    )
+    return form_page("code.html", path, path=path, again=again, problem=problem, has_asked=has_asked, **names)
 
 
 def _is_too_early(problem: Problem | None) -> bool:

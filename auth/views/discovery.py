@@ -85,7 +85,7 @@ def _metadata() -> dict[str, Any]:
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
         "prompt_values_supported": PROMPTS,
-        "ui_locales_supported": LANGUAGES,
+        "ui_locales_supported": [*LANGUAGES],
         "claims_supported": list(dict.fromkeys([*_CLAIMS, *settings.id_claims])),
         "claims_parameter_supported": False,
         "request_parameter_supported": False,

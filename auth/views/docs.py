@@ -12,9 +12,9 @@ from flask import Blueprint, Response, render_template, request
 from auth.context import latchkey
 from auth.docs import guides
 from auth.docs.reference import OPENAPI, PAGE, Reference
-from auth.pages.page import chosen_theme
+from auth.pages.page import THEME
 from auth.settings.brand import LOGO_TYPES
-from auth.web import any_origin, refuses_by_page
+from auth.web import any_origin, cookies, refuses_by_page
 from auth.web.errors import ApiError
 
 _CSP = (
@@ -34,12 +34,8 @@ def docs() -> Response:
     """Show the contract as a page, or what a search in the documentation finds."""
     if words := request.args.get("q", "")[:_LONGEST_QUERY].lower().split():
         found = [(section, _snippet(section, words[0])) for section in _find(words)[:_MOST_FOUND]]
-        return _page(
-            _render("search.html", PAGE, "Search", theme=chosen_theme(), found=found, most=_MOST_FOUND)
-        )
-    return _zipped(
-        _page(), _reference(latchkey.settings.base_url, latchkey.settings.is_local, chosen_theme())
-    )
+        return _page(_render("search.html", PAGE, "Search", theme=_theme(), found=found, most=_MOST_FOUND))
+    return _zipped(_page(), _reference(latchkey.settings.base_url, latchkey.settings.is_local, _theme()))
 
 
 @blueprint.get("/docs/<path:name>")
@@ -50,7 +46,7 @@ def guide(name: str) -> Response:
     if path is None:
         raise ApiError("not_found")
     if path.suffix == ".md":
-        return _zipped(_page(), _guide(f"docs/{name}", chosen_theme()))
+        return _zipped(_page(), _guide(f"docs/{name}", _theme()))
     return Response(
         (guides.ROOT / path).read_bytes(),
         # Examples are text: a browser runs none of them.
@@ -64,6 +60,12 @@ def guide(name: str) -> Response:
 def openapi() -> Response:
     """Return the contract of this API."""
     return _zipped(Response(mimetype="application/yaml"), _contract())
+
+
+def _theme() -> str | None:
+    # The documents are kept for each theme: a cookie that names another must not add to them.
+    theme = cookies.sent(THEME)
+    return theme if theme in ("light", "dark") else None
 
 
 def _page(html: str = "") -> Response:

@@ -7,7 +7,7 @@ from flask import Blueprint, Response, jsonify, request
 from auth.context import latchkey
 from auth.links import undo
 from auth.links.spending import by_code, by_link, spend
-from auth.pages.page import address, ago, device, page
+from auth.pages.page import address, page
 from auth.pages.sign_in import form_page
 from auth.sign_in import arrivals, browser_sessions, waiting
 from auth.sign_in.token_response import token_response
@@ -101,8 +101,6 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
     if link.purpose == "undo":
         return _undo_page(query, link, target)
     application, next_page = arrivals.ends_of(target)
-    # From where the link was asked for.
-    asked = {"moment": ago(link.asked_at), "device": device(link.user_agent), "ip": link.ip}
     return page(
         "link.html",
         form_target=application,
@@ -110,9 +108,7 @@ def _page_of_link(query: Mapping[str, str]) -> Response:
         target=target,
         query=query,
         link=link,
-        ago=ago,
-        device=device(link.signup_user_agent),
-        elsewhere=asked if waiting.is_elsewhere(link) else None,
+        elsewhere=waiting.is_elsewhere(link),
     )
 
 
