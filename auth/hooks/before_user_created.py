@@ -50,23 +50,23 @@ def is_listed(email: str | None, *, is_proved: bool = True) -> bool:
 
     `AUTH_SIGNUP_DOMAINS` needs an email that a trusted provider has verified, or that will be proved.
     """
-    settings = latchkey.settings
-    return settings.may_sign_up(email) and (is_proved or not settings.signup_domains)
+    settings, labels = latchkey.settings, (email or "").rpartition("@")[2].split(".")
+    domain, *parents = (".".join(labels[skipped:]) for skipped in range(len(labels)))
+    is_allowed = not settings.signup_domains or (is_proved and domain in settings.signup_domains)
+    return is_allowed and settings.signup_blocked_domains.isdisjoint((domain, *parents))
 
 
-def check_channel(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
-    """Refuse an address of a disabled kind, or a phone outside `AUTH_SMS_COUNTRIES`. Raises `ApiError`."""
-    check_enabled(email, phone, doing=doing)
-    countries = latchkey.settings.sms_countries
-    if phone and countries and not phone.startswith(tuple(countries)):
-        raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")
-
-
-def check_enabled(email: str | None, phone: str | None, *, doing: str = "Sign-in") -> None:
+def check_channel(
+    email: str | None, phone: str | None, *, doing: str = "Sign-in", sends: bool = True
+) -> None:
+    """Refuse a disabled kind of address and, if it `sends`, a country without SMS. Raises `ApiError`."""
     if email and not latchkey.settings.email_enabled:
         raise ApiError("email_provider_disabled", doing=doing)
     if phone and not latchkey.settings.offers_phone:
         raise ApiError("phone_provider_disabled", doing=doing)
+    countries = latchkey.settings.sms_countries if sends else ()
+    if phone and countries and not phone.startswith(tuple(countries)):
+        raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")
 
 
 def event_of(

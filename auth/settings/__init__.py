@@ -177,13 +177,6 @@ class Settings:
         """Whether there is an application: `AUTH_SITE_URL` differs from the URL of the service."""
         return self.site_url.rstrip("/") != self.base_url
 
-    def may_sign_up(self, email: str | None) -> bool:
-        """Whether users may sign up with an address in canonical form, or without one."""
-        labels = (email or "").rpartition("@")[2].split(".")
-        domain, *parents = (".".join(labels[skipped:]) for skipped in range(len(labels)))
-        is_allowed = not self.signup_domains or domain in self.signup_domains
-        return is_allowed and self.signup_blocked_domains.isdisjoint((domain, *parents))
-
     @property
     def logos(self) -> dict[str, str]:
         """The logos of the brand and the providers, by the names of their settings."""

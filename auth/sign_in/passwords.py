@@ -29,7 +29,7 @@ def queued(view: View) -> View:
 def sign_in_with_password(body: dict[str, Any], *, for_client: bool, admin_only: bool = False) -> Session:
     """Open a session for a `PasswordGrant` body. Raises `ApiError`."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
-    before_user_created.check_enabled(email, phone)
+    before_user_created.check_channel(email, phone, sends=False)
     address = {"email": email, "phone": phone}
     # An unknown address and a user without a password cost the same statements and hash as a wrong password.
     known = _look_up(address)

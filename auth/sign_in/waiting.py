@@ -75,7 +75,7 @@ def continue_sign_up(address: str) -> Any:
     Returns its row, or None: the user's password must be the one that this sign-up has set, so that the
     browser gains nothing. The session proves nothing, because nobody has shown to know the password now.
     """
-    before_user_created.check_enabled(address, None)
+    before_user_created.check_channel(address, None)
     with latchkey.db.transaction() as tx:
         user = queries.lock_confirmed_sign_up(tx, browser_hash=_browser_hash(), target=address)
         if user is None or not queries.use_confirmed_sign_up(tx, token_id=user.token_id):
