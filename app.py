@@ -29,7 +29,7 @@ from auth.views import (
     verify,
     webhooks,
 )
-from auth.web import audit, dialect, edge, error_handlers, limits
+from auth.web import audit, edge, error_handlers, limits
 from auth.web.application import Application
 from auth.web.routes import LARGEST_BODY
 
@@ -50,7 +50,6 @@ def create_app(config: Settings | None = None) -> Flask:
     app.extensions[EXTENSION] = make_parts(config, audit.origin)
     error_handlers.register(app)
     edge.register(app, config)
-    dialect.register(app)
     limits.register(app, config)
     for view in BLUEPRINTS:
         app.register_blueprint(view.blueprint)

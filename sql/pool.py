@@ -190,7 +190,13 @@ class Pool:
         deadline = min(time.monotonic() + DEADLINE, self._last) if self._has_timeouts else None
         connection = self._take()
         try:
-            if not connection or _has_been_closed(connection):
+            if connection:
+                # One that Postgres has closed is readable.
+                poller = _poll()
+                poller.register(connection.fileno(), select.POLLIN)
+                if poller.poll(0):
+                    connection.close()
+            if not connection or connection.closed:
                 connection = connect(self._url, deadline, has_timeouts=self._has_timeouts)
             connection.deadline = deadline
             yield connection
@@ -240,12 +246,3 @@ class Pool:
                     turn.set_result(connection)
                     return
             self._idle.append(connection)
-
-
-def _has_been_closed(connection: Connection) -> bool:
-    """Whether Postgres has closed an idle connection, which is readable then."""
-    poller = _poll()
-    poller.register(connection.fileno(), select.POLLIN)
-    if poller.poll(0):
-        connection.close()
-    return bool(connection.closed)

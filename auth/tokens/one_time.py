@@ -63,10 +63,7 @@ class Codes:
         self._keys = keys.derive(secret_keys, self.purpose)
 
     def macs(self, address: str, code: str) -> list[bytes]:
-        """Return the possible stored forms of a code, its MAC under each key; empty if it is not a code.
-
-        The first one is to be stored.
-        """
+        """Return a code's MAC under each key, first the one to store; empty if it is not a code."""
         message = f"{address} {code}".encode()
         return (
             [hmac.digest(key, message, "sha256") for key in self._keys] if self.form.fullmatch(code) else []

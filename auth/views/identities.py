@@ -12,7 +12,7 @@ from auth.sign_in.reauthentication import add, give_proof, remove
 from auth.text import names
 from auth.tokens import one_time
 from auth.tokens.keys import CannotOpen
-from auth.web import Level, asks_more, audited, cookies, guard, refuses_by_page, schemas
+from auth.web import Level, asks_more, audited, cookies, form_schemas, guard, refuses_by_page, schemas
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.forms import own_form_or_json
@@ -54,7 +54,7 @@ def authorize_identity() -> Response:
 @refuses_by_page
 def linking_page() -> Response:
     """Show to which user the identity will be linked, since an attacker may have sent the link."""
-    flow_token = read_query(schemas.LinkingForm())["flow"]
+    flow_token = read_query(form_schemas.LinkingForm())["flow"]
     flow = _linking_flow(flow_token)
     if not flow:
         return _dead_link()
@@ -76,7 +76,7 @@ def linking_page() -> Response:
 @refuses_by_page
 def begin_linking() -> Response:
     """Bind the flow to the browser, and redirect it to the provider."""
-    flow_token = read_form(schemas.LinkingForm())["flow"]
+    flow_token = read_form(form_schemas.LinkingForm())["flow"]
     known = _linking_flow(flow_token)
     if not known:
         return _dead_link()

@@ -73,7 +73,7 @@ def verify_link() -> Response:
 def verify() -> Response:
     """Spend a link or a code. Redirect the page's form; return tokens to a program."""
     if request.mimetype == FORM:
-        form = read_form(schemas.VerifyForm())
+        form = read_form(form_schemas.VerifyForm())
         return _decline(form) if form.get("action") == "decline" else _spend_and_redirect(form)
     body = read_body(schemas.Verification())
     if "token_hash" in body:

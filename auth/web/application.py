@@ -21,16 +21,15 @@ MAX_FIELDS = 100
 class BoundedRequest(Request):
     def _load_form_data(self) -> None:
         # Error pages read forms too, also of requests without a view, or refused by it.
-        if "form" not in vars(self) and not self._has_bounded_form():
+        if "form" in vars(self):
+            return
+        most, is_form = g.route.max_body, g.route.accepts_forms and self.mimetype == FORM
+        is_form = is_form and (self.content_length or 0) <= most
+        body = self.get_data() if is_form else b""
+        if is_form and len(body) <= most and body.count(b"&") < MAX_FIELDS:
+            super()._load_form_data()
+        else:
             vars(self).update(form=MultiDict(), files=MultiDict())
-        super()._load_form_data()
-
-    def _has_bounded_form(self) -> bool:
-        route = g.route
-        if not route.accepts_forms or self.mimetype != FORM or (self.content_length or 0) > route.max_body:
-            return False
-        body = self.get_data()
-        return len(body) <= route.max_body and body.count(b"&") < MAX_FIELDS
 
 
 class JsonProvider(DefaultJSONProvider):

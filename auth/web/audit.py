@@ -94,15 +94,11 @@ def _record_refusal(response: Response) -> Response:
     # A forged refresh token belongs to no user.
     if action == "refresh_refused" and g.subject is None:
         return response
+    # First, because `about` replaces them.
     details = g.refusal_details or {}
+    known = g.subject or about(user_id=g.user_id)
     try:
-        queries.record_refusal(
-            latchkey.db,
-            **(g.subject or about(user_id=g.user_id)),
-            action=action,
-            reason=reason,
-            details=details,
-        )
+        queries.record_refusal(latchkey.db, **known, action=action, reason=reason, details=details)
     except psycopg2.Error as error:
         log.warning("refusal_not_recorded", reason=str(error).strip())
     return response

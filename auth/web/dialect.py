@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 from wsgiref.types import WSGIEnvironment
 
-from flask import Flask, Response, after_this_request, json, request
+from flask import Response, after_this_request, json, request
 
 from auth.context import latchkey
 from auth.settings.presets import PRESETS
@@ -21,17 +21,13 @@ from auth.web.routes import Body, says
 PREFIX = "/auth/v1"
 _HEADER = "HTTP_X_SUPABASE_API_VERSION"
 # The key in the environ for whether the request is in the dialect.
-_SPOKEN = "latchkey.in_dialect"
+SPOKEN = "latchkey.in_dialect"
 # Blueprints for browsers, which are below the prefix too if the base URL is.
 _PAGES = ("pages", "console")
 # Clients expect these in the settings, beside `PRESETS`.
 _PROVIDERS = ("figma", "fly", "kakao", "keycloak", "linkedin_oidc", "notion", "slack_oidc", "workos", "zoom")
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
 _ADDRESSES = ("email", "phone")
-
-
-def register(app: Flask) -> None:
-    app.before_request(_begin)
 
 
 def translated(
@@ -98,14 +94,15 @@ def find_route(environ: WSGIEnvironment) -> None:
     path, root = environ["PATH_INFO"], environ.get("SCRIPT_NAME", "")
     if path == PREFIX or path.startswith(PREFIX + "/"):
         path, root = path[len(PREFIX) :] or "/", root + PREFIX
-    environ[_SPOKEN] = _HEADER in environ or root.endswith(PREFIX)
-    if environ[_SPOKEN] and len(path) > 1 and path.endswith("/") and not path.endswith("//"):
+    environ[SPOKEN] = _HEADER in environ or root.endswith(PREFIX)
+    if environ[SPOKEN] and len(path) > 1 and path.endswith("/") and not path.endswith("//"):
         path = path[:-1]
     environ["PATH_INFO"], environ["SCRIPT_NAME"] = path, root
 
 
-def _begin() -> None:
-    if request.environ[_SPOKEN] and request.blueprint not in _PAGES:
+def begin() -> None:
+    """Translate the bodies of a request in the dialect, but for pages."""
+    if request.blueprint not in _PAGES:
         g.in_dialect, g.reads_dialect = True, _read
         after_this_request(_rewrite)
 

@@ -134,6 +134,8 @@ def _begin() -> Response | None:
         raise ApiError("http.validation_failed", "Host: must be one host")
     edge()
     refuse_body()
+    if environ[dialect.SPOKEN]:
+        dialect.begin()
     # The browser then sends the request, and shows its 404.
     return Response() if request.routing_exception and _is_preflight() else None
 

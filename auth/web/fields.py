@@ -29,18 +29,15 @@ class Requirement(str):
     key: str
 
 
-def _require(is_met: object, requirement: str) -> None:
-    if not is_met:
-        raise ValidationError(requirement)
-
-
 def _field(load: Callable[[Any], Any]) -> Callable[..., Function]:
     return functools.partial(Function, deserialize=load)
 
 
 def _text(value: Any, most: int = MAX_TEXT) -> str:
-    _require(isinstance(value, str), "must be a string")
-    _require(len(value) <= most, f"must be at most {most} characters")
+    if not isinstance(value, str):
+        raise ValidationError("must be a string")
+    if len(value) > most:
+        raise ValidationError(f"must be at most {most} characters")
     return value
 
 
@@ -48,7 +45,8 @@ def _checked(is_valid: Callable[[Any], object], requirement: str) -> Callable[..
     """Return the type of a field whose value is kept as it is sent."""
 
     def load(value: Any) -> Any:
-        _require(is_valid(value), requirement)
+        if not is_valid(value):
+            raise ValidationError(requirement)
         return value
 
     return _field(load)
@@ -78,7 +76,8 @@ def _object(most: int) -> Callable[..., Function]:
     """Return the type of an object whose JSON has at most `most` KiB."""
 
     def is_small(value: Any) -> bool:
-        _require(isinstance(value, dict), "must be an object")
+        if not isinstance(value, dict):
+            raise ValidationError("must be an object")
         return len(json.dumps(value, ensure_ascii=False).encode()) <= most * 1024
 
     return _checked(is_small, f"must be at most {most} KiB as JSON")
@@ -115,28 +114,30 @@ def _entry_of_timeline(value: Any) -> dict[str, Any]:
 def _typed_code(value: Any) -> str:
     """Return the digits of a code as people type it: `123 456`."""
     digits = re.sub(r"[\s-]", "", _text(value))
-    _require(re.fullmatch("[0-9]{6}", digits), "must be six digits")
+    if not re.fullmatch("[0-9]{6}", digits):
+        raise ValidationError("must be six digits")
     return digits
 
 
 def _password(value: Any) -> str:
     requirement = f"must be a string of at most {hashing.MAX_BYTES} bytes"
     # Check the length first: normalizing a megabyte takes long.
-    _require(isinstance(value, str) and len(value) <= hashing.MAX_BYTES, requirement)
-    password = hashing.normalize(value)
-    _require(len(password.encode()) <= hashing.MAX_BYTES, requirement)
+    is_short = isinstance(value, str) and len(value) <= hashing.MAX_BYTES
+    password = hashing.normalize(value) if is_short else ""
+    if not is_short or len(password.encode()) > hashing.MAX_BYTES:
+        raise ValidationError(requirement)
     return password
 
 
 def _timestamp(value: Any) -> datetime:
     requirement = "must be an ISO 8601 timestamp with a time zone"
-    _require(isinstance(value, str) and len(value) <= MAX_TEXT, requirement)
     try:
-        moment = datetime.fromisoformat(value)
-        _require(moment.tzinfo is not None, requirement)
-        return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ValidationError(requirement) from None
+        moment = datetime.fromisoformat(value) if len(value) <= MAX_TEXT else None
+        if moment and moment.tzinfo:
+            return moment.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValidationError(requirement)
 
 
 def _ban_duration(value: Any) -> float:
@@ -144,17 +145,18 @@ def _ban_duration(value: Any) -> float:
         return math.inf if value == "permanent" else 0.0
     # [0-9], because \d matches digits of other scripts; and a limit, because Postgres' intervals overflow.
     form = r"([0-9]{1,12}(ms|[smhdw]))+"
-    is_valid = isinstance(value, str) and len(value) <= MAX_TEXT and re.fullmatch(form, value)
-    _require(is_valid, "must be a duration in ms, s, m, h, d, w such as 1h30m, or permanent, or null")
+    if not (isinstance(value, str) and len(value) <= MAX_TEXT and re.fullmatch(form, value)):
+        raise ValidationError("must be a duration in ms, s, m, h, d, w such as 1h30m, or permanent, or null")
     parts = re.findall(r"([0-9]+)(ms|[smhdw])", value)
     seconds = sum(int(number) * _UNITS[unit] for number, unit in parts)
-    _require(0 < seconds <= _LONGEST_BAN, "must be more than 0 and at most 1000 years, or permanent")
+    if not 0 < seconds <= _LONGEST_BAN:
+        raise ValidationError("must be more than 0 and at most 1000 years, or permanent")
     return seconds
 
 
 def _base64url(value: Any) -> bytes:
-    is_valid = re.fullmatch(r"[A-Za-z0-9_-]+", _text(value)) and len(value) % 4 != 1
-    _require(is_valid, "must be base64url without padding")
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", _text(value)) or len(value) % 4 == 1:
+        raise ValidationError("must be base64url without padding")
     return base64.urlsafe_b64decode(f"{value}==")
 
 
@@ -238,8 +240,8 @@ def Choices(*choices: str, **kwargs: Any) -> Function:
     """A list of choices; loads in their order, without duplicates."""
 
     def load(value: Any) -> list[str]:
-        is_valid = isinstance(value, list) and value and all(item in choices for item in value)
-        _require(is_valid, "must be a list of at least one of " + ", ".join(choices))
+        if not (isinstance(value, list) and value and all(item in choices for item in value)):
+            raise ValidationError("must be a list of at least one of " + ", ".join(choices))
         return [choice for choice in choices if choice in value]
 
     return Function(deserialize=load, **kwargs)
@@ -250,8 +252,8 @@ def PageNumber(default: int, most: int, most_in_dialect: int | None = None) -> F
 
     def load(value: str) -> int:
         # int() would also accept other scripts' digits, signs, spaces and underscores.
-        is_valid = not value or (re.fullmatch(r"[0-9]{1,20}", value) and int(value) >= 1)
-        _require(is_valid, "must be a whole number of at least 1")
+        if value and not (re.fullmatch(r"[0-9]{1,20}", value) and int(value) >= 1):
+            raise ValidationError("must be a whole number of at least 1")
         limit = most_in_dialect if most_in_dialect and g.in_dialect else most
         return min(int(value or default), limit)
 

@@ -7,7 +7,7 @@ from marshmallow import pre_load
 from auth.addresses import looks_like_phone
 from auth.context import latchkey
 from auth.web import fields
-from auth.web.schemas import Addressed, Challenged, Input
+from auth.web.schemas import Addressed, Challenged, Input, VerifyQuery
 
 
 class AddressForm(Addressed):
@@ -62,6 +62,10 @@ LogoutQuery = Input.of(
     post_logout_redirect_uri=fields.Text(),
     state=fields.Text(),
     ui_locales=fields.Text(),
+)
+LinkingForm = Input.of(flow=fields.Text(required=True))
+VerifyForm = VerifyQuery.of(
+    action=fields.Text(), factor_code=fields.Text(), challenge_id=fields.Text(), credential=fields.LongText()
 )
 ConsentForm = Input.of(
     authorization_id=fields.Text(required=True), action=fields.Choice("approve", "deny", required=True)

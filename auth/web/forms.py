@@ -47,23 +47,18 @@ def own_form(view: View, *, or_json: bool = False) -> View:
 
     @functools.wraps(view)
     def checked(*args: Any, **kwargs: Any) -> ResponseReturnValue:
-        if request.mimetype == FORM or not or_json:
-            _check()
+        is_checked = request.mimetype == FORM or not or_json
+        # The form itself is parsed once a limit has counted it.
+        sent = _TOKEN.search(whole_body()) if is_checked else None
+        # A browser without either cookie gets a new secret here, whose token no form has.
+        if is_checked and not hmac.compare_digest(sent[1] if sent else b"", token_of(secret()).encode()):
+            if request.headers.get("Sec-Fetch-Site") != "same-origin":
+                # The page is shown again, with a good token: not with what another site has filled in.
+                request.form = ImmutableMultiDict()
+            raise ApiError("form.insufficient_permissions")
         return view(*args, **kwargs)
 
     return accepts_forms(checked)
 
 
 own_form_or_json = functools.partial(own_form, or_json=True)
-
-
-def _check() -> None:
-    # The form itself is parsed once a limit has counted it.
-    sent = _TOKEN.search(whole_body())
-    # A browser without either cookie gets a new secret here, whose token no form has.
-    is_bound = hmac.compare_digest(sent[1] if sent else b"", token_of(secret()).encode())
-    if not is_bound:
-        if request.headers.get("Sec-Fetch-Site") != "same-origin":
-            # The page is shown again, with a good token: not with what another site has filled in.
-            request.form = ImmutableMultiDict()
-        raise ApiError("form.insufficient_permissions")

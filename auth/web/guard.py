@@ -17,7 +17,7 @@ from auth.web import Level, View, audit, audited, cookies, g
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.routes import says
-from sql import queries
+from sql import Runner, queries
 
 _key_refused = ThrottledLog("service_role_key_not_valid")
 # RFC 6750, section 2.1, without "=", which would give one token several spellings.
@@ -203,9 +203,9 @@ def admit(row: R | None) -> R:
     return row
 
 
-def live_caller(level: Level | None = None) -> "queries.SelectCaller":
+def live_caller(level: Level | None = None, *, on: Runner | None = None) -> "queries.SelectCaller":
     """Return the row of the caller. Raises `ApiError` unless its state is `live`."""
-    return admit(queries.select_caller(latchkey.db, **caller(level)))
+    return admit(queries.select_caller(on or latchkey.db, **caller(level)))
 
 
 def _log_refused_key(error: ApiError) -> None:

@@ -103,7 +103,6 @@ AuthorizeQuery = Challenged.of(
     skip_http_redirect=fields.Text(),
     prompt=fields.Text(),
 )
-LinkingForm = Input.of(flow=fields.Text(required=True))
 
 
 class IdTokenGrant(Input):
@@ -146,11 +145,6 @@ class VerifyQuery(Input):
     redirect_to = fields.Text()
 
 
-VerifyForm = VerifyQuery.of(
-    action=fields.Text(), factor_code=fields.Text(), challenge_id=fields.Text(), credential=fields.LongText()
-)
-
-
 class Verification(Input):
     # The link of a notice works only on its page.
     type = fields.Choice(*(name for name in one_time.PURPOSES if name != "undo"), required=True)
@@ -169,12 +163,12 @@ class Verification(Input):
             raise ValidationError("give either an email or a phone", "email")
 
 
+_CHANGES = ("email_change", "email_change_current", "email_change_new")
+_LINKS = ("signup", "magiclink", "recovery", "invite", *_CHANGES)
+
+
 class NewLink(AdminInput):
-    type = fields.Choice(
-        *("signup", "magiclink", "recovery", "invite"),
-        *("email_change", "email_change_current", "email_change_new"),
-        required=True,
-    )
+    type = fields.Choice(*_LINKS, required=True)
     email = fields.Email(required=True)
     new_email = fields.Email()
     password = fields.Password()
@@ -183,7 +177,7 @@ class NewLink(AdminInput):
 
     @validates_schema
     def has_what_its_type_needs(self, data: dict[str, Any], **_kwargs: Any) -> None:
-        if str(data.get("type", "")).startswith("email_change") and "new_email" not in data:
+        if data.get("type") in _CHANGES and "new_email" not in data:
             raise ValidationError("must be given for a change of email", "new_email")
         if data.get("type") == "signup" and "password" not in data:
             raise ValidationError("must be given for a sign-up", "password")

@@ -19,10 +19,7 @@ def act() -> Iterator[Transaction]:
             g.claim(tx)
         yield tx
         # Last, because the statements may have waited for locks since the guard looked.
-        if (
-            g.actor != "service_role"
-            and not guard.admit(queries.select_caller(tx, **guard.caller())).is_admin
-        ):
+        if g.actor != "service_role" and not guard.live_caller(on=tx).is_admin:
             raise ApiError("not_admin")
 
 
