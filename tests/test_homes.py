@@ -45,6 +45,17 @@ def test_only_the_guard_and_the_commands_make_a_caller_the_service_role():
     assert {source for source in SOURCES if asking.search(read(source))} == {"auth/web/guard.py"}
 
 
+def test_the_edge_looks_up_what_a_view_says_and_only_grants_answer_by_another_view():
+    homes = {
+        source
+        for source in SOURCES
+        for node in nodes(source)
+        if isinstance(node, ast.Assign) and "g.route" in {ast.unparse(target) for target in node.targets}
+    }
+    assert homes == {"auth/web/edge.py", "auth/web/request_context.py"}
+    assert with_call("answered_by") == {"auth/views/token.py", "auth/views/openid.py"}
+
+
 def read(source: str) -> str:
     return SOURCES[source].read_text()
 

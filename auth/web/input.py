@@ -109,9 +109,7 @@ def allowed_redirect(url: str) -> str:
 
 
 def known_id(text: str, key: str) -> str:
-    """Return a UUID as Postgres writes it. Raises the `ApiError` of a key for any other text, which
-    identifies nothing, like an unknown id.
-    """
+    """Return a UUID as Postgres writes it. Raises the `ApiError` of a key for any other text."""
     if not is_uuid(text):
         raise ApiError(key)
     return text.lower()
