@@ -85,12 +85,10 @@ class Passwords:
         if self._is_admitted.get():
             yield
             return
-        if self.threads.is_stuck or self.queue_length >= LONGEST_QUEUE:
-            self.refusals += 1
-            raise TooManyWaiting
+        is_closed = self.threads.is_stuck or self.queue_length >= LONGEST_QUEUE
         self.queue_length += 1
         try:
-            if not self._admission.acquire(timeout=PATIENCE):
+            if is_closed or not self._admission.acquire(timeout=PATIENCE):
                 self.refusals += 1
                 raise TooManyWaiting
             token = self._is_admitted.set(True)
