@@ -28,17 +28,15 @@ DELETE FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURN
 -- name: list_api_keys_by_id(user_id uuid, ids text[]) -> rows
 SELECT id::text, name FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) ORDER BY id;
 
--- name: count_api_key_try(id uuid, network text, limited boolean, most integer, seconds integer) -> row
--- Counts before the key is compared, so that concurrent guesses gain nothing, and whether or not there is a
--- key of this id. By network, because a stranger who has seen the id must not lock the key.
-SELECT quota.seconds_left
-  FROM take_from_quota(CASE WHEN :limited THEN ARRAY['api_key ' || :id || ' ' || :network] END,
-                       ARRAY[:most], ARRAY[:seconds]) AS quota;
-
--- name: take_back_api_key_try(id uuid, network text)
-UPDATE failure_counts
-   SET count = greatest(count - 1, 0)
- WHERE key = 'api_key ' || :id || ' ' || :network;
+-- name: record_api_key_verdict(id uuid, key_macs bytea[], network text, password_failures integer[])
+--   -> row (refused_for?)
+-- Whether or not there is a key of this id. By network, because a stranger who has seen the id must not lock
+-- the key.
+SELECT refused_for
+  FROM record_verdict(CASE WHEN :password_failures IS NOT NULL
+                           THEN ARRAY[('api_key', :id, :network, (:password_failures)[1],
+                                       (:password_failures)[2])::failure_limit] END, 1,
+                      EXISTS (SELECT FROM api_keys AS k WHERE k.id = :id AND k.key_mac = ANY (:key_macs)));
 
 -- name: use_api_key(id uuid, key_macs bytea[], refresh_limit_seconds integer, mfa_required text,
 --                    audience text, origin jsonb) -> row? (expires_at?, recorded?)

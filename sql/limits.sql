@@ -45,14 +45,11 @@ DELETE FROM failure_counts
  WHERE key = ANY (ARRAY(
          SELECT f.key
            FROM users AS u
-          CROSS JOIN unnest(ARRAY[u.email, u.phone, u.id::text, u.new_email, u.new_phone])
-                  WITH ORDINALITY AS known (name, number)
-          CROSS JOIN unnest(ARRAY['login ', 'account ', 'user ', 'code ', 'totp ', 'recovery '])
-                  WITH ORDINALITY AS prefix (text, place)
            JOIN failure_counts AS f
-             ON f.key COLLATE "C" = prefix.text || known.name
-             OR f.key COLLATE "C" >= prefix.text || known.name || ' '
-                AND f.key COLLATE "C" < prefix.text || known.name || '!'
-          WHERE u.id = :user_id AND (known.number <= 3 OR prefix.text = 'code ')
-          ORDER BY prefix.place, length(f.key) DESC
+             ON f.subject = ANY (ARRAY[u.email, u.phone, u.id::text]
+                                 || ARRAY(SELECT t.id::text FROM one_time_tokens AS t WHERE t.user_id = u.id))
+                AND f.kind = ANY (verdict_kinds())
+             OR f.subject IN (u.new_email, u.new_phone) AND f.kind IN ('try', 'code')
+          WHERE u.id = :user_id
+          ORDER BY array_position(verdict_kinds(), f.kind), f.network IS NULL
             FOR UPDATE OF f));

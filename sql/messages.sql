@@ -1,5 +1,4 @@
--- name: count_message(address text, quota_keys text[], quota_amounts integer[], quota_seconds integer[],
---                     site text, channel text, most integer, seconds integer)
+-- name: count_message(address text, windows jsonb, site text, channel text, most integer, seconds integer)
 --   -> row (refused_by?, amount?, remaining?, resets_in?)
 -- Counts a request for a message in the windows of its recipient, in the total of its channel, and in its
 -- network's tenth of that. `refused_by` is what stops the message: a recipient that never proved itself gets
@@ -9,24 +8,26 @@
 SELECT refused_by, recipient.amount, recipient.remaining, recipient.resets_in,
        CASE refused_by WHEN 'tenth' THEN tenth.seconds_left WHEN 'total' THEN total.seconds_left
                        ELSE recipient.seconds_left END AS seconds_left
-  FROM take_from_quota(:quota_keys, :quota_amounts, :quota_seconds) AS recipient
+  FROM take_from_quota(ARRAY(SELECT l FROM jsonb_populate_recordset(NULL::failure_limit, :windows) AS l))
+         AS recipient
  CROSS JOIN (SELECT EXISTS (SELECT FROM users WHERE email = :address AND email_proved
                                                  OR phone = :address AND phone_proved)) AS known (is_proved)
-  LEFT JOIN LATERAL count_up(:channel || '_tenth ' || :site || ' ' || :seconds, :seconds) AS tenth ON true
+  LEFT JOIN LATERAL count_up((CASE WHEN :site IS NOT NULL THEN :channel || '_tenth' END, :site, NULL, NULL,
+                              :seconds)::failure_limit, 1) AS tenth ON true
  CROSS JOIN LATERAL (SELECT coalesce(tenth.count > greatest(1, :most / 10), false)
                             AND NOT (is_proved AND recipient.seconds_left = 0)) AS network (is_over)
-  LEFT JOIN LATERAL count_up(:channel || CASE WHEN is_over THEN '_over ' ELSE ' ' END || :seconds, :seconds)
-         AS total ON true
+  LEFT JOIN LATERAL count_up((:channel || CASE WHEN is_over THEN '_over' ELSE '' END, NULL, NULL, NULL,
+                              :seconds)::failure_limit, 1) AS total ON true
  CROSS JOIN LATERAL (SELECT CASE WHEN is_over THEN 'tenth'
                                  WHEN total.count > CASE WHEN is_proved <> (:channel = 'mail') THEN :most
                                                          WHEN :channel = 'sms' THEN (:most * 3 + 3) / 4 END
                                  THEN 'total'
                                  WHEN recipient.seconds_left > 0 THEN 'recipient' END) AS found (refused_by);
 
--- name: select_wait(quota_keys text[], quota_amounts integer[]) -> row
+-- name: select_wait(windows jsonb) -> row
 SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seconds
-  FROM unnest(:quota_keys, :quota_amounts) AS quota (key, amount)
-  JOIN failure_counts AS f ON f.key = quota.key AND f.count >= quota.amount AND f.expires_at > now();
+  FROM jsonb_populate_recordset(NULL::failure_limit, :windows) AS l
+  JOIN failure_counts AS f ON f.key = failure_key(l) AND f.count >= l.amount AND f.expires_at > now();
 
 -- name: write_token(token_id uuid, user_id uuid, purpose text, target text, token_hash bytea,
 --                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,

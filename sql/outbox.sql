@@ -20,8 +20,10 @@ WITH due AS (
 ), counted AS (
   SELECT due.id, due.outcome, coalesce(sms.count > :notices_total, false) AS waits, sms.seconds_left
     FROM due
-    LEFT JOIN LATERAL count_up(CASE WHEN :is_notice AND :channel = 'sms' AND due.outcome IS NULL THEN
-                                 'notices_sms ' || :notices_seconds END, :notices_seconds) AS sms ON true
+   CROSS JOIN LATERAL (SELECT CASE WHEN :is_notice AND :channel = 'sms' AND due.outcome IS NULL
+                                   THEN 'notices_sms' END) AS told (kind)
+    LEFT JOIN LATERAL count_up((told.kind, NULL, NULL, NULL, :notices_seconds)::failure_limit, 1) AS sms
+           ON true
 )
 UPDATE outbox AS m
    SET outcome = counted.outcome,
@@ -110,7 +112,8 @@ SELECT channel,
 -- name: measure_totals(names text[], seconds integer[]) -> rows
 SELECT total.name, coalesce(f.count, 0) AS count
   FROM unnest(:names, :seconds) AS total (name, seconds)
-  LEFT JOIN failure_counts AS f ON f.key = total.name || ' ' || total.seconds AND f.expires_at > now();
+  LEFT JOIN failure_counts AS f ON f.kind = total.name AND f.subject IS NULL AND f.seconds = total.seconds
+                              AND f.expires_at > now();
 
 -- name: measure_upkeep() -> row
 -- In seconds; null before the first backup.

@@ -86,12 +86,10 @@ class ListApiKeysById(NamedTuple):
 
 def list_api_keys_by_id(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[ListApiKeysById]: ...
 
-class CountApiKeyTry(NamedTuple):
-    seconds_left: float
+class RecordApiKeyVerdict(NamedTuple):
+    refused_for: float | None
 
-def count_api_key_try(on: Runner, /, *, id: str | None, network: str | None, limited: bool | None, most: int | None, seconds: int | None) -> CountApiKeyTry: ...
-
-def take_back_api_key_try(on: Runner, /, *, id: str | None, network: str | None) -> int: ...
+def record_api_key_verdict(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None, network: str | None) -> RecordApiKeyVerdict: ...
 
 class UseApiKey(NamedTuple):
     state: str
@@ -858,12 +856,12 @@ class CountMessage(NamedTuple):
     resets_in: float | None
     seconds_left: float
 
-def count_message(on: Runner, /, *, address: str | None, quota_keys: Sequence[str | None] | None, quota_amounts: Sequence[int | None] | None, quota_seconds: Sequence[int | None] | None, site: str | None, channel: str | None, most: int | None, seconds: int | None) -> CountMessage: ...
+def count_message(on: Runner, /, *, address: str | None, windows: Any | None, site: str | None, channel: str | None, most: int | None, seconds: int | None) -> CountMessage: ...
 
 class SelectWait(NamedTuple):
     seconds: float
 
-def select_wait(on: Runner, /, *, quota_keys: Sequence[str | None] | None, quota_amounts: Sequence[int | None] | None) -> SelectWait: ...
+def select_wait(on: Runner, /, *, windows: Any | None) -> SelectWait: ...
 
 def write_token(on: Runner, /, *, token_id: str | None, user_id: str | None, purpose: str | None, target: str | None, token_hash: bytes | memoryview | None, link_lifetime: int | None, code_mac: bytes | memoryview | None, code_lifetime: int | None, redirect_to: str | None, code_challenge: str | None, session_id: str | None, password_hash: str | None, user_metadata: Any | None, user_agent: str | None, browser_hash: bytes | memoryview | None, ip: str | None) -> int: ...
 
@@ -1815,11 +1813,14 @@ class ListPendingUsers(NamedTuple):
 def list_pending_users(on: Runner, /, *, address: str | None) -> list[ListPendingUsers]: ...
 
 class SelectFailureCounts(NamedTuple):
-    key: str
+    kind: str
+    subject: str | None
+    network: str | None
+    seconds: int | None
     count: int  # type: ignore[assignment]
     until: str
 
-def select_failure_counts(on: Runner, /, *, addresses: Sequence[str | None] | None, totals: Sequence[str | None] | None) -> list[SelectFailureCounts]: ...
+def select_failure_counts(on: Runner, /, *, subjects: Sequence[str | None] | None) -> list[SelectFailureCounts]: ...
 
 class AvoidSequentialScans(NamedTuple):
     set_config: str

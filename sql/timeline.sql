@@ -121,19 +121,9 @@ SELECT id, email, phone FROM users WHERE new_email = :address
 SELECT id, email, phone FROM users WHERE new_phone = :address
  ORDER BY id;
 
--- name: select_failure_counts(addresses text[], totals text[]) -> rows
-SELECT f.key, f.count, iso_8601(f.expires_at) AS until
-  FROM unnest(:addresses) AS address
- CROSS JOIN unnest(ARRAY['login ', 'account ', 'user ', 'code ', 'totp ', 'recovery ', 'message ', 'invite '])
-         AS prefix (text)
-  JOIN failure_counts AS f
-    ON (f.key COLLATE "C" = prefix.text || address
-        -- All keys with this beginning and a space: '!' follows the space.
-        OR f.key COLLATE "C" >= prefix.text || address || ' '
-           AND f.key COLLATE "C" < prefix.text || address || '!')
- WHERE f.expires_at > now()
- UNION
-SELECT f.key, f.count, iso_8601(f.expires_at)
-  FROM failure_counts AS f
- WHERE f.key = ANY (:totals) AND f.expires_at > now()
- ORDER BY key;
+-- name: select_failure_counts(subjects text[]) -> rows (subject?, network?, seconds?)
+-- With the totals, which have no subject.
+SELECT kind, subject, network, seconds, count, iso_8601(expires_at) AS until
+  FROM failure_counts
+ WHERE (subject = ANY (:subjects) OR subject IS NULL) AND expires_at > now()
+ ORDER BY kind, subject, network NULLS FIRST, seconds;

@@ -18,9 +18,11 @@ from psycopg2.extras import DictCursor
 
 import sql
 from auth import settings
+from auth.settings.constants import WRONG_CODES_A_DAY
 from auth.settings.providers import PROVIDER_PREFIX, SUFFIXES
 from auth.views import openid, token
 from auth.web import limits
+from auth.web.counts import KINDS
 from auth.web.errors import ERRORS
 from auth.web.routes import Refusal, SignIn, route_of
 from sql import schema
@@ -308,26 +310,14 @@ def test_each_fact_that_decides_what_gives_a_token_has_one_home():
 
 def test_verdicts_on_passwords_and_codes_are_recorded_by_one_function():
     homes = {
-        # Functions for nodes of 0.3.0 count too.
-        r"\bcount_failure\(": {"count_failure", "record_verdict"},
         r"\brecord_verdict\(": {
             "record_verdict",
             "record_password_verdict",
             "record_factor_verdict",
+            "record_api_key_verdict",
             "use_code",
         },
         r"\bis_known_network\(": {"is_known_network", "limits_of", "has_own_tries"},
-        # Messages and the secrets of API keys, which nobody types; an operator's unlocking, and clean-up. The
-        # last two serve nodes of 0.3.0.
-        r"\b(INTO|UPDATE|DELETE FROM) failure_counts\b": {
-            "count_failure",
-            "count_up",
-            "take_back_api_key_try",
-            "clear_failures",
-            "delete_expired_failure_counts",
-            "take_back_attempt",
-            "spend_code",
-        },
         r"\bLIMIT 10\b": {"is_known_network"},
         # The limit of three a day, a first proof, a new address and a removed factor.
         r"\b(passed_at|mail_proved_at)\b": {
@@ -341,6 +331,48 @@ def test_verdicts_on_passwords_and_codes_are_recorded_by_one_function():
     }
     for fact, allowed in homes.items():
         assert {name for name, body in bodies() if re.search(fact, body)} == allowed, fact
+
+
+def test_counts_are_written_by_one_function_from_their_columns_and_no_key_is_read():
+    """But for functions that serve nodes of 0.3.0, which know keys alone."""
+    of_old_nodes = {"take_back_attempt", "spend_code", "fill_failure_count"}
+    of_counts = [(name, body) for name, body in bodies() if "failure_counts" in body]
+    # An operator's unlocking, and clean-up.
+    deleting = {"clear_failures", "delete_expired_failure_counts"}
+    homes = {
+        r"\b(INTO|UPDATE|DELETE FROM) failure_counts\b": {"count_up"} | deleting | of_old_nodes,
+        r"\bkey\b": {"count_up", "select_password", "select_wait"} | deleting | of_old_nodes,
+        r"\bstring_to_array|split_part|starts_with|LIKE|COLLATE|~": {"fill_failure_count"},
+    }
+    for fact, allowed in homes.items():
+        assert {name for name, body in of_counts if re.search(fact, body)} == allowed, fact
+    for name in ("select_password", "select_wait"):
+        keys = re.findall(r"\bkey\b.*", STATEMENTS[name].text)
+        assert all(key.startswith("key = failure_key(l)") for key in keys), name
+
+
+def test_kinds_of_counts_are_named_in_one_file(database):
+    (row,) = database.all("SELECT verdict_kinds() AS verdicts, message_kinds() AS messages")
+    kinds = {*row.verdicts, *row.messages}
+    counted = set(
+        re.findall(
+            r"'(\w+)'",
+            " ".join(
+                found
+                for _, body in bodies()
+                for found in re.findall(r"limits_of\('[^)]*|\('\w+'[^;]*?::failure_limit", body)
+            ),
+        )
+    )
+    assert {"login", "try", "code", "api_key"} <= counted
+    windows = {
+        string_of(call.args[0])
+        for source in SOURCES
+        for call in calls(source, "window")
+        if len(call.args) > 1
+    }
+    assert {"message", "invite"} <= windows
+    assert (counted | windows | set(KINDS) | set(WRONG_CODES_A_DAY)) - kinds == set()
 
 
 def test_statements_that_change_a_role_are_run_where_lost_access_ends():

@@ -11,7 +11,7 @@ from auth.messages import outgoing
 from auth.sign_in.arrivals import requested_target
 from auth.text import names
 from auth.tokens import one_time
-from auth.web import audit, g, targets
+from auth.web import audit, counts, g, targets
 from auth.web.errors import ApiError, found, unavailable
 from auth.web.input import known_id
 from sql import Transaction, queries
@@ -24,8 +24,10 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
     settings, email, redirect_to = latchkey.settings, body["email"], requested_target("invite", body)
     # The address first, so that an invitation refused by its window does not count for the service.
-    windows = [(f"invite {email}", settings.rate_limit_invite_per_address)]
-    windows.append(("invite", settings.rate_limit_invite))
+    windows = [
+        counts.window("invite", settings.rate_limit_invite_per_address, email),
+        counts.window("invite", settings.rate_limit_invite),
+    ]
     known = queries.select_user_of_address(latchkey.db, address=email)
     if known and not known.is_invited:
         raise ApiError("email_exists")

@@ -1,12 +1,12 @@
 """Outgoing email and SMS: the link and the code of a message, its rows, its quota, and notices of changes."""
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from flask import request
-from limits import RateLimitItem
 
 from auth import addresses
 from auth.context import latchkey
@@ -36,7 +36,7 @@ TOKEN_COLUMNS = dict.fromkeys(
     )
 )
 
-Windows = Sequence[tuple[str, RateLimitItem]]
+Windows = Sequence[dict[str, Any]]
 
 
 def own_url(path: str, parameters: Mapping[str, str]) -> str:
@@ -133,16 +133,14 @@ def count(address: str, windows: Windows = (), *, is_new: bool = False) -> "quer
     site = None if g.actor == "service_role" else networks.site_of(g.client["network"])
     if not windows:
         windows = [*_windows_here(address)]
-        windows += [(f"message {address}", limit) for limit in settings.rate_limit_messages_per_recipient]
-    windows = windows if settings.rate_limits_enabled else []
+        per_recipient = settings.rate_limit_messages_per_recipient
+        windows += [counts.window("message", limit, address) for limit in per_recipient]
     is_mail = addresses.is_email(address)
     total = settings.rate_limit_mail_total if is_mail else settings.rate_limit_sms_total
     row = queries.count_message(
         latchkey.db,
         address=None if is_new else address,
-        quota_keys=[counts.key(key, limit) for key, limit in windows],
-        quota_amounts=[limit.amount for _, limit in windows],
-        quota_seconds=[limit.get_expiry() for _, limit in windows],
+        windows=json.dumps(windows if settings.rate_limits_enabled else []),
         site=site,
         channel=("mail" if is_mail else "sms") if settings.rate_limits_enabled else None,
         most=total.amount,
@@ -183,9 +181,7 @@ def seconds_to_wait(address: str) -> float:
     Other limits would tell who else requests them, and whether a user has this phone.
     """
     windows = _windows_here(address) if latchkey.settings.rate_limits_enabled else []
-    keys = [counts.key(key, limit) for key, limit in windows]
-    amounts = [limit.amount for _, limit in windows]
-    return queries.select_wait(latchkey.db, quota_keys=keys, quota_amounts=amounts).seconds
+    return queries.select_wait(latchkey.db, windows=json.dumps(windows)).seconds
 
 
 def too_early(address: str, seconds: float) -> ApiError:
@@ -194,8 +190,8 @@ def too_early(address: str, seconds: float) -> ApiError:
 
 
 def _windows_here(address: str) -> Windows:
-    network = g.client["network"]
-    return [(f"message {address} {network}", limit) for limit in latchkey.settings.rate_limit_messages]
+    limits, network = latchkey.settings.rate_limit_messages, g.client["network"]
+    return [counts.window("message", limit, address, network) for limit in limits]
 
 
 def note_quota(row: Any) -> None:

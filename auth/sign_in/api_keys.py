@@ -47,20 +47,12 @@ def _use(id: str, key: str) -> "queries.UseApiKey | None":
 
     Raises `ApiError`.
     """
-    settings, attempt = latchkey.settings, {"id": id, "network": g.client["network"]}
-    limit = settings.rate_limit_login_failures
-    counts: dict[str, Any] = {
-        "most": limit.amount,
-        "seconds": limit.get_expiry(),
-        "limited": settings.rate_limits_enabled,
-    }
+    settings, macs, network = latchkey.settings, latchkey.api_keys.macs(key), g.client["network"]
     with latchkey.db.transaction() as tx:
-        refused_for = queries.count_api_key_try(tx, **attempt, **counts).seconds_left
-        row = None if refused_for else queries.use_api_key(tx, id=id, key_macs=latchkey.api_keys.macs(key))
-        if row is not None:
-            queries.take_back_api_key_try(tx, **attempt)
-    if refused_for:
-        raise refusal("over_request_rate_limit", refused_for)
+        verdict = queries.record_api_key_verdict(tx, id=id, key_macs=macs, network=network)
+        row = queries.use_api_key(tx, id=id, key_macs=macs) if verdict.refused_for is None else None
+    if verdict.refused_for is not None:
+        raise refusal("over_request_rate_limit", verdict.refused_for)
     if row is None:
         return None
     audit.about(user_id=row.user_id, api_key_id=id)

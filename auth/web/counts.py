@@ -9,7 +9,7 @@ from auth.settings import Settings
 from auth.settings.constants import WRONG_CODES_A_DAY
 from sql import Database, queries
 
-_KINDS = {
+KINDS = {
     "login": ("passwords", "wrong passwords"),
     "account": ("passwords", "wrong passwords"),
     "user": ("passwords", "wrong passwords"),
@@ -31,15 +31,13 @@ _USED_UP = {
 }
 
 
-def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[dict[str, Any]]:
+def against(settings: Settings, db: Database, subjects: Sequence[str]) -> list[dict[str, Any]]:
     """Return the counts of wrong passwords and codes for addresses, and the used-up limits of messages.
 
-    `addresses` may contain the id of a user, whose wrong passwords are also counted over all addresses.
+    `subjects` are addresses, and perhaps the id of a user, whose wrong passwords are also counted over all of
+    them.
     """
-    # Whole keys, because those of invitations to one address begin like the key for all.
-    totals = [key("mail", settings.rate_limit_mail_total), key("sms", settings.rate_limit_sms_total)]
-    totals.append(key("invite", settings.rate_limit_invite))
-    rows = queries.select_failure_counts(db, addresses=list(addresses), totals=totals)
+    rows = queries.select_failure_counts(db, subjects=list(subjects))
     counts = [count for count in (_count(settings, row) for row in rows) if count]
     return [
         count
@@ -50,41 +48,44 @@ def against(settings: Settings, db: Database, addresses: Sequence[str]) -> list[
     ]
 
 
-def key(prefix: str, limit: RateLimitItem) -> str:
-    return f"{prefix} {limit.get_expiry()}"
+def window(
+    kind: str, limit: RateLimitItem, subject: str | None = None, network: str | None = None
+) -> dict[str, Any]:
+    """Return a `failure_limit` of SQL."""
+    name = {"kind": kind, "subject": subject, "network": network}
+    return name | {"amount": limit.amount, "seconds": limit.get_expiry()}
 
 
-def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
-    prefix, *parts = row.key.split(" ")
-    seconds = int(parts.pop()) if prefix in ("message", "invite", "mail", "sms") else None
-    address, network = [*parts, None, None][:2]
-    amount = _amount(settings, prefix, address, network, seconds)
+def _count(settings: Settings, row: "queries.SelectFailureCounts") -> dict[str, Any] | None:
+    amount = _amount(settings, row) if row.kind in KINDS else None
     if amount is None:
         return None
-    what, noun = _KINDS[prefix]
+    what, noun = KINDS[row.kind]
     # Beyond three quarters of the SMS, numbers that nobody has proved get none.
-    is_used_up = row.count >= (max(1, amount * 3 // 4) if prefix == "sms" else amount)
+    is_used_up = row.count >= (max(1, amount * 3 // 4) if row.kind == "sms" else amount)
     count = min(row.count, amount)
     is_of_factors = what == "factors"
-    is_of_user = prefix == "user" or is_of_factors
-    subject = "for any of the user's addresses" if is_of_user else f"for {address}" if address else "in total"
-    text = f"{count} of {amount} {noun}" + ("" if is_of_factors else f" {subject}")
-    if network:
-        text += f" from {network}"
-    elif prefix in ("account", "user", "code"):
+    is_of_user = row.kind == "user" or is_of_factors
+    subject = "for any of the user's addresses" if is_of_user else f"for {row.subject}"
+    text = f"{count} of {amount} {noun}" + (
+        "" if is_of_factors else f" {subject if row.subject else 'in total'}"
+    )
+    if row.network:
+        text += f" from {row.network}"
+    elif row.kind in ("account", "user", "code"):
         text += ", from networks that are not known"
     elif is_of_factors:
         text += ", from networks where the user has neither passed the second step nor used an emailed link"
     # "2026-01-02T03:04:05.678901Z"
     text += f", until {row.until[:10]} {row.until[11:16]}"
     if is_used_up:
-        is_for_strangers = prefix == "mail" or (prefix == "sms" and count < amount)
+        is_for_strangers = row.kind == "mail" or (row.kind == "sms" and count < amount)
         text += _USED_UP["strangers" if is_for_strangers else what]
     return {
         "text": text,
         "what": what,
-        "address": None if is_of_user else address,
-        "network": network,
+        "address": None if is_of_user else row.subject,
+        "network": row.network,
         "count": count,
         "amount": amount,
         "until": row.until,
@@ -92,19 +93,22 @@ def _count(settings: Settings, row: Any) -> dict[str, Any] | None:
     }
 
 
-def _amount(
-    settings: Settings, prefix: str, address: str | None, network: str | None, seconds: int | None
-) -> int | None:
-    if prefix in WRONG_CODES_A_DAY or not settings.rate_limits_enabled:
-        return WRONG_CODES_A_DAY.get(prefix)
+def _amount(settings: Settings, row: "queries.SelectFailureCounts") -> int | None:
+    """Return the amount of a limit, or None for one that the settings no longer have."""
+    if row.kind in WRONG_CODES_A_DAY or not settings.rate_limits_enabled:
+        return WRONG_CODES_A_DAY.get(row.kind)
     failures, of_account = settings.rate_limit_login_failures, settings.rate_limit_account_failures
     limits: Sequence[RateLimitItem] = {
         "login": [failures],
         "account": [of_account],
-        "user": [failures if network else of_account],
-        "message": settings.rate_limit_messages if network else settings.rate_limit_messages_per_recipient,
-        "invite": [settings.rate_limit_invite_per_address if address else settings.rate_limit_invite],
+        "user": [failures if row.network else of_account],
+        "message": settings.rate_limit_messages
+        if row.network
+        else settings.rate_limit_messages_per_recipient,
+        "invite": [settings.rate_limit_invite_per_address if row.subject else settings.rate_limit_invite],
         "mail": [settings.rate_limit_mail_total],
         "sms": [settings.rate_limit_sms_total],
-    }[prefix]
-    return next((limit.amount for limit in limits if seconds in (None, limit.get_expiry())), None)
+    }[row.kind]
+    if KINDS[row.kind][0] == "passwords":
+        return limits[0].amount
+    return next((limit.amount for limit in limits if row.seconds == limit.get_expiry()), None)

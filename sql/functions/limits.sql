@@ -1,17 +1,36 @@
--- Nodes of 0.3.0 count in rows with the same key.
+-- Every kind of count. Verdicts count for a user, an address or a code, each from a network and from all that
+-- are not known together; the order is that in which a verdict locks its counts.
+CREATE OR REPLACE FUNCTION verdict_kinds() RETURNS text[]
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT ARRAY['login', 'account', 'user', 'nobody', 'try', 'code', 'totp', 'recovery', 'api_key']
+$$;
+
+-- Messages count for a recipient, a network's tenth of a total, or the total itself.
+CREATE OR REPLACE FUNCTION message_kinds() RETURNS text[]
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT ARRAY['message', 'invite', 'mail', 'mail_tenth', 'mail_over', 'sms', 'sms_tenth', 'sms_over',
+               'notices_sms']
+$$;
+
+-- Nodes of 0.3.0 count in rows with the same key. Messages have several windows, and seconds in their keys.
 CREATE OR REPLACE FUNCTION failure_key(counted failure_limit) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-  SELECT concat_ws(' ', counted.kind, counted.subject, counted.network)
+  SELECT concat_ws(' ', counted.kind, counted.subject, counted.network,
+                   CASE WHEN counted.kind = ANY (message_kinds()) THEN counted.seconds END)
 $$;
 
-CREATE OR REPLACE FUNCTION count_failure(counted failure_limit, tries integer)
+-- Counts nothing without a kind.
+CREATE OR REPLACE FUNCTION count_up(counted failure_limit, tries integer)
   RETURNS TABLE (count bigint, seconds_left double precision)
   LANGUAGE sql VOLATILE ROWS 1
 AS $$
   INSERT INTO failure_counts AS f (key, count, expires_at, kind, subject, network, seconds)
-  VALUES (failure_key(counted), tries, now() + make_interval(secs => counted.seconds),
-          counted.kind, counted.subject, counted.network, counted.seconds)
+  SELECT failure_key(counted), tries, now() + make_interval(secs => counted.seconds),
+         counted.kind, counted.subject, counted.network, counted.seconds
+   WHERE counted.kind IS NOT NULL
   ON CONFLICT (key) DO UPDATE
      SET count = CASE WHEN f.expires_at <= now() THEN excluded.count ELSE f.count + excluded.count END,
          expires_at = CASE WHEN f.expires_at <= now() THEN excluded.expires_at ELSE f.expires_at END
@@ -31,7 +50,7 @@ DECLARE
   counted record;
 BEGIN
   FOREACH l IN ARRAY coalesce(limits, '{}') LOOP
-    SELECT c.* INTO counted FROM count_failure(l, tries) AS c;
+    SELECT c.* INTO counted FROM count_up(l, tries) AS c;
     count := coalesce(count, counted.count);
     seconds_left := coalesce(seconds_left, counted.seconds_left);
     IF counted.count > l.amount THEN
@@ -41,7 +60,7 @@ BEGIN
     END IF;
   END LOOP;
   IF is_right AND refused_by IS NULL THEN
-    PERFORM count_failure(given::failure_limit, -tries) FROM unnest(limits) AS given;
+    PERFORM count_up(given::failure_limit, -tries) FROM unnest(limits) AS given;
   END IF;
   RETURN NEXT;
 END
@@ -124,31 +143,21 @@ AS $$
   ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), mail_proved_at = now()
 $$;
 
-CREATE OR REPLACE FUNCTION count_up(counted_key text, seconds integer)
-  RETURNS TABLE (count bigint, seconds_left double precision)
-  LANGUAGE sql VOLATILE
-AS $$
-  INSERT INTO failure_counts AS f (key, count, expires_at)
-  SELECT counted_key, 1, now() + make_interval(secs => seconds) WHERE counted_key IS NOT NULL
-  ON CONFLICT (key) DO UPDATE
-     SET count = CASE WHEN f.expires_at <= now() THEN 1 ELSE f.count + 1 END,
-         expires_at = CASE WHEN f.expires_at <= now() THEN excluded.expires_at ELSE f.expires_at END
-  RETURNING f.count, extract(epoch FROM f.expires_at - now())::double precision
-$$;
-
 -- Counts in one window after the other until one refuses: `seconds_left` is then above 0. The other columns
 -- describe the window that refused, or else the one with the least remaining.
-CREATE OR REPLACE FUNCTION take_from_quota(keys text[], amounts integer[], seconds integer[])
+CREATE OR REPLACE FUNCTION take_from_quota(windows failure_limit[])
   RETURNS TABLE (seconds_left double precision, amount integer, remaining integer, resets_in double precision)
-  LANGUAGE plpgsql VOLATILE
+  LANGUAGE plpgsql VOLATILE ROWS 1
 AS $$
-DECLARE counted record;
+DECLARE
+  l failure_limit;
+  counted record;
 BEGIN
   seconds_left := 0;
-  FOR i IN 1 .. coalesce(cardinality(keys), 0) LOOP
-    SELECT amounts[i] - c.count AS rest, c.seconds_left INTO counted FROM count_up(keys[i], seconds[i]) AS c;
+  FOREACH l IN ARRAY windows LOOP
+    SELECT l.amount - c.count AS rest, c.seconds_left INTO counted FROM count_up(l, 1) AS c;
     IF remaining IS NULL OR counted.rest < remaining THEN
-      SELECT amounts[i], greatest(0, counted.rest), counted.seconds_left INTO amount, remaining, resets_in;
+      SELECT l.amount, greatest(0, counted.rest), counted.seconds_left INTO amount, remaining, resets_in;
     END IF;
     seconds_left := CASE WHEN counted.rest < 0 THEN counted.seconds_left ELSE 0 END;
     EXIT WHEN seconds_left > 0;

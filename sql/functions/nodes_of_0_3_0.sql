@@ -227,3 +227,56 @@ BEGIN
   END IF;
 END
 $$;
+
+CREATE OR REPLACE FUNCTION count_up(counted_key text, seconds integer)
+  RETURNS TABLE (count bigint, seconds_left double precision)
+  LANGUAGE sql VOLATILE
+AS $$
+  INSERT INTO failure_counts AS f (key, count, expires_at)
+  SELECT counted_key, 1, now() + make_interval(secs => seconds) WHERE counted_key IS NOT NULL
+  ON CONFLICT (key) DO UPDATE
+     SET count = CASE WHEN f.expires_at <= now() THEN 1 ELSE f.count + 1 END,
+         expires_at = CASE WHEN f.expires_at <= now() THEN excluded.expires_at ELSE f.expires_at END
+  RETURNING f.count, extract(epoch FROM f.expires_at - now())::double precision
+$$;
+
+CREATE OR REPLACE FUNCTION take_from_quota(keys text[], amounts integer[], seconds integer[])
+  RETURNS TABLE (seconds_left double precision, amount integer, remaining integer, resets_in double precision)
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE counted record;
+BEGIN
+  seconds_left := 0;
+  FOR i IN 1 .. coalesce(cardinality(keys), 0) LOOP
+    SELECT amounts[i] - c.count AS rest, c.seconds_left INTO counted FROM count_up(keys[i], seconds[i]) AS c;
+    IF remaining IS NULL OR counted.rest < remaining THEN
+      SELECT amounts[i], greatest(0, counted.rest), counted.seconds_left INTO amount, remaining, resets_in;
+    END IF;
+    seconds_left := CASE WHEN counted.rest < 0 THEN counted.seconds_left ELSE 0 END;
+    EXIT WHEN seconds_left > 0;
+  END LOOP;
+  RETURN NEXT;
+END
+$$;
+
+-- Such a node writes a key and no columns.
+CREATE OR REPLACE FUNCTION fill_failure_count() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$
+DECLARE
+  parts text[] := string_to_array(NEW.key, ' ');
+BEGIN
+  NEW.kind := parts[1];
+  IF NEW.kind = ANY (message_kinds()) THEN
+    NEW.seconds := parts[cardinality(parts)];
+    parts := trim_array(parts, 1);
+  END IF;
+  NEW.subject := parts[2];
+  NEW.network := parts[3];
+  RETURN NEW;
+END
+$$;
+CREATE OR REPLACE TRIGGER failure_counts_without_columns
+  BEFORE INSERT OR UPDATE ON failure_counts
+  FOR EACH ROW WHEN (NEW.kind IS NULL) EXECUTE FUNCTION fill_failure_count();
+UPDATE failure_counts SET key = key WHERE kind IS NULL;

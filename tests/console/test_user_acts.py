@@ -86,13 +86,16 @@ class TestActs:
         by_carol = [row for row in acts_of(database, alice) if row[1:] == CAROL]
         assert by_carol == [("banned", *CAROL), ("unbanned", *CAROL)]
 
-    def test_lock_of_wrong_passwords_and_codes_is_cleared(self, armed, go, act, alice, bob, database):
+    def test_lock_of_wrong_passwords_and_codes_is_cleared(self, armed, go, alice, bob, database, client):
         alices = [f"login {alice.email} 10.0.0.1", f"account {alice.email}", f"user {alice.id} 10.0.0.1"]
         alices += [f"user {alice.id}", f"totp {alice.id}", f"recovery {alice.id} 10.0.0.1"]
-        alices += [f"code {alice.email}"]
+        alices += [f"code {alice.email}", f"try {alice.email} 10.0.0.1", f"nobody {alice.email}"]
         # A pending change must not free the owner of that address, nor a name the names that begin like it.
         others = [f"login {bob.email} 10.0.0.1", f"totp {bob.id}", f"message {alice.email} 3600"]
         others += [f"code {alice.email}.au"]
+        client.post("/recover", json={"email": alice.email})
+        code = "SELECT id FROM one_time_tokens WHERE purpose = 'recovery'"
+        alices.append(f"try {database.value(code)} 10.0.0.1")
         database.run("UPDATE users SET new_email = %(to)s WHERE id = %(id)s", to=bob.email, id=alice.id)
         database.run("DELETE FROM failure_counts")
         assert "Clear the lock" not in words(armed.visit(f"/console/users/{alice.id}"))
