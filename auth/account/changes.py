@@ -25,6 +25,7 @@ class _Wish:
     removed: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     password_hash: str | None = None
+    is_same_password: bool = False
 
 
 def change_user(
@@ -61,6 +62,9 @@ def change_user(
         user = queries.change_user(tx, user_id=caller.id, **columns)
         for address in requested:
             first_address.request_address(tx, caller, address, link or {})
+        # Comes last: a session could guess the current password, uncounted, by changes that fail otherwise.
+        if wish.is_same_password:
+            raise ApiError("same_password", "password: must differ from the current one")
         _record(tx, caller, wish, providers)
     return user
 
@@ -107,12 +111,10 @@ def _prove(wish: _Wish, body: dict[str, Any]) -> str | None:
     check_strength(latchkey.settings, body["password"], [known.email, known.phone])
     # A request that the queue refuses must not have spent its code.
     with latchkey.passwords.queue():
-        # Comes first, or an old session could guess the current password by `same_password`.
         given = give_proof(known, body, *wish.acts)
-        if known.password_hash is not None and latchkey.passwords.check(
+        wish.is_same_password = known.password_hash is not None and latchkey.passwords.check(
             body["password"], known.password_hash
-        ):
-            raise ApiError("same_password", "password: must differ from the current one")
+        )
         wish.password_hash = latchkey.passwords.hash(body["password"])
     return given
 

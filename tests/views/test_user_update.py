@@ -2,6 +2,7 @@
 
 import json
 import threading
+import uuid
 
 import pytest
 
@@ -150,6 +151,19 @@ class TestPassword:
         assert_error(put(session, password=NEW, email=bob.email), 409, "email_exists")
         refused = put(session, password=NEW, data={"x": "y" * 9000})
         assert_error(refused, *TOO_LARGE, details=TOO_LARGE_DETAILS)
+
+    @pytest.mark.usefixtures("unchanged")
+    def test_change_that_fails_does_not_tell_whether_the_password_is_the_current_one(
+        self, session, bob, hashes
+    ):
+        refusals = [{"email": bob.email}, {"data": {"x": "y" * 9000}}, {"remove": [str(uuid.uuid4())]}]
+        for refusal in refusals:
+            told = []
+            for password in (PASSWORD, NEW):
+                before = hashes.count
+                response = put(session, password=password, **refusal)
+                told.append((response.status_code, response.json["error_code"], hashes.count - before))
+            assert told[0] == told[1]
 
     def test_one_of_two_concurrent_changes_wins_and_ends_the_other_session(self, app, alice, database):
         laptop, phone = (alice.open_session().on(app.test_client()) for _ in range(2))
