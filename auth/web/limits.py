@@ -2,9 +2,10 @@
 
 There are three ways to count. *Requests*, here: each act has one fixed window, whichever door leads to it,
 per network, or per user and network; Flask-Limiter counts before the body is read, and a lost count does no
-harm. *Verdicts* on passwords and codes: the statement that judges a secret counts, and a verdict that could
-not be recorded is not told. *Messages*: the statement that writes a message counts it for its recipient and
-in the total of its channel. Views pass limits that statements count to `note`, for the headers.
+harm. *Verdicts* on passwords, codes and API keys: `record_verdict` counts what was wrong, and a verdict that
+could not be recorded is not told. *Messages*: `count_message` counts a request for one, whether or not it is
+sent, for its recipient and in the total of its channel. Rows of the last two have the same columns, and
+sql/functions/limits.sql names their kinds. Views pass their limits to `note`, for the headers.
 """
 
 import logging

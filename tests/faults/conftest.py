@@ -1,5 +1,7 @@
 """How the tests of faults are run, and the table that they print at the end."""
 
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -80,6 +82,19 @@ def deployment() -> Iterator[Deployment]:
 @pytest.fixture(scope="module")
 def shared_deployment() -> Iterator[Deployment]:
     yield from _deployments()
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """A file system with little more room than a database needs."""
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
+        command = ["mount", "-t", "tmpfs", "-o", "size=160m,mode=755", "tmpfs", directory]
+        if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+            pytest.skip(
+                "NO DISK IS FULL IN THESE TESTS: this needs root, and a machine where it may mount a tmpfs"
+            )
+        yield Path(directory)
+        subprocess.run(["umount", "--lazy", directory], check=True)
 
 
 def _deployments() -> Iterator[Deployment]:

@@ -7,12 +7,9 @@ import functools
 import os
 import random
 import signal
-import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg2
@@ -180,19 +177,6 @@ class Watch:
         began = time.monotonic()
         wait_until(serves_again(self._history), 30)
         return time.monotonic() - began
-
-
-@pytest.fixture
-def small_disk() -> Iterator[Path]:
-    """A file system with little more room than a database needs."""
-    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
-        command = ["mount", "-t", "tmpfs", "-o", "size=160m,mode=755", "tmpfs", directory]
-        if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-            pytest.skip(
-                "NO DISK IS FULL IN THESE TESTS: this needs root, and a machine where it may mount a tmpfs"
-            )
-        yield Path(directory)
-        subprocess.run(["umount", "--lazy", directory], check=True)
 
 
 def serves_or_starts(deployment: Deployment, serves: Callable[[], bool]) -> bool:

@@ -123,6 +123,30 @@ class TestNetworks:
         assert codes.enter(session).status_code == 200
         assert_error(codes.guess(alice.open_session(at(ELSEWHERE))), *REFUSED)
 
+    @pytest.mark.parametrize(("links", "tries"), [(0, 20), (4, 80)])
+    def test_thief_of_the_password_and_mailbox_has_few_tries_from_a_thousand_networks(
+        self, links, tries, alice, at, app_codes, database, outbox
+    ):
+        networks = [f"10.0.{number // 250}.{number % 250}" for number in range(1000)]
+        for network in networks[:links]:
+            client = at(network)
+            client.post("/magiclink", json={"email": alice.email})
+            token = outbox.last(alice.email, "magiclink").token
+            assert hand_in(client, "magiclink", token).status_code == 200
+        assert_error(app_codes.guess(alice.sign_in(client=at(networks[0]))), *WRONG)
+        told = database.value(
+            "SELECT count(*) FILTER (WHERE refused_by IS NULL)"
+            # The first five networks, four of which may be known, have all tries, the others one each.
+            "  FROM (SELECT network FROM unnest(%(networks)s) WITH ORDINALITY AS network (network, number),"
+            "               generate_series(1, CASE WHEN number <= 5 THEN 21 ELSE 1 END) OFFSET 0) AS guess,"
+            "       record_verdict(limits_of('totp', 'totp', %(id)s::text, %(id)s::uuid, network,"
+            "                                '{20, 86400, 20, 86400}'), 1, false)",
+            networks=networks,
+            id=alice.id,
+        )
+        assert_error(app_codes.guess(alice.sign_in(client=at(networks[-1]))), *REFUSED)
+        assert 1 + told == tries
+
     def test_passed_network_has_as_many_tries_a_day_as_the_others(self, alice, at, codes, use_up, database):
         session = alice.open_session(at(HOME))
         for _ in range(codes.most):
