@@ -518,7 +518,7 @@ CREATE UNLOGGED TABLE request_counts (
   count       bigint NOT NULL,
   expires_at  timestamptz NOT NULL
 ) WITH (fillfactor = 70);
--- The function count_up writes `key` from the columns after it, which nodes of 0.3.0 do not know.
+-- The function add_to_count writes `key` from the columns after it, which nodes of 0.3.0 do not know.
 CREATE TABLE failure_counts (
   key         text PRIMARY KEY,
   count       bigint NOT NULL,

@@ -21,9 +21,8 @@ DELETE FROM request_counts;
 --   -> row (user_id?, password_hash?, refused_for?, recorded?)
 -- Reads, before a password is checked, whether a verdict on it may be told at all.
 SELECT u.id AS user_id, own_hash(u) AS password_hash, refused_for,
-       CASE WHEN refused_for IS NOT NULL
-            THEN record_refusal(:origin, u.id, 'sign_in_refused', 'over_request_rate_limit', '{}')
-       END AS recorded
+       CASE WHEN refused_for IS NOT NULL THEN
+         record_refusal(:origin, u.id, 'sign_in_refused', 'over_request_rate_limit', '{}') END AS recorded
   FROM (VALUES (coalesce(:email, :phone))) AS sent (address)
   LEFT JOIN users AS u ON u.email = :email OR u.phone = :phone
  CROSS JOIN LATERAL (

@@ -5,24 +5,23 @@
 -- nothing beyond the tenth, or three quarters of the SMS, or all of the mail; others no SMS beyond the total.
 -- Beyond its tenth, a network counts in the total only with what is sent, or one could use up the total. Then
 -- another window counts instead, so that all requests take as long. An address that is null is not proved.
-SELECT refused_by, recipient.amount, recipient.remaining, recipient.resets_in,
+SELECT refused_by, recipient.amount, greatest(0, recipient.remaining) AS remaining, recipient.resets_in,
        CASE refused_by WHEN 'tenth' THEN tenth.seconds_left WHEN 'total' THEN total.seconds_left
-                       ELSE recipient.seconds_left END AS seconds_left
-  FROM take_from_quota(ARRAY(SELECT l FROM jsonb_populate_recordset(NULL::failure_limit, :windows) AS l))
-         AS recipient
+                       WHEN 'recipient' THEN recipient.resets_in ELSE 0 END AS seconds_left
+  FROM take_from_windows(:windows) AS recipient
  CROSS JOIN (SELECT EXISTS (SELECT FROM users WHERE email = :address AND email_proved
                                                  OR phone = :address AND phone_proved)) AS known (is_proved)
-  LEFT JOIN LATERAL count_up((CASE WHEN :site IS NOT NULL THEN :channel || '_tenth' END, :site, NULL, NULL,
-                              :seconds)::failure_limit, 1) AS tenth ON true
+  LEFT JOIN LATERAL add_to_count((CASE WHEN :site IS NOT NULL THEN :channel || '_tenth' END, :site,
+                                  NULL, NULL, :seconds)::failure_limit, 1) AS tenth ON true
  CROSS JOIN LATERAL (SELECT coalesce(tenth.count > greatest(1, :most / 10), false)
-                            AND NOT (is_proved AND recipient.seconds_left = 0)) AS network (is_over)
-  LEFT JOIN LATERAL count_up((:channel || CASE WHEN is_over THEN '_over' ELSE '' END, NULL, NULL, NULL,
-                              :seconds)::failure_limit, 1) AS total ON true
+                            AND NOT (is_proved AND recipient.remaining < 0 IS NOT TRUE)) AS network (is_over)
+  LEFT JOIN LATERAL add_to_count((:channel || CASE WHEN is_over THEN '_over' ELSE '' END,
+                                  NULL, NULL, NULL, :seconds)::failure_limit, 1) AS total ON true
  CROSS JOIN LATERAL (SELECT CASE WHEN is_over THEN 'tenth'
                                  WHEN total.count > CASE WHEN is_proved <> (:channel = 'mail') THEN :most
                                                          WHEN :channel = 'sms' THEN (:most * 3 + 3) / 4 END
                                  THEN 'total'
-                                 WHEN recipient.seconds_left > 0 THEN 'recipient' END) AS found (refused_by);
+                                 WHEN recipient.remaining < 0 THEN 'recipient' END) AS found (refused_by);
 
 -- name: select_wait(windows jsonb) -> row
 SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seconds

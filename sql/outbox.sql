@@ -20,10 +20,8 @@ WITH due AS (
 ), counted AS (
   SELECT due.id, due.outcome, coalesce(sms.count > :notices_total, false) AS waits, sms.seconds_left
     FROM due
-   CROSS JOIN LATERAL (SELECT CASE WHEN :is_notice AND :channel = 'sms' AND due.outcome IS NULL
-                                   THEN 'notices_sms' END) AS told (kind)
-    LEFT JOIN LATERAL count_up((told.kind, NULL, NULL, NULL, :notices_seconds)::failure_limit, 1) AS sms
-           ON true
+    LEFT JOIN LATERAL add_to_count((CASE WHEN :is_notice AND :channel = 'sms' AND due.outcome IS NULL
+           THEN 'notices_sms' END, NULL, NULL, NULL, :notices_seconds)::failure_limit, 1) AS sms ON true
 )
 UPDATE outbox AS m
    SET outcome = counted.outcome,

@@ -335,13 +335,13 @@ def test_verdicts_on_passwords_and_codes_are_recorded_by_one_function():
 
 def test_counts_are_written_by_one_function_from_their_columns_and_no_key_is_read():
     """But for functions that serve nodes of 0.3.0, which know keys alone."""
-    of_old_nodes = {"take_back_attempt", "spend_code", "fill_failure_count"}
+    of_old_nodes = {"count_up", "take_back_attempt", "spend_code", "fill_failure_count"}
     of_counts = [(name, body) for name, body in bodies() if "failure_counts" in body]
     # An operator's unlocking, and clean-up.
     deleting = {"clear_failures", "delete_expired_failure_counts"}
     homes = {
-        r"\b(INTO|UPDATE|DELETE FROM) failure_counts\b": {"count_up"} | deleting | of_old_nodes,
-        r"\bkey\b": {"count_up", "select_password", "select_wait"} | deleting | of_old_nodes,
+        r"\b(INTO|UPDATE|DELETE FROM) failure_counts\b": {"add_to_count"} | deleting | of_old_nodes,
+        r"\bkey\b": {"add_to_count", "select_password", "select_wait"} | deleting | of_old_nodes,
         r"\bstring_to_array|split_part|starts_with|LIKE|COLLATE|~": {"fill_failure_count"},
     }
     for fact, allowed in homes.items():

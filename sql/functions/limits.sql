@@ -23,7 +23,7 @@ AS $$
 $$;
 
 -- Counts nothing without a kind.
-CREATE OR REPLACE FUNCTION count_up(counted failure_limit, tries integer)
+CREATE OR REPLACE FUNCTION add_to_count(counted failure_limit, tries integer)
   RETURNS TABLE (count bigint, seconds_left double precision)
   LANGUAGE sql VOLATILE ROWS 1
 AS $$
@@ -50,7 +50,7 @@ DECLARE
   counted record;
 BEGIN
   FOREACH l IN ARRAY coalesce(limits, '{}') LOOP
-    SELECT c.* INTO counted FROM count_up(l, tries) AS c;
+    SELECT c.* INTO counted FROM add_to_count(l, tries) AS c;
     count := coalesce(count, counted.count);
     seconds_left := coalesce(seconds_left, counted.seconds_left);
     IF counted.count > l.amount THEN
@@ -60,7 +60,7 @@ BEGIN
     END IF;
   END LOOP;
   IF is_right AND refused_by IS NULL THEN
-    PERFORM count_up(given::failure_limit, -tries) FROM unnest(limits) AS given;
+    PERFORM add_to_count(given::failure_limit, -tries) FROM unnest(limits) AS given;
   END IF;
   RETURN NEXT;
 END
@@ -143,24 +143,22 @@ AS $$
   ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), mail_proved_at = now()
 $$;
 
--- Counts in one window after the other until one refuses: `seconds_left` is then above 0. The other columns
--- describe the window that refused, or else the one with the least remaining.
-CREATE OR REPLACE FUNCTION take_from_quota(windows failure_limit[])
-  RETURNS TABLE (seconds_left double precision, amount integer, remaining integer, resets_in double precision)
+-- Counts in one window after the other until one refuses: `remaining` is then below 0. Returns that window,
+-- or else the one with the least remaining.
+CREATE OR REPLACE FUNCTION take_from_windows(windows jsonb)
+  RETURNS TABLE (amount integer, remaining integer, resets_in double precision)
   LANGUAGE plpgsql VOLATILE ROWS 1
 AS $$
 DECLARE
   l failure_limit;
   counted record;
 BEGIN
-  seconds_left := 0;
-  FOREACH l IN ARRAY windows LOOP
-    SELECT l.amount - c.count AS rest, c.seconds_left INTO counted FROM count_up(l, 1) AS c;
+  FOR l IN SELECT * FROM jsonb_populate_recordset(NULL::failure_limit, windows) LOOP
+    SELECT l.amount - c.count AS rest, c.seconds_left INTO counted FROM add_to_count(l, 1) AS c;
     IF remaining IS NULL OR counted.rest < remaining THEN
-      SELECT l.amount, greatest(0, counted.rest), counted.seconds_left INTO amount, remaining, resets_in;
+      SELECT l.amount, counted.rest, counted.seconds_left INTO amount, remaining, resets_in;
     END IF;
-    seconds_left := CASE WHEN counted.rest < 0 THEN counted.seconds_left ELSE 0 END;
-    EXIT WHEN seconds_left > 0;
+    EXIT WHEN remaining < 0;
   END LOOP;
   RETURN NEXT;
 END

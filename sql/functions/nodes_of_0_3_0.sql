@@ -266,17 +266,14 @@ AS $$
 DECLARE
   parts text[] := string_to_array(NEW.key, ' ');
 BEGIN
-  NEW.kind := parts[1];
-  IF NEW.kind = ANY (message_kinds()) THEN
+  IF parts[1] = ANY (message_kinds()) THEN
     NEW.seconds := parts[cardinality(parts)];
     parts := trim_array(parts, 1);
   END IF;
-  NEW.subject := parts[2];
-  NEW.network := parts[3];
+  SELECT parts[1], parts[2], parts[3] INTO NEW.kind, NEW.subject, NEW.network;
   RETURN NEW;
 END
 $$;
-CREATE OR REPLACE TRIGGER failure_counts_without_columns
-  BEFORE INSERT OR UPDATE ON failure_counts
+CREATE OR REPLACE TRIGGER failure_counts_without_columns BEFORE INSERT OR UPDATE ON failure_counts
   FOR EACH ROW WHEN (NEW.kind IS NULL) EXECUTE FUNCTION fill_failure_count();
 UPDATE failure_counts SET key = key WHERE kind IS NULL;

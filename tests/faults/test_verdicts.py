@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from typing import Any
 
 import httpx
 import pytest
@@ -18,7 +19,7 @@ from tests.support.server import at_once
 from tests.support.users import PASSWORD, Person, register, sign_in
 
 pytestmark = pytest.mark.selection
-LIMITS = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "10000 per minute"}
+LIMITS: dict[str, Any] = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "10000 per minute"}
 TRIES = 10
 
 
