@@ -126,17 +126,11 @@ def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | Non
     user: Any = queries.lock_user_by_identity(tx, **known)
     by_email = user is None and identity.is_proved
     user = queries.lock_user_by_email(tx, email=identity.email) if by_email else user
-    if user is None and latchkey.settings.disable_signup:
-        return ApiError("signup_disabled")
-    if user is None and not is_listed(identity.told_email, is_proved=identity.is_proved):
-        return ApiError("email_address_not_authorized")
     audit.about(user_id=user and user.id, provider=identity.provider)
-    if user and user.is_banned:
-        return ApiError("user_banned")
     if user is None:
-        if new_user_id is None:
-            raise _NewUser
         return _create_user(tx, identity, new_user_id)
+    if user.is_banned:
+        return ApiError("user_banned")
     if not by_email and not queries.use_identity(tx, user_id=user.id, **identity.row):
         raise _IdentityUnlinked
     if by_email and not _link_identity(tx, user, identity):
@@ -162,7 +156,14 @@ def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bo
     return True
 
 
-def _create_user(tx: Transaction, identity: ExternalIdentity, user_id: str) -> "queries.CreateUserByIdentity":
+def _create_user(tx: Transaction, identity: ExternalIdentity, user_id: str | None) -> Any:
+    """Return the new user of an identity, or an `ApiError`."""
+    if latchkey.settings.disable_signup:
+        return ApiError("signup_disabled")
+    if not is_listed(identity.told_email, is_proved=identity.is_proved):
+        return ApiError("email_address_not_authorized")
+    if user_id is None:
+        raise _NewUser
     columns: dict[str, Any] = {"email": identity.email, "user_metadata": identity.metadata}
     user = queries.create_user_by_identity(tx, user_id=user_id, is_trusted=identity.is_proved, **columns)
     queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row)
