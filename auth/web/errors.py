@@ -204,14 +204,9 @@ def found(row: T | None, key: str) -> T:
 
 def envelope(error: ApiError) -> Response:
     audit.refused(error.error_code)
-    details = {"details": error.details} if error.details else {}
-    body = {
-        "code": error.status,
-        "msg": error.msg,
-        **details,
-        "error_code": error.error_code,
-        **error.members,
-    }
+    body: dict[str, Any] = {"code": error.status, "msg": error.msg}
+    body |= {"details": error.details} if error.details else {}
+    body |= {"error_code": error.error_code, **error.members}
     response = JsonResponse(json.dumps(body), error.status)
     response.headers.extend(error.headers)
     if error.status == 401:
