@@ -44,9 +44,8 @@ SELECT refused_for
 -- call the token hook without limit. The first use of a day that gives a token is recorded.
 UPDATE api_keys AS k
    SET key_mac = (:key_macs)[1],
-       refreshes = CASE WHEN k.counted_until > now() THEN k.refreshes + 1 ELSE 1 END,
-       counted_until = CASE WHEN k.counted_until > now() THEN k.counted_until
-                            ELSE now() + make_interval(secs => :refresh_limit_seconds) END,
+       (refreshes, counted_until) = (
+         SELECT * FROM refresh_window(k.refreshes, k.counted_until, :refresh_limit_seconds)),
        last_used_on = CASE WHEN api_key_state(u, old, NULL, :mfa_required) = 'live'
                            THEN (now() AT TIME ZONE 'UTC')::date ELSE k.last_used_on END
   FROM api_keys AS old

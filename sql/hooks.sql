@@ -25,14 +25,13 @@ SELECT with_audience(copy.object, :audience) AS user_object,
 SELECT locked_what_decides(:user_id, :session_id) AS decides;
 
 -- name: begin_refresh(session_id uuid, counter bigint, refresh_limit integer, refresh_limit_seconds integer,
---                     refresh_token_lifetime integer,
---                     session_timebox integer, mfa_required text, audience text) -> row? (commits?)
+--                     refresh_token_lifetime integer, session_timebox integer, mfa_required text,
+--                     audience text) -> row? (commits?)
 -- Counts a refresh before the hook is asked, or its client could call the hook without limit, and returns
 -- what the token says. Nothing where `refresh_session` refuses.
 UPDATE sessions AS s
-   SET refreshes = CASE WHEN s.counted_until > now() THEN s.refreshes + 1 ELSE 1 END,
-       counted_until = CASE WHEN s.counted_until > now() THEN s.counted_until
-                            ELSE now() + make_interval(secs => :refresh_limit_seconds) END
+   SET (refreshes, counted_until) = (
+         SELECT * FROM refresh_window(s.refreshes, s.counted_until, :refresh_limit_seconds))
   FROM users AS u
   JOIN user_objects AS copy ON copy.user_id = u.id
  WHERE s.id = :session_id

@@ -16,6 +16,16 @@ AS $$
               WHEN s.refreshes >= most AND s.counted_until > now() THEN 'over_request_rate_limit' END
 $$;
 
+-- The window of refreshes of a session or API key after one more. Without `seconds`, which are those of the
+-- window, the refresh is counted already.
+CREATE OR REPLACE FUNCTION refresh_window(so_far integer, until timestamptz, seconds integer)
+  RETURNS TABLE (refreshes integer, counted_until timestamptz)
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT CASE WHEN until > now() THEN so_far + (seconds IS NOT NULL)::integer ELSE 1 END,
+         CASE WHEN until > now() THEN until ELSE now() + make_interval(secs => coalesce(seconds, 0)) END
+$$;
+
 -- What a token that is not refused changes. A used one first returns the newest, because requests of one
 -- client may cross; after `reuse_for`, the response was lost, and the newest is skipped. Call it in the SET
 -- of an UPDATE, which sees the row as the previous request left it: N concurrent requests with one token move
@@ -28,11 +38,10 @@ CREATE OR REPLACE FUNCTION refreshed(
 AS $$
   SELECT coalesce(new.counter, s.counter), sent, coalesce(new.counter, s.counter),
          CASE WHEN new.counter IS NULL THEN s.refreshed_at ELSE now() END,
-         CASE WHEN s.counted_until > now() THEN s.refreshes + (count_for IS NOT NULL)::integer ELSE 1 END,
-         CASE WHEN s.counted_until > now() THEN s.counted_until
-              ELSE now() + make_interval(secs => coalesce(count_for, 0)) END
+         counted.refreshes, counted.counted_until
     FROM (SELECT CASE WHEN sent >= s.counter OR s.refreshed_at <= now() - make_interval(secs => reuse_for)
                       THEN greatest(sent, s.counter) + rotates::integer END) AS new (counter)
+   CROSS JOIN refresh_window(s.refreshes, s.counted_until, count_for) AS counted
 $$;
 
 -- What the audit log says of a refresh, from the session as the refresh left it, or null.
