@@ -128,7 +128,7 @@ UPDATE users SET last_sign_in_at = now() WHERE id = :user_id;
 UPDATE users SET user_metadata = merge_metadata('{}', :user_metadata) WHERE id = :user_id;
 
 -- name: delete_unused_sign_up(address text, owner_id uuid, origin jsonb)
--- An unconfirmed sign-up must not block an address for the user who has proved it.
+-- An unconfirmed sign-up does not block an address for the user who has proved it.
 DELETE FROM users AS u
  WHERE (u.email = :address OR u.phone = :address) AND u.id <> :owner_id AND is_unused_sign_up(u)
    AND NOT is_last_administrator(u)

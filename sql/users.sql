@@ -110,9 +110,10 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
  WHERE u.id = :caller_id;
 
 -- name: select_taken_address(email text, phone text, user_id uuid) -> row?
+-- An unconfirmed sign-up gives way to the user who proves its address.
 SELECT coalesce(email = :email, false) AS is_email
   FROM users
- WHERE (email = :email OR phone = :phone) AND id <> :user_id
+ WHERE (email = :email OR phone = :phone) AND id <> :user_id AND NOT is_unused_sign_up(users)
  ORDER BY is_email DESC
  LIMIT 1;
 

@@ -192,8 +192,7 @@ def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool
         return Outcome(refusal=ApiError("user_banned"))
 
     is_first = first_address.is_without_address(user)
-    if is_first:
-        queries.delete_unused_sign_up(tx, address=spent.target, owner_id=user.id)
+    queries.delete_unused_sign_up(tx, address=spent.target, owner_id=user.id)
     act, old_address = f"{kind}_changed", getattr(user, kind)
     tell(tx, user, act, **{f"new_{kind}": spent.target})
     queries.prove_address(tx, user_id=user.id, provider=kind, address=spent.target, proof=spent.purpose)

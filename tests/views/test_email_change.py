@@ -19,6 +19,7 @@ from tests.support.links import (
     query,
     type_in,
 )
+from tests.support.server import at_once
 from tests.support.users import PASSWORD, session_of, sign_in
 
 NEW = "new@example.com"
@@ -145,21 +146,51 @@ class TestLink:
         assert_error(other.get("/user"), 401, "session_not_found")
         assert_error(session.get("/user"), 401, "session_not_found")
 
-    @pytest.mark.parametrize("taker", ["signup", "admin"])
-    def test_address_taken_meanwhile_is_refused(self, client, session, service_role, outbox, database, taker):
+    def test_address_taken_meanwhile_is_refused(self, client, session, service_role, outbox, database):
         ask(session, NEW)
         message = outbox.last()
-        if taker == "signup":
-            client.post("/signup", json={"email": NEW, "password": PASSWORD})
-        else:
-            client.post("/admin/users", json={"email": NEW, "email_confirm": True}, headers=service_role)
+        client.post("/admin/users", json={"email": NEW, "email_confirm": True}, headers=service_role)
         before = database.everything("users", "identities", "sessions", "one_time_tokens", "outbox")
         for by in (follow, press):
             assert fragment(by(client, "email_change", message.token)) == TAKEN
         assert_error(hand_in(client, "email_change", message.token), 409, "email_exists")
-        by_code = (403, "otp_expired") if taker == "signup" else (409, "email_exists")
-        assert_error(type_in(client, "email_change", NEW, message.code), *by_code)
+        assert_error(type_in(client, "email_change", NEW, message.code), 409, "email_exists")
         assert database.everything("users", "identities", "sessions", "one_time_tokens", "outbox") == before
+
+    @pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
+    def test_unconfirmed_sign_up_of_a_stranger_gives_way_to_the_user_who_proves_the_address(
+        self, client, session, alice, outbox, database, is_before
+    ):
+        stranger = {"email": NEW, "password": PASSWORD}
+        if is_before:
+            client.post("/signup", json=stranger)
+        ask(session, NEW)
+        link = outbox.last(NEW, "email_change").token
+        if not is_before:
+            client.post("/signup", json=stranger)
+        sign_up = outbox.last(NEW, "signup").token
+        assert_confirmed(follow(client, "email_change", link))
+        assert_ok(session.get("/user"), changed(alice))
+        assert_error(hand_in(client, "signup", sign_up), 403, "otp_expired")
+        details = database.value("SELECT details FROM audit_log WHERE action = 'user_deleted'")
+        assert details == {"because": "proved_by_other"}
+
+    def test_sign_up_that_proves_the_address_first_keeps_it(self, client, session, alice, outbox):
+        client.post("/signup", json={"email": NEW, "password": PASSWORD})
+        ask(session, NEW)
+        hand_in(client, "signup", outbox.last(NEW, "signup").token)
+        assert fragment(follow(client, "email_change", outbox.last(NEW, "email_change").token)) == TAKEN
+        assert session.get("/user").json["email"] == alice.email
+
+    def test_of_an_owner_and_a_stranger_who_confirm_at_once_one_gets_the_address(
+        self, app, client, session, outbox, database
+    ):
+        client.post("/signup", json={"email": NEW, "password": PASSWORD})
+        ask(session, NEW)
+        tokens = [outbox.last(NEW, kind).token for kind in ("signup", "email_change")]
+        kinds = ["signup", "email_change"] * 25
+        at_once(50, lambda i: hand_in(app.test_client(), kinds[i], tokens[i % 2]))
+        assert database.count("users", f"email = '{NEW}' AND email_proved") == 1
 
     @pytest.mark.parametrize("first", ["alice", "bob"])
     def test_first_of_several_users_to_prove_an_address_gets_it(
