@@ -83,7 +83,7 @@ SELECT count(*) AS total
          LIMIT :most) AS found;
 
 -- name: delete_unproved_user(email text, origin jsonb)
-DELETE FROM users WHERE email = :email AND NOT email_proved
+DELETE FROM users WHERE email = :email AND NOT is_proved(users, 'email')
 RETURNING record_acts(:origin, id, email, '{user_deleted}', '{user.deleted}', '{"because": "created_again"}');
 
 -- name: make_administrator(email text, password_hash text) -> row?
@@ -92,5 +92,5 @@ INSERT INTO users AS u (email, email_confirmed_at, email_proved, password_hash, 
 VALUES (:email, now(), true, :password_hash, 'admin', now(), 'administrator')
 ON CONFLICT (email) DO UPDATE
    SET role = 'admin', admin_since = coalesce(u.admin_since, now()), updated_at = now()
- WHERE u.email_proved AND u.role <> 'admin'
+ WHERE is_proved(u, 'email') AND u.role <> 'admin'
 RETURNING id, created_at = now() AS created;

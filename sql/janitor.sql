@@ -148,7 +148,7 @@ DELETE FROM users AS u
            FROM users AS unused
           CROSS JOIN (VALUES (now() - make_interval(days => :unconfirmed_retention))) AS past (day)
           WHERE unused.made_by IN ('signup', 'message')
-            AND NOT unused.email_proved AND NOT unused.phone_proved
+            AND NOT is_proved(unused, 'email') AND NOT is_proved(unused, 'phone')
             AND unused.created_at <= past.day
             AND (SELECT min(applied_at) FROM schema_version WHERE version >= 6) <= past.day
             AND unused.last_sign_in_at IS NULL AND unused.role = 'authenticated'

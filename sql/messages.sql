@@ -9,8 +9,7 @@ SELECT refused_by, recipient.amount, greatest(0, recipient.remaining) AS remaini
        CASE refused_by WHEN 'tenth' THEN tenth.seconds_left WHEN 'total' THEN total.seconds_left
                        WHEN 'recipient' THEN recipient.resets_in ELSE 0 END AS seconds_left
   FROM take_from_windows(:windows) AS recipient
- CROSS JOIN (SELECT EXISTS (SELECT FROM users WHERE email = :address AND email_proved
-                                                 OR phone = :address AND phone_proved)) AS known (is_proved)
+ CROSS JOIN (SELECT EXISTS (SELECT FROM users WHERE has_proved(users, :address))) AS known (is_proved)
   LEFT JOIN LATERAL add_to_count((CASE WHEN :site IS NOT NULL THEN :channel || '_tenth' END, :site,
                                   NULL, NULL, :seconds)::failure_limit, 1) AS tenth ON true
  CROSS JOIN LATERAL (SELECT coalesce(tenth.count > greatest(1, :most / 10), false)

@@ -274,3 +274,117 @@ def test_an_act_is_recorded_by_one_function_in_the_transaction_of_the_act():
     }
     # A use of a JWT is no change, and the files of keys are no rows.
     assert outside == {("auth/web/guard.py", "latchkey.db"), ("auth/keys/rotation.py", "db")}
+
+
+# Where rows decide whether an address is proved. What else names the columns writes them, or hands them to a client.
+PROVED = {"is_proved": "the home"}
+_PROVED = r"(?:email|phone)_proved\b"
+
+
+def test_whether_an_address_is_proved_is_decided_by_one_function():
+    decides = rf"\b(?:AND|OR|NOT|WHERE|WHEN|THEN|ON)\s+\(?(?:\w+\.)?{_PROVED}(?!\s*=)|{_PROVED}\s+(?:OR|IS)\b"
+    writing = {
+        "set_confirmed_at": "null takes the proof back",
+        "remove_ways_to_sign_in": "the proof goes with the address",
+    }
+    found = {
+        name
+        for name, body in sql_bodies()
+        if re.search(decides, re.sub(rf"{_PROVED} = (?:\w+\.)?{_PROVED} AND", "", body))
+    }
+    assert found == PROVED.keys()
+    assert with_sql(rf"{_PROVED} = (?:\w+\.)?{_PROVED} AND") == writing.keys()
+
+
+# What compares the time of the last refresh for another reason than whether the session has expired.
+COMPARING_REFRESHES = {
+    "session_expired": "the home",
+    "refreshed": "the reuse interval",
+    "refresh_act": "whether this request has moved it",
+    "use_browser_session": "writes once in five minutes",
+    "count_active_users": "a figure",
+    "count_needs_of_secret": "the secret key of a refresh token",
+    "count_sessions_of_old_keys": "the secret key of a refresh token",
+    "refresh_token_is_stolen": "the reuse interval of nodes of 0.3.0",
+}
+
+
+def test_whether_a_session_has_expired_is_decided_by_one_function():
+    compares = r"\brefreshed_at\s*(?:<|>|=(?=\s*now\(\)\s*THEN))"
+    assert with_sql(compares) == COMPARING_REFRESHES.keys()
+    # The last one shows the time.
+    assert with_sql(r"make_interval\(secs => (?::session_)?timebox\)") == {
+        "session_expired",
+        "timeline_of_sessions",
+    }
+
+
+def test_the_window_of_refreshes_is_counted_by_one_function():
+    assert with_sql(r"WHEN (?:\w+\.)?(?:counted_)?until > now\(\)") == {"refresh_window"}
+
+
+# Who makes an address of a user who exists another one, or none.
+CHANGING_ADDRESSES = {
+    "set_address": "the home, for addresses that are proved or that an administrator vouches for",
+    "prove_address": "removes what the first proof does not keep",
+    "remove_ways_to_sign_in": "removes an address",
+    "convert_by_identity": "the verified email of the provider of an anonymous user",
+}
+
+
+def test_an_address_changes_in_one_function():
+    assert with_sql(r"\bUPDATE users\b[^;]*?[ ,](?:email|phone) = (?!:)") == CHANGING_ADDRESSES.keys()
+
+
+# What removes a way to sign in, and who asks then whether one remains, or why not.
+REMOVING_WAYS = {
+    "auth/account/identities.py:unlink": "asks",
+    "auth/account/passkeys.py:remove": "asks",
+    "auth/account/removal.py:take_away": "asks",
+    "auth/admin/users.py:_update": "asks, at the end of what `_remove` began",
+    "auth/links/undo.py:_take_back": "asks, or gives an address back",
+}
+
+
+def test_whether_something_remains_that_can_sign_in_is_asked_by_all_that_remove_it():
+    assert with_sql(r"\bDELETE FROM identities\b") == {"remove_ways_to_sign_in", "prove_address"}
+    assert with_sql(r"\bcan_sign_in\(") == {"can_sign_in", "select_can_sign_in"}
+    assert with_call("select_can_sign_in") == {"auth/account/removal.py"}
+    functions = {
+        f"{source}:{node.name}": [
+            ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)
+        ]
+        for source in SOURCES
+        for node in nodes(source)
+        if isinstance(node, ast.FunctionDef)
+    }
+    asking = {
+        name
+        for name, called in functions.items()
+        if {"removal.check_remaining", "check_remaining"} & {*called}
+    }
+    removing = {name for name, called in functions.items() if "queries.remove_ways_to_sign_in" in called}
+    assert asking == REMOVING_WAYS.keys()
+    # The first goes on in `_update`; the second takes an address from a user who never proved it.
+    assert removing - asking == {"auth/admin/users.py:_remove", "auth/links/undo.py:_give_back"}
+
+
+# Who deletes users, and whether an administrator remains.
+DELETING = {
+    "delete_user": "the caller who is not the last one, or whom an administrator or the service role key chose",
+    "delete_unused_sign_up": "asks",
+    "decline_signup": "asks",
+    "delete_unproved_user": "a command, which makes an administrator",
+    "delete_anonymous_users": "those without the role",
+    "delete_unused_users": "those without the role",
+}
+
+
+def test_whether_an_administrator_remains_is_decided_by_one_function():
+    assert with_sql(r"\bDELETE FROM users\b") == DELETING.keys()
+    assert with_sql(r"\bis_last_administrator\(") == {
+        "is_last_administrator",
+        "select_is_last_administrator",
+        *(name for name, reason in DELETING.items() if reason == "asks"),
+    }
+    assert with_call("select_is_last_administrator") == {"auth/account/changes.py"}

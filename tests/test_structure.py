@@ -281,8 +281,7 @@ def test_statement_with_a_caller_refuses_a_session_that_lacks_the_level(statemen
 
 def test_each_fact_that_decides_what_gives_a_token_has_one_home():
     homes = {
-        # The console finds banned users by the index users_banned, which needs the bare comparison.
-        r"\bbanned_until (>|<=) now\(\)": {"is_banned", "filtered_users"},
+        r"\bbanned_until (>|<=) now\(\)": {"is_banned"},
         # Lists tell an expired session from an ended one; the janitor deletes it a month later.
         r"\bsession_expired\(s\b": {
             "session_expired",

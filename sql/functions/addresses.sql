@@ -1,4 +1,18 @@
--- Addresses and passwords of users. Call these with the user's row locked.
+-- Addresses and passwords of users. Call those that write with the user's row locked.
+
+-- Whether the user has proved the address of a kind: confirmed is also what AUTH_AUTOCONFIRM or an
+-- administrator vouched for.
+CREATE OR REPLACE FUNCTION is_proved(u users, kind text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE kind WHEN 'email' THEN u.email_proved WHEN 'phone' THEN u.phone_proved END
+$$;
+
+CREATE OR REPLACE FUNCTION has_proved(u users, address text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT u.email = address AND is_proved(u, 'email') OR u.phone = address AND is_proved(u, 'phone')
+$$;
 
 -- The password of a user, or before the first proof, of the newest of several sign-ups.
 CREATE OR REPLACE FUNCTION own_hash(u users) RETURNS text
@@ -42,16 +56,16 @@ CREATE OR REPLACE FUNCTION prove_address(owner uuid, kind text, address text, pr
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-  u record;
-  is_first boolean;
+  u users := (SELECT users FROM users WHERE users.id = owner);
+  added_at timestamptz := coalesce((SELECT i.updated_at FROM identities AS i
+                                     WHERE i.user_id = owner AND i.provider = kind), u.created_at);
+  is_first boolean := NOT (proof = 'administrator' AND u.made_by <> 'signup') AND CASE
+    WHEN address = u.email
+    THEN NOT (is_proved(u, 'email') OR is_proved(u, 'phone') AND u.phone_confirmed_at <= added_at)
+    WHEN address = u.phone
+    THEN NOT (is_proved(u, 'phone') OR is_proved(u, 'email') AND u.email_confirmed_at <= added_at)
+    ELSE proof = 'administrator' AND NOT (is_proved(u, 'email') OR is_proved(u, 'phone')) END;
 BEGIN
-  SELECT users.*, coalesce(i.updated_at, users.created_at) AS added_at INTO u
-    FROM users LEFT JOIN identities AS i ON i.user_id = users.id AND i.provider = kind
-   WHERE users.id = owner;
-  is_first := NOT (proof = 'administrator' AND u.made_by <> 'signup') AND CASE
-    WHEN address = u.email THEN NOT (u.email_proved OR u.phone_proved AND u.phone_confirmed_at <= u.added_at)
-    WHEN address = u.phone THEN NOT (u.phone_proved OR u.email_proved AND u.email_confirmed_at <= u.added_at)
-    ELSE proof = 'administrator' AND NOT (u.email_proved OR u.phone_proved) END;
   IF is_first THEN
     DELETE FROM identities WHERE user_id = owner AND provider <> kind;
     DELETE FROM factors WHERE user_id = owner;

@@ -22,7 +22,7 @@ AS $$
      AND (filters ->> 'id' IS NULL
           OR u.id BETWEEN rpad(filters ->> 'id', 32, '0')::uuid AND rpad(filters ->> 'id', 32, 'f')::uuid)
      AND CASE filters ->> 'status'
-           WHEN 'banned' THEN u.banned_until > now()
+           WHEN 'banned' THEN is_banned(u)
            WHEN 'unconfirmed' THEN u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
                                    AND coalesce(u.email, u.phone) IS NOT NULL
            WHEN 'anonymous' THEN is_anonymous(u)

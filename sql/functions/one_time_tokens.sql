@@ -44,8 +44,7 @@ CREATE OR REPLACE FUNCTION comes_back(t one_time_tokens) RETURNS boolean
 AS $$
   SELECT NOT EXISTS (SELECT
                        FROM users AS u
-                      WHERE u.id <> t.user_id
-                        AND (u.email = t.target AND u.email_proved OR u.phone = t.target AND u.phone_proved))
+                      WHERE u.id <> t.user_id AND has_proved(u, t.target))
 $$;
 
 -- The link of a notice stays valid, or a thief could void it by three more changes.

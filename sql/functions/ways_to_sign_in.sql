@@ -1,3 +1,8 @@
+-- What a user can sign in with. An address changes in `set_address`, when the new one is proved or an
+-- administrator vouches for it. Something that can sign in always remains, and an administrator who can, unless
+-- the service role key says otherwise: `can_sign_in` and `is_last_administrator` decide it after, and before,
+-- what could break it.
+
 -- What can sign in and was added to a user since a moment. The identity of an address is as old as the
 -- address. What the user was created with does not count; an OAuth sign-up writes the email a microsecond
 -- later. Nodes of 0.2.0 call this.
@@ -51,10 +56,33 @@ AS $$
              AS own (has_password)
      WHERE i.user_id = owner AND i.provider = ANY (usable)
        AND CASE i.provider
-             WHEN 'email' THEN u.email_proved OR u.email_confirmed_at IS NOT NULL AND has_password
-             WHEN 'phone' THEN u.phone_proved OR u.phone_confirmed_at IS NOT NULL AND has_password
+             WHEN 'email' THEN is_proved(u, 'email') OR u.email_confirmed_at IS NOT NULL AND has_password
+             WHEN 'phone' THEN is_proved(u, 'phone') OR u.phone_confirmed_at IS NOT NULL AND has_password
              ELSE true
            END
   ) OR 'passkey' = ANY (usable)
        AND EXISTS (SELECT FROM factors WHERE user_id = owner AND factor_type = 'passkey')
+$$;
+
+-- Two administrators who leave at once must not both count the other. Call it with the user's row locked. It
+-- is VOLATILE, to see what the previous holder of its lock committed.
+CREATE OR REPLACE FUNCTION lock_administrators() RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT pg_advisory_xact_lock(7239004121)
+$$;
+
+CREATE OR REPLACE FUNCTION is_last_administrator(u users) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF u.role <> 'admin' THEN
+    RETURN false;
+  END IF;
+  PERFORM lock_administrators();
+  RETURN NOT EXISTS (SELECT
+                       FROM users AS other
+                      WHERE other.role = 'admin' AND other.id <> u.id
+                        AND NOT is_banned(other));
+END
 $$;

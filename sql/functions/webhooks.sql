@@ -55,7 +55,7 @@ AS $$
   SELECT write_message(gen_random_uuid(), id, 'webhook_disabled', email,
                        jsonb_build_object('webhook_url', webhook_url))
     FROM users
-   WHERE role = 'admin' AND email_proved AND NOT is_banned(users)
+   WHERE role = 'admin' AND is_proved(users, 'email') AND NOT is_banned(users)
    ORDER BY created_at, id
    LIMIT most
 $$;
