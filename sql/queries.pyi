@@ -1951,7 +1951,6 @@ class SelectCaller(NamedTuple):
     email_confirmed: bool
     phone: str | None
     phone_confirmed: bool
-    authentication_age: int | None
     has_factor: bool
     proof_age: int | None
 

@@ -129,8 +129,10 @@ WITH caller AS (
    WHERE u.id = :caller_id
      FOR UPDATE OF u
 )
-SELECT state, iso_8601(now()) AS moment,
-       CASE WHEN state = 'live' THEN end_access(id, CASE WHEN :scope <> 'global' THEN :caller_session_id END,
+SELECT state,
+       iso_8601(now()) AS moment,
+       CASE WHEN state = 'live'
+            THEN end_access(id, CASE WHEN :scope <> 'global' THEN :caller_session_id END,
                             CASE WHEN :scope = 'others' THEN 'others_signed_out' ELSE 'logout' END)
        END AS ended,
        CASE WHEN state = 'live'
@@ -281,4 +283,4 @@ UPDATE sessions AS s SET amr = methods_with(s, :provider) WHERE s.id = :session_
 SELECT end_access(:user_id, :session_id, :reason);
 
 -- name: void_tokens(user_id uuid)
-SELECT void_one_time_tokens(:user_id);
+SELECT void_tokens(:user_id);

@@ -91,7 +91,7 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 -- name: select_caller(caller_id uuid, caller_session_id uuid, caller_expires_at bigint, caller_aal text,
 --                     caller_level text, mfa_required text, refresh_token_lifetime integer,
 --                     session_timebox integer)
---   -> row? (aal?, password_hash?, email?, phone?, authentication_age?, proof_age?)
+--   -> row? (aal?, password_hash?, email?, phone?, proof_age?)
 SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_timebox,
                     :caller_aal, :caller_level, :mfa_required) AS state,
        u.role = 'admin' AS is_admin,
@@ -102,7 +102,6 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
        u.email_confirmed_at IS NOT NULL AS email_confirmed,
        u.phone,
        u.phone_confirmed_at IS NOT NULL AS phone_confirmed,
-       extract(epoch FROM now() - authenticated_at(s))::bigint AS authentication_age,
        has_verified_factor(u.id) AS has_factor,
        extract(epoch FROM now() - proved_at(u, s))::bigint AS proof_age
   FROM users AS u

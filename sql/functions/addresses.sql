@@ -76,7 +76,7 @@ BEGIN
     UPDATE users SET phone = NULL, phone_confirmed_at = NULL, phone_proved = false, first_factor_at = NULL
      WHERE id = owner AND kind <> 'phone';
     PERFORM end_access(owner, NULL, 'address_proved');
-    PERFORM void_one_time_tokens(owner);
+    PERFORM void_tokens(owner);
     DELETE FROM one_time_tokens WHERE user_id = owner AND purpose = 'undo';
     PERFORM set_password(owner, CASE WHEN proof IN ('signup', 'sms_signup') THEN u.password_hash END);
   END IF;

@@ -277,3 +277,23 @@ $$;
 CREATE OR REPLACE TRIGGER failure_counts_without_columns BEFORE INSERT OR UPDATE ON failure_counts
   FOR EACH ROW WHEN (NEW.kind IS NULL) EXECUTE FUNCTION fill_failure_count();
 UPDATE failure_counts SET key = key WHERE kind IS NULL;
+CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT void_tokens(owner);
+  SELECT 0::bigint
+$$;
+
+-- Functions of 0.2.0. Dropped here rather than by a migration, because they are in use until the others are
+-- replaced.
+DROP FUNCTION IF EXISTS added_to(uuid, timestamptz);
+DROP FUNCTION IF EXISTS caller_state(users, sessions, bigint, integer, integer);
+DROP FUNCTION IF EXISTS locked_caller_state(uuid, uuid, bigint, integer, integer, boolean, integer);
+DROP FUNCTION IF EXISTS locked_caller_state(
+  uuid, uuid, bigint, integer, integer, boolean, integer, text, text, text, boolean
+);
+DROP FUNCTION IF EXISTS page_of_users(text, text, text, text, boolean, integer, bigint);
+DROP FUNCTION IF EXISTS spend_code(text, bytea, text[]);
+DROP FUNCTION IF EXISTS spend_code(text, bytea[], text[]);
+DROP FUNCTION IF EXISTS timeline_of(uuid, integer, integer, bigint);
+DROP FUNCTION IF EXISTS timeline_of_sessions(uuid, integer, integer);

@@ -1,18 +1,13 @@
 -- The link of a notice stays valid, because a thief would void it first. A pending change is
 -- dropped with its link, or POST /resend would send another.
-CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
+CREATE OR REPLACE FUNCTION void_tokens(owner uuid) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
   DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL;
   UPDATE users
      SET new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL
    WHERE id = owner AND (new_email IS NOT NULL OR new_phone IS NOT NULL);
-  WITH voided AS (
-    DELETE FROM one_time_tokens
-     WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL
-    RETURNING id
-  )
-  SELECT count(*) FROM voided
+  DELETE FROM one_time_tokens WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL
 $$;
 
 -- The encrypted TOTP secret of a removed factor that is kept.

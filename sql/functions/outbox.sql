@@ -40,9 +40,14 @@ CREATE OR REPLACE FUNCTION message_details(message outbox, target text) RETURNS 
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT jsonb_build_object(
-    'id', message.id, 'channel', message.channel, 'recipient', target, 'response', message.response,
-    'outcome', coalesce(message.outcome, 'waiting'), 'attempts', message.attempts,
-    'last_error', message.last_error, 'written_at', iso_8601(message.created_at),
+    'id', message.id,
+    'channel', message.channel,
+    'recipient', target,
+    'outcome', coalesce(message.outcome, 'waiting'),
+    'attempts', message.attempts,
+    'last_error', message.last_error,
+    'response', message.response,
+    'written_at', iso_8601(message.created_at),
     'next_attempt_at', CASE WHEN message.outcome IS NULL THEN iso_8601(message.next_attempt_at) END
   )
 $$;

@@ -1,12 +1,13 @@
 -- What a user can sign in with. An address changes in `set_address`, when the new one is proved or an
--- administrator vouches for it. Something that can sign in always remains, and an administrator who can, unless
--- the service role key says otherwise: `can_sign_in` and `is_last_administrator` decide it after, and before,
--- what could break it.
+-- administrator vouches for it. Something that can sign in always remains, and an administrator who can,
+-- unless the service role key says otherwise: `can_sign_in` and `is_last_administrator` decide it after, and
+-- before, what could break it.
 
--- What can sign in and was added to a user since a moment. The identity of an address is as old as the
--- address. What the user was created with does not count; an OAuth sign-up writes the email a microsecond
--- later. Nodes of 0.2.0 call this.
-CREATE OR REPLACE FUNCTION added_to(owner uuid, since timestamptz)
+-- What can sign in and was added to a user since a moment, with the applications that the user allowed and
+-- the user's API keys, which work without a session of the user. Everything that a thief may add belongs in
+-- this list. The identity of an address is as old as the address. What the user was created with does not
+-- count; an OAuth sign-up writes the email a microsecond later.
+CREATE OR REPLACE FUNCTION additions_to(owner uuid, since timestamptz)
   RETURNS TABLE (id uuid, type text, added_at timestamptz, label text)
   LANGUAGE sql STABLE ROWS 1
 AS $$
@@ -22,15 +23,6 @@ AS $$
   SELECT f.id, f.factor_type, f.verified_at, f.friendly_name
     FROM factors AS f
    WHERE f.user_id = owner AND f.verified_at >= since
-$$;
-
--- The same with the applications that the user allowed and the user's API keys, which work without a session
--- of the user. Everything that a thief may add belongs in this list.
-CREATE OR REPLACE FUNCTION additions_to(owner uuid, since timestamptz)
-  RETURNS TABLE (id uuid, type text, added_at timestamptz, label text)
-  LANGUAGE sql STABLE ROWS 1
-AS $$
-  SELECT * FROM added_to(owner, since)
    UNION ALL
   SELECT o.id, 'grant', o.granted_at, c.name
     FROM oauth_grants AS o
