@@ -277,6 +277,7 @@ $$;
 CREATE OR REPLACE TRIGGER failure_counts_without_columns BEFORE INSERT OR UPDATE ON failure_counts
   FOR EACH ROW WHEN (NEW.kind IS NULL) EXECUTE FUNCTION fill_failure_count();
 UPDATE failure_counts SET key = key WHERE kind IS NULL;
+
 CREATE OR REPLACE FUNCTION void_one_time_tokens(owner uuid) RETURNS bigint
   LANGUAGE sql VOLATILE
 AS $$
