@@ -58,5 +58,5 @@ g = cast("RequestContext", flask.g)
 
 def answered_by(view: Callable[..., ResponseReturnValue], *args: Any) -> ResponseReturnValue:
     """Answer the request by another view, whose decorators count from now on."""
-    g.route = vars(view)["route"]
+    g.route = vars(view).get("route", _NO_ROUTE)
     return view(*args)
