@@ -30,11 +30,11 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 # What each of these may reach. A change that makes the story longer makes it shorter elsewhere. The aim is three
 # quarters of the functions, lines and SQL of 0.3.0: 479, 3,937 and 1,598.
 LIMITS = {
-    "all": {"functions": 479, "lines": 3_963, "files": 95, "statements": 62, "lines of SQL": 1_542},
-    "POST /token password": {"functions": 91, "files": 32},
-    "GET /user": {"functions": 51},
-    "POST /token refresh_token": {"functions": 68},
-    "PUT /user": {"functions": 143},
+    "all": {"functions": 342, "lines": 3_341, "files": 88, "statements": 60, "lines of SQL": 1_522},
+    "POST /token password": {"functions": 78, "files": 30},
+    "GET /user": {"functions": 42},
+    "POST /token refresh_token": {"functions": 54},
+    "PUT /user": {"functions": 115},
 }
 
 
