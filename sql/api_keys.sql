@@ -12,14 +12,14 @@ SELECT caller_state(u, s, :caller_expires_at, :refresh_token_lifetime, :session_
 SELECT api_keys_of(:user_id)::text AS api_keys;
 
 -- name: write_api_key(id uuid, user_id uuid, session_id uuid, name text, key_mac bytea, scopes text[],
---                     lifetime integer) -> row?
--- With the level of the session that makes it. Nothing if the user has twenty. Call it with the user's row
--- locked.
+--                     lifetime integer, most_api_keys integer) -> row?
+-- With the level of the session that makes it. Nothing if the user has the most. Call it with the user's
+-- row locked.
 INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, expires_at, aal)
 SELECT :id, s.user_id, :name, :key_mac, :scopes, now() + make_interval(secs => :lifetime), s.aal
   FROM sessions AS s
  WHERE s.id = :session_id AND s.user_id = :user_id
-   AND (SELECT count(*) FROM api_keys WHERE user_id = :user_id) < 20
+   AND (SELECT count(*) FROM api_keys WHERE user_id = :user_id) < :most_api_keys
 RETURNING api_key_object(k) AS object;
 
 -- name: remove_api_keys(user_id uuid, ids text[])

@@ -71,16 +71,18 @@ SELECT name,
  GROUP BY name
  ORDER BY today DESC, before DESC, name;
 
--- name: select_health(most integer)
+-- name: select_health(most integer, heartbeat_limit integer, backup_limit integer, late_limit integer)
 --   -> row? (delivered_at?, is_delivering?, backed_up_at?, is_backed_up?, counted_at?, waiting_since?,
 --     is_late?, active_users?)
 -- Counts stop at `most`. A larger number of users is the planner's estimate.
 SELECT current_setting('server_version') AS postgres,
        (SELECT max(version) FROM schema_version) AS schema_version,
        (SELECT iso_8601(at) FROM last_done WHERE task = 'delivery') AS delivered_at,
-       (SELECT extract(epoch FROM now() - at) < 180 FROM last_done WHERE task = 'delivery') AS is_delivering,
+       (SELECT extract(epoch FROM now() - at) < :heartbeat_limit FROM last_done WHERE task = 'delivery')
+         AS is_delivering,
        (SELECT iso_8601(at) FROM last_done WHERE task = 'backup') AS backed_up_at,
-       (SELECT at > now() - interval '7 days' FROM last_done WHERE task = 'backup') AS is_backed_up,
+       (SELECT extract(epoch FROM now() - at) < :backup_limit FROM last_done WHERE task = 'backup')
+         AS is_backed_up,
        (SELECT iso_8601(at) FROM last_done WHERE task = 'counts') AS counted_at,
        (SELECT count(*)
           FROM (SELECT FROM outbox WHERE outcome IS NULL AND channel <> 'webhook' LIMIT :most) AS messages)
@@ -101,7 +103,8 @@ SELECT current_setting('server_version') AS postgres,
          WHERE name = 'active_users' AND hour > now() - interval '1 day'
          ORDER BY hour DESC
          LIMIT 1) AS active_users
-  FROM (SELECT iso_8601(min(created_at)) AS since, min(created_at) < now() - interval '5 minutes' AS is_late
+  FROM (SELECT iso_8601(min(created_at)) AS since,
+               min(created_at) < now() - make_interval(secs => :late_limit) AS is_late
           FROM (SELECT created_at
                   FROM outbox
                  WHERE outcome IS NULL AND channel <> 'webhook' AND NOT waits_for_others(outbox)

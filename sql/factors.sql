@@ -21,16 +21,17 @@ SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS
   FROM factors
  WHERE user_id = :user_id AND verified_at IS NOT NULL;
 
--- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea) -> row?
--- Inserts nothing if a verified factor has the name. Replaces the oldest of ten unverified factors: a refusal
--- would make users wait for enrolments that they abandoned. Call it with the user's row locked.
+-- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea,
+--                     most_unverified_factors integer) -> row?
+-- Inserts nothing if a verified factor has the name. Beyond the most, replaces the oldest one that is not:
+-- a refusal would make users wait for enrolments that they abandoned. Call it with the user's row locked.
 WITH replaced AS (
   DELETE FROM factors
    WHERE id = ANY (ARRAY(SELECT id
                            FROM factors
                           WHERE user_id = :user_id AND verified_at IS NULL
                           ORDER BY created_at DESC
-                         OFFSET 9))
+                         OFFSET :most_unverified_factors - 1))
 )
 INSERT INTO factors (id, user_id, factor_type, friendly_name, secret)
 SELECT :id, :user_id, :factor_type, :friendly_name, :secret
@@ -40,14 +41,15 @@ SELECT :id, :user_id, :factor_type, :friendly_name, :secret
                       AND factor_type <> 'passkey' AND verified_at IS NOT NULL)
 RETURNING id;
 
--- name: select_factor(id uuid, user_id uuid, session_id uuid) -> row? (secret?, last_step?)
+-- name: select_factor(id uuid, user_id uuid, session_id uuid, enrolment_lifetime integer)
+--   -> row? (secret?, last_step?)
 -- Only the session that began to enrol a factor, with a proof, may verify it for the first time.
 SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, secret, last_step,
        extract(epoch FROM clock_timestamp())::float AS moment
   FROM factors AS f
  WHERE id = :id AND user_id = :user_id AND factor_type <> 'passkey'
    AND (verified_at IS NOT NULL OR :session_id IS NULL
-        OR created_at > now() - interval '5 minutes'
+        OR created_at > now() - make_interval(secs => :enrolment_lifetime)
            AND EXISTS (SELECT FROM factor_challenges AS c
                         WHERE c.factor_id = f.id AND c.session_id = :session_id));
 
@@ -74,11 +76,12 @@ UPDATE users
    SET first_factor_at = NULL
  WHERE id = :user_id AND first_factor_at IS NOT NULL AND NOT has_verified_factor(id);
 
--- name: try_challenge(id uuid, user_id uuid, session_id uuid, factor_id uuid) -> row?
+-- name: try_challenge(id uuid, user_id uuid, session_id uuid, factor_id uuid,
+--                     challenge_tries integer) -> row?
 UPDATE factor_challenges
    SET tries = tries + 1
  WHERE id = :id AND user_id = :user_id AND session_id = :session_id AND factor_id = :factor_id
-   AND purpose = 'totp' AND tries < 5 AND expires_at > now()
+   AND purpose = 'totp' AND tries < :challenge_tries AND expires_at > now()
 RETURNING id;
 
 -- name: delete_challenge(id uuid)

@@ -48,10 +48,10 @@ DELETE FROM oauth_clients AS c
 RETURNING record_acts(:origin, NULL, NULL, '{client_deleted}', '{}',
                       jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "unallowed"}');
 
--- name: delete_expired_api_keys(batch integer)
+-- name: delete_expired_api_keys(batch integer, kept integer)
 DELETE FROM api_keys
  WHERE id = ANY (ARRAY(SELECT id FROM api_keys
-                        WHERE expires_at <= now() - interval '30 days'
+                        WHERE expires_at <= now() - make_interval(secs => :kept)
                         LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_expired_factor_challenges(batch integer)
@@ -59,10 +59,11 @@ DELETE FROM factor_challenges
  WHERE id = ANY (ARRAY(SELECT id FROM factor_challenges
                         WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
 
--- name: delete_unverified_factors(batch integer)
+-- name: delete_unverified_factors(batch integer, enrolment_lifetime integer)
 DELETE FROM factors
  WHERE id = ANY (ARRAY(SELECT id FROM factors
-                        WHERE verified_at IS NULL AND created_at <= now() - interval '5 minutes'
+                        WHERE verified_at IS NULL
+                          AND created_at <= now() - make_interval(secs => :enrolment_lifetime)
                         LIMIT :batch));
 
 -- name: delete_expired_id_tokens(batch integer)
@@ -72,28 +73,29 @@ DELETE FROM spent_id_tokens
                                 WHERE expires_at <= now() - interval '1 hour'
                                 LIMIT :batch FOR UPDATE SKIP LOCKED));
 
--- name: delete_old_sessions(batch integer)
--- Kept for 30 days, so that support can see why a user was signed out.
+-- name: delete_old_sessions(batch integer, kept integer)
+-- Kept for a while, so that support can see why a user was signed out.
 DELETE FROM sessions
  WHERE id = ANY (ARRAY(SELECT id FROM sessions
-                        WHERE ended_at <= now() - interval '30 days' LIMIT :batch FOR UPDATE SKIP LOCKED));
+                        WHERE ended_at <= now() - make_interval(secs => :kept)
+                        LIMIT :batch FOR UPDATE SKIP LOCKED));
 
--- name: delete_expired_sessions(batch integer, refresh_token_lifetime integer, session_timebox integer)
--- 30 days after they expired. The condition on created_at is for the index.
+-- name: delete_expired_sessions(batch integer, kept integer, refresh_token_lifetime integer,
+--                               session_timebox integer)
+-- As long after they expired. The condition on created_at is for the index.
 DELETE FROM sessions
  WHERE id = ANY (ARRAY(SELECT s.id
                          FROM sessions AS s
                         WHERE s.ended_at IS NULL
-                          AND s.created_at <= now() - interval '30 days'
+                          AND s.created_at <= now() - make_interval(secs => :kept)
                               - make_interval(secs => least(:refresh_token_lifetime, :session_timebox))
-                          AND session_expired(s, :refresh_token_lifetime + 30 * 86400,
-                                              :session_timebox + 30 * 86400)
+                          AND session_expired(s, :refresh_token_lifetime + :kept, :session_timebox + :kept)
                         LIMIT :batch FOR UPDATE OF s SKIP LOCKED));
 
--- name: delete_old_messages(batch integer)
+-- name: delete_old_messages(batch integer, kept integer)
 DELETE FROM outbox
  WHERE id = ANY (ARRAY(SELECT id FROM outbox
-                        WHERE outcome IS NOT NULL AND finished_at <= now() - interval '30 days'
+                        WHERE outcome IS NOT NULL AND finished_at <= now() - make_interval(secs => :kept)
                         LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_old_bulk_acts(batch integer)
@@ -101,11 +103,11 @@ DELETE FROM bulk_acts
  WHERE id = ANY (ARRAY(SELECT id FROM bulk_acts
                         WHERE created_at <= now() - interval '1 day' LIMIT :batch FOR UPDATE SKIP LOCKED));
 
--- name: delete_old_networks(batch integer)
+-- name: delete_old_networks(batch integer, networks_kept integer)
 WITH old AS (
   SELECT user_id, network
     FROM known_networks
-   WHERE seen_at <= now() - interval '365 days'
+   WHERE seen_at <= now() - make_interval(secs => :networks_kept)
    LIMIT :batch FOR UPDATE SKIP LOCKED
 )
 DELETE FROM known_networks AS n USING old WHERE (n.user_id, n.network) = (old.user_id, old.network);

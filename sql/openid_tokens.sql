@@ -30,16 +30,16 @@ SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.opened_ses
  WHERE r.code_hash = :code_hash AND r.client_id = :client_id
    FOR UPDATE OF r;
 
--- name: open_client_session(request_id uuid, grant_id uuid, ip inet, user_agent text, origin jsonb)
---   -> row? (resource?, token_lifetime?)
--- Run it with the user locked, so that concurrent requests cannot exceed the ten sessions of a grant.
+-- name: open_client_session(request_id uuid, grant_id uuid, ip inet, user_agent text, origin jsonb,
+--                           most_client_sessions integer) -> row? (resource?, token_lifetime?)
+-- Run it with the user locked, so that concurrent requests cannot exceed the sessions of a grant.
 WITH too_many AS (
   SELECT end_access(s.user_id, s.id, 'too_many_sessions')
     FROM (SELECT id, user_id
             FROM sessions
            WHERE grant_id = :grant_id AND ended_at IS NULL
            ORDER BY created_at DESC
-          OFFSET 9) AS s
+          OFFSET :most_client_sessions - 1) AS s
 ), opened AS (
   INSERT INTO sessions (user_id, method, ip, user_agent, aal, amr, factor_id, opened_by, grant_id, scopes,
                         resource, auth_time)

@@ -1,6 +1,6 @@
 -- name: write_challenge(user_id uuid, session_id uuid, factor_id uuid, purpose text, challenge bytea,
---                       lifetime integer) -> row
--- Keeps the five newest of a session, for each purpose and factor. Call it with the user's row locked.
+--                       lifetime integer, most_challenges integer) -> row
+-- Keeps the newest of a session, for each purpose and factor. Call it with the user's row locked.
 WITH replaced AS (
   DELETE FROM factor_challenges
    WHERE id = ANY (ARRAY(SELECT id
@@ -8,7 +8,7 @@ WITH replaced AS (
                           WHERE user_id = :user_id AND session_id = :session_id AND purpose = :purpose
                             AND factor_id IS NOT DISTINCT FROM :factor_id
                           ORDER BY created_at DESC
-                         OFFSET 4))
+                         OFFSET :most_challenges - 1))
 )
 INSERT INTO factor_challenges (user_id, session_id, factor_id, purpose, challenge, expires_at)
 VALUES (:user_id, :session_id, :factor_id, :purpose, :challenge, now() + make_interval(secs => :lifetime))

@@ -1,51 +1,97 @@
 """The numbers that documents promise are those of the code, and each stands there once."""
 
+import ast
 import re
 from typing import Any
 
 import pytest
 
-from auth.factors import webauthn
-from auth.senders import hooks, http, webhooks
-from auth.settings import constants
-from auth.sign_in import oauth, reauthentication
-from auth.tokens import api_keys, client_tokens, one_time
+from auth import promises
+from auth.promises import DAY, HOUR, MINUTE
 from tests.support.contract import OPENAPI
-from tests.test_homes import with_sql
-from tests.test_structure import STATEMENTS
+from tests.test_homes import sql_bodies, with_sql
+from tests.test_structure import SOURCES, nodes
 
 DOCS = OPENAPI.parent / "docs"
-WORDS = {"an": 1, "two": 2, "three": 3, "five": 5, "seven": 7, "ten": 10, "twenty": 20}
-MINUTE, HOUR, DAY = 60, 3600, 86_400
+WORDS = {"an": 1, "a": 1, "two": 2, "three": 3, "five": 5, "seven": 7, "nine": 9, "ten": 10, "twenty": 20}
+BODIES = dict(sql_bodies())
 
 
-def number_in(statement: str, pattern: str) -> int:
-    (found,) = re.findall(pattern, STATEMENTS[statement].text)
+def number_in(name: str, pattern: str) -> int:
+    """Return the number that a statement or function has."""
+    (found,) = re.findall(pattern, BODIES[name])
     return int(found)
 
 
-# A document, its words with the number, and that of the code.
+CODES_A_DAY = promises.WRONG_CODES_A_DAY
+# A document, its words with the number, and that of the code. Those of `number_in` stand in SQL alone: nodes of
+# 0.3.0 call the function, or many functions do, which would have to hand it on.
 PROMISES: list[tuple[str, str, float]] = [
+    ("security.md", r"`fresh` is a sign-in, .+ of the last (\w+) minutes", promises.PROOF_AGE / MINUTE),
+    ("security.md", r"is stored hashed, and lives (\w+) hour;", promises.LINK_LIFETIME / HOUR),
+    ("security.md", r"in a mailed invitation or a notice, (\w+) days", promises.INVITATION_LIFETIME / DAY),
+    ("security.md", r"added in the last (\w+) days", promises.UNDO_LIFETIME / DAY),
+    ("security.md", r"It lives (\w+) minutes by SMS", promises.SMS_CODE_LIFETIME / MINUTE),
+    ("security.md", r"It lives (\w+) minutes by SMS or for our pages", promises.PAGE_CODE_LIFETIME / MINUTE),
+    ("security.md", r"or for our pages, otherwise (\w+) hour", promises.MAIL_CODE_LIFETIME / HOUR),
     (
         "security.md",
-        r"`fresh` is a sign-in, .+ of the last (\w+) minutes",
-        reauthentication.PROOF_AGE / MINUTE,
+        r"can redeem, once, within (\w+) minutes",
+        promises.AUTHORIZATION_CODE_LIFETIME / MINUTE,
     ),
-    ("security.md", r"is stored hashed, and lives (\w+) hour;", one_time.LINK_LIFETIME / HOUR),
-    ("security.md", r"It lives (\w+) minutes by SMS", one_time.SMS_CODE_LIFETIME / MINUTE),
-    ("security.md", r"It lives (\w+) minutes by SMS or for our pages", one_time.PAGE_CODE_LIFETIME / MINUTE),
-    ("security.md", r"or for our pages, otherwise (\w+) hour", one_time.MAIL_CODE_LIFETIME / HOUR),
-    ("security.md", r"can redeem, once, within (\w+) minutes", one_time.AUTHORIZATION_CODE_LIFETIME / MINUTE),
-    ("security.md", r"random bytes, good for (\w+) minutes", webauthn.CHALLENGE_LIFETIME / MINUTE),
-    ("security.md", r"A flow is valid for (\w+) minutes", oauth.LIFETIME / MINUTE),
-    ("security.md", r"added in the last (\w+) days", one_time.UNDO_LIFETIME / DAY),
-    ("api-keys.md", r"A user has (\d+) keys at most", number_in("write_api_key", r"\) < (\d+)")),
-    ("api-keys.md", r"which is valid for (\w+) minutes", api_keys.LIFETIME / MINUTE),
-    ("openid.md", r"who signed in; for (\w+) hour", client_tokens.ID_TOKEN_LIFETIME / HOUR),
-    ("webhooks.md", r"Answer 2xx within (\d+) seconds", http.TIMEOUT),
-    ("webhooks.md", r"at most every 5 minutes, for (\w+) days", constants.GIVE_UP / DAY),
-    ("hooks.md", r"There are (\d+) seconds in all", hooks.TIMEOUT),
-    ("webhooks.md", r"The limit is (\d+) webhooks", webhooks.MAX_WEBHOOKS),
+    ("security.md", r"the (\w+) newest links work", number_in("is_good_link", r"(\d+) > \(SELECT")),
+    ("security.md", r"(\w+) wrong codes of a network close", promises.TRIES),
+    ("security.md", r"(\w+) a day all codes of the address", CODES_A_DAY["code"]),
+    ("security.md", r"all others together \| (\d+) ", CODES_A_DAY["totp"]),
+    ("security.md", r"all others together \| \d+ \| (\d+) ", CODES_A_DAY["recovery"]),
+    ("security.md", r"one of the last (\w+) where", number_in("is_known_network", r"LIMIT (\d+)")),
+    ("security.md", r"in the last day \((\w+) a day\)", number_in("record_mail_proof", r"(\d+) > \(SELECT")),
+    ("security.md", r"A challenge takes (\w+) tries", promises.TRIES),
+    ("security.md", r"random bytes, good for (\w+) minutes", promises.CHALLENGE_LIFETIME / MINUTE),
+    ("security.md", r"at most (\w+) for each purpose and factor", promises.MOST_CHALLENGES),
+    (
+        "security.md",
+        r"unverified factor\*\* can be verified for (\w+) minutes",
+        promises.ENROLMENT_LIFETIME / MINUTE,
+    ),
+    ("security.md", r"Of more than (\w+), the oldest goes", promises.MOST_UNVERIFIED_FACTORS),
+    ("security.md", r"A flow is valid for (\w+) minutes", promises.FLOW_LIFETIME / MINUTE),
+    ("security.md", r"(\w+) minutes after the notice before", number_in("write_message", r"THEN (\d+) ELSE")),
+    (
+        "security.md",
+        r"(\w+) hour after it by SMS",
+        number_in("write_message", r"ELSE (\d+) END\)") / 60,
+    ),
+    ("security.md", r"no more than (\w+) in a row while a notice", promises.MOST_CODES_IN_A_ROW),
+    ("security.md", r"user agent of the sign-in \| (\d+) days", promises.ENDED_KEPT / DAY),
+    ("security.md", r"(\w) year after the last time", promises.NETWORKS_KEPT / DAY / 365),
+    ("api-keys.md", r"A user has (\d+) keys at most", promises.MOST_API_KEYS),
+    ("api-keys.md", r"which is valid for (\w+) minutes", promises.API_KEY_TOKEN_LIFETIME / MINUTE),
+    ("api-keys.md", r"and is deleted (\d+) days later", promises.ENDED_KEPT / DAY),
+    ("audit.md", r"are kept for (\d+) days after their end", promises.ENDED_KEPT / DAY),
+    ("openid.md", r"who signed in; for (\w+) hour", promises.ID_TOKEN_LIFETIME / HOUR),
+    (
+        "openid.md",
+        r"After (\d+) days a client that no user allows",
+        number_in("delete_unallowed_clients", r"created_at <= now\(\) - interval '(\d+)"),
+    ),
+    ("webhooks.md", r"Answer 2xx within (\d+) seconds", promises.HTTP_TIMEOUT),
+    ("webhooks.md", r"delivery is retried after (\d+) seconds", promises.FIRST_PAUSE),
+    ("webhooks.md", r"at most every (\d+) minutes, for", promises.LONGEST_PAUSE / MINUTE),
+    ("webhooks.md", r"`Retry-After` \(at most (\w+) hour\)", promises.LONGEST_RETRY_AFTER / HOUR),
+    ("webhooks.md", r"at most every 5 minutes, for (\w+) days", promises.GIVE_UP / DAY),
+    ("webhooks.md", r"Up to (\w+) administrators get an email", promises.MOST_MAILS),
+    ("webhooks.md", r"The limit is (\d+) webhooks", promises.MOST_WEBHOOKS),
+    ("webhooks.md", r"For (\d+) hours each event is signed with both", promises.SECRET_OVERLAP / HOUR),
+    ("webhooks.md", r"Deliveries are listed for (\d+) days", promises.ENDED_KEPT / DAY),
+    ("hooks.md", r"There are (\d+) seconds in all", promises.HOOK_TIMEOUT),
+    ("hooks.md", r"and (\d+) times in all", promises.MOST_CALLS_OF_A_HOOK),
+    ("doctor.md", r"has run for (\w+) minutes", promises.HEARTBEAT_LIMIT / MINUTE),
+    ("doctor.md", r"has waited for more than (\w+) minutes", promises.LATE / MINUTE),
+    ("doctor.md", r"has not run for (\w+) days", promises.BACKUP_LIMIT / DAY),
+    ("../openapi.yaml", r"Creates (\w+) recovery codes", promises.RECOVERY_CODES),
+    ("../openapi.yaml", r"A user has at most (\d+) keys", promises.MOST_API_KEYS),
+    ("../openapi.yaml", r"At most (\d+) webhooks can exist", promises.MOST_WEBHOOKS),
 ]
 
 
@@ -53,18 +99,116 @@ PROMISES: list[tuple[str, str, float]] = [
 def test_number_of_a_document_is_that_of_the_code(document: str, words: str, number: Any):
     text = re.sub(r"\s+", " ", (DOCS / document).read_text())
     found = re.findall(words, text)
-    assert {WORDS.get(each, each) for each in found} <= {int(number), str(int(number))}
+    assert {WORDS.get(each.lower(), each) for each in found} <= {int(number), str(int(number))}
     assert (bool(found), number) == (True, int(number))
+
+
+# Numbers in SQL that no constant hands over, and why.
+IN_SQL = {
+    "fresh_age": "the same as `PROOF_AGE`, see below; nodes of 0.3.0 call what calls it",
+    "recent_age": "the same as `UNDO_LIFETIME`, see below; nodes of 0.3.0 call what calls it",
+    "refusal_of_act": "nodes of 0.3.0 call it: a passkey counts for five minutes at least",
+    "is_known_network": "all counts of failures call it; above",
+    "record_mail_proof": "nodes of 0.3.0 call it; above",
+    "is_good_link": "nodes of 0.3.0 call it; above",
+    "write_message": "the pauses of notices; above",
+    "join_notice": "how many changes a notice lists",
+    "count_message": "a tenth and three quarters of a total, and /48",
+    "page_of_users": "an estimate for the planner",
+    "split_words": "estimates of a search",
+    "use_browser_session": "how often a session is written",
+    "select_trusted_before": "the hour after the first factor",
+    "delete_unallowed_clients": "Postgres looks it up by an index if it knows the number; above",
+    "select_bulk_act": "as long as it is kept",
+    "delete_old_bulk_acts": "acts on many users",
+    "delete_expired_id_tokens": "the age at which they are refused anyway",
+    "delete_unused_users": "a version of the schema",
+    "select_last_message": "what the page of an address calls stuck",
+    **dict.fromkeys(("count_hours", "count_active_users", "list_daily_counts", "list_failures"), "charts"),
+    **dict.fromkeys(("count_outcomes_of_a_day", "list_key_ages", "list_failing_webhooks"), "days"),
+    "select_health": "the last count of active users",
+}
+# Lengths of texts, keys and types, versions of Postgres, and units.
+_PLAIN = {
+    *(
+        "export_snapshot",
+        "bound_search",
+        "count_needs_of_secret",
+        "list_sealed_factors",
+        "list_sealed_messages",
+    ),
+    *("list_sealed_removed_factors", "list_sealed_openid_keys", "list_sealed_webhooks", "removed_secret"),
+    *("api_key_object", "record_refusal", "filtered_users", "place_in_moment", "is_listed"),
+}
+_OF_NODES_OF_0_3_0 = {"undone_since", "had_no_address", "proved_with_older", "spend_code"}
+
+
+def test_numbers_in_sql_are_handed_over_but_for_those_that_stand_there_alone():
+    time = r"interval '\d+ (minute|hour|day|week|month|year)"
+    # No part of a name, a lock's number, nor 0 to 2.
+    number = r"(?<![\w.$:\[])(?!7239\d{6})([3-9]|\d{2,})\b(?!\])"
+    found = {
+        name
+        for name, body in sql_bodies()
+        if re.search(time, body) or re.search(number, re.sub("'[^']*'", "", body))
+    }
+    assert found == IN_SQL.keys() | _PLAIN | _OF_NODES_OF_0_3_0
+
+
+# Times in Python that happen to be as long as a promised one.
+AS_LONG = {
+    "auth/delivery/deliverer.py": "how often it cleans up, and how long a target is called slow",
+    "auth/delivery/messages.py": "the width of a picture",
+    "auth/files.py": "abandoned temporary files",
+    "auth/keys/rotation.py": "clocks that differ",
+    "auth/operations/doctor/delivery.py": "a unit",
+    "auth/operations/embedded_postgres.py": "its start",
+    "auth/pages/brand.py": "what browsers cache",
+    "auth/pages/problems.py": "a status",
+    "auth/providers/client.py": "the secret that Apple asks for",
+    "auth/providers/id_tokens.py": "the keys of providers",
+    "auth/senders/http.py": "a status",
+    "auth/senders/sender.py": "the length of a reason",
+    "auth/settings/__init__.py": "defaults and bounds of settings",
+    "auth/sign_in/arrivals.py": "a cookie",
+    "auth/sign_in/reauthentication.py": "the least on pages",
+    "auth/text/moments.py": "a unit",
+    "auth/views/discovery.py": "what clients cache",
+    "auth/web/dialect.py": "a status",
+    "auth/web/fields.py": "units",
+}
+
+
+def number_of(node: ast.AST) -> Any:
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        left, right = number_of(node.left), number_of(node.right)
+        return left and right and left * right
+    return None
+
+
+def test_promised_times_and_names_stand_in_one_module():
+    promised = {name: value for name, value in vars(promises).items() if name.isupper()}
+    times = {value for value in promised.values() if isinstance(value, int) and value > MINUTE} - {DAY}
+    others = SOURCES.keys() - {"auth/promises.py"}
+    assert {s for s in others if times & {number_of(node) for node in nodes(s)}} == AS_LONG.keys()
+    again = {
+        f"{source}: {node.id}"
+        for source in others
+        for node in nodes(source)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in promised
+    }
+    assert again == set()
 
 
 def test_age_of_a_fresh_proof_is_one_number_in_sql_and_that_of_python(database):
     # The second is for nodes of 0.3.0.
     assert with_sql(r"interval '15 minutes'") == {"fresh_age", "proved_with_older"}
-    assert database.value("SELECT extract(epoch FROM fresh_age())") == reauthentication.PROOF_AGE
+    assert database.value("SELECT extract(epoch FROM fresh_age())") == promises.PROOF_AGE
 
 
 def test_age_of_what_is_recent_is_one_number_in_sql_and_the_lifetime_of_the_links_of_notices(database):
-    # The first other one is the age of a backup, the rest is for nodes of 0.3.0.
-    others = {"select_health", "undone_since", "had_no_address"}
-    assert with_sql(r"interval '7 days'") == {"recent_age", *others}
-    assert database.value("SELECT extract(epoch FROM recent_age())") == one_time.UNDO_LIFETIME
+    # The others are for nodes of 0.3.0.
+    assert with_sql(r"interval '7 days'") == {"recent_age", "undone_since", "had_no_address"}
+    assert database.value("SELECT extract(epoch FROM recent_age())") == promises.UNDO_LIFETIME

@@ -18,7 +18,7 @@ from psycopg2.extras import DictCursor
 
 import sql
 from auth import settings
-from auth.settings.constants import WRONG_CODES_A_DAY
+from auth.promises import WRONG_CODES_A_DAY
 from auth.settings.providers import PROVIDER_PREFIX, SUFFIXES
 from auth.views import openid, token
 from auth.web import limits

@@ -3,6 +3,7 @@
 import uuid
 from typing import Any
 
+from auth import promises
 from auth.account.sign_up import create_addressed_user
 from auth.context import latchkey
 from auth.hooks import before_user_created
@@ -67,7 +68,7 @@ def _renew_invitation(tx: Transaction, body: dict[str, Any]) -> str:
 def _write_invitation(
     tx: Transaction, user_id: str, email: str, redirect_to: str | None, **variables: Any
 ) -> str:
-    message = outgoing.Message(email, code=False, lifetime=one_time.INVITATION_LIFETIME)
+    message = outgoing.Message(email, code=False, lifetime=promises.INVITATION_LIFETIME)
     message.write_token(tx, user_id, "invite", redirect_to=redirect_to)
     message.write(tx, user_id, "invite", redirect_to=redirect_to, **variables)
     return message.id

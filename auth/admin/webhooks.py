@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from auth import promises
 from auth.context import latchkey
 from auth.senders import webhooks
 from auth.web import targets
@@ -19,7 +20,7 @@ _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-
 def create(body: dict[str, Any], secret: str | None = None) -> tuple[str, str]:
     """Register an endpoint, and return its object and its secret. Raises `ApiError`."""
     _check_url(body["url"])
-    id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), webhooks.MAX_WEBHOOKS
+    id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), promises.MOST_WEBHOOKS
     sealed = latchkey.sealer.seal(secret, id)
     with targets.act() as tx:
         row = queries.create_webhook(tx, id=id, most=most, secret=sealed, **body)
@@ -40,7 +41,7 @@ def change(webhook_id: str, body: dict[str, Any]) -> tuple[str, str | None]:
         sets_description="description" in body,
         is_disabled=body.get("disabled"),
         new_secret=latchkey.sealer.seal(secret, id) if secret else None,
-        overlap=webhooks.SECRET_OVERLAP,
+        overlap=promises.SECRET_OVERLAP,
         **{name: body.get(name) for name in ("url", "events", "description")},
     )
     return row.webhook_object, secret

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from auth import addresses
+from auth import addresses, promises
 from auth.commands import open_parts
 from auth.commands.common import json_option
 from auth.context import Latchkey
@@ -90,7 +90,7 @@ def _write_code(latchkey: Latchkey, user: dict[str, Any]) -> str | None:
             purpose="reauthentication",
             target=email,
             code_mac=latchkey.codes.macs(email, code)[0],
-            code_lifetime=one_time.MAIL_CODE_LIFETIME,
+            code_lifetime=promises.MAIL_CODE_LIFETIME,
             token_hash=None,
             link_lifetime=None,
             **TOKEN_COLUMNS,

@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
+from auth import promises
 from auth.commands.common import Unusable, acting, json_option, known_user
 from auth.context import Latchkey
 from auth.hooks import access_token, before_user_created
-from auth.senders import hooks, http
+from auth.senders import hooks
 from auth.senders.hooks import HookFailed, HookRefused
 from auth.senders.message_hooks import HookSender
 from auth.senders.sender import Message
@@ -52,14 +53,14 @@ def test(name: str, subject: str, as_json: bool) -> None:
         if user is None:
             raise Unusable(f"No user has the address or id {subject}.")
         known = json.loads(found(queries.select_any_user(parts.db, id=user.id), "user_not_found").user_object)
-        timeout: float = hooks.TIMEOUT
+        timeout: float = promises.HOOK_TIMEOUT
         if setting == "custom_access_token":
             event = access_token.event_of(hook, _claims(parts, known), "password")
         elif setting.startswith("send_"):
             address = user.email if setting == "send_email" else user.phone
             if address is None:
                 raise Unusable(f"{subject} has no address for {name}.")
-            event, timeout = _message(parts, hook, known, address), http.TIMEOUT
+            event, timeout = _message(parts, hook, known, address), promises.HTTP_TIMEOUT
         else:
             about = {"email": user.email, "phone": user.phone, "data": known["user_metadata"]}
             event = before_user_created.event_of(hook, known["id"], **about)

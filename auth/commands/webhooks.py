@@ -12,6 +12,7 @@ import click
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from auth import promises
 from auth.admin import webhooks as admin
 from auth.commands import open_parts
 from auth.commands.common import acting, ask, json_option, yes_option
@@ -171,7 +172,7 @@ class _Receiver(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = http.TIMEOUT
+    timeout = promises.HTTP_TIMEOUT
     server: _Receiver
 
     def do_POST(self) -> None:
@@ -204,6 +205,6 @@ def _line(event: dict[str, Any], id: str, answer: str | None, as_json: bool) -> 
 def _post(url: str, body: bytes, headers: dict[str, str]) -> str:
     passed_on = {name: headers[name] for name in headers if name.startswith(("webhook-", "content-type"))}
     try:
-        return http.post(url, body, passed_on, timeout=http.TIMEOUT - 2).status_line
+        return http.post(url, body, passed_on, timeout=promises.HTTP_TIMEOUT - 2).status_line
     except TryLater as failure:
         return str(failure)

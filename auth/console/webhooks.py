@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from auth import promises
 from auth.admin import webhooks
 from auth.admin.webhooks import found_webhook, webhook_id_of
 from auth.console.access import administrator
@@ -14,7 +15,7 @@ from auth.console.acts import Act, Subject, serve, told
 from auth.console.page import Filters, console_page, counted, page_of, place_of, pretty
 from auth.context import latchkey
 from auth.pages.page import to_own
-from auth.senders.webhooks import EVENTS, MAX_WEBHOOKS
+from auth.senders.webhooks import EVENTS
 from auth.senders.webhooks import body as event_body
 from auth.text.labels import label
 from auth.web import fields, schemas
@@ -154,7 +155,7 @@ _MAKING = {
     "new": _writing(
         title="Add a webhook",
         effects=lambda _subject: [
-            f"Creates 1 webhook. You have {len(_states())} of at most {MAX_WEBHOOKS}.",
+            f"Creates 1 webhook. You have {len(_states())} of at most {promises.MOST_WEBHOOKS}.",
             "You’ll see its secret once, on the next page.",
         ],
         undo="You can delete it at any time, but sent events can’t be recalled.",

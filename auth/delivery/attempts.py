@@ -12,15 +12,14 @@ import structlog
 
 from auth.delivery import dev_inbox
 from auth.delivery.messages import CannotRender, Templates
+from auth.promises import FIRST_PAUSE, LONGEST_PAUSE
 from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
 from auth.settings import Settings
 from auth.tokens.keys import CannotOpen, Sealer, UnknownKey
 from sql import Database, queries
 
-# Seconds. The lease is longer than any sender takes; the pause is doubled after each attempt.
+# Seconds, longer than any sender takes.
 LEASE = 90
-FIRST_PAUSE = 5.0
-LONGEST_PAUSE = 300.0
 # Seconds without a failure before a recovery is logged, so that a flapping target does not fill the log.
 _SETTLED_AFTER = 10.0
 

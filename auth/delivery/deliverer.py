@@ -14,6 +14,7 @@ from typing import Any
 import psycopg2
 import structlog
 
+from auth import promises
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE, Attempts, FailureLog
 from auth.delivery.messages import load_templates
@@ -34,7 +35,6 @@ _HEARTBEAT_INTERVAL = 60.0
 GRACE = 5.0
 SLOW_AFTER = 5.0
 _SLOW_FOR = 300.0
-_MOST_CODES_IN_A_ROW = 9
 
 log = structlog.get_logger()
 
@@ -161,7 +161,7 @@ class Deliverer:
             return queries.claim_event(self.db, **options)
         if lane.is_slow and not slow_targets:
             return None
-        is_turn = channel.codes_in_a_row >= _MOST_CODES_IN_A_ROW
+        is_turn = channel.codes_in_a_row >= promises.MOST_CODES_IN_A_ROW
         for is_notice in (is_turn, not is_turn):
             row = queries.claim_message(self.db, channel=channel.name, is_notice=is_notice, **options)
             if row and not row.waits:

@@ -12,6 +12,7 @@ from jinja2 import ChoiceLoader, DictLoader, FileSystemLoader, StrictUndefined, 
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
+from auth import promises
 from auth.senders.sender import Message
 from auth.settings import Settings, SettingsError, brand
 from auth.settings.logo_size import is_wide
@@ -223,8 +224,8 @@ def _others(row: Any) -> list[SimpleNamespace]:
 def _sample(channel: str, kind: str, recipient: str, variables: Mapping[str, Any]) -> SimpleNamespace:
     """Return a message as a row of the outbox."""
     now = datetime.now(UTC)
-    lifetime = timedelta(days=7) if kind in _OF_A_WEEK else timedelta(hours=1)
-    moments = {"created_at": now, "expires_at": now + lifetime}
+    seconds = promises.UNDO_LIFETIME if kind in _OF_A_WEEK else promises.LINK_LIFETIME
+    moments = {"created_at": now, "expires_at": now + timedelta(seconds=seconds)}
     named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": variables}
     return SimpleNamespace(id=str(uuid4()), **named, **moments)
 

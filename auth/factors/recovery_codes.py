@@ -3,14 +3,15 @@
 import re
 import secrets
 
-COUNT = 10
+from auth import promises
+
 # Crockford's base 32 has no letters that look like digits.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _LOOKALIKES = str.maketrans("oil", "011")
 
 
 def new_codes() -> list[str]:
-    codes = ("".join(secrets.choice(_ALPHABET) for _ in range(10)) for _ in range(COUNT))
+    codes = ("".join(secrets.choice(_ALPHABET) for _ in range(10)) for _ in range(promises.RECOVERY_CODES))
     return [f"{code[:5]}-{code[5:]}" for code in codes]
 
 

@@ -38,10 +38,10 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
+from auth import promises
 from auth.settings import Settings
 
 TRANSPORTS = {transport.value for transport in AuthenticatorTransport}
-CHALLENGE_LIFETIME = 300  # seconds
 WRONG_SIGNATURE = "Could not verify authentication signature"  # the message of py_webauthn
 # An ES256 key (the base point of P-256), to verify signatures of unknown credentials against.
 NOBODYS_KEY = bytes.fromhex(
@@ -96,7 +96,7 @@ class RelyingParty:
             rp_name=self._name,
             user_id=user_handle(user_id),
             user_name=user_name,
-            timeout=CHALLENGE_LIFETIME * 1000,
+            timeout=promises.CHALLENGE_LIFETIME * 1000,
             authenticator_selection=AuthenticatorSelectionCriteria(
                 resident_key=resident_key, user_verification=_verification(is_passkey)
             ),
@@ -111,7 +111,7 @@ class RelyingParty:
         """Return a challenge, and the options with it. The authenticator lists passkeys by itself."""
         options = generate_authentication_options(
             rp_id=self.id,
-            timeout=CHALLENGE_LIFETIME * 1000,
+            timeout=promises.CHALLENGE_LIFETIME * 1000,
             allow_credentials=[_descriptor(row) for row in allowed],
             user_verification=_verification(is_passkey),
         )

@@ -10,6 +10,7 @@ from threading import BoundedSemaphore
 from typing import Any
 from weakref import WeakValueDictionary
 
+from auth import promises
 from auth.context import latchkey
 from auth.senders import hooks
 from auth.senders.hooks import HookFailed, HookRefused
@@ -19,7 +20,6 @@ from auth.web.errors import unavailable
 
 __all__ = ["Hook", "HookFailed", "HookRefused", "call"]
 
-_MOST_AT_ONCE = 50  # calls of a hook, in each worker
 # Seconds for which a request waits for its turn: a hook that calls itself is refused before its call ends.
 _PATIENCE = 1.9
 # A semaphore lives as long as a request holds it or waits for it.
@@ -48,7 +48,7 @@ def _turn(hook: Hook, subject: str) -> Iterator[None]:
     """Bound the calls at once: of one user, of a slow hook, and of one that calls us so that we call it."""
     last = time.monotonic() + _PATIENCE
     with ExitStack() as held:
-        for name, most in ((subject, 1), (None, _MOST_AT_ONCE)):
+        for name, most in ((subject, 1), (None, promises.MOST_CALLS_OF_A_HOOK)):
             semaphore = _semaphores.setdefault((hook, name), BoundedSemaphore(most))
             if not semaphore.acquire(timeout=max(0, last - time.monotonic())):
                 raise unavailable()

@@ -9,12 +9,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from auth import files
+from auth import files, promises
 from auth.keys import fingerprints, openid_keys, resealing
 from auth.settings import Settings, kept_secrets, name_of, state
 from auth.tokens import keys, signing_keys
 from auth.tokens.api_keys import ApiKeys
-from auth.tokens.client_tokens import ID_TOKEN_LIFETIME
 from sql import Database, queries
 
 OPENID = "openid"
@@ -187,7 +186,7 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
     if key.entry and not signing_keys.can_sign(json.dumps([key.entry])):
         return []
     access_token_lifetime = settings.access_token_lifetime
-    tokens = {"access_token_lifetime": access_token_lifetime, "id_token_lifetime": ID_TOKEN_LIFETIME}
+    tokens = {"access_token_lifetime": access_token_lifetime, "id_token_lifetime": promises.ID_TOKEN_LIFETIME}
     of_clients = queries.select_longest_client_token(db, **tokens).lifetime or 0
     what, lifetime = "access tokens", max(of_clients, access_token_lifetime)
     if key.kind == OPENID:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from flask import request
 
-from auth import addresses
+from auth import addresses, promises
 from auth.context import latchkey
 from auth.delivery import dev_inbox
 from auth.logs import ThrottledLog
@@ -53,11 +53,11 @@ class Message:
         *,
         link: bool = True,
         code: bool = True,
-        lifetime: int = one_time.LINK_LIFETIME,
+        lifetime: int = promises.LINK_LIFETIME,
         is_notice: bool = False,
     ) -> None:
         is_mail = addresses.is_email(address)
-        code_lifetime = one_time.MAIL_CODE_LIFETIME if is_mail else one_time.SMS_CODE_LIFETIME
+        code_lifetime = promises.MAIL_CODE_LIFETIME if is_mail else promises.SMS_CODE_LIFETIME
         self.id = str(uuid.uuid4())
         self.link = one_time.new_token() if link and (is_mail or is_notice) else None
         self.code = one_time.new_code() if code else None
@@ -69,7 +69,7 @@ class Message:
     def write_token(self, tx: Transaction, user_id: str | None, purpose: str, **others: Any) -> None:
         """Write link and code as one row; none without a `user_id`. `others` are further columns."""
         if self.code and others.get("browser_hash"):
-            self._code_lifetime = one_time.PAGE_CODE_LIFETIME
+            self._code_lifetime = promises.PAGE_CODE_LIFETIME
         queries.write_token(
             tx,
             token_id=self._token_id,
@@ -120,7 +120,7 @@ def tell(tx: Transaction, user: Any, kind: str, *, undo: bool = True, **others: 
     # A notice that gathers changes has the link of its first.
     if target is None or queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change):
         return
-    message = Message(target, link=undo, code=False, lifetime=one_time.UNDO_LIFETIME, is_notice=True)
+    message = Message(target, link=undo, code=False, lifetime=promises.UNDO_LIFETIME, is_notice=True)
     if undo:
         message.write_token(tx, user.id, "undo")
     message.write(tx, user.id, kind, **others)

@@ -5,9 +5,10 @@ from typing import Any, Literal, NamedTuple
 
 import psycopg2
 
+from auth import promises
 from auth.context import latchkey
 from auth.openid import grants, uris
-from auth.openid.requests import COOKIE, LIFETIME, answer
+from auth.openid.requests import COOKIE, answer
 from auth.sign_in.reauthentication import lock_caller
 from auth.tokens import one_time
 from auth.web import Level, cookies, g, guard
@@ -121,8 +122,8 @@ def give_code(
         browser_hash=_hash_of_browser(browser),
         approval_hash=one_time.hash_token(approval),
         code_hash=one_time.hash_token(code),
-        code_lifetime=one_time.AUTHORIZATION_CODE_LIFETIME,
-        lifetime=LIFETIME,
+        code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
+        lifetime=promises.FLOW_LIFETIME,
     )
     if row is None:
         raise ApiError("oauth_authorization_not_found")

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from auth import promises
 from auth.context import latchkey
 from auth.logs import ThrottledLog
 from auth.net.redirects import with_query
@@ -17,7 +18,6 @@ from sql import queries
 
 # The cookie that a request is bound to.
 COOKIE = "latchkey_authorize"
-LIFETIME = 600  # seconds
 SCOPES = ("openid", "profile", "email", "phone", "offline_access", "groups", "roles")
 PROMPTS = ("none", "login", "consent", "select_account")
 
@@ -95,7 +95,7 @@ def write(client: Any, redirect_uri: str, browser: str, columns: dict[str, Any])
         client_id=client.id,
         browser_hash=one_time.hash_token(browser),
         redirect_uri=redirect_uri,
-        lifetime=LIFETIME,
+        lifetime=promises.FLOW_LIFETIME,
         **columns,
     )
     if not is_written:

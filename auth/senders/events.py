@@ -8,16 +8,13 @@ from typing import Any
 import psycopg2
 import structlog
 
+from auth.promises import FIRST_PAUSE, HTTP_TIMEOUT, LONGEST_PAUSE, MOST_MAILS
 from auth.senders import http, webhooks
 from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
 from auth.tokens.keys import CannotOpen, Sealer
 from sql import Database, queries
 
 CHANNEL = "webhook"
-# Seconds between attempts at a failing webhook.
-FIRST_PAUSE = 5
-LONGEST_PAUSE = 300
-MAX_MAILS = 10  # to administrators, when a webhook is disabled
 
 log = structlog.get_logger()
 
@@ -34,7 +31,7 @@ class EventSender(Sender):
     db: Database
     sealer: Sealer
     private_networks: bool
-    timeout: float = http.TIMEOUT
+    timeout: float = HTTP_TIMEOUT
 
     def send(self, recipient: str, message: Message) -> str:
         """Post an event to the webhook with this id and return its reply. Raises `psycopg2.Error` too."""
@@ -73,7 +70,7 @@ class EventSender(Sender):
     def _note_failure(
         self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float = 0.0
     ) -> None:
-        limits = {"shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE, "most_mails": MAX_MAILS}
+        limits = {"shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE, "most_mails": MOST_MAILS}
         failed = queries.note_webhook_failure(self.db, id=webhook_id, is_gone=is_gone, asked=asked, **limits)
         if failed and failed.disabled_reason:
             log.warning("webhook_disabled", webhook_id=webhook_id, why=failed.disabled_reason, reason=reason)

@@ -6,11 +6,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from auth.net.networks import is_loopback
+from auth.promises import HOOK_TIMEOUT
 from auth.senders import http, webhooks
 from auth.senders.sender import TryLater, one_line
 from auth.settings.values.hooks import Hook
 
-TIMEOUT = 2  # seconds in all
 # Statuses of servers that are down or overloaded.
 _DOWN = {429, 502, 503, 504}
 
@@ -39,7 +39,7 @@ class HookFailed(Exception):
         self.is_down = is_down
 
 
-def ask(hook: Hook, id: str, payload: dict[str, Any], timeout: float = TIMEOUT) -> dict[str, Any]:
+def ask(hook: Hook, id: str, payload: dict[str, Any], timeout: float = HOOK_TIMEOUT) -> dict[str, Any]:
     """Post a payload and return the hook's answer. Raises `HookRefused` or `HookFailed`."""
     body = json.dumps(payload)
     if len(body) > http.MOST_BYTES:

@@ -9,13 +9,12 @@ from typing import Any
 
 from standardwebhooks import Webhook
 
+from auth import promises
 from auth.net.sockets import Deadline, why
 from auth.senders.sender import TryLater
 
-TIMEOUT = 10  # seconds for a whole request
 MOST_BYTES = 200 * 1024  # of a hook's request and answer
 _MOST_READ = 16_384  # of another response
-_LONGEST_PAUSE = 3600  # seconds of a Retry-After that are honoured
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def post(
     headers: Mapping[str, str],
     credentials: tuple[str, str] | None = None,
     *,
-    timeout: float = TIMEOUT,
+    timeout: float = promises.HTTP_TIMEOUT,
     allows: Callable[[str], bool] | None = None,
     answers: bool = False,
 ) -> Response:
@@ -93,6 +92,6 @@ def _response(response: Any, body: bytes) -> Response:
 
     status, seconds = response.status_code, None
     with contextlib.suppress(InvalidHeader, ValueError, OverflowError):
-        seconds = Retry(retry_after_max=_LONGEST_PAUSE).get_retry_after(response.raw)
+        seconds = Retry(retry_after_max=promises.LONGEST_RETRY_AFTER).get_retry_after(response.raw)
     line = f"{status} {responses.get(status, '')}".strip()
     return Response(status, line, response.headers.get("Content-Type", ""), body, seconds or 0.0)

@@ -7,7 +7,8 @@ from typing import Any
 
 import psycopg2
 
-from auth.senders import hooks, http
+from auth import promises
+from auth.senders import hooks
 from auth.senders.hooks import HookFailed, HookRefused
 from auth.senders.sender import Message, Refused, Sender, TryLater
 from auth.settings import Settings
@@ -25,7 +26,7 @@ class HookSender(Sender):
     settings: Settings
     # None for a command: its messages have no user.
     db: Database | None = None
-    timeout: float = http.TIMEOUT
+    timeout: float = promises.HTTP_TIMEOUT
 
     def send(self, recipient: str, message: Message) -> str:
         try:

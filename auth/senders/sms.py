@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from auth import promises
 from auth.senders import http
 from auth.senders.sender import Message, Refused, Sender, TryLater
 
@@ -19,7 +20,7 @@ class TwilioSender(Sender):
     account_sid: str
     auth_token: str
     sender: str
-    timeout: float = http.TIMEOUT
+    timeout: float = promises.HTTP_TIMEOUT
 
     def send(self, recipient: str, message: Message) -> str:
         url = f"{self.api_url.rstrip('/')}/2010-04-01/Accounts/{self.account_sid}/Messages.json"

@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 from auth.net.networks import reach
 
 EVENTS = ("user.created", "user.updated", "user.deleted", "auth.login", "auth.logout")
-MAX_WEBHOOKS = 20  # every act that creates events reads all webhooks
-SECRET_OVERLAP = 86_400  # seconds for which the previous secret signs too
 VOIDED_AT_ONCE = 2_000  # waiting deliveries, when a webhook is deleted
 _SECRET_BYTES = 32
 # Printable ASCII without the backslash, which URL parsers disagree about.

@@ -1,17 +1,31 @@
-"""The settings that SQL statements use, under the names that the statements declare."""
+"""The settings and numbers that SQL statements use, under the names that the statements declare."""
 
 from typing import Any
 
+from auth import promises
 from auth.settings import Settings
-
-# Seconds after which a message without an expiry time is given up, and a failing webhook is disabled.
-GIVE_UP = 3 * 86_400
-# Wrong codes of a network a day, and of all networks that are not known together.
-WRONG_CODES_A_DAY = {"code": 20, "totp": 20, "recovery": 10}
 
 
 def failures_of(kind: str) -> list[int]:
-    return [WRONG_CODES_A_DAY[kind], 86_400] * 2
+    return [promises.WRONG_CODES_A_DAY[kind], promises.DAY] * 2
+
+
+PROMISED = {
+    # Those of a network and of all, and those of a network for a code as long as it lives.
+    "code_failures": [*failures_of("code"), promises.TRIES, promises.MAIL_CODE_LIFETIME],
+    "give_up": promises.GIVE_UP,
+    "challenge_tries": promises.TRIES,
+    "enrolment_lifetime": promises.ENROLMENT_LIFETIME,
+    "most_challenges": promises.MOST_CHALLENGES,
+    "most_unverified_factors": promises.MOST_UNVERIFIED_FACTORS,
+    "most_api_keys": promises.MOST_API_KEYS,
+    "most_client_sessions": promises.MOST_CLIENT_SESSIONS,
+    "heartbeat_limit": promises.HEARTBEAT_LIMIT,
+    "backup_limit": promises.BACKUP_LIMIT,
+    "late_limit": promises.LATE,
+    "kept": promises.ENDED_KEPT,
+    "networks_kept": promises.NETWORKS_KEPT,
+}
 
 
 def statement_constants(config: Settings) -> dict[str, Any]:
@@ -28,11 +42,10 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "password_failures": [number for each in failures for number in (each.amount, each.get_expiry())]
         if config.rate_limits_enabled
         else None,
-        "code_failures": failures_of("code"),
+        **PROMISED,
         "sessions_per_user": config.sessions_per_user,
         "audit_retention": config.audit_retention,
         "unconfirmed_retention": config.unconfirmed_retention,
-        "give_up": GIVE_UP,
         "notices_total": config.rate_limit_notices_sms_total.amount if config.rate_limits_enabled else None,
         "notices_seconds": config.rate_limit_notices_sms_total.get_expiry(),
         "email_confirm_required": config.email_confirm_required,

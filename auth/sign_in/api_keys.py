@@ -4,6 +4,7 @@ import json
 import math
 from typing import Any
 
+from auth import promises
 from auth.context import latchkey
 from auth.hooks.issuing import Issue, answered, is_asked
 from auth.tokens import api_keys
@@ -67,7 +68,7 @@ def _use(id: str, key: str) -> "queries.UseApiKey | None":
 
 
 def _compose(row: Any) -> dict[str, Any]:
-    lifetime = min(api_keys.LIFETIME, latchkey.access_tokens.lifetime)
+    lifetime = min(promises.API_KEY_TOKEN_LIFETIME, latchkey.access_tokens.lifetime)
     expires_at = min(row.issued_at + lifetime, row.expires_at or math.inf)
     own = {
         "exp": expires_at,

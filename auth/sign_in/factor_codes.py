@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from auth import promises
 from auth.context import latchkey
 from auth.factors import recovery_codes, totp
-from auth.settings.constants import WRONG_CODES_A_DAY, failures_of
+from auth.settings.constants import failures_of
 from auth.tokens.keys import CannotOpen
 from auth.web import audit, g, limits
 from sql import Transaction, queries
@@ -58,7 +59,7 @@ def spend_recovery_code(
 
 
 def _record_verdict(tx: Transaction, kind: str, user_id: str, is_right: bool, apps: int = 1) -> None:
-    most = WRONG_CODES_A_DAY[kind]
+    most = promises.WRONG_CODES_A_DAY[kind]
     verdict = queries.record_factor_verdict(
         tx,
         kind=kind,

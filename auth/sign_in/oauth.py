@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Response
 
+from auth import promises
 from auth.context import latchkey
 from auth.providers import ProviderError
 from auth.providers.client import ExternalIdentity, Provider, said
@@ -18,7 +19,6 @@ from auth.web import cookies
 from auth.web.errors import ApiError
 from sql import Database, Transaction, queries
 
-LIFETIME = 600  # seconds
 # RFC 6749, section 4.1.2.1. The others are `access_denied`.
 _ERRORS = {
     "bad_oauth_state": "invalid_request",
@@ -60,7 +60,7 @@ def write_flow(
         state_hash=one_time.hash_token(state),
         provider=provider.name,
         secrets=latchkey.sealer.seal_json(secrets, flow_id),
-        lifetime=LIFETIME,
+        lifetime=promises.FLOW_LIFETIME,
         **dict.fromkeys(names) | columns,
     )
 
@@ -114,5 +114,5 @@ def to_provider(
         raise ProviderRefusal("temporarily_unavailable", "unreachable.bad_oauth_callback") from None
     response, crosses_sites = Response(status=status, headers={"Location": url}), provider.posts_form
     name = COOKIES[crosses_sites]
-    cookies.remember(response, name, browser, max_age=LIFETIME, crosses_sites=crosses_sites)
+    cookies.remember(response, name, browser, max_age=promises.FLOW_LIFETIME, crosses_sites=crosses_sites)
     return response

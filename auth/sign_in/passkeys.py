@@ -6,6 +6,7 @@ from typing import Any
 
 import structlog
 
+from auth import promises
 from auth.context import latchkey
 from auth.factors import webauthn
 from auth.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
@@ -35,7 +36,7 @@ def write_challenge(
         db,
         purpose=purpose,
         challenge=challenge,
-        lifetime=webauthn.CHALLENGE_LIFETIME,
+        lifetime=promises.CHALLENGE_LIFETIME,
         **_NOBODY | owner,
     )
 

@@ -7,14 +7,13 @@ the last 15 minutes, by a factor if the user has one.
 from typing import Any, NamedTuple
 
 from auth.context import latchkey
+from auth.promises import PROOF_AGE
 from auth.sign_in.factor_codes import check_totp
 from auth.sign_in.passwords import check_current_password
 from auth.web import Level, audit, g, guard
 from auth.web.errors import ApiError
 from sql import Transaction, queries
 
-# Seconds for which an authentication counts as a proof, if `AUTH_REAUTHENTICATION_AGE` does not say fewer.
-PROOF_AGE = 900
 # Seconds for which one counts on the pages at least: they ask for it on another page, before the change.
 _LEAST_ON_PAGES = 300
 _CREDENTIALS = (

@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Response
 
+from auth import promises
 from auth.context import latchkey
 from auth.hooks.issuing import Issue, about_new, compose, is_asked
 from auth.tokens import one_time
@@ -101,7 +102,7 @@ def write_code(
         provider=provider,
         auth_time=auth_time,
         network=g.client["network"],
-        authorization_code_lifetime=one_time.AUTHORIZATION_CODE_LIFETIME,
+        authorization_code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
     )
     return code
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Response, after_this_request
 
+from auth import promises
 from auth.context import latchkey
 from auth.hooks import before_user_created
 from auth.hooks.issuing import Issue
@@ -32,7 +33,7 @@ def bound() -> dict[str, bytes | None]:
 
     @after_this_request
     def remember(response: Response) -> Response:
-        cookies.remember(response, _COOKIE, value, max_age=one_time.LINK_LIFETIME)
+        cookies.remember(response, _COOKIE, value, max_age=promises.LINK_LIFETIME)
         return response
 
     return {"browser_hash": one_time.hash_token(value)}

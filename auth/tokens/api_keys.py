@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from auth.tokens import keys
 
-LIFETIME = 600  # of its access tokens, in seconds
 _FORM = re.compile(r"(lk_([0-9a-f]{32})[0-9A-Za-z]{27})([0-9A-Za-z]{6})")
 _ALPHABET = string.digits + string.ascii_letters
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from auth import promises
 from auth.tokens import jws
 from auth.tokens.access_tokens import REMEMBERED, AccessTokens
 from auth.tokens.jws import InvalidAccessToken
 from auth.tokens.signing_keys import Key, signing_key
 
 TYPE = "at+jwt"
-ID_TOKEN_LIFETIME = 3600  # seconds
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class ClientTokens:
 
     def id_token(self, claims: Mapping[str, Any], *, issued_at: int, algorithm: str) -> str:
         """Return an ID token. `claims` has `sub`, `aud`, `auth_time` and those of the scopes."""
-        times = {"iat": issued_at, "exp": issued_at + ID_TOKEN_LIFETIME}
+        times = {"iat": issued_at, "exp": issued_at + promises.ID_TOKEN_LIFETIME}
         return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(algorithm), "JWT")
 
     def id_token_algorithms(self) -> list[str]:

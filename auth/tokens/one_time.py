@@ -8,16 +8,6 @@ from collections.abc import Sequence
 
 from auth.tokens import keys
 
-# In seconds.
-LINK_LIFETIME = 3600
-INVITATION_LIFETIME = 7 * 86_400
-UNDO_LIFETIME = 7 * 86_400
-MAIL_CODE_LIFETIME = 3600
-SMS_CODE_LIFETIME = 600
-# Of any code that a page asks for (ASVS 6.5.5).
-PAGE_CODE_LIFETIME = 600
-AUTHORIZATION_CODE_LIFETIME = 300
-
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _CODE = re.compile(r"[0-9]{6}")
 _RECOVERY_CODE = re.compile(r"[0-9a-z]{10}")

@@ -5,8 +5,8 @@ from typing import Any
 
 from limits import RateLimitItem
 
+from auth import promises
 from auth.settings import Settings
-from auth.settings.constants import WRONG_CODES_A_DAY
 from sql import Database, queries
 
 KINDS = {
@@ -95,8 +95,8 @@ def _count(settings: Settings, row: "queries.SelectFailureCounts") -> dict[str, 
 
 def _amount(settings: Settings, row: "queries.SelectFailureCounts") -> int | None:
     """Return the amount of a limit, or None for one that the settings no longer have."""
-    if row.kind in WRONG_CODES_A_DAY or not settings.rate_limits_enabled:
-        return WRONG_CODES_A_DAY.get(row.kind)
+    if row.kind in promises.WRONG_CODES_A_DAY or not settings.rate_limits_enabled:
+        return promises.WRONG_CODES_A_DAY.get(row.kind)
     failures, of_account = settings.rate_limit_login_failures, settings.rate_limit_account_failures
     limits: Sequence[RateLimitItem] = {
         "login": [failures],

@@ -68,7 +68,7 @@ $$;
 
 -- A code that a page asked for works in its `browser` alone. Of those for this browser or for any only the
 -- newest works, for all purposes; otherwise a guess could hit any of them. `macs` are those of the code under
--- each key. A network has five tries for each code, and `failures` a day.
+-- each key. After the numbers of `limits_of`, `failures` has the tries of a network for each code.
 CREATE OR REPLACE FUNCTION use_code(
   address text, macs bytea[], purposes text[], browser bytea, here text, failures integer[]
 ) RETURNS SETOF one_time_tokens
@@ -86,7 +86,8 @@ BEGIN
    ORDER BY t.created_at DESC LIMIT 1;
   guessed := CASE WHEN code.purpose = ANY (purposes) THEN code.id END;
   SELECT v.refused_by IS NOT NULL INTO refused
-    FROM record_verdict(ARRAY[('try', coalesce(guessed::text, address), here, 5, 3600)::failure_limit]
+    FROM record_verdict(ARRAY[('try', coalesce(guessed::text, address), here, failures[5],
+                               failures[6])::failure_limit]
                           || limits_of('code', 'code', address, code.user_id, here, failures), 1,
                         coalesce(is_open_code(code, macs, purposes), false)) AS v;
   PERFORM FROM users AS u

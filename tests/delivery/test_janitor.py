@@ -8,6 +8,7 @@ import pytest
 
 from auth.delivery import deliverer, janitor
 from auth.delivery.deliverer import Deliverer
+from auth.settings.constants import PROMISED
 from tests.support.deliverers import RunningDeliverer
 from tests.support.links import OTHER_PHONE, PHONE, assert_signs_in
 from tests.support.openid import allow, insert_public_client
@@ -21,13 +22,12 @@ MANY = 8_000
 DAVE = "'11111111-1111-1111-1111-111111111111'::uuid"
 WIKI = "'22222222-2222-2222-2222-222222222222'::uuid"
 OWNER, HASH = "md5(number::text)::uuid", "sha256(number::text::bytea)"
-CONSTANTS = {
+CONSTANTS = PROMISED | {
     "refresh_token_lifetime": 30 * DAY,
     "session_timebox": None,
     "audit_retention": 400,
     "unconfirmed_retention": 30,
     "origin": '{"actor": "service"}',
-    "give_up": 3 * DAY,
 }
 
 

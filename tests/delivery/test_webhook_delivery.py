@@ -12,9 +12,9 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from structlog.testing import capture_logs
 
 from auth.delivery.deliverer import Deliverer
-from auth.senders.events import FIRST_PAUSE, LONGEST_PAUSE, MAX_MAILS, EventSender, as_message
+from auth.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, MOST_MAILS
+from auth.senders.events import EventSender, as_message
 from auth.senders.sender import Refused, TryLater
-from auth.settings.constants import GIVE_UP
 from sql import queries
 from tests.conftest import secret
 from tests.support.answers import A_TIMESTAMP
@@ -325,12 +325,12 @@ class TestDisabling:
         assert "s3cret" not in mail.text
 
     def test_at_most_ten_administrators_get_a_mail(self, hooks, made, target, database, client, service_role):
-        for number in range(MAX_MAILS + 2):
+        for number in range(MOST_MAILS + 2):
             register(client, service_role, f"admin{number}@example.com", "admin")
         database.run("UPDATE webhooks SET failing_since = now() - interval '3 days'")
         target.status = 500
         deliver_event(hooks)
-        assert database.count("outbox", "kind = 'webhook_disabled'") == MAX_MAILS == 10
+        assert database.count("outbox", "kind = 'webhook_disabled'") == MOST_MAILS == 10
 
     def test_event_in_flight_does_not_change_a_disabled_webhook(self, hooks, made, target, database, parts):
         hooks.emit()

@@ -13,10 +13,10 @@ import psycopg2
 import pytest
 
 import sql
+from auth import promises
 from auth.delivery import deliverer
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
-from auth.senders import http
 from auth.senders.events import EventSender
 from sql import queries
 from tests.faults.test_deliver_command import Command
@@ -53,7 +53,9 @@ def deliver(parts):
     begun = []
 
     def begin(*, patient=False):
-        timeout, slow_after = (http.TIMEOUT, deliverer.SLOW_AFTER) if patient else (TIMEOUT, SLOW_AFTER)
+        timeout, slow_after = (
+            (promises.HTTP_TIMEOUT, deliverer.SLOW_AFTER) if patient else (TIMEOUT, SLOW_AFTER)
+        )
         sender = EventSender(parts.db, parts.sealer, True, timeout=timeout)
         begun.append(
             RunningDeliverer(

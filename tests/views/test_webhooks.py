@@ -3,7 +3,7 @@
 import itertools
 from typing import Any
 
-from auth.senders import webhooks
+from auth import promises
 from sql import queries
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok, page_of
 from tests.support.cases import cases
@@ -71,10 +71,10 @@ class TestRegistering:
         assert_ok(response, webhook(secret=A_SECRET, events=events, description="Billing"))
 
     def test_twenty_first_webhook_is_refused(self, hooks, database):
-        for _ in range(webhooks.MAX_WEBHOOKS):
+        for _ in range(promises.MOST_WEBHOOKS):
             hooks.register(URL)
         assert_invalid(hooks.ask("post", url=URL), "url: must be one of at most 20 webhooks")
-        assert database.count("webhooks") == database.count("audit_log") == webhooks.MAX_WEBHOOKS
+        assert database.count("webhooks") == database.count("audit_log") == promises.MOST_WEBHOOKS
 
     def test_concurrent_requests_cannot_exceed_the_limit(self, parts, database):
         second: dict[str, Any] = {

@@ -1,18 +1,13 @@
 """Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
 
+from auth import promises
 from auth.operations.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from sql import queries
-
-HEARTBEAT_LIMIT = 180  # seconds
-LATE = 300
-_FAILING_WEBHOOK = 86_400
-_OLDEST_BACKUP = 7  # days
-_DAY = 86_400
 
 
 def _running(context: Context) -> Failure | None:
     last = queries.select_last_done(context.db, task="delivery")
-    if last and last.seconds_ago < HEARTBEAT_LIMIT:
+    if last and last.seconds_ago < promises.HEARTBEAT_LIMIT:
         return None
     since = f"for {_span(last.seconds_ago)}" if last else "yet"
     remedy = "AUTH_DELIVER=true, or run: latchkey deliver"
@@ -22,7 +17,7 @@ def _running(context: Context) -> Failure | None:
 
 
 def _waiting(context: Context) -> Failure | None:
-    late = queries.select_late_messages(context.db, late=LATE)
+    late = queries.select_late_messages(context.db, late=promises.LATE)
     if not late.total:
         return None
     reason = f": {late.reason}" if late.reason else ""
@@ -59,7 +54,7 @@ def _totals(context: Context) -> Failure | None:
 
 
 def _webhooks(context: Context) -> Failure | None:
-    failing = queries.list_failing_webhooks(context.db, failing=_FAILING_WEBHOOK)
+    failing = queries.list_failing_webhooks(context.db, failing=promises.DAY)
     if not failing:
         return None
     first = failing[0]
@@ -76,7 +71,7 @@ def _backup(context: Context) -> Failure | None:
     if context.settings.is_local:
         raise NotChecked(NOT_PUBLIC)
     last = queries.select_last_done(context.db, task="backup")
-    if last and last.seconds_ago <= _OLDEST_BACKUP * _DAY:
+    if last and last.seconds_ago < promises.BACKUP_LIMIT:
         return None
     sentence = f"The last backup is {_span(last.seconds_ago)} old." if last else "No backup has been made."
     return Failure(
@@ -85,7 +80,7 @@ def _backup(context: Context) -> Failure | None:
 
 
 def _span(seconds: int) -> str:
-    for unit, length in (("days", _DAY), ("hours", 3600), ("minutes", 60)):
+    for unit, length in (("days", promises.DAY), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds // length} {unit}"
     return f"{seconds} s"

@@ -1,0 +1,65 @@
+"""The numbers that documents promise. tests/test_promises.py compares them. Times are in seconds."""
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+
+# For a proof, if `AUTH_REAUTHENTICATION_AGE` does not say fewer. `fresh_age` in SQL is the same.
+PROOF_AGE = 15 * MINUTE
+
+LINK_LIFETIME = HOUR
+INVITATION_LIFETIME = 7 * DAY
+# Of the links of notices. `recent_age` in SQL is the same.
+UNDO_LIFETIME = 7 * DAY
+MAIL_CODE_LIFETIME = HOUR
+SMS_CODE_LIFETIME = 10 * MINUTE
+# Of any code that a page asks for (ASVS 6.5.5).
+PAGE_CODE_LIFETIME = 10 * MINUTE
+AUTHORIZATION_CODE_LIFETIME = 5 * MINUTE
+# Of a sign-in at a provider, and of an application's authorization request.
+FLOW_LIFETIME = 10 * MINUTE
+ID_TOKEN_LIFETIME = HOUR
+
+# Tries of a network for a mailed code, and of a session for a challenge.
+TRIES = 5
+# Wrong codes of a network a day, and of all networks that are not known together.
+WRONG_CODES_A_DAY = {"code": 20, "totp": 20, "recovery": 10}
+RECOVERY_CODES = 10
+# Of a session, for each purpose and factor.
+MOST_CHALLENGES = 5
+CHALLENGE_LIFETIME = 5 * MINUTE
+# Of a factor that is not verified.
+ENROLMENT_LIFETIME = 5 * MINUTE
+MOST_UNVERIFIED_FACTORS = 10
+
+MOST_API_KEYS = 20
+API_KEY_TOKEN_LIFETIME = 10 * MINUTE
+# Of a user at an application.
+MOST_CLIENT_SESSIONS = 10
+
+HOOK_TIMEOUT = 2
+# Of a worker.
+MOST_CALLS_OF_A_HOOK = 50
+# For a whole request to a webhook or an SMS provider.
+HTTP_TIMEOUT = 10
+# While a notice waits.
+MOST_CODES_IN_A_ROW = 9
+# Between attempts to send a message or an event. It doubles after each.
+FIRST_PAUSE = 5
+LONGEST_PAUSE = 5 * MINUTE
+LONGEST_RETRY_AFTER = HOUR
+# After which a message without an expiry time is given up, and a failing webhook is disabled.
+GIVE_UP = 3 * DAY
+# Every act that creates events reads all webhooks.
+MOST_WEBHOOKS = 20
+# To administrators, when a webhook is disabled.
+MOST_MAILS = 10
+# For which the previous secret of a webhook signs too.
+SECRET_OVERLAP = DAY
+
+# Without a run of a delivery process, without a backup, and of a message that waits: a sign of trouble.
+HEARTBEAT_LIMIT = 3 * MINUTE
+BACKUP_LIMIT = 7 * DAY
+LATE = 5 * MINUTE
+
+# Ended sessions, finished messages and expired API keys.
+ENDED_KEPT = 30 * DAY
+NETWORKS_KEPT = 365 * DAY
