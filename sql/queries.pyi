@@ -398,7 +398,7 @@ def list_messages_of(on: Runner, /, *, user_id: str | None, most: int | None) ->
 class SelectEffects(NamedTuple):
     id: str
     role: str
-    email: str
+    email: str | None
     phone: str | None
     user_metadata: Any
     app_metadata: Any

@@ -339,7 +339,7 @@ def test_an_address_changes_in_one_function():
 # What removes a way to sign in, and who asks then whether one remains, or why not.
 REMOVING_WAYS = {
     "auth/account/identities.py:unlink": "asks",
-    "auth/account/passkeys.py:remove": "asks",
+    "auth/account/passkeys.py:_remove": "asks, but for the service role key and commands",
     "auth/account/removal.py:take_away": "asks",
     "auth/admin/users.py:_update": "asks, at the end of what `_remove` began",
     "auth/links/undo.py:_take_back": "asks, or gives an address back",
@@ -363,7 +363,8 @@ def test_whether_something_remains_that_can_sign_in_is_asked_by_all_that_remove_
         for name, called in functions.items()
         if {"removal.check_remaining", "check_remaining"} & {*called}
     }
-    removing = {name for name, called in functions.items() if "queries.remove_ways_to_sign_in" in called}
+    removals = {"queries.remove_ways_to_sign_in", "queries.remove_passkey"}
+    removing = {name for name, called in functions.items() if removals & {*called}}
     assert asking == REMOVING_WAYS.keys()
     # The first goes on in `_update`; the second takes an address from a user who never proved it.
     assert removing - asking == {"auth/admin/users.py:_remove", "auth/links/undo.py:_give_back"}

@@ -73,9 +73,7 @@ def remove(known: Any, passkey_id: str, body: dict[str, Any]) -> None:
     given = give_proof(known, body, act)
     with latchkey.db.transaction() as tx:
         caller = lock_caller(tx, act, given=given)
-        _remove(tx, caller, passkey_id, g.caller.session_id)
-        # As before the passkey. A proved address, in contrast, is not given up for another that is not.
-        removal.check_remaining(tx, caller.id, password_counts=True)
+        _remove(tx, caller, passkey_id)
 
 
 def remove_any(user_id: str, passkey_id: str) -> None:
@@ -96,7 +94,7 @@ def remove_all(user_id: str) -> int:
 
 def remove_of(tx: Transaction, user: Any, passkey_id: str) -> None:
     """Remove a passkey of a user whose row an administrator has locked."""
-    _remove(tx, user, passkey_id, None)
+    _remove(tx, user, passkey_id)
     queries.forget_factors(tx, user_id=user.id)
 
 
@@ -109,10 +107,13 @@ def _credentials(tx: Transaction, user_id: str) -> list[Any]:
     return rows
 
 
-def _remove(tx: Transaction, user: Any, passkey_id: str, session_id: str | None) -> None:
+def _remove(tx: Transaction, user: Any, passkey_id: str) -> None:
     known = queries.select_passkey(tx, user_id=user.id, passkey_id=passkey_id)
     passkey = found(known, "webauthn_credential_not_found")
     tell(tx, user, "passkey_removed")
     queries.remove_passkey(tx, user_id=user.id, passkey_id=passkey_id)
+    if g.actor != "service_role":
+        # As before the passkey. A proved address, in contrast, is not given up for another that is not.
+        removal.check_remaining(tx, user.id, password_counts=True)
     details = {"old_passkey": passkey.friendly_name}
     audit.record(tx, user.id, user.email, ["passkey_removed"], ["user.updated"], **details)

@@ -238,6 +238,23 @@ class TestRefusals:
         assert name == "ban" or not text or 'aria-invalid="true"' in page.text
         assert database.everything("users", "identities", "sessions", "one_time_tokens") == before
 
+    def test_passkey_that_is_the_last_way_to_sign_in_is_removed_by_the_service_role_key_alone(
+        self, armed, codes, alice, client, service_role, database
+    ):
+        _authenticator, passkey = register_passkey(alice.open_session())
+        assert (
+            client.put(f"/admin/users/{alice.id}", json={"email": None}, headers=service_role).status_code
+            == 200
+        )
+        shown = armed.visit(f"/console/users/{alice.id}/factors/{passkey['id']}/remove")
+        assert shown.status == 200, words(shown)
+        page = armed.press("/remove", factor_code=codes.code(1))
+        assert (page.status, "This would remove the last way to sign in" in page.text) == (422, True)
+        assert database.count("factors", "factor_type = 'passkey'") == 1
+        path = f"/admin/users/{alice.id}/passkeys/{passkey['id']}"
+        assert client.delete(path, headers=service_role).status_code == 200
+        assert database.count("factors", "factor_type = 'passkey'") == 0
+
     def test_change_of_another_meanwhile_is_not_overwritten(self, armed, go, alice, database):
         go(alice, "metadata")
         alice.sign_in().put("/user", json={"data": {"name": "Alice"}})
