@@ -19,14 +19,15 @@ SELECT f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, 
        ) AS known ON true
  WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now();
 
--- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea) -> row?
+-- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea,
+--                       refresh_token_lifetime integer, session_timebox integer) -> row?
 -- Only the browser in which the user agreed learns the new state.
 UPDATE oauth_flows AS f
    SET browser_hash = :browser_hash, state_hash = :new_state_hash
   FROM users AS u, sessions AS s
  WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now()
-   AND u.id = f.user_id AND s.id = f.session_id AND s.ended_at IS NULL
-   AND NOT is_banned(u)
+   AND u.id = f.user_id AND s.id = f.session_id AND NOT is_banned(u)
+   AND end_of(s, :refresh_token_lifetime, :session_timebox) IS NULL
 RETURNING f.id, f.provider, f.secrets;
 
 -- name: spend_oauth_flow(state_hash bytea, browser_hashes bytea[])

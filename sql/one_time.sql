@@ -161,15 +161,16 @@ SELECT u.id, u.email, is_banned(u) AS is_banned
  WHERE code.code_hash = :code_hash AND code.expires_at > now()
    FOR UPDATE OF u;
 
--- name: select_authorization_code(code_hash bytea) -> row? (session_id?, opened_by?, provider?)
+-- name: select_authorization_code(code_hash bytea, refresh_token_lifetime integer, session_timebox integer)
+--   -> row? (session_id?, opened_by?, provider?)
 -- Run it with the owner locked, so that a second use sees the session of the first.
--- Ending the session that issued the code voids it.
+-- The end of the session that issued the code voids it.
 SELECT code.user_id, code.code_challenge, code.method, code.session_id, code.opened_by, code.provider
   FROM authorization_codes AS code
   LEFT JOIN sessions AS opener ON opener.id = code.opened_by
  WHERE code.code_hash = :code_hash AND code.expires_at > now()
    AND (code.session_id IS NOT NULL OR code.opened_by IS NULL
-        OR opener.id IS NOT NULL AND opener.ended_at IS NULL);
+        OR end_of(opener, :refresh_token_lifetime, :session_timebox) IS NULL);
 
 -- name: mark_authorization_code_used(code_hash bytea, session_id uuid)
 WITH used AS (

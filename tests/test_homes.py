@@ -319,6 +319,23 @@ def test_whether_a_session_has_expired_is_decided_by_one_function():
     }
 
 
+# Who else reads whether a session was ended: a session that has run out may be ended too, and is removed and listed
+# with its reason. What gives something asks `end_of`.
+READING_ENDS = {
+    "end_of": "the home",
+    **dict.fromkeys(("end_access", "end_all_access", "end_any_session", "end_lost_access"), "ends it"),
+    **dict.fromkeys(("revoke_client_session", "open_client_session", "has_lost_access"), "ends it"),
+    **dict.fromkeys(("end_sessions", "end_session_and_opened"), "ends it, for nodes of 0.3.0"),
+    "select_any_session": "shows what an administrator may end",
+    "timeline_of_sessions": "tells an expired session from an ended one",
+    "delete_expired_sessions": "others are kept by the time of their end",
+}
+
+
+def test_whether_a_session_gives_something_is_not_decided_by_its_end_alone():
+    assert with_sql(r"\bended_at IS (NOT )?NULL\b") == READING_ENDS.keys()
+
+
 def test_the_window_of_refreshes_is_counted_by_one_function():
     assert with_sql(r"WHEN (?:\w+\.)?(?:counted_)?until > now\(\)") == {"refresh_window"}
 

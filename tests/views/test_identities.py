@@ -302,6 +302,7 @@ class TestChangesDuringALinking:
         ("change", "error"),
         [
             ("logout", ["session_not_found"]),
+            ("expiry", ["session_not_found"]),
             ("ban", ["session_not_found"]),
             ("deletion", ["bad_oauth_state", "invalid_request"]),
         ],
@@ -315,6 +316,8 @@ class TestChangesDuringALinking:
             database.run("UPDATE users SET banned_until = 'infinity'")
         elif change == "logout":
             session.post("/logout")
+        elif change == "expiry":
+            database.run("UPDATE sessions SET refreshed_at = now() - interval '31 days'")
         else:
             session.delete("/user")
         assert other.submit().status == 403
