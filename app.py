@@ -1,24 +1,9 @@
 from flask import Flask
 
-from auth import logs, settings
-from auth.console import routes as console
-from auth.context import EXTENSION, make_parts
-from auth.pages import routes as pages
-from auth.settings import Settings
-from auth.views import (
+from auth.api import (
     admin,
-    api_keys,
-    authorization,
-    clients,
     dev_inbox,
-    discovery,
-    docs,
     factors,
-    grants,
-    identities,
-    introspect,
-    oauth,
-    openid,
     passkeys,
     passwordless,
     service,
@@ -27,11 +12,20 @@ from auth.views import (
     token,
     user,
     verify,
-    webhooks,
 )
+from auth.api_keys import routes as api_keys
+from auth.console import routes as console
+from auth.core import logs, settings
+from auth.core.settings import Settings
+from auth.docs import routes as docs
+from auth.openid.api import authorization, clients, discovery, grants, introspect, openid
+from auth.pages import routes as pages
+from auth.social import identities, oauth
 from auth.web import audit, edge, error_handlers, limits
 from auth.web.application import Application
+from auth.web.context import EXTENSION, make_parts
 from auth.web.routes import LARGEST_BODY
+from auth.webhooks import routes as webhooks
 
 BLUEPRINTS = (
     *(service, discovery, signup, token, passwordless, oauth, passkeys, identities, verify, user, sessions),
@@ -44,7 +38,7 @@ def create_app(config: Settings | None = None) -> Flask:
     """Return the WSGI application. Raises `SettingsError`."""
     config = config or settings.load()
     logs.configure(config, edge.log_context)
-    app = Application("auth")
+    app = Application("auth", template_folder="web/html/templates", static_folder="web/html/static")
     app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1
     app.extensions[EXTENSION] = make_parts(config, audit.origin)

@@ -1,9 +1,9 @@
 import sys
 
 from app import create_app
-from auth.context import EXTENSION
-from auth.settings import SettingsError, served
-from auth.settings.state import NotRunningError
+from auth.core.settings import SettingsError, served
+from auth.core.settings.state import NotRunningError
+from auth.web.context import EXTENSION
 
 try:
     app = create_app(served.current)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from auth.tokens.refresh_tokens import RefreshTokens
+from auth.core.tokens.refresh_tokens import RefreshTokens
 from bench import load
 from bench.people import People
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import urlencode
 
-from auth.tokens import one_time
+from auth.core.tokens import one_time
 from bench import load
 from bench.figures import Figure, Pace, against, alone
 from bench.large import FEW, USERS, large_service, seed

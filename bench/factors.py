@@ -6,8 +6,8 @@ import jwt
 import pyotp
 from psycopg2.extras import execute_values, register_uuid
 
-from auth.factors import totp
-from auth.tokens.keys import SEALING, Sealer, derive
+from auth.core.factors import totp
+from auth.core.tokens.keys import SEALING, Sealer, derive
 from bench import load
 from bench.people import People
 

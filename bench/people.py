@@ -9,7 +9,7 @@ from typing import Any
 import bcrypt
 from psycopg2.extensions import connection as Connection
 
-from auth.tokens.refresh_tokens import RefreshTokens
+from auth.core.tokens.refresh_tokens import RefreshTokens
 from bench import load
 from bench.service import BenchService
 

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
-from auth.settings.state import running_postgres_url
+from auth.core.settings.state import running_postgres_url
 from bench import load
 from tests.support.processes import CHECKOUT, GUNICORN, Service, children_of, sockets_of
 

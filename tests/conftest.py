@@ -48,15 +48,15 @@ pytest.register_assert_rewrite(
 
 import sql
 from app import create_app
-from auth import logs, settings
-from auth.context import EXTENSION, Latchkey
+from auth.core import logs, settings
+from auth.core.settings import kept_secrets
+from auth.core.settings.constants import statement_constants
+from auth.core.tokens.keys import SEALING, derive, key_id
 from auth.delivery import messages
-from auth.operations.embedded_postgres import EmbeddedPostgres
-from auth.settings import kept_secrets
-from auth.settings.constants import statement_constants
-from auth.tokens.keys import SEALING, derive, key_id
+from auth.operator.processes.embedded_postgres import EmbeddedPostgres
 from auth.web import edge
 from auth.web.application import Application
+from auth.web.context import EXTENSION, Latchkey
 from sql import pool, schema
 from tests.support import checked_rows, oldest_release
 from tests.support.contract import CheckedClient
@@ -433,7 +433,7 @@ def client(app) -> CheckedClient:
 
 @pytest.fixture
 def parts(app):
-    """The parts of the application (auth/context.py)."""
+    """The parts of the application (auth/web/context.py)."""
     return app.extensions[EXTENSION]
 
 

@@ -211,7 +211,7 @@ def test_story_runs_what_it_must(reached):
     """The meter sees views, hashing in its threads, deliveries and triggers."""
     names = {f"{function.path}:{function.name}" for function in reached["all"].functions}
     assert {
-        "auth/views/token.py:token",
-        "auth/senders/events.py:send",
+        "auth/api/token.py:token",
+        "auth/webhooks/events.py:send",
         "sql/pool.py:_wait",
     } - names == set()

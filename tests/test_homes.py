@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sql import schema
-from tests.sign_in import test_enumeration
+from tests.domain.sign_in import test_enumeration
 from tests.support.contract import resolved
 from tests.test_contract import OPERATIONS
 from tests.test_structure import SOURCES, STATEMENTS, calls, imports, nodes
@@ -37,7 +37,7 @@ def test_only_the_guard_and_the_commands_make_a_caller_the_service_role():
         for node in nodes(source)
         if isinstance(node, ast.Assign) and ast.unparse(node) == "g.actor = 'service_role'"
     }
-    assert homes == {"auth/web/guard.py", "auth/commands/common.py"}
+    assert homes == {"auth/web/guard.py", "auth/operator/commands/common.py"}
     assert with_call("match") & {source for source in SOURCES if "service_role_keys" in read(source)} == {
         "auth/web/guard.py"
     }
@@ -53,7 +53,7 @@ def test_the_edge_looks_up_what_a_view_says_and_only_grants_answer_by_another_vi
         if isinstance(node, ast.Assign) and "g.route" in {ast.unparse(target) for target in node.targets}
     }
     assert homes == {"auth/web/edge.py", "auth/web/request_context.py"}
-    assert with_call("answered_by") == {"auth/views/token.py", "auth/views/openid.py"}
+    assert with_call("answered_by") == {"auth/api/token.py", "auth/openid/api/openid.py"}
 
 
 def read(source: str) -> str:
@@ -61,25 +61,25 @@ def read(source: str) -> str:
 
 
 def test_only_a_sign_in_by_a_provider_looks_a_user_up_by_the_email_that_a_provider_verified():
-    of_operators = {"auth/admin/messages.py", "auth/views/admin.py"}
-    assert with_call("lock_user_by_email") - of_operators == {"auth/sign_in/identities.py"}
-    (asked,) = re.findall("by_email = (.+)", read("auth/sign_in/identities.py"))
+    of_operators = {"auth/domain/admin/messages.py", "auth/api/admin.py"}
+    assert with_call("lock_user_by_email") - of_operators == {"auth/domain/sign_in/identities.py"}
+    (asked,) = re.findall("by_email = (.+)", read("auth/domain/sign_in/identities.py"))
     assert asked == "user is None and identity.is_proved"
 
 
 def test_one_function_decides_which_email_of_a_provider_is_verified_and_proved():
     made = [(source, call) for source in SOURCES for call in calls(source, "ExternalIdentity")]
-    assert [source for source, _call in made] == ["auth/providers/client.py"]
+    assert [source for source, _call in made] == ["auth/core/providers/client.py"]
     reading = re.compile(r"\.(email_verified|is_trusted|_is_trusted|gives_verified_only)\b")
-    assert {source for source in SOURCES if reading.search(read(source))} == {"auth/providers/client.py"}
+    assert {source for source in SOURCES if reading.search(read(source))} == {"auth/core/providers/client.py"}
 
 
 def test_links_are_spent_by_one_function_and_by_get_only_for_programs():
-    assert with_call("spend_one_time_token") == {"auth/links/spending.py"}
-    assert with_call("by_link") == {"auth/views/verify.py"}
+    assert with_call("spend_one_time_token") == {"auth/domain/links/spending.py"}
+    assert with_call("by_link") == {"auth/api/verify.py"}
     views = {
         node.name: ast.unparse(node)
-        for node in nodes("auth/views/verify.py")
+        for node in nodes("auth/api/verify.py")
         if isinstance(node, ast.FunctionDef) and "_spend_and_redirect(" in ast.unparse(node)
     }
     assert views.keys() == {"_spend_and_redirect", "verify", "verify_link"}
@@ -87,7 +87,7 @@ def test_links_are_spent_by_one_function_and_by_get_only_for_programs():
 
 
 # Public operations that take an address and answer by whether its user has a password, which counts and hashes
-# equally: tests/passwords/test_legacy_hashes.py.
+# equally: tests/core/passwords/test_legacy_hashes.py.
 PROVING = {"token", "login_admin", "verify"}
 
 
@@ -150,14 +150,14 @@ SHOWING = {
     "write_message": "the language of a message",
 }
 READING = {
-    "auth/account/changes.py": "writes what the user sends",
-    "auth/admin/users.py": "writes what the administrator sends, and compares it",
-    "auth/commands/hooks.py": "the event of a hook",
+    "auth/domain/account/changes.py": "writes what the user sends",
+    "auth/domain/admin/users.py": "writes what the administrator sends, and compares it",
+    "auth/operator/commands/hooks.py": "the event of a hook",
     "auth/console/user.py": "shows it",
-    "auth/links/spending.py": "writes what the sign-up sent",
+    "auth/domain/links/spending.py": "writes what the sign-up sent",
     "auth/openid/claims.py": "the claims of the scope profile",
     "auth/pages/profile.py": "the name that the user may change",
-    "auth/tokens/access_tokens.py": "the claim of this name",
+    "auth/core/tokens/access_tokens.py": "the claim of this name",
     "auth/transfer/products.py": "the metadata of another product",
 }
 
@@ -177,34 +177,34 @@ def test_nothing_that_decides_reads_what_users_write_about_themselves():
 
 # Who opens connections, and to what. The first two check each address that they connect to.
 CONNECTING = {
-    "auth/net/bounded_http.py": "what HTTP to foreign addresses goes through",
-    "auth/net/sockets.py": "what else goes to foreign addresses",
-    "auth/providers/client.py": "by bounded_http; the operator configured the provider",
-    "auth/providers/id_tokens.py": "by bounded_http; the operator configured the provider",
-    "auth/senders/smtp.py": "the operator's mail server",
-    "auth/senders/http.py": "by bounded_http; hooks, webhooks and Twilio",
-    "auth/operations/doctor/addresses.py": "the operator's doctor",
-    "auth/operations/doctor/database.py": "the operator's doctor",
-    "auth/backups/rehearsals.py": "a service on this machine",
+    "auth/core/net/bounded_http.py": "what HTTP to foreign addresses goes through",
+    "auth/core/net/sockets.py": "what else goes to foreign addresses",
+    "auth/core/providers/client.py": "by bounded_http; the operator configured the provider",
+    "auth/core/providers/id_tokens.py": "by bounded_http; the operator configured the provider",
+    "auth/delivery/senders/smtp.py": "the operator's mail server",
+    "auth/delivery/senders/http.py": "by bounded_http; hooks, webhooks and Twilio",
+    "auth/operator/doctor/addresses.py": "the operator's doctor",
+    "auth/operator/doctor/database.py": "the operator's doctor",
+    "auth/operator/backups/rehearsals.py": "a service on this machine",
 }
 
 
 def test_only_named_files_import_what_connects_to_other_machines():
     found = {source for source in SOURCES if {"requests", "smtplib", "urllib3"} & imports(source)}
-    assert found | {"auth/net/sockets.py"} == CONNECTING.keys()
+    assert found | {"auth/core/net/sockets.py"} == CONNECTING.keys()
 
 
 # Who knows the signatures of Standard Webhooks.
 SIGNING = {
-    "auth/senders/http.py": "signs what hooks and webhooks are sent",
-    "auth/commands/webhooks.py": "verifies what it is sent",
+    "auth/delivery/senders/http.py": "signs what hooks and webhooks are sent",
+    "auth/operator/commands/webhooks.py": "verifies what it is sent",
 }
 
 
 def test_requests_to_hooks_and_webhooks_are_signed_and_sent_by_one_function():
     assert {source for source in SOURCES if "standardwebhooks" in imports(source)} == SIGNING.keys()
     posting = {source for source in SOURCES if list(calls(source, "post_signed"))}
-    assert posting == {"auth/senders/events.py", "auth/senders/hooks.py"}
+    assert posting == {"auth/webhooks/events.py", "auth/hooks/calls.py"}
 
 
 # What waits for a provider or a hook.
@@ -273,7 +273,7 @@ def test_an_act_is_recorded_by_one_function_in_the_transaction_of_the_act():
         and ast.unparse(call.args[0]) != "tx"
     }
     # A use of a JWT is no change, and the files of keys are no rows.
-    assert outside == {("auth/web/guard.py", "latchkey.db"), ("auth/keys/rotation.py", "db")}
+    assert outside == {("auth/web/guard.py", "latchkey.db"), ("auth/core/keys/rotation.py", "db")}
 
 
 # Where rows decide whether an address is proved. What else names the columns writes them, or hands them to a client.
@@ -355,18 +355,18 @@ def test_an_address_changes_in_one_function():
 
 # What removes a way to sign in, and who asks then whether one remains, or why not.
 REMOVING_WAYS = {
-    "auth/account/identities.py:unlink": "asks",
-    "auth/account/passkeys.py:_remove": "asks, but for the service role key and commands",
-    "auth/account/removal.py:take_away": "asks",
-    "auth/admin/users.py:_update": "asks, at the end of what `_remove` began",
-    "auth/links/undo.py:_take_back": "asks, or gives an address back",
+    "auth/domain/account/identities.py:unlink": "asks",
+    "auth/domain/account/passkeys.py:_remove": "asks, but for the service role key and commands",
+    "auth/domain/account/removal.py:take_away": "asks",
+    "auth/domain/admin/users.py:_update": "asks, at the end of what `_remove` began",
+    "auth/domain/links/undo.py:_take_back": "asks, or gives an address back",
 }
 
 
 def test_whether_something_remains_that_can_sign_in_is_asked_by_all_that_remove_it():
     assert with_sql(r"\bDELETE FROM identities\b") == {"remove_ways_to_sign_in", "prove_address"}
     assert with_sql(r"\bcan_sign_in\(") == {"can_sign_in", "select_can_sign_in"}
-    assert with_call("select_can_sign_in") == {"auth/account/removal.py"}
+    assert with_call("select_can_sign_in") == {"auth/domain/account/removal.py"}
     functions = {
         f"{source}:{node.name}": [
             ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)
@@ -384,7 +384,7 @@ def test_whether_something_remains_that_can_sign_in_is_asked_by_all_that_remove_
     removing = {name for name, called in functions.items() if removals & {*called}}
     assert asking == REMOVING_WAYS.keys()
     # The first goes on in `_update`; the second takes an address from a user who never proved it.
-    assert removing - asking == {"auth/admin/users.py:_remove", "auth/links/undo.py:_give_back"}
+    assert removing - asking == {"auth/domain/admin/users.py:_remove", "auth/domain/links/undo.py:_give_back"}
 
 
 # Who deletes users, and whether an administrator remains.
@@ -405,4 +405,4 @@ def test_whether_an_administrator_remains_is_decided_by_one_function():
         "select_is_last_administrator",
         *(name for name, reason in DELETING.items() if reason == "asks"),
     }
-    assert with_call("select_is_last_administrator") == {"auth/account/changes.py"}
+    assert with_call("select_is_last_administrator") == {"auth/domain/account/changes.py"}

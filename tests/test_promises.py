@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from auth import promises
-from auth.promises import DAY, HOUR, MINUTE
+from auth.core import promises
+from auth.core.promises import DAY, HOUR, MINUTE
 from tests.support.contract import OPENAPI
 from tests.test_homes import sql_bodies, with_sql
 from tests.test_structure import SOURCES, nodes
@@ -159,21 +159,21 @@ def test_numbers_in_sql_are_handed_over_but_for_those_that_stand_there_alone():
 AS_LONG = {
     "auth/delivery/deliverer.py": "how often it cleans up, and how long a target is called slow",
     "auth/delivery/messages.py": "the width of a picture",
-    "auth/files.py": "abandoned temporary files",
-    "auth/keys/rotation.py": "clocks that differ",
-    "auth/operations/doctor/delivery.py": "a unit",
-    "auth/operations/embedded_postgres.py": "its start",
-    "auth/pages/brand.py": "what browsers cache",
-    "auth/pages/problems.py": "a status",
-    "auth/providers/client.py": "the secret that Apple asks for",
-    "auth/providers/id_tokens.py": "the keys of providers",
-    "auth/senders/http.py": "a status",
-    "auth/senders/sender.py": "the length of a reason",
-    "auth/settings/__init__.py": "defaults and bounds of settings",
-    "auth/sign_in/arrivals.py": "a cookie",
-    "auth/sign_in/reauthentication.py": "the least on pages",
-    "auth/text/moments.py": "a unit",
-    "auth/views/discovery.py": "what clients cache",
+    "auth/core/files.py": "abandoned temporary files",
+    "auth/core/keys/rotation.py": "clocks that differ",
+    "auth/operator/doctor/delivery.py": "a unit",
+    "auth/operator/processes/embedded_postgres.py": "its start",
+    "auth/web/html/brand.py": "what browsers cache",
+    "auth/web/html/problems.py": "a status",
+    "auth/core/providers/client.py": "the secret that Apple asks for",
+    "auth/core/providers/id_tokens.py": "the keys of providers",
+    "auth/delivery/senders/http.py": "a status",
+    "auth/delivery/senders/sender.py": "the length of a reason",
+    "auth/core/settings/__init__.py": "defaults and bounds of settings",
+    "auth/domain/sign_in/arrivals.py": "a cookie",
+    "auth/domain/sign_in/reauthentication.py": "the least on pages",
+    "auth/core/text/moments.py": "a unit",
+    "auth/openid/api/discovery.py": "what clients cache",
     "auth/web/dialect.py": "a status",
     "auth/web/fields.py": "units",
 }
@@ -191,7 +191,7 @@ def number_of(node: ast.AST) -> Any:
 def test_promised_times_and_names_stand_in_one_module():
     promised = {name: value for name, value in vars(promises).items() if name.isupper()}
     times = {value for value in promised.values() if isinstance(value, int) and value > MINUTE} - {DAY}
-    others = SOURCES.keys() - {"auth/promises.py"}
+    others = SOURCES.keys() - {"auth/core/promises.py"}
     assert {s for s in others if times & {number_of(node) for node in nodes(s)}} == AS_LONG.keys()
     again = {
         f"{source}: {node.id}"

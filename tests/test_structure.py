@@ -17,10 +17,11 @@ import pytest
 from psycopg2.extras import DictCursor
 
 import sql
-from auth import settings
-from auth.promises import WRONG_CODES_A_DAY
-from auth.settings.providers import PROVIDER_PREFIX, SUFFIXES
-from auth.views import openid, token
+from auth.api import token
+from auth.core import settings
+from auth.core.promises import WRONG_CODES_A_DAY
+from auth.core.settings.providers import PROVIDER_PREFIX, SUFFIXES
+from auth.openid.api import openid
 from auth.web import limits
 from auth.web.counts import KINDS
 from auth.web.errors import ERRORS
@@ -417,7 +418,7 @@ def test_audience_of_a_clients_access_token_is_written_in_one_place():
     written = {
         (source, ast.unparse(value))
         for source in SOURCES
-        if source.startswith("auth/openid/") or source == "auth/tokens/client_tokens.py"
+        if source.startswith("auth/openid/") or source == "auth/core/tokens/client_tokens.py"
         for node in nodes(source)
         if isinstance(node, ast.Dict)
         for key, value in zip(node.keys, node.values, strict=True)
@@ -458,9 +459,9 @@ def test_sql_lines_have_at_most_110_columns_and_statements_60_lines():
 @pytest.mark.parametrize(
     ("package", "owners"),
     [
-        ("bcrypt", ["auth/passwords/hashing.py"]),
-        ("argon2", ["auth/passwords/legacy.py"]),
-        ("jwt", [f"auth/tokens/{name}.py" for name in ("access_tokens", "jws", "signing_keys")]),
+        ("bcrypt", ["auth/core/passwords/hashing.py"]),
+        ("argon2", ["auth/core/passwords/legacy.py"]),
+        ("jwt", [f"auth/core/tokens/{name}.py" for name in ("access_tokens", "jws", "signing_keys")]),
     ],
 )
 def test_only_its_owners_import_the_package(package, owners):

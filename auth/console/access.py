@@ -7,18 +7,18 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, request
 
 from auth.console.page import console_page
-from auth.context import latchkey
-from auth.pages.page import to_own
-from auth.pages.problems import ELSEWHERE, Problem, problem_of, to_step
-from auth.sign_in import browser_sessions
-from auth.sign_in.reauthentication import add, has_proof, proof_needed
-from auth.text import labels
-from auth.text.catalogues import DEFAULT
+from auth.core.text import labels
+from auth.core.text.catalogues import DEFAULT
+from auth.domain.sign_in import browser_sessions
+from auth.domain.sign_in.reauthentication import add, has_proof, proof_needed
 from auth.web import Level, View, audit, cookies, g, guard
+from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 from auth.web.forms import SESSION, own_form
+from auth.web.html.page import to_own
+from auth.web.html.problems import ELSEWHERE, Problem, problem_of, to_step
 from auth.web.limits import limited
 
 # The fields whose labels are not their names.

@@ -7,12 +7,12 @@ from typing import Any
 
 from flask import Blueprint
 
-from auth.account import api_keys
+from auth.api_keys.page import states
 from auth.console.acts import Act, Subject, serve
 from auth.console.user_acts import changeable_user
-from auth.context import latchkey
-from auth.pages.api_keys import states
-from auth.text.labels import quoted
+from auth.core.text.labels import quoted
+from auth.domain.account import api_keys
+from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.input import known_id
 from sql import queries

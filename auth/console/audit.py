@@ -6,11 +6,11 @@ from flask import Blueprint, Response, request
 
 from auth.console.access import administrator
 from auth.console.page import MOST, Filters, console_page, first_page, page_after, whole_address
-from auth.context import latchkey
-from auth.history import timeline
-from auth.text.labels import details, label, names
-from auth.text.user_agents import device
+from auth.core.text.labels import details, label, names
+from auth.core.text.user_agents import device
+from auth.domain.history import timeline
 from auth.web import fields
+from auth.web.context import latchkey
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
 from sql import queries

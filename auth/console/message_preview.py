@@ -7,15 +7,15 @@ from flask import Blueprint, Response
 
 from auth.console.access import administrator
 from auth.console.page import console_page
-from auth.context import latchkey
+from auth.core.text.catalogues import DEFAULT
 from auth.delivery.messages import CannotRender, Templates
-from auth.history import timeline
-from auth.pages.page import message_frame
-from auth.senders import channels
-from auth.senders.sender import Message
-from auth.text.catalogues import DEFAULT
+from auth.delivery.senders import channels
+from auth.delivery.senders.sender import Message
+from auth.domain.history import timeline
 from auth.web import fields, schemas
+from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html.page import message_frame
 from auth.web.input import read_query
 
 blueprint = Blueprint("message_preview", __name__)

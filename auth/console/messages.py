@@ -6,13 +6,13 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from auth.admin import messages
 from auth.console.access import administrator
 from auth.console.acts import Act, Subject, serve, told
 from auth.console.page import Filters, console_page, page_of, place_of, whole_address
-from auth.context import latchkey
-from auth.history import timeline
+from auth.domain.admin import messages
+from auth.domain.history import timeline
 from auth.web import fields
+from auth.web.context import latchkey
 from auth.web.input import read_query
 from sql import queries
 

@@ -10,10 +10,10 @@ from flask import Blueprint, Response
 from auth import __version__
 from auth.console.access import administrator
 from auth.console.page import console_page
-from auth.context import latchkey
-from auth.keys import rotation
-from auth.settings import name_of
-from auth.settings.listing import DEFAULT, Listed, listed
+from auth.core.keys import rotation
+from auth.core.settings import name_of
+from auth.core.settings.listing import DEFAULT, Listed, listed
+from auth.web.context import latchkey
 from sql import queries
 
 blueprint = Blueprint("overview", __name__)

@@ -7,12 +7,12 @@ from urllib.parse import urlencode
 from flask import Response, request
 from marshmallow import pre_load
 
-from auth import addresses
-from auth.context import latchkey
-from auth.pages.page import application, page
-from auth.text import user_agents
-from auth.text.labels import label
+from auth.core import addresses
+from auth.core.text import user_agents
+from auth.core.text.labels import label
 from auth.web import fields, g
+from auth.web.context import latchkey
+from auth.web.html.page import application, page
 from auth.web.schemas import Input
 
 # Path and title of each section, in the order of the navigation.

@@ -15,7 +15,7 @@ from auth.console import (
     users,
     webhooks,
 )
-from auth.settings import Settings
+from auth.core.settings import Settings
 
 _SECTIONS = (overview, user, user_acts, users, bulk, export, audit, webhooks, messages, message_preview)
 
@@ -23,7 +23,7 @@ _SECTIONS = (overview, user, user_acts, users, bulk, export, audit, webhooks, me
 def register(app: Flask, settings: Settings) -> None:
     if not settings.console:
         return
-    console = Blueprint("console", __name__)
+    console = Blueprint("console", __name__, template_folder="templates")
     optional = {applications: settings.oauth_server, api_keys: settings.api_keys}
     for section in (*_SECTIONS, *(section for section, is_on in optional.items() if is_on)):
         console.register_blueprint(section.blueprint)

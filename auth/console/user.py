@@ -6,18 +6,18 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
-from auth.account.removal import ADDRESSES
 from auth.console.access import administrator
 from auth.console.acts import told
 from auth.console.api_keys import keys_of
 from auth.console.page import console_page, device, pretty
 from auth.console.user_acts import DONE, USER_ACTS
-from auth.context import latchkey
-from auth.history import explanation, timeline
-from auth.pages.page import provider
-from auth.text.labels import label
+from auth.core.text.labels import label
+from auth.domain.account.removal import ADDRESSES
+from auth.domain.history import explanation, timeline
 from auth.web import g
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html.page import provider
 from auth.web.input import known_id, read_query
 from auth.web.schemas import TimelineQuery
 from sql import queries

@@ -8,18 +8,18 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from auth.account import factors, passkeys
-from auth.admin import messages, users
 from auth.console import acts
 from auth.console.acts import Act, Subject
 from auth.console.page import counted, device, pretty
-from auth.context import latchkey
-from auth.links.requests import request_message
-from auth.pages.page import to_own
-from auth.text.labels import label, quoted
-from auth.text.moments import clock
+from auth.core.text.labels import label, quoted
+from auth.core.text.moments import clock
+from auth.domain.account import factors, passkeys
+from auth.domain.admin import messages, users
+from auth.domain.links.requests import request_message
 from auth.web import fields, schemas, targets
+from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html.page import to_own
 from auth.web.input import check, known_id
 from auth.web.schemas import Input
 from sql import queries

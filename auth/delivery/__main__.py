@@ -12,14 +12,14 @@ from collections.abc import Callable
 import psycopg2
 import structlog
 
-from auth import logs, settings
+from auth.core import logs, settings
+from auth.core.keys import fingerprints
+from auth.core.keys.key_ring import KeyRing
+from auth.core.settings.constants import statement_constants
+from auth.core.settings.state import METRICS_DIRECTORY
 from auth.delivery.attempts import FailureLog
 from auth.delivery.deliverer import POLL_INTERVAL, Deliverer
-from auth.keys import fingerprints
-from auth.keys.key_ring import KeyRing
-from auth.senders.sender import one_line
-from auth.settings.constants import statement_constants
-from auth.settings.state import METRICS_DIRECTORY
+from auth.delivery.senders.sender import one_line
 from sql import Database
 
 _CONNECTIONS = 4

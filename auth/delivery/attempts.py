@@ -10,12 +10,12 @@ from typing import Any
 import psycopg2
 import structlog
 
+from auth.core.promises import FIRST_PAUSE, LONGEST_PAUSE
+from auth.core.settings import Settings
+from auth.core.tokens.keys import CannotOpen, Sealer, UnknownKey
 from auth.delivery import dev_inbox
 from auth.delivery.messages import CannotRender, Templates
-from auth.promises import FIRST_PAUSE, LONGEST_PAUSE
-from auth.senders.sender import Message, Refused, Sender, TryLater, one_line
-from auth.settings import Settings
-from auth.tokens.keys import CannotOpen, Sealer, UnknownKey
+from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
 from sql import Database, queries
 
 # Seconds, longer than any sender takes.

@@ -14,14 +14,15 @@ from typing import Any
 import psycopg2
 import structlog
 
-from auth import promises
+from auth.core import promises
+from auth.core.settings import Settings
+from auth.core.tokens.keys import Sealer
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE, Attempts, FailureLog
 from auth.delivery.messages import load_templates
-from auth.senders import channels, events
-from auth.senders.sender import Sender, one_line
-from auth.settings import Settings
-from auth.tokens.keys import Sealer
+from auth.delivery.senders import channels
+from auth.delivery.senders.sender import Sender, one_line
+from auth.webhooks import events
 from sql import Database, queries
 from sql.notifications import Notifications
 

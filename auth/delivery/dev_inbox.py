@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from auth.addresses import is_email
-from auth.senders.sender import Message
-from auth.tokens.keys import CannotOpen, Sealer
+from auth.core.addresses import is_email
+from auth.core.tokens.keys import CannotOpen, Sealer
+from auth.delivery.senders.sender import Message
 from sql import Database, queries
 
 KEPT = 500

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from auth.keys import resealing
-from auth.tokens.keys import Sealer
+from auth.core.keys import resealing
+from auth.core.tokens.keys import Sealer
 from sql import Database, queries
 
 BATCH = 500  # rows per transaction: requests must not wait long for its locks

@@ -12,12 +12,12 @@ from jinja2 import ChoiceLoader, DictLoader, FileSystemLoader, StrictUndefined, 
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
-from auth import promises
-from auth.senders.sender import Message
-from auth.settings import Settings, SettingsError, brand
-from auth.settings.logo_size import is_wide
-from auth.text import catalogues, languages, masking, names
-from auth.text.user_agents import browser_and_system
+from auth.core import promises
+from auth.core.settings import Settings, SettingsError, brand
+from auth.core.settings.logo_size import is_wide
+from auth.core.text import catalogues, languages, masking, names
+from auth.core.text.user_agents import browser_and_system
+from auth.delivery.senders.sender import Message
 
 TEMPLATES = Path(__file__).parent / "templates"
 

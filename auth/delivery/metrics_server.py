@@ -15,8 +15,8 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
 import auth
-from auth import metrics
-from auth.settings import Settings
+from auth.core import metrics
+from auth.core.settings import Settings
 from sql import Database, queries
 
 PATH = "/metrics"

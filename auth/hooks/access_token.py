@@ -1,7 +1,7 @@
 """The hook of access tokens, which adds and changes claims (GoTrue's `customize-access-token`).
 
 It is asked outside the transaction that issues the token: an HTTP hook may call the admin API, which would
-wait for the locked user, and a SQL function has a transaction of its own. See auth/hooks/issuing.py.
+wait for the locked user, and a SQL function has a transaction of its own. See auth/domain/sign_in/issuing.py.
 """
 
 import functools
@@ -11,12 +11,12 @@ from typing import Any
 
 import psycopg2
 
-from auth.context import latchkey
+from auth.core.tokens.access_tokens import SERVICE_ROLES
+from auth.hooks import calls as hooks
 from auth.hooks import http
 from auth.hooks.http import Hook, HookFailed, HookRefused
-from auth.senders import hooks
-from auth.tokens.access_tokens import SERVICE_ROLES
 from auth.web import audit
+from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from sql import Transaction, queries
 

@@ -7,9 +7,9 @@ tells which it is. Administrators vouch for addresses, and ask the hook about ne
 import uuid
 from typing import Any
 
-from auth.context import latchkey
 from auth.hooks import http
 from auth.hooks.http import Hook, HookFailed, HookRefused, call
+from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 

@@ -10,12 +10,12 @@ from threading import BoundedSemaphore
 from typing import Any
 from weakref import WeakValueDictionary
 
-from auth import promises
-from auth.context import latchkey
-from auth.senders import hooks
-from auth.senders.hooks import HookFailed, HookRefused
-from auth.settings.values.hooks import Hook
+from auth.core import promises
+from auth.core.settings.values.hooks import Hook
+from auth.hooks import calls as hooks
+from auth.hooks.calls import HookFailed, HookRefused
 from auth.web import g
+from auth.web.context import latchkey
 from auth.web.errors import unavailable
 
 __all__ = ["Hook", "HookFailed", "HookRefused", "call"]

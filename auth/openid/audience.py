@@ -3,10 +3,10 @@
 Some libraries accept any token as an ID token whose `aud` is their client's id.
 """
 
-from auth.context import latchkey
-from auth.net.redirects import parse_pattern
+from auth.core.net.redirects import parse_pattern
 from auth.openid import uris
 from auth.openid.errors import OAuthError
+from auth.web.context import latchkey
 
 
 def of_userinfo() -> str:

@@ -11,10 +11,10 @@ from urllib.parse import unquote_plus
 from flask import request
 from marshmallow import pre_load
 
-from auth.context import latchkey
-from auth.logs import ThrottledLog
+from auth.core.logs import ThrottledLog
 from auth.openid.errors import OAuthError, invalid_client
 from auth.web import fields, guard, schemas
+from auth.web.context import latchkey
 from auth.web.fields import is_uuid
 from sql import queries
 

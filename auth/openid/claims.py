@@ -9,8 +9,8 @@ from typing import Any
 
 import structlog
 
-from auth.context import latchkey
-from auth.tokens.claims import MAX_BYTES, evaluate, root
+from auth.core.tokens.claims import MAX_BYTES, evaluate, root
+from auth.web.context import latchkey
 
 log = structlog.get_logger()
 # RFC 8176. It has no name for a sign-in with a provider.

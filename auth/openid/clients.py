@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from marshmallow import Schema
 
-from auth.context import latchkey
+from auth.core.tokens import one_time
 from auth.openid import audience, uris
-from auth.tokens import one_time
 from auth.web import audit, fields, targets
+from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from auth.web.input import check

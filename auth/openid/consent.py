@@ -5,13 +5,14 @@ from typing import Any, Literal, NamedTuple
 
 import psycopg2
 
-from auth import promises
-from auth.context import latchkey
-from auth.openid import grants, uris
+from auth.core import promises
+from auth.core.tokens import one_time
+from auth.domain.account import grants
+from auth.domain.sign_in.reauthentication import lock_caller
+from auth.openid import uris
 from auth.openid.requests import COOKIE, answer
-from auth.sign_in.reauthentication import lock_caller
-from auth.tokens import one_time
 from auth.web import Level, cookies, g, guard
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from sql import Database, Transaction, queries
 

@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
-from auth.context import latchkey
+from auth.core.tokens import one_time
+from auth.core.tokens.jws import InvalidAccessToken
+from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.openid import audience, claims
 from auth.openid.authentication import Credentials, authenticate, check
 from auth.openid.errors import OAuthError
-from auth.tokens import one_time
-from auth.tokens.jws import InvalidAccessToken
-from auth.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.web import audit, g, limits
+from auth.web.context import latchkey
 from sql import queries
 
 log = structlog.get_logger()

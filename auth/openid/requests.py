@@ -3,15 +3,15 @@
 import re
 from typing import Any
 
-from auth import promises
-from auth.context import latchkey
-from auth.logs import ThrottledLog
-from auth.net.redirects import with_query
+from auth.core import promises
+from auth.core.logs import ThrottledLog
+from auth.core.net.redirects import with_query
+from auth.core.tokens import one_time
+from auth.core.tokens.jws import InvalidAccessToken
 from auth.openid import audience, clients, uris
 from auth.openid.errors import OAuthError
-from auth.tokens import one_time
-from auth.tokens.jws import InvalidAccessToken
 from auth.web import fields, schemas
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import known_id
 from sql import queries

@@ -5,8 +5,8 @@ from typing import Any
 
 from flask.typing import ResponseReturnValue
 
-from auth.context import latchkey
 from auth.web import View
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
 
 

@@ -5,23 +5,33 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
-from auth.account import identities, recovery_codes, removal
-from auth.account.changes import delete_caller
-from auth.context import latchkey
-from auth.messages.outgoing import own_url
-from auth.pages.api_keys import own_keys, shown_keys
+from auth.api_keys.page import own_keys, shown_keys
+from auth.core.text import user_agents
+from auth.domain.account import identities, recovery_codes, removal
+from auth.domain.account.changes import delete_caller
+from auth.domain.messages.outgoing import own_url
+from auth.domain.sign_in import browser_sessions, oauth
+from auth.domain.sign_in.browser_sessions import signed_in
 from auth.pages.confirm import require_proof
 from auth.pages.factors import own_steps
-from auth.pages.page import address, ago, application, chosen_language, has_text, page, provider, text, to_own
 from auth.pages.passkeys import own_passkeys
-from auth.pages.problems import Problem, form, told
 from auth.pages.profile import own_user
 from auth.pages.sign_in import destination
-from auth.sign_in import browser_sessions, oauth
-from auth.sign_in.browser_sessions import signed_in
-from auth.text import user_agents
 from auth.web import Level, form_schemas, g, guard
 from auth.web.application import JsonResponse
+from auth.web.context import latchkey
+from auth.web.html.page import (
+    address,
+    ago,
+    application,
+    chosen_language,
+    has_text,
+    page,
+    provider,
+    text,
+    to_own,
+)
+from auth.web.html.problems import Problem, form, told
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
 from sql import queries

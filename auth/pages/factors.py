@@ -6,20 +6,20 @@ from typing import Any
 from flask import Blueprint, Response, request
 from markupsafe import Markup
 
-from auth.account import factors, recovery_codes, removal
-from auth.account.passkeys import rename as rename_passkey
-from auth.context import latchkey
+from auth.domain.account import factors, recovery_codes, removal
+from auth.domain.account.passkeys import rename as rename_passkey
+from auth.domain.sign_in import browser_sessions, passkeys
+from auth.domain.sign_in.arrivals import go_on
+from auth.domain.sign_in.browser_sessions import signed_in
+from auth.domain.sign_in.reauthentication import add, has_proof, require
 from auth.openid import consent
-from auth.pages.page import page, to_own
 from auth.pages.passkeys import challenge, ending, may_challenge, own_passkeys, sent_credential
-from auth.pages.problems import Problem, form
 from auth.pages.sign_in import destination, form_page
-from auth.sign_in import browser_sessions, passkeys
-from auth.sign_in.arrivals import go_on
-from auth.sign_in.browser_sessions import signed_in
-from auth.sign_in.reauthentication import add, has_proof, require
 from auth.web import Level, form_schemas, g, guard
+from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html.page import page, to_own
+from auth.web.html.problems import Problem, form
 from auth.web.input import known_id, read_form
 from sql import queries
 

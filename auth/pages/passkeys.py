@@ -6,15 +6,15 @@ from typing import Any
 from flask import Blueprint, Response, request
 from flask_limiter import RateLimitExceeded
 
-from auth.account.passkeys import begin_registration, finish_registration, require_enabled
-from auth.context import latchkey
-from auth.pages.page import page, to_own
-from auth.pages.problems import form
+from auth.domain.account.passkeys import begin_registration, finish_registration, require_enabled
+from auth.domain.sign_in import passkeys
+from auth.domain.sign_in.arrivals import arrive, go_on
+from auth.domain.sign_in.reauthentication import add, require
 from auth.pages.sign_in import destination, form_page, sign_in_form
-from auth.sign_in import passkeys
-from auth.sign_in.arrivals import arrive, go_on
-from auth.sign_in.reauthentication import add, require
 from auth.web import Level, factor_schemas, form_schemas, guard
+from auth.web.context import latchkey
+from auth.web.html.page import page, to_own
+from auth.web.html.problems import form
 from auth.web.input import check, read_form
 from auth.web.limits import limited
 from sql import queries

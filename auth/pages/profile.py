@@ -5,18 +5,18 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
-from auth.account.changes import change_user
-from auth.context import latchkey
-from auth.links.spending import by_code, spend
-from auth.messages import outgoing
-from auth.pages.page import next_code, page, to_own
-from auth.pages.problems import Problem, form
+from auth.domain.account.changes import change_user
+from auth.domain.links.spending import by_code, spend
+from auth.domain.messages import outgoing
+from auth.domain.sign_in import waiting
+from auth.domain.sign_in.browser_sessions import signed_in
+from auth.domain.sign_in.reauthentication import add, require
 from auth.pages.sign_in import not_yet
-from auth.sign_in import waiting
-from auth.sign_in.browser_sessions import signed_in
-from auth.sign_in.reauthentication import add, require
 from auth.web import Level, form_schemas, guard
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html.page import next_code, page, to_own
+from auth.web.html.problems import Problem, form
 from auth.web.input import read_form
 from auth.web.limits import limited
 from sql import queries

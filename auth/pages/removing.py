@@ -7,22 +7,21 @@ from typing import Any, NamedTuple
 from flask import Blueprint, Response, request
 from markupsafe import Markup
 
-from auth.account import factors, identities, passkeys, removal
-from auth.account.api_keys import remove as remove_api_key
-from auth.account.changes import change_user
-from auth.context import latchkey
-from auth.net.redirects import with_query
-from auth.openid import grants
-from auth.pages import api_keys
+from auth.api_keys import page as api_keys
+from auth.core.net.redirects import with_query
+from auth.domain.account import factors, grants, identities, passkeys, removal
+from auth.domain.account.api_keys import remove as remove_api_key
+from auth.domain.account.changes import change_user
+from auth.domain.sign_in.browser_sessions import signed_in
+from auth.domain.sign_in.reauthentication import Act, remove, require
 from auth.pages.account import name_of, own_grants, shown_change
 from auth.pages.factors import own_steps
-from auth.pages.page import address, application, page, provider, text, to_own
-from auth.pages.problems import Problem, form
 from auth.pages.sign_in import destination
-from auth.sign_in.browser_sessions import signed_in
-from auth.sign_in.reauthentication import Act, remove, require
 from auth.web import Level, form_schemas, guard
+from auth.web.context import latchkey
 from auth.web.errors import found
+from auth.web.html.page import address, application, page, provider, text, to_own
+from auth.web.html.problems import Problem, form
 from auth.web.input import check, known_id
 from sql import queries
 

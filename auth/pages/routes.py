@@ -1,25 +1,11 @@
 from flask import Blueprint, Flask
 
-from auth.pages import (
-    account,
-    api_keys,
-    brand,
-    confirm,
-    consent,
-    factors,
-    leaving,
-    logout,
-    page,
-    passkeys,
-    passwords,
-    problems,
-    profile,
-    removing,
-    sign_in,
-    waiting,
-)
-from auth.settings import Settings
-from auth.settings.brand import logo_file
+from auth.api_keys import page as api_keys
+from auth.core.settings import Settings
+from auth.core.settings.brand import logo_file
+from auth.openid.pages import consent, logout
+from auth.pages import account, confirm, factors, passkeys, passwords, profile, removing, sign_in, waiting
+from auth.web.html import brand, leaving, page, problems
 
 blueprint = Blueprint("pages", __name__)
 for _pages in (

@@ -7,21 +7,21 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
-from auth.account.sign_up import sign_up
-from auth.addresses import is_email
-from auth.context import latchkey
-from auth.links.requests import request_message
-from auth.links.spending import by_code, spend
-from auth.messages import outgoing
-from auth.net.redirects import with_query
-from auth.pages.page import identifier, next_code, page, provider, text, to_own
-from auth.pages.problems import Form, Problem, form, told
-from auth.sign_in import browser_sessions, waiting
-from auth.sign_in.arrivals import LAST_USED, Destination, arrive, go_on
-from auth.sign_in.passwords import sign_in_with_password
-from auth.sign_in.token_response import see_other
+from auth.core.addresses import is_email
+from auth.core.net.redirects import with_query
+from auth.domain.account.sign_up import sign_up
+from auth.domain.links.requests import request_message
+from auth.domain.links.spending import by_code, spend
+from auth.domain.messages import outgoing
+from auth.domain.sign_in import browser_sessions, waiting
+from auth.domain.sign_in.arrivals import LAST_USED, Destination, arrive, go_on
+from auth.domain.sign_in.passwords import sign_in_with_password
+from auth.domain.sign_in.token_response import see_other
 from auth.web import Level, cookies, form_schemas
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html.page import identifier, next_code, page, provider, text, to_own
+from auth.web.html.problems import Form, Problem, form, told
 from auth.web.input import read_form, read_query
 
 blueprint = Blueprint("sign_in", __name__)

@@ -2,10 +2,10 @@
 
 from flask import Blueprint, Response, jsonify, request
 
-from auth.pages.problems import Problem, form
+from auth.domain.sign_in import waiting
 from auth.pages.sign_in import LINKS, code_page, go_on_if_used, not_yet, sign_in_form
-from auth.sign_in import waiting
 from auth.web import form_schemas
+from auth.web.html.problems import Problem, form
 from auth.web.input import read_form
 
 blueprint = Blueprint("waiting", __name__)

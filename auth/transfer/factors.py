@@ -8,10 +8,10 @@ from typing import Any
 from marshmallow import ValidationError, validates_schema
 from webauthn.helpers import bytes_to_base64url
 
-from auth.context import Latchkey
-from auth.factors import totp, webauthn
-from auth.tokens.keys import CannotOpen
+from auth.core.factors import totp, webauthn
+from auth.core.tokens.keys import CannotOpen
 from auth.web import fields
+from auth.web.context import Latchkey
 from auth.web.schemas import AdminInput
 
 _CREDENTIAL = ("credential_id", "public_key")

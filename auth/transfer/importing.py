@@ -7,10 +7,10 @@ from typing import Any
 
 import psycopg2
 
-from auth.context import Latchkey
-from auth.passwords.legacy import UnusableHash
+from auth.core.passwords.legacy import UnusableHash
 from auth.transfer import products, records
 from auth.transfer.reading import Entry
+from auth.web.context import Latchkey
 from sql import Database, queries
 
 _BATCH = 500

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from auth.passwords import legacy
-from auth.passwords.legacy import UnusableHash
+from auth.core.passwords import legacy
+from auth.core.passwords.legacy import UnusableHash
 
 User = Mapping[str, Any]
 Record = dict[str, Any]

@@ -12,10 +12,10 @@ from marshmallow import ValidationError
 from marshmallow.fields import List, Nested
 from marshmallow.validate import OneOf
 
-from auth.context import Latchkey
-from auth.passwords import legacy
+from auth.core.passwords import legacy
 from auth.transfer import factors
 from auth.web import fields
+from auth.web.context import Latchkey
 from auth.web.schemas import AdminInput
 from sql import Database, queries
 

@@ -10,8 +10,8 @@ import psycopg2
 import structlog
 from flask import Response, after_this_request, has_request_context
 
-from auth.context import latchkey
 from auth.web import g
+from auth.web.context import latchkey
 from sql import Database, Transaction, queries
 
 log = structlog.get_logger()

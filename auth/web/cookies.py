@@ -2,8 +2,8 @@
 
 from flask import Response, request
 
-from auth.context import latchkey
-from auth.tokens import one_time
+from auth.core.tokens import one_time
+from auth.web.context import latchkey
 
 
 def browser_secret(name: str) -> str:

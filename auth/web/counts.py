@@ -5,8 +5,8 @@ from typing import Any
 
 from limits import RateLimitItem
 
-from auth import promises
-from auth.settings import Settings
+from auth.core import promises
+from auth.core.settings import Settings
 from sql import Database, queries
 
 KINDS = {

@@ -12,9 +12,9 @@ from wsgiref.types import WSGIEnvironment
 
 from flask import Response, after_this_request, json, request
 
-from auth.context import latchkey
-from auth.settings.presets import PRESETS
+from auth.core.settings.presets import PRESETS
 from auth.web import View, g
+from auth.web.context import latchkey
 from auth.web.input import json_body
 from auth.web.routes import Body, says
 

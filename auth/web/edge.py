@@ -13,12 +13,12 @@ import structlog
 from flask import Flask, Response, current_app, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from auth.context import EXTENSION, Latchkey, latchkey
-from auth.logs import ThrottledLog
-from auth.net import networks
-from auth.settings import Settings
-from auth.settings.state import METRICS_DIRECTORY
+from auth.core.logs import ThrottledLog
+from auth.core.net import networks
+from auth.core.settings import Settings
+from auth.core.settings.state import METRICS_DIRECTORY
 from auth.web import dialect, g, limits, response_headers
+from auth.web.context import EXTENSION, Latchkey, latchkey
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
 from auth.web.routes import Route

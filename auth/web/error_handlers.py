@@ -13,11 +13,11 @@ from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolat
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter
 
-from auth.logs import ThrottledLog
-from auth.passwords.hashing import TooManyWaiting
-from auth.passwords.policy import WeakPassword
-from auth.senders.hooks import HookFailed, HookRefused
-from auth.senders.sender import one_line
+from auth.core.logs import ThrottledLog
+from auth.core.passwords.hashing import TooManyWaiting
+from auth.core.passwords.policy import WeakPassword
+from auth.delivery.senders.sender import one_line
+from auth.hooks.calls import HookFailed, HookRefused
 from auth.web import g, health
 from auth.web.errors import ApiError, envelope, unavailable
 

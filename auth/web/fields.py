@@ -12,8 +12,8 @@ from typing import Any
 from marshmallow import ValidationError
 from marshmallow.fields import Function
 
-from auth import addresses
-from auth.passwords import hashing
+from auth.core import addresses
+from auth.core.passwords import hashing
 from auth.web import g, json_bodies
 
 MAX_TEXT = 2048

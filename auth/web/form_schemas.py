@@ -4,9 +4,9 @@ from typing import Any
 
 from marshmallow import pre_load
 
-from auth.addresses import looks_like_phone
-from auth.context import latchkey
+from auth.core.addresses import looks_like_phone
 from auth.web import fields
+from auth.web.context import latchkey
 from auth.web.schemas import Addressed, Challenged, Input, VerifyQuery
 
 

@@ -10,7 +10,7 @@ from flask import Response, request
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import ImmutableMultiDict
 
-from auth.tokens import one_time
+from auth.core.tokens import one_time
 from auth.web import View, accepts_forms, cookies
 from auth.web.application import FORM
 from auth.web.errors import ApiError

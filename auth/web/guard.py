@@ -8,13 +8,13 @@ from typing import Any, Protocol, TypedDict, TypeVar
 
 from flask import request
 
-from auth.context import latchkey
-from auth.logs import ThrottledLog
-from auth.settings import served
-from auth.tokens.access_tokens import Caller, KeyCaller
-from auth.tokens.jws import InvalidAccessToken
+from auth.core.logs import ThrottledLog
+from auth.core.settings import served
+from auth.core.tokens.access_tokens import Caller, KeyCaller
+from auth.core.tokens.jws import InvalidAccessToken
 from auth.web import Level, View, audit, audited, cookies, g
 from auth.web.application import FORM
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.routes import says
 from sql import Runner, queries

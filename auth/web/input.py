@@ -10,10 +10,10 @@ from marshmallow import EXCLUDE, Schema, ValidationError
 from marshmallow.exceptions import SCHEMA
 from werkzeug.datastructures import MultiDict
 
-from auth.context import latchkey
-from auth.logs import ThrottledLog
+from auth.core.logs import ThrottledLog
 from auth.web import g, json_bodies
 from auth.web.application import FORM
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import Requirement, is_uuid
 from auth.web.schemas import RedirectQuery

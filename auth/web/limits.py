@@ -21,10 +21,10 @@ from flask_limiter import Limiter, RateLimitExceeded
 from limits.errors import StorageError
 from limits.storage import Storage
 
-from auth.context import latchkey
-from auth.logs import ThrottledLog
-from auth.settings import Settings
+from auth.core.logs import ThrottledLog
+from auth.core.settings import Settings
 from auth.web import counted, g
+from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 from sql import queries

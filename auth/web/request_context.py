@@ -7,8 +7,8 @@ from typing import Any, Literal, cast
 import flask
 from flask.typing import ResponseReturnValue
 
-from auth.tokens.access_tokens import Caller, KeyCaller
-from auth.tokens.client_tokens import ClientCaller
+from auth.core.tokens.access_tokens import Caller, KeyCaller
+from auth.core.tokens.client_tokens import ClientCaller
 from auth.web.routes import Level, Route
 
 _NO_ROUTE = Route()

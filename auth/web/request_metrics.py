@@ -7,9 +7,9 @@ from flask import request
 from gevent.monkey import get_original
 from prometheus_client import Counter, Gauge, Histogram, values
 
-from auth import metrics
-from auth.context import Latchkey
+from auth.core import metrics
 from auth.web import g, health
+from auth.web.context import Latchkey
 
 _SAMPLE_INTERVAL = 1.0  # seconds
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)

@@ -5,8 +5,8 @@ from typing import Any
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, pre_load, validates_schema
 from marshmallow.fields import Field, Nested
 
-from auth.senders import webhooks
-from auth.tokens import one_time
+from auth.core.net import webhook_urls as webhooks
+from auth.core.tokens import one_time
 from auth.web import fields, g
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from auth.context import latchkey
 from auth.web import audit, g, guard
+from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from sql import Transaction, queries
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from auth.context import EXTENSION
+from auth.web.context import EXTENSION
 from tests.conftest import new_app
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import PHONE

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from auth.context import EXTENSION
+from auth.web.context import EXTENSION
 from sql import queries
 from tests.support.audit import act, clear_history
 from tests.support.cases import cases

@@ -6,8 +6,8 @@ from io import StringIO
 import pytest
 from flask.testing import FlaskClient
 
-from auth.admin import lists
 from auth.console import bulk
+from auth.domain.admin import lists
 from auth.web.errors import ApiError
 from tests.support.api_keys import insert_key
 from tests.support.audit import clear_history

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from auth.settings import names
-from auth.settings.values import kinds
+from auth.core.settings import names
+from auth.core.settings.values import kinds
 from tests.conftest import secret
 from tests.support.cases import cases
 from tests.support.pages import Visitor, words

@@ -7,7 +7,7 @@ from urllib.parse import quote, urldefrag
 
 import pytest
 
-from auth.text.labels import quoted
+from auth.core.text.labels import quoted
 from tests.support.audit import act
 from tests.support.browser import Browser
 from tests.support.users import register

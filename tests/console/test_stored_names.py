@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
-from auth.text.labels import names
+from auth.core.text.labels import names
 from tests.support.audit import act, refuse
 from tests.support.links import SITE
 from tests.support.pages import Visitor

@@ -10,12 +10,12 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from auth import logs
+from auth.core import logs
+from auth.core.settings.constants import statement_constants
 from auth.delivery import deliverer as deliverer_module
 from auth.delivery.deliverer import GRACE, Deliverer
-from auth.messages import outgoing
-from auth.senders.sender import Sender, TryLater
-from auth.settings.constants import statement_constants
+from auth.delivery.senders.sender import Sender, TryLater
+from auth.domain.messages import outgoing
 from sql import Database
 from tests.support.deliverers import RunningDeliverer
 from tests.support.forwarder import Forwarder

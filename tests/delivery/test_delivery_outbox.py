@@ -4,11 +4,11 @@ import re
 
 import pytest
 
+from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
-from auth.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE
-from auth.senders.sender import ConsoleSender, Refused, TryLater
+from auth.delivery.senders.sender import ConsoleSender, Refused, TryLater
 from tests.conftest import secret
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
 from tests.support.server import at_once

@@ -6,9 +6,9 @@ from contextlib import closing
 import psycopg2
 import pytest
 
+from auth.core.settings.constants import PROMISED
 from auth.delivery import deliverer, janitor
 from auth.delivery.deliverer import Deliverer
-from auth.settings.constants import PROMISED
 from tests.support.deliverers import RunningDeliverer
 from tests.support.links import OTHER_PHONE, PHONE, assert_signs_in
 from tests.support.openid import allow, insert_public_client

@@ -9,15 +9,15 @@ import socket
 
 import pytest
 
-from auth import settings
+from auth.core import settings
+from auth.core.settings import SettingsError
+from auth.core.settings.values import targets
 from auth.delivery.messages import load_templates
-from auth.senders import channels
-from auth.senders.message_hooks import HookSender
-from auth.senders.sender import ConsoleSender, TryLater
-from auth.senders.sms import TwilioSender
-from auth.senders.smtp import SmtpSender, hostname_for
-from auth.settings import SettingsError
-from auth.settings.values import targets
+from auth.delivery.senders import channels
+from auth.delivery.senders.sender import ConsoleSender, TryLater
+from auth.delivery.senders.sms import TwilioSender
+from auth.delivery.senders.smtp import SmtpSender, hostname_for
+from auth.hooks.messages import HookSender
 from tests.conftest import clear_settings
 from tests.support.cases import cases
 from tests.support.outbox import message

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from auth.senders.sender import Refused, TryLater
+from auth.delivery.senders.sender import Refused, TryLater
 from tests.support.cases import cases
 from tests.support.outbox import message
 from tests.support.processes import free_port

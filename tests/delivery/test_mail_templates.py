@@ -14,13 +14,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from jinja2 import Environment, meta
 
-from auth import settings
+from auth.core import settings
+from auth.core.settings.brand import logo_in_mails
+from auth.core.settings.providers import ProviderSettings
+from auth.core.text import languages
+from auth.core.text.catalogues import ROOM, built_in
 from auth.delivery.messages import TEMPLATES as LAYOUTS
 from auth.delivery.messages import CannotRender, Templates
-from auth.settings.brand import logo_in_mails
-from auth.settings.providers import ProviderSettings
-from auth.text import languages
-from auth.text.catalogues import ROOM, built_in
 from tests.conftest import clear_settings
 from tests.support.cases import cases
 from tests.support.outbox import CODE, TOKEN

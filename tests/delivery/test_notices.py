@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from auth.delivery.deliverer import Deliverer
-from auth.senders.sender import Sender
+from auth.delivery.senders.sender import Sender
 from sql import load_statements, schema
 from tests.support.api_keys import ROUTE, make_key
 from tests.support.deliverers import RunningDeliverer

@@ -5,8 +5,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from auth.senders.sender import Refused, TryLater
-from auth.senders.sms import TwilioSender
+from auth.delivery.senders.sender import Refused, TryLater
+from auth.delivery.senders.sms import TwilioSender
 from tests.support.cases import cases
 from tests.support.deliverers import deliver_due
 from tests.support.http_target import HttpTarget

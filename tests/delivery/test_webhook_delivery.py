@@ -11,10 +11,10 @@ import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
 from structlog.testing import capture_logs
 
+from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, MOST_MAILS
 from auth.delivery.deliverer import Deliverer
-from auth.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, MOST_MAILS
-from auth.senders.events import EventSender, as_message
-from auth.senders.sender import Refused, TryLater
+from auth.delivery.senders.sender import Refused, TryLater
+from auth.webhooks.events import EventSender, as_message
 from sql import queries
 from tests.conftest import secret
 from tests.support.answers import A_TIMESTAMP

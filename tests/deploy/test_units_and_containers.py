@@ -12,8 +12,8 @@ import pytest
 import yaml
 from click import Context
 
-from auth import settings
-from auth.commands import main as latchkey
+from auth.core import settings
+from auth.operator.commands import main as latchkey
 from tests.support.processes import CHECKOUT
 from tests.support.programs import find_program
 

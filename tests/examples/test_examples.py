@@ -17,7 +17,7 @@ import jwt
 import pytest
 from joserfc import jwk
 
-from auth.context import EXTENSION
+from auth.web.context import EXTENSION
 from tests.conftest import SERVICE_ROLE_KEY, new_app
 from tests.support.factors import set_up
 from tests.support.forwarder import Forwarder

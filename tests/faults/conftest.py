@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from auth.operations.embedded_postgres import EmbeddedPostgresError
+from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
 from tests.faults.deployment import Deployment
 
 

@@ -17,10 +17,10 @@ from uuid import UUID
 import pytest
 from structlog.testing import capture_logs
 
-from auth.context import EXTENSION
-from auth.views.token import GRANTS
+from auth.api.token import GRANTS
+from auth.web.context import EXTENSION
 from auth.web.dialect import PREFIX
-from tests.passwords.test_simultaneous_log_ins import dearest, give
+from tests.core.passwords.test_simultaneous_log_ins import dearest, give
 from tests.support import raw_http
 from tests.support.answers import assert_error
 from tests.support.contract import routes

@@ -17,10 +17,10 @@ import psycopg2
 import pyrage
 import pytest
 
-from auth import files
-from auth.backups import age, archive
-from auth.context import EXTENSION
-from auth.keys import fingerprints
+from auth.core import files
+from auth.core.keys import fingerprints
+from auth.operator.backups import age, archive
+from auth.web.context import EXTENSION
 from tests.support import oldest_release
 from tests.support.commands import run_process
 from tests.support.processes import Service, short_directory
@@ -210,7 +210,7 @@ def test_restore_over_a_service_keeps_its_database_under_another_name(origin, pl
 def test_backup_of_release_0_2_0_is_restored_with_its_passphrase(origin, place):
     file, release = place / "old.age", oldest_release.unpack(place / "release")
     old_age: Any = ModuleType("old_age")
-    SourceFileLoader("old_age", str(release / "auth/operations/age.py")).exec_module(old_age)
+    SourceFileLoader("old_age", str(release / "auth/operator/processes/age.py")).exec_module(old_age)
     plaintext = archive.read(origin.file, IDENTITY, lambda _: None)
     file.write_bytes(b"".join(old_age.encrypt(plaintext, "a passphrase")))
     assert restore(file, place / "old", key="a passphrase\n").returncode == 0

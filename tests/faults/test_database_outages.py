@@ -17,7 +17,7 @@ import psycopg2
 import pytest
 from werkzeug.wrappers import Response
 
-from auth.operations.embedded_postgres import EmbeddedPostgresError
+from auth.operator.processes.embedded_postgres import EmbeddedPostgresError
 from sql import Database, queries, schema
 from sql.pool import DEADLINE, SIZE, Pool
 from tests.conftest import SERVICE_ROLE_KEY

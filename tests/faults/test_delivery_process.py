@@ -14,8 +14,8 @@ from typing import ClassVar
 import httpx
 import pytest
 
-from auth.operations.delivery_process import DeliveryProcess
-from auth.settings.state import METRICS_SLOT
+from auth.core.settings.state import METRICS_SLOT
+from auth.operator.processes.delivery_process import DeliveryProcess
 from tests.support.outbox import Outbox
 from tests.support.processes import CHECKOUT, Service, children_of, is_running, wait_until
 from tests.support.smtp_server import BadMailServer, MailServer

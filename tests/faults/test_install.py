@@ -66,7 +66,7 @@ def _migrate(checkout: Path) -> None:
 
 def _break(checkout: Path) -> None:
     _be_the_next_release(checkout)
-    (checkout / "auth" / "commands" / "__init__.py").write_text("raise SystemExit('broken')")
+    (checkout / "auth" / "operator" / "commands" / "__init__.py").write_text("raise SystemExit('broken')")
 
 
 class Machine:

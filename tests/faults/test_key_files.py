@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from auth import files
-from auth.keys import fingerprints
-from auth.settings import kept_secrets
-from auth.tokens import signing_keys
+from auth.core import files
+from auth.core.keys import fingerprints
+from auth.core.settings import kept_secrets
+from auth.core.tokens import signing_keys
 from tests.conftest import secret
 from tests.faults.test_run import both_workers_of, workers_of
 from tests.support.commands import run_with_settings

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
+from auth.core.settings.values.targets import smtp_server
 from auth.delivery.deliverer import Deliverer
-from auth.senders.sender import Message
-from auth.senders.smtp import SmtpSender
-from auth.settings.values.targets import smtp_server
+from auth.delivery.senders.sender import Message
+from auth.delivery.senders.smtp import SmtpSender
 from tests.faults.deployment import serves_again
 from tests.faults.invariants import deliver_all, doubled
 from tests.faults.mail import Post

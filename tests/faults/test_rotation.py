@@ -8,9 +8,9 @@ import jwt
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from auth import files
-from auth.keys import key_ring
-from auth.tokens import keys
+from auth.core import files
+from auth.core.keys import key_ring
+from auth.core.tokens import keys
 from tests.conftest import ENVIRONMENT
 from tests.faults.clients import ADMIN
 from tests.faults.deployment import serves_again

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from auth.operations import start_checks
+from auth.operator.processes import start_checks
 from tests.faults.dependencies import PgBouncer
 from tests.support.processes import Service, free_port
 

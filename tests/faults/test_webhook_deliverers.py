@@ -13,11 +13,11 @@ import psycopg2
 import pytest
 
 import sql
-from auth import promises
+from auth.core import promises
 from auth.delivery import deliverer
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
-from auth.senders.events import EventSender
+from auth.webhooks.events import EventSender
 from sql import queries
 from tests.faults.test_deliver_command import Command
 from tests.support.commands import run_command

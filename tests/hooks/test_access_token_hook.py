@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from auth.context import EXTENSION
-from auth.passwords.hashing import _ADMITTED
+from auth.core.passwords.hashing import _ADMITTED
+from auth.web.context import EXTENSION
 from tests.support import api_keys, factors, passkeys
 from tests.support.answers import assert_error
 from tests.support.cases import cases

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
+from auth.core.settings.values.hooks import Hook, secrets
+from auth.delivery.senders.http import MOST_BYTES
+from auth.hooks.calls import HookFailed, HookRefused, allowed_addresses, ask
 from auth.hooks.http import call
-from auth.senders.hooks import HookFailed, HookRefused, allowed_addresses, ask
-from auth.senders.http import MOST_BYTES
-from auth.settings.values.hooks import Hook, secrets
 from tests.support.cases import cases
 from tests.support.hooks import verified
 from tests.support.http_target import HttpTarget

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import jwt
 import pytest
 
-from auth.context import EXTENSION
 from auth.hooks import http
+from auth.web.context import EXTENSION
 from tests.support import api_keys
 from tests.support.answers import assert_error
 from tests.support.http_target import HttpTarget

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from auth.pages.page import LANGUAGES
+from auth.web.html.page import LANGUAGES
 from tests.support.browser import Browser, fill
 from tests.support.deliverers import deliver_due
 from tests.support.http_target import HttpTarget

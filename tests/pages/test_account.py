@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from auth.addresses import spaced_phone
+from auth.core.addresses import spaced_phone
 from tests.support.answers import assert_error
 from tests.support.api_keys import make_key, use
 from tests.support.cases import cases

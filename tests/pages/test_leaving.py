@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from auth.text.catalogues import built_in
+from auth.core.text.catalogues import built_in
 from tests.support.cases import cases
 from tests.support.links import BROWSER, SITE, location, own_form
 from tests.support.openid import authorize_path, insert_client

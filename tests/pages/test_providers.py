@@ -4,9 +4,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from auth.context import EXTENSION
-from auth.operations.start_checks import check_files
-from auth.settings import SettingsError
+from auth.core.settings import SettingsError
+from auth.operator.processes.start_checks import check_files
+from auth.web.context import EXTENSION
 from tests.support.links import CHALLENGE, SITE, path
 from tests.support.oauth import APPLICATION
 from tests.support.pages import Visitor

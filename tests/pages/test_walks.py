@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from auth.pages.page import LANGUAGES
-from auth.settings import served
+from auth.core.settings import served
+from auth.web.html.page import LANGUAGES
 from tests.support.contract import page_routes
 from tests.support.deliverers import deliver_due
 from tests.support.fake_provider import FakeProvider

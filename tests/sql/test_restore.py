@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from auth.operations.embedded_postgres import find_programs
+from auth.operator.processes.embedded_postgres import find_programs
 from sql import queries
 from tests.support.users import PASSWORD
 

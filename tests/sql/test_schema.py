@@ -9,8 +9,8 @@ from typing import Any
 import psycopg2
 import pytest
 
-from auth.context import EXTENSION
-from auth.tokens import api_keys
+from auth.core.tokens import api_keys
+from auth.web.context import EXTENSION
 from sql import load_statements, schema
 from tests.conftest import new_app, new_databases
 from tests.support import catalog, oldest_release

@@ -6,7 +6,7 @@ globals().update(
     {name: value for name, value in runpy.run_path("tests/support/patient.conf.py").items() if name[0] != "_"}
 )
 
-from auth import promises  # noqa: E402
+from auth.core import promises  # noqa: E402
 from tests.support.timeouts import BRIEF_ID_TOKEN_LIFETIME  # noqa: E402
 
 promises.ID_TOKEN_LIFETIME = BRIEF_ID_TOKEN_LIFETIME

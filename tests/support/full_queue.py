@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from auth.passwords.hashing import LONGEST_QUEUE, Passwords
+from auth.core.passwords.hashing import LONGEST_QUEUE, Passwords
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from auth.delivery.deliverer import Deliverer
-from auth.senders.sender import Sender
+from auth.delivery.senders.sender import Sender
 from tests.support.processes import wait_until
 from tests.support.smtp_server import MailServer
 

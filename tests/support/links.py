@@ -167,7 +167,7 @@ def press(client: Any, type: str, token: str | None, **fields: str) -> Any:
 
 
 def _to_site(type: str) -> dict[str, str]:
-    # Otherwise these lead to the page for a new password, see tests/links/test_link_targets.py.
+    # Otherwise these lead to the page for a new password, see tests/domain/links/test_link_targets.py.
     return {"redirect_to": SITE} if type in ("invite", "recovery") else {}
 
 

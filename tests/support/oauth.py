@@ -4,7 +4,7 @@ import re
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from auth.context import EXTENSION
+from auth.web.context import EXTENSION
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, identity, token_response, user
 from tests.support.fake_provider import Apple, Azure, FakeProvider, GitHub, Twitter
 from tests.support.links import SITE, single

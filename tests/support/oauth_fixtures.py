@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from auth.context import EXTENSION
-from auth.providers.client import Provider
+from auth.core.providers.client import Provider
+from auth.web.context import EXTENSION
 from tests.conftest import new_app
 from tests.support.fake_provider import FakeProvider, GitHub, Twitter
 from tests.support.oauth import ALLOW_LIST, SITE, Fakes, Service

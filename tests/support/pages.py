@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urljoin
 
-from auth.context import EXTENSION
-from auth.tokens import one_time
+from auth.core.tokens import one_time
+from auth.web.context import EXTENSION
 from auth.web.forms import SESSION
 from sql import queries
 from tests.support.links import SITE

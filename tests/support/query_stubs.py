@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 
 import sql
-from auth import settings
-from auth.operations.embedded_postgres import EmbeddedPostgres
-from auth.settings.constants import statement_constants
+from auth.core import settings
+from auth.core.settings.constants import statement_constants
+from auth.operator.processes.embedded_postgres import EmbeddedPostgres
 from sql import Statement, schema
 
 STUBS = sql.DIRECTORY / "queries.pyi"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from auth.settings import kept_secrets
+from auth.core.settings import kept_secrets
 from tests.support import log_watch
 from tests.support.processes import PATIENT_GUNICORN, Service, free_port, short_directory, wait_until
 from tests.support.programs import find_program

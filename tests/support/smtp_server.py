@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from auth.settings.values.targets import mail_address, smtp_server
+from auth.core.settings.values.targets import mail_address, smtp_server
 
 MAIL_FROM = mail_address("Example <no-reply@example.com>")
 USER, PASSWORD = "latchkey", "s3cret/?#@%"
@@ -259,7 +259,7 @@ class Certificate:
     @contextmanager
     def trusted(self, monkeypatch: Any) -> Iterator[None]:
         """Make this process trust the certificate, by `SSL_CERT_FILE`."""
-        from auth.net import sockets
+        from auth.core.net import sockets
 
         with monkeypatch.context() as patch:
             patch.setenv("SSL_CERT_FILE", str(self.path))
@@ -270,6 +270,6 @@ class Certificate:
 
 def sender(url: str, **timeouts: float):
     """Return a sender for the mail server at a URL."""
-    from auth.senders.smtp import SmtpSender
+    from auth.delivery.senders.smtp import SmtpSender
 
     return SmtpSender(smtp_server(url), MAIL_FROM, "localhost", **timeouts)

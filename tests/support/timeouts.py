@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from auth.console import users
-from auth.messages import outgoing
-from auth.providers import client
+from auth.core.providers import client
+from auth.domain.messages import outgoing
 from auth.web import health, limits
 from sql import pool
 

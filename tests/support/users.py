@@ -11,9 +11,9 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
-from auth.context import EXTENSION, Latchkey
-from auth.hooks.issuing import Issue
-from auth.sign_in import token_response
+from auth.domain.sign_in import token_response
+from auth.domain.sign_in.issuing import Issue
+from auth.web.context import EXTENSION, Latchkey
 from sql import queries
 from tests.support.server import Methods
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin
 
-from auth.tokens.one_time import hash_token
+from auth.core.tokens.one_time import hash_token
 from tests.support import factors, passkeys, security_keys
 from tests.support.authenticator import Authenticator, decode
 from tests.support.factors import App

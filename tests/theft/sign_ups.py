@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from auth.context import EXTENSION
+from auth.web.context import EXTENSION
 from tests.support.links import PHONE, SITE, type_in
 from tests.support.pages import words
 from tests.support.services import ELSEWHERE, HOME

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from auth.context import EXTENSION
+from auth.web.context import EXTENSION
 from tests.support.links import hand_in, type_in
 from tests.support.openid import make_client
 from tests.support.services import ELSEWHERE, HOME

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auth.context import EXTENSION
+from auth.web.context import EXTENSION
 from tests.conftest import SERVICE_ROLE_KEY, new_app
 from tests.support.answers import ANYTHING, assert_error
 from tests.support.cases import cases

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auth.context import EXTENSION
-from auth.tokens import one_time
+from auth.core.tokens import one_time
+from auth.web.context import EXTENSION
 from auth.web.forms import FIELD, SESSION, token_of
 from sql import queries
 from tests.conftest import new_app

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from auth.logs import ThrottledLog
+from auth.core.logs import ThrottledLog
 from auth.web import edge
 from auth.web.routes import route_of
 from tests.support.cases import cases

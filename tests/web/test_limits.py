@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auth.context import EXTENSION
-from auth.settings import SettingsError
+from auth.core.settings import SettingsError
+from auth.web.context import EXTENSION
 from tests.conftest import new_app
 from tests.support.answers import assert_error
 from tests.support.cases import cases

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from auth.logs import ThrottledLog
-from auth.messages import outgoing
+from auth.core.logs import ThrottledLog
+from auth.domain.messages import outgoing
 from auth.openid import authentication, requests
 from auth.web import guard, input
 from tests.support.cases import cases

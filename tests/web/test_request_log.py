@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from auth.context import EXTENSION
+from auth.web.context import EXTENSION
 from tests.conftest import SERVICE_ROLE_KEY
 from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error
 from tests.support.cases import cases

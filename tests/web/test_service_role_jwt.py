@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 import jwt
 import pytest
 
+from tests.core.tokens.test_access_tokens import HS_SECRET, OCT, encode, private_jwk
 from tests.support.answers import assert_error
 from tests.support.cases import cases
-from tests.tokens.test_access_tokens import HS_SECRET, OCT, encode, private_jwk
 
 NOW = int(time.time())
 SIGNING = private_jwk("ES256", kid="signing")

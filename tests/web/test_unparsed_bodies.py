@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from werkzeug.formparser import FormDataParser
 
-from auth.context import EXTENSION
-from auth.settings import names
-from auth.tokens import one_time
+from auth.core.settings import names
+from auth.core.tokens import one_time
 from auth.web import forms, json_bodies
 from auth.web.application import FORM
+from auth.web.context import EXTENSION
 from auth.web.routes import route_of
 from tests.conftest import new_app
 from tests.support.cases import cases

@@ -1,0 +1,44 @@
+from flask import Blueprint, Response, jsonify
+
+from auth.web import Level, asks_more, guard, schemas
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
+from auth.web.input import read_query
+from auth.web.limits import limited
+from auth.web.paging import bounds, paginated
+from sql import queries
+
+blueprint = Blueprint("sessions", __name__)
+
+
+@blueprint.post("/logout")
+@guard.access_token(Level.SESSION)
+@limited("log_out", key=guard.caller_on_network)
+@asks_more
+def logout() -> Response:
+    scope = read_query(schemas.LogoutQuery())["scope"]
+    level = Level.AAL2 if scope == "others" else None
+    row = guard.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
+    return jsonify(message="Successfully logged out", timestamp=row.moment)
+
+
+@blueprint.get("/sessions")
+@guard.access_token(Level.AAL1)
+def list_sessions() -> Response:
+    query = read_query(schemas.PageQuery())
+    row = guard.admit(queries.select_sessions(latchkey.db, **bounds(query), **guard.caller()))
+    return paginated(row.sessions, row.total, query)
+
+
+@blueprint.delete("/sessions/<session_id>")
+@guard.access_token(Level.AAL2)
+@limited("end_session", key=guard.caller_on_network)
+def delete_session(session_id: str) -> Response:
+    if not is_uuid(session_id):
+        guard.live_caller()
+        raise ApiError("device.not_found")
+    row = guard.admit(queries.end_session(latchkey.db, session_id=session_id, **guard.caller()))
+    if not row.found:
+        raise ApiError("device.not_found")
+    return jsonify(message="Session ended", timestamp=row.moment)

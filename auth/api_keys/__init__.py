@@ -1,0 +1,1 @@
+"""API keys, with which programs act for a user."""

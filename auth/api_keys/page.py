@@ -1,0 +1,84 @@
+"""API keys of the account."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+from flask import Blueprint, Response
+
+from auth.domain.account import api_keys
+from auth.domain.sign_in.browser_sessions import signed_in
+from auth.domain.sign_in.reauthentication import add, require
+from auth.web import Level, fields, guard, schemas
+from auth.web.context import latchkey
+from auth.web.html.page import ago, application, date_alone, page, text
+from auth.web.html.problems import Problem, form
+from auth.web.input import check, read_form
+
+blueprint = Blueprint("api_keys", __name__)
+
+DAYS = (30, 90, 365)
+_Form = schemas.Input.of(
+    name=fields.KeyName(required=True),
+    days=fields.Choice("", *map(str, DAYS), load_default=""),
+    scopes=fields.Text(load_default=""),
+)
+_Scopes = schemas.Input.of(scopes=fields.KeyScopes(required=True))
+
+
+def own_keys() -> list[dict[str, Any]]:
+    return api_keys.own() if latchkey.settings.api_keys else []
+
+
+def shown_keys() -> list[dict[str, Any]]:
+    """Return the caller's API keys as the account page shows them."""
+    return [
+        {"id": key["id"], "name": application(key["name"]), "prefix": key["prefix"], "states": states(key)}
+        for key in own_keys()
+    ]
+
+
+def states(key: dict[str, Any]) -> list[Any]:
+    """Return when an API key was added, used and expires, as texts."""
+    used, today = key["last_used_on"], datetime.now(UTC).date()
+    states = [text("account", "added", ago=ago(key["created_at"]))]
+    if used is None:
+        states.append(text("api_keys", "unused"))
+    elif date.fromisoformat(used) >= today:
+        states.append(text("api_keys", "used_today"))
+    else:
+        states.append(text("account", "used", ago=ago(f"{used}T00:00:00+00:00")))
+    if key["expires_at"]:
+        expires_at = datetime.fromisoformat(key["expires_at"])
+        said = "expired" if expires_at <= datetime.now(UTC) else "expires"
+        states.append(text("api_keys", said, date=date_alone(expires_at)))
+    return states
+
+
+def _page(problem: Problem | None = None) -> Response:
+    return page("account_api_key.html", script=True, here="/account/api-keys", problem=problem, days=DAYS)
+
+
+@blueprint.get("/account/api-keys")
+@signed_in(Level.PROOF)
+def show_new_api_key() -> Response:
+    api_keys.require_enabled()
+    require(add("api_key"))
+    return _page()
+
+
+@blueprint.post("/account/api-keys")
+@form("add_api_key", _page, level=Level.PROOF, refusal="change_refused")
+def submit_new_api_key() -> Response:
+    """Add an API key, and show it once."""
+    api_keys.require_enabled()
+    sent = read_form(_Form())
+    scopes = check(_Scopes(), {"scopes": sent["scopes"].split()})["scopes"]
+    lifetime = {"expires_in": int(sent["days"]) * 86_400} if sent["days"] else {}
+    body = {"name": sent["name"].strip(), "scopes": scopes, **lifetime}
+    made = api_keys.add(guard.live_caller(), body)
+    return page("account_api_key_made.html", script=True, here=None, key=made["key"])
+
+
+def find(id: str) -> dict[str, Any] | None:
+    """Return one of the caller's API keys, or None."""
+    return next((key for key in own_keys() if key["id"] == id), None)

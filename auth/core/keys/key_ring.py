@@ -1,0 +1,105 @@
+"""The keys of a running process, from the settings, reread from their files."""
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from auth.core.settings import Settings, kept_secrets
+from auth.core.tokens import keys
+from auth.core.tokens.access_tokens import AccessTokens
+from auth.core.tokens.api_keys import ApiKeys
+from auth.core.tokens.one_time import Codes, RecoveryCodes, SignUpSalts
+from auth.core.tokens.refresh_tokens import RefreshTokens
+from auth.core.tokens.service_role import ServiceRoleKeys
+from auth.core.tokens.signing_keys import all_keys
+
+INTERVAL = 2.0  # seconds between two checks of the files
+
+log = structlog.get_logger()
+
+
+class KeyRing:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.access_tokens = AccessTokens(
+            jwk_set=settings.jwt_keys,
+            secret=settings.jwt_secret,
+            step_keys=keys.derive(settings.secret_key, keys.SECOND_STEP),
+            issuer=settings.jwt_issuer,
+            audience=settings.jwt_audience,
+            lifetime=settings.access_token_lifetime,
+            added=settings.token_claims,
+            is_hooked=bool(settings.hook_custom_access_token),
+        )
+        self.refresh_tokens = RefreshTokens(settings.secret_key)
+        self.client_refresh_tokens = RefreshTokens(settings.secret_key, "refresh token of a client")
+        self.codes = Codes(settings.secret_key)
+        self.recovery_codes = RecoveryCodes(settings.secret_key)
+        self.sign_up_salts = SignUpSalts(settings.secret_key)
+        self.api_keys = ApiKeys(settings.secret_key)
+        self.sealer = keys.Sealer(keys.derive(settings.secret_key, keys.SEALING))
+        self.service_role_keys = ServiceRoleKeys(settings.service_role_key)
+        self._problems: list[str] = []
+
+    def refresh(self) -> None:
+        """Reread the files, and sign with the key whose time has come. Unusable files change nothing."""
+        settings, problems = reread(self.settings)
+        if problems != self._problems:
+            for problem in problems:
+                log.error("keys_not_read_again", reason=problem)
+        self._problems = problems
+        if problems:
+            return
+        self.settings = settings
+        step_keys = keys.derive(settings.secret_key, keys.SECOND_STEP)
+        self.access_tokens.use(settings.jwt_keys, settings.jwt_secret, step_keys)
+        self.refresh_tokens.use(settings.secret_key)
+        self.client_refresh_tokens.use(settings.secret_key)
+        self.codes.use(settings.secret_key)
+        self.recovery_codes.use(settings.secret_key)
+        self.sign_up_salts.use(settings.secret_key)
+        self.api_keys.use(settings.secret_key)
+        self.sealer.use(keys.derive(settings.secret_key, keys.SEALING))
+        self.service_role_keys.use(settings.service_role_key)
+
+    def watch(self) -> None:
+        """Refresh every `INTERVAL` seconds, in a thread or greenlet."""
+        threading.Thread(target=self._watch, name="keys", daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(INTERVAL)
+            try:
+                self.refresh()
+            except Exception as error:
+                log.error("keys_not_read_again", exc_info=error)
+
+
+def reread(settings: Settings) -> tuple[Settings, list[str]]:
+    """Return the settings with the keys that their files have now, and what is wrong with the files.
+
+    Files that cannot be used, or that were replaced with keys of another deployment, change nothing.
+    """
+    found, problems = kept_secrets.read(settings.key_files, must_sign=not settings.jwt_secret)
+    problems = problems or [
+        f"{settings.key_files[name]}: Has none of the keys in use."
+        for name, value in found.items()
+        if not _ids(name, value) & _ids(name, getattr(settings, name))
+    ]
+    return settings if problems else dataclasses.replace(settings, **found), problems
+
+
+_ID_OF: dict[str, Callable[[str], str]] = {
+    "secret_key": lambda secret: keys.split_time(secret)[0],
+    "service_role_key": str,
+}
+
+
+def _ids(name: str, value: Any) -> set[Any]:
+    if name == "jwt_keys":
+        return {key.kid for key in all_keys(value, None)}
+    return {_ID_OF[name](secret) for secret in value}

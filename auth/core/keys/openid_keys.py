@@ -1,0 +1,81 @@
+"""The RSA keys of ID tokens. They are in the database, encrypted, because any node may make the first one."""
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg2
+
+from auth.core.logs import ThrottledLog
+from auth.core.tokens import signing_keys
+from auth.core.tokens.keys import CannotOpen, Sealer
+from auth.core.tokens.signing_keys import Key
+from sql import Database, queries
+
+# Seconds for which a process keeps the keys that it has read. A new key is used later than that.
+KEPT = 20.0
+
+_not_opened = ThrottledLog("openid_key_not_opened")
+
+
+class OpenIdKeys:
+    def __init__(self, db: Database, sealer: Sealer) -> None:
+        self._db = db
+        self._sealer = sealer
+        self._rows: Any = None
+        self._keys: Sequence[Key] = ()
+        self._read_at: float | None = None
+
+    def all(self) -> Sequence[Key]:
+        """Return all keys, oldest first. Leaves out those that cannot be opened. Raises `psycopg2.Error`."""
+        # Another process may have made the first one.
+        if not self._keys or self._read_at is None or time.monotonic() > self._read_at + KEPT:
+            rows = queries.list_openid_keys(self._db)
+            if rows != self._rows:
+                self._keys = self._open_all(rows)
+                # The key ring may soon read the key of the others.
+                self._rows = rows if len(self._keys) == len(rows) else None
+            self._read_at = time.monotonic()
+        return self._keys
+
+    def published(self) -> Sequence[Key] | None:
+        """Return all keys, those read last if the database does not respond, or None if none were read."""
+        try:
+            return self.all()
+        except psycopg2.Error:
+            return self._keys if self._read_at else None
+
+    def make_first(self) -> Sequence[Key]:
+        """Return all keys. Makes the first one if there is none. Raises the errors of `all`."""
+        return self.all() or self._make()
+
+    def _make(self) -> Sequence[Key]:
+        new = new_row(self._sealer)
+        with self._db.transaction() as tx:
+            queries.lock_openid_keys(tx)
+            # With the secret key, those sealed with it are lost.
+            if not self._open_all(queries.list_openid_keys(tx)):
+                queries.insert_openid_key(tx, **new)
+        return self.all()
+
+    def _open_all(self, rows: Sequence[Any]) -> list[Key]:
+        opened = []
+        for row in rows:
+            try:
+                opened.append(self._open(row))
+            except CannotOpen as error:
+                _not_opened.count(key=row.id[:8], reason=str(error))
+        return opened
+
+    def _open(self, row: Any) -> Key:
+        jwk = self._sealer.open_json(row.sealed, row.id)
+        (key,) = signing_keys.parse_jwk_set(json.dumps({"keys": [jwk | {"active_from": row.active_from}]}))
+        return key
+
+
+def new_row(sealer: Sealer, active_from: float | None = None) -> dict[str, Any]:
+    """Return the parameters of `insert_openid_key` for a new key, used at once without `active_from`."""
+    jwk = signing_keys.new_jwk("RS256")
+    sealed = sealer.seal_json(jwk, jwk["kid"])
+    return {"id": jwk["kid"], "algorithm": "RS256", "sealed": sealed, "active_from": active_from}

@@ -1,0 +1,54 @@
+"""Encrypts stored secrets with the new key after a rotation, so that the old key can be removed."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from auth.core.tokens.keys import CannotOpen, Sealer, derive
+from sql import Database, queries
+
+_BATCH = 500
+# Queries that list the values sealed with another key than the newest, and that replace one. Their sealed
+# columns are bound to the row's id.
+_ROWS: dict[Callable[..., list[Any]], Callable[..., int]] = {
+    queries.list_sealed_webhooks: queries.reseal_webhook,
+    queries.list_sealed_messages: queries.reseal_message,
+    queries.list_sealed_factors: queries.reseal_factor,
+    queries.list_sealed_removed_factors: queries.reseal_removed_factor,
+    queries.list_sealed_openid_keys: queries.reseal_openid_key,
+}
+# What to do if a secret of `list_sealed_secrets` cannot be opened.
+_REMEDIES = {
+    "webhook": "give it a new secret in the console, or delete it",
+    "OpenID key": "latchkey keys rotate openid --now, and a minute later: latchkey keys remove {} --force",
+}
+
+
+def unopened(rows: Sequence[Any], secret_key: Sequence[str]) -> tuple[str, str] | None:
+    """Return what is wrong with the first row that these keys do not open, and the remedy."""
+    sealer = Sealer(derive(secret_key, "outbox"))
+    for row in rows:
+        try:
+            sealer.open(bytes(row.secret), row.id)
+        except CannotOpen as error:
+            problem = f"The secret of {row.kind} {row.id} cannot be opened: {error}"
+            return problem, _REMEDIES[row.kind].format(row.id)
+    return None
+
+
+def reseal(db: Database, sealer: Sealer) -> None:
+    """Encrypt stored secrets with the newest key. Raises `psycopg2.Error`."""
+    for select, update in _ROWS.items():
+        for row in _rows(db, sealer, select):
+            sealed = bytes(row.sealed)
+            # A secret that cannot be opened fails when it is used, with the reason.
+            with contextlib.suppress(CannotOpen):
+                renewed = sealer.seal(sealer.open(sealed, row.id), row.id)
+                update(db, id=row.id, old=sealed, sealed=renewed)
+
+
+def _rows(db: Database, sealer: Sealer, select: Callable[..., list[Any]]) -> Iterator[Any]:
+    after: str | None = None
+    while rows := select(db, newest=sealer.newest, after=after, batch=_BATCH):
+        yield from rows
+        after = rows[-1].id

@@ -1,0 +1,274 @@
+"""Rotating the keys, in their files, or as a value to set if the environment has them."""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from auth.core import files, promises
+from auth.core.keys import fingerprints, openid_keys, resealing
+from auth.core.settings import Settings, kept_secrets, name_of, state
+from auth.core.tokens import keys, signing_keys
+from auth.core.tokens.api_keys import ApiKeys
+from sql import Database, queries
+
+OPENID = "openid"
+FIELDS = {"signing": "jwt_keys", "secret": "secret_key", "service-role": "service_role_key"}
+KINDS = (*FIELDS, OPENID)
+SHARED_SECRET = "AUTH_JWT_SECRET"  # noqa: S105
+# Seconds, within which every process of this machine has picked up a new key.
+_SOON = 30.0
+# A process may use an old key a little longer, if its clock is slow or it was busy.
+_SLACK = 300.0
+
+
+class CannotRotate(Exception):
+    """A line for the operator."""
+
+
+class StillNeeded(CannotRotate):
+    """The key that is to be removed is needed."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """`entry` is the JWK, or the secret, with its time; None for a key that is in the database.
+
+    `is_used` if it is the key that signs or seals.
+    """
+
+    kind: str
+    id: str
+    entry: Any
+    active_from: float
+    is_used: bool = False
+
+    @property
+    def waits(self) -> bool:
+        return self.active_from > time.time()
+
+
+def values_of(field: str, value: str | Sequence[str]) -> list[Any]:
+    """Return the JWKs or secrets in the value of a setting, or in the text of its file."""
+    if isinstance(value, str):
+        return signing_keys.read_jwks(value) if field == "jwt_keys" else value.split(",")
+    return list(value)
+
+
+def text_of(field: str, values: Sequence[Any]) -> str:
+    return json.dumps({"keys": values}) if field == "jwt_keys" else ",".join(values)
+
+
+def list_keys(db: Database, settings: Settings) -> list[Key]:
+    """Return all keys, in the order of their files. Raises `psycopg2.Error`."""
+    return [key for kind in FIELDS for key in keys_of(kind, settings)] + openid_keys_of(db)
+
+
+def openid_keys_of(db: Database) -> list[Key]:
+    """Return the keys of ID tokens, the newest first."""
+    rows = queries.list_openid_keys(db)[::-1]
+    return _timed(OPENID, [(row.id, None, keys.parse_time(row.active_from)) for row in rows])
+
+
+def _timed(kind: str, found: Sequence[tuple[str, Any, float]]) -> list[Key]:
+    """Return the keys of ids, entries and times. The newest whose time has come is used."""
+    newest = keys.in_use([at for _, _, at in found]) if found else None
+    return [Key(kind, *each, number == newest) for number, each in enumerate(found)]
+
+
+def keys_of(kind: str, settings: Settings) -> list[Key]:
+    entries = values_of(FIELDS[kind], getattr(settings, FIELDS[kind]))
+    if kind == "signing":
+        parsed = signing_keys.all_keys(settings.jwt_keys, settings.jwt_secret)
+        entries = [None, *entries] if settings.jwt_secret else entries
+        used = signing_keys.signing_key(parsed)
+        return [
+            Key(kind, key.kid or SHARED_SECRET, entry, key.active_from, key is used)
+            for key, entry in zip(parsed, entries, strict=True)
+        ]
+    if kind == "service-role":  # used by its holders, not by us
+        return [Key(kind, _id_of(entry), entry, 0.0) for entry in entries]
+    return _timed(kind, [(_id_of(entry), entry, keys.split_time(entry)[1]) for entry in entries])
+
+
+def rotate(
+    db: Database, settings: Settings, kind: str, *, soon: bool, algorithm: str | None
+) -> tuple[Key, str]:
+    """Add a new key, which is used after the overlap, and return it with the new value of the setting.
+
+    The value is empty if the key is in a file. Raises `CannotRotate`, `OSError` and `psycopg2.Error`.
+    """
+    with _latest(settings) as settings:
+        known = known_keys(db, settings, kind)
+        waiting = [key for key in known if key.waits]
+        if waiting and not soon:
+            first = waiting[0]
+            raise CannotRotate(
+                f"{first.id} will be used from {keys.format_time(first.active_from)}. Rotate after that, or"
+                f" remove it first: latchkey keys remove {first.id}"
+            )
+        active_from = float(int(time.time() + (_SOON if soon else settings.key_overlap)))
+        start = keys.format_time(active_from)
+        if kind == OPENID:
+            row = openid_keys.new_row(_sealer(settings), active_from)
+            queries.insert_openid_key(db, **row)
+            new = Key(kind, row["id"], None, active_from)
+            _record(db, "key_rotated", new)
+            return new, ""
+        if kind == "signing":
+            used = signing_keys.signing_key(signing_keys.all_keys(settings.jwt_keys, settings.jwt_secret))
+            jwk = signing_keys.new_jwk(algorithm or used.algorithm) | {"active_from": start}
+            new = Key(kind, jwk["kid"], jwk, active_from)
+        else:
+            secret = state.new_secret()
+            timed = (secret, 0.0) if kind == "service-role" else (f"{secret}@{start}", active_from)
+            new = Key(kind, _id_of(secret), *timed)
+        return new, _store(db, settings, "key_rotated", new, [new, *known])
+
+
+def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[Key, str]:
+    """Add a key that is only accepted, such as that of another node or of a former service."""
+    with _latest(settings) as settings:
+        known = keys_of(kind, settings)
+        if kind == "signing":
+            added = [Key(kind, jwk["kid"], jwk, 0.0) for jwk in _only_verifying(text)]
+        else:
+            kept_secrets.check_of(FIELDS[kind], must_sign=False)(text)
+            added = [Key(kind, _id_of(text), text, 0.0)]
+        if {key.id for key in added} & {key.id for key in known}:
+            raise CannotRotate(f"{added[0].id} is already there.")
+        return added[0], _store(db, settings, "key_added", added[0], [*known, *added])
+
+
+def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[Key, str]:
+    """Remove a key. Raises `StillNeeded` unless `force`, and the errors of `rotate`."""
+    with _latest(settings) as settings:
+        key = _find(db, settings, id)
+        others = [other for other in known_keys(db, settings, key.kind) if other.id != key.id]
+        if key.is_used or not others:
+            waiting = min((other.active_from for other in others if other.waits), default=None)
+            remedy = f"Replace it first: latchkey keys rotate {key.kind}"
+            if waiting:
+                remedy = f"Another one takes over at {keys.format_time(waiting)}."
+            raise CannotRotate(f"{key.id} is in use. {remedy}")
+        if key.kind == "secret" and not key.waits:
+            resealing.reseal(db, _sealer(settings))
+        needs = needs_of(db, settings, key)
+        if needs and not force:
+            raise StillNeeded(f"{key.id} is still needed: {'; '.join(needs)}.")
+        if key.kind == OPENID:
+            queries.delete_openid_key(db, id=key.id)
+            _record(db, "key_removed", key)
+            return key, ""
+        return key, _store(db, settings, "key_removed", key, others)
+
+
+def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
+    """Describe what would become invalid without a key. Raises `psycopg2.Error`."""
+    if key.is_used or key.waits or key.kind == "service-role":
+        return []
+    later = [other.active_from for other in known_keys(db, settings, key.kind) if not other.waits]
+    # When another key took over, if that is recorded.
+    until = min((moment + _SLACK for moment in later if moment > key.active_from), default=None)
+    if key.kind == "secret":
+        derived = [keys.derive((key.entry,), purpose)[0] for purpose in (keys.SEALING, ApiKeys.purpose)]
+        rows = queries.count_needs_of_secret(
+            db,
+            key_ids=[keys.key_id(each) for each in derived],
+            used_from=key.active_from and key.active_from - _SLACK,
+            used_until=until or time.time() + _SLACK,
+        )
+        return [f"{row.rows:,} {row.what}" for row in rows if row.rows]
+    if key.entry and not signing_keys.can_sign(json.dumps([key.entry])):
+        return []
+    access_token_lifetime = settings.access_token_lifetime
+    tokens = {"access_token_lifetime": access_token_lifetime, "id_token_lifetime": promises.ID_TOKEN_LIFETIME}
+    of_clients = queries.select_longest_client_token(db, **tokens).lifetime or 0
+    what, lifetime = "access tokens", max(of_clients, access_token_lifetime)
+    if key.kind == OPENID:
+        what, lifetime = "ID tokens", of_clients
+    if not lifetime:
+        return []
+    if until is None:
+        return [f"its {what} may be valid for {lifetime} s"]
+    ends_at = until + lifetime
+    return [f"{what} until {keys.format_time(ends_at)}"] if ends_at > time.time() else []
+
+
+def secret_used_since(settings: Settings) -> float:
+    """Return when the secret key in use was first used, or 0."""
+    return next(key.active_from for key in keys_of("secret", settings) if key.is_used)
+
+
+def known_keys(db: Database, settings: Settings, kind: str) -> list[Key]:
+    """Return the keys of a kind, the newest rotated one first. Raises `psycopg2.Error`."""
+    return openid_keys_of(db) if kind == OPENID else keys_of(kind, settings)
+
+
+def _sealer(settings: Settings) -> keys.Sealer:
+    return keys.Sealer(keys.derive(settings.secret_key, keys.SEALING))
+
+
+def _find(db: Database, settings: Settings, id: str) -> Key:
+    found = [key for key in list_keys(db, settings) if key.id.startswith(id)]
+    if len(found) != 1:
+        raise CannotRotate(f"{id} matches {'several keys' if found else 'no key'}; see latchkey keys list.")
+    if found[0].id == SHARED_SECRET:
+        raise CannotRotate(f"Unset {SHARED_SECRET} and restart all nodes.")
+    return found[0]
+
+
+def _only_verifying(text: str) -> list[dict[str, Any]]:
+    """Raises `CannotRotate`."""
+    try:
+        parsed = json.loads(text)
+        jwks = parsed.get("keys", [parsed]) if isinstance(parsed, dict) else parsed
+        jwks = [jwk | {"key_ops": ["verify"]} for jwk in jwks]
+        for jwk in jwks:
+            jwk.pop("active_from", None)
+        found = signing_keys.parse_jwk_set(json.dumps(jwks))
+    except (ValueError, AttributeError, TypeError):
+        raise CannotRotate("The file must contain a JWK or a JWK Set.") from None
+    return [jwk | {"kid": key.kid} for jwk, key in zip(jwks, found, strict=True)]
+
+
+def _id_of(secret: str) -> str:
+    return keys.derive((secret,), "fingerprint")[0].hex()[:8]
+
+
+@contextmanager
+def _latest(settings: Settings) -> Iterator[Settings]:
+    """Yield the settings with the keys as they are in the files now, under the lock of rotations."""
+    with ExitStack() as stack:
+        if settings.key_files:
+            descriptor = os.open(settings.state_dir, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        found, problems = kept_secrets.read(settings.key_files, must_sign=not settings.jwt_secret)
+        if problems:
+            raise CannotRotate("\n".join(problems))
+        yield replace(settings, **found)
+
+
+def _store(db: Database, settings: Settings, action: str, key: Key, left: Sequence[Key]) -> str:
+    field = FIELDS[key.kind]
+    text = text_of(field, [other.entry for other in left if other.entry])
+    path = settings.key_files.get(field)
+    if path is None:
+        return f"{name_of(field)}={text}"
+    # The database is the first to get an added key, and the last to lose a removed one.
+    fingerprints.keep(db, settings)
+    files.write(path, text + "\n")
+    value: Any = text if field == "jwt_keys" else tuple(text.split(","))
+    fingerprints.keep(db, replace(settings, **{field: value}))
+    _record(db, action, key)
+    return ""
+
+
+def _record(db: Database, action: str, key: Key) -> None:
+    details = {"kind": key.kind, "key_id": key.id}
+    queries.record_acts(db, user_id=None, email=None, acts=[action], events=[], details=details)

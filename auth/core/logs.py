@@ -1,0 +1,106 @@
+"""The log: one event per line on standard error, as JSON or, on a terminal, as text."""
+
+import contextlib
+import json
+import logging
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+from dotenv import dotenv_values
+
+from auth.core.settings import Settings
+
+
+class ThrottledLog:
+    """Logs an event at most once a second, with the number of `times` since the last line, and the facts of
+    the newest.
+    """
+
+    def __init__(self, event: str) -> None:
+        self._event = event
+        self._times = 0
+        self._logged_at = -math.inf
+
+    def count(self, **facts: object) -> None:
+        now = time.monotonic()
+        self._times += 1
+        if now - self._logged_at >= 1:
+            times, self._times, self._logged_at = self._times, 0, now
+            structlog.get_logger().warning(self._event, times=times, **facts)
+
+
+class _Logger:
+    def msg(self, line: str) -> None:
+        # One write, without the lock of `sys.stderr`. A lost line must not fail its request.
+        with contextlib.suppress(OSError, ValueError):
+            os.write(sys.stderr.fileno(), f"{line}\n".encode(errors="backslashreplace"))
+
+    debug = info = warning = error = msg
+
+
+def say(settings: Settings, line: str, level: str = "info") -> None:
+    """Inform the operator, at any log level, by a plain line, or an event if the log is JSON."""
+    print(_event(line, level) if _is_json(settings) else line, file=sys.stderr, flush=True)
+
+
+def refusal(text: str) -> str:
+    """Return why the service does not start, as an event if `AUTH_LOG_FORMAT` is `json`.
+
+    The settings may be what is wrong, so they are not asked.
+    """
+    environment: dict[str, str | None] = dict(os.environ)
+    with contextlib.suppress(OSError, ValueError):
+        environment = dotenv_values(".env") | environment
+    return _event(text, "error") if environment.get("AUTH_LOG_FORMAT") == "json" else text
+
+
+def _event(text: str, level: str) -> str:
+    timestamp = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    return json.dumps({"event": text, "level": level, "timestamp": timestamp}, ensure_ascii=False)
+
+
+def _is_json(settings: Settings) -> bool:
+    return (settings.log_format or ("text" if sys.stderr.isatty() else "json")) == "json"
+
+
+def configure(settings: Settings, context: Callable[[], Mapping[str, Any]] = dict) -> None:
+    """Send structlog's events to standard error, each with the members that `context` returns."""
+    processors: list[structlog.types.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        lambda _logger, _method, event: {**event, **context()},
+    ]
+    if _is_json(settings):
+        processors += [
+            structlog.processors.format_exc_info,
+            lambda _logger, _method, event: json.dumps(event, default=str),
+        ]
+    else:
+        plain = structlog.dev.plain_traceback
+        console = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
+        processors += [_printable, console]
+    # urllib3's warnings quote URLs, which may contain secrets.
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=_Logger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def _printable(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
+    # A client must not send commands to the terminal: gunicorn lets control characters from U+0080 through.
+    return {
+        name: value.encode("unicode_escape").decode()
+        if isinstance(value, str) and not value.isprintable()
+        else value
+        for name, value in event.items()
+    }

@@ -1,0 +1,73 @@
+"""Outgoing HTTP with a deadline, without redirects and proxies: requests may carry credentials."""
+
+from socket import socket
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import NewConnectionError
+
+from auth.core.net.sockets import Deadline, tls
+
+_CONNECT_TIMEOUT = 4  # seconds for one address
+_MAX_BODY = 1024 * 1024
+
+
+class BoundedSession(requests.Session):
+    """A session whose requests end with the current `Deadline`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.trust_env = False
+        adapter = HTTPAdapter()
+        adapter.init_poolmanager(1, 1, ssl_context=tls())
+        adapter.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, adapter)
+
+    def request(  # type: ignore[override]
+        self, method: str, url: str, *, stream: bool = False, **options: Any
+    ) -> requests.Response:
+        """Return a whole response, or with `stream` its head. Raises `requests.RequestException`."""
+        deadline = Deadline.current.get()
+        options |= {"allow_redirects": False, "stream": True, "timeout": deadline.seconds}
+        response = super().request(method, url, **options)
+        body = b""
+        for chunk in () if stream else response.iter_content(65_536):
+            body += chunk
+            if len(body) > _MAX_BODY:
+                response.close()
+                raise requests.exceptions.ContentDecodingError("the response is too large")
+        # A head or body cut off by the deadline may look complete.
+        if deadline.has_passed:
+            response.close()
+            raise requests.Timeout("not done in time")
+        if not stream:
+            response._content, response._content_consumed = body, True  # type: ignore[attr-defined]
+        return response
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Know of no redirect. `requests` would read the body of one, however large, to offer the next."""
+
+
+class _Connection(HTTPConnection):
+    def _new_conn(self) -> socket:
+        try:
+            return Deadline.current.get().connect(self.host, self.port, _CONNECT_TIMEOUT)
+        except OSError as error:
+            # urllib3 takes a bare ECONNRESET for a reset of the request, and reads from the missing socket.
+            raise NewConnectionError(self, str(error)) from error
+
+
+class _TlsConnection(_Connection, HTTPSConnection):
+    pass
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection

@@ -1,0 +1,60 @@
+"""Webhooks: their permitted URLs, and their secrets."""
+
+import base64
+import os
+import re
+import socket
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from auth.core.net.networks import reach
+
+EVENTS = ("user.created", "user.updated", "user.deleted", "auth.login", "auth.logout")
+VOIDED_AT_ONCE = 2_000  # waiting deliveries, when a webhook is deleted
+_SECRET_BYTES = 32
+# Printable ASCII without the backslash, which URL parsers disagree about.
+_URL = re.compile(r"[!-\[\]-~]+")
+
+
+class InvalidUrl(Exception):
+    """The message is for the client."""
+
+
+def check_url(url: str, private_networks: bool) -> None:
+    """Check a webhook's URL and the addresses that its name resolves to. Raises `InvalidUrl`."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise InvalidUrl("must be an http or https URL") from None
+    if not _URL.fullmatch(url) or parts.scheme not in ("http", "https") or not host or port == 0:
+        raise InvalidUrl("must be an http or https URL")
+    if "@" in parts.netloc or "%" in parts.netloc or parts.fragment:
+        raise InvalidUrl("must not have a user, zone or fragment")
+    try:
+        found = socket.getaddrinfo(host, port or parts.scheme, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise InvalidUrl("must have a host that can be resolved") from None
+    reaches = {reach(str(address[0])) for *_, address in found}
+    if "forbidden" in reaches:
+        raise InvalidUrl("must not be in a private network")
+    if "private" in reaches and not private_networks:
+        raise InvalidUrl("must not be in a private network unless AUTH_WEBHOOK_PRIVATE_NETWORKS is true")
+    if parts.scheme == "http" and "public" in reaches:
+        raise InvalidUrl("must be https, except in a private network")
+
+
+def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]:
+    """Return a check of the address that a delivery connects to: DNS may have changed after `check_url`."""
+    is_allowed = {"private": private_networks, "public": urlsplit(url).scheme == "https", "forbidden": False}
+    return lambda address: is_allowed[reach(address)]
+
+
+def body(event: str, variables: dict[str, Any]) -> dict[str, Any]:
+    """Return the body of an event's request."""
+    return {"event": event, "timestamp": variables["timestamp"], "data": variables["data"]}
+
+
+def new_secret() -> str:
+    return "whsec_" + base64.b64encode(os.urandom(_SECRET_BYTES)).decode()

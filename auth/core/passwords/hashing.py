@@ -1,0 +1,200 @@
+"""Hashing of passwords. The only module that imports bcrypt.
+
+A stored hash is `_SCHEME` and a bcrypt hash. A bare bcrypt hash was imported, or written by version 0.1.0.
+Other imported hashes begin with `$wp` (WordPress), `bcrypt_sha256` (Django) or a scheme of legacy.py.
+"""
+
+import base64
+import hashlib
+import hmac
+import os
+import re
+import string
+import time
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+
+import bcrypt
+
+from auth.core.passwords import legacy
+from auth.core.passwords.legacy import UnusableHash
+from auth.core.passwords.threads import THREADS, HashingThreads
+from auth.core.settings import Settings
+from auth.core.tokens.one_time import SignUpSalts
+
+MAX_BYTES = 1024
+_SCHEME = "latchkey1"  # an imported bcrypt hash may be of a password that was cut at 72 bytes
+_BCRYPT_BYTES = 72  # bcrypt reads no more of its input
+_LEAST_COST = 4
+_SALT_BYTES = 16
+_FILLING_SALT = b"." * 22
+# bcrypt's base64 has the digits of the standard one in another order.
+_BASE64 = bytes.maketrans(
+    (string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/").encode(),
+    ("./" + string.ascii_uppercase + string.ascii_lowercase + string.digits).encode(),
+)
+# Without stray bits in the last characters of salt and digest, which `checkpw` refuses.
+_BCRYPT = re.compile(
+    rf"({_SCHEME}|\$wp|bcrypt_sha256|)"
+    r"(\$2[aby]\$([0-9]{2})\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26])"
+)
+# An imported hash may take at most four times as long as one of ours, and 64 MiB of memory.
+_MOST_TIME, _MOST_MEMORY = 4, 64 * 1024 * 1024
+# Makes the digest of a longer password useless as a password, even if another service has leaked its SHA-256.
+_LABEL = b"latchkey password over 72 bytes: "
+_DEARER_HASHES = 2  # steps above today's cost; the first log-in then takes four times as long
+# More than the threads, because an admitted request also waits for the database.
+_ADMITTED = 3 * THREADS
+# More than can be served within PATIENCE (seconds): a waiting client sends nothing else, a refused one
+# retries.
+LONGEST_QUEUE = _ADMITTED + 200
+PATIENCE = 5.0
+
+
+class TooManyWaiting(Exception):
+    """The hashing queue is full, moves too slowly, or hangs."""
+
+
+def normalize(password: str) -> str:
+    """Return a password in NFC, as keyboards compose letters differently (NIST SP 800-63B, 5.1.1.2)."""
+    return unicodedata.normalize("NFC", password)
+
+
+class Passwords:
+    """Hashes and checks passwords, which must be in NFC (`normalize`)."""
+
+    def __init__(self, settings: Settings, sign_up_salts: SignUpSalts) -> None:
+        self._sign_up_salts = sign_up_salts
+        self._cost = settings.bcrypt_cost
+        self.highest_cost = self._cost + _DEARER_HASHES
+        # Checked for users without a password, so that it takes as long.
+        self._dummy_hash = _SCHEME + bcrypt.hashpw(os.urandom(16), bcrypt.gensalt(self._cost)).decode()
+        # Hashes that a log-in does not renew: of the present scheme and cost, and of no sign-up.
+        self.lasting = re.compile(rf"{_SCHEME}\$2b\${self._cost:02}\$")
+        self.threads = HashingThreads(self._cost)
+        self._admission = self.threads.semaphore(_ADMITTED)
+        # Requests that were admitted or are waiting, and refused ones. Exact under gevent.
+        self.queue_length, self.refusals = 0, 0
+        self._is_admitted = ContextVar("is_admitted", default=False)
+
+    @contextmanager
+    def queue(self) -> Iterator[None]:
+        """Wait for admission to hashing, which the context holds. May be nested. Raises `TooManyWaiting`."""
+        if self._is_admitted.get():
+            yield
+            return
+        is_closed = self.threads.is_stuck or self.queue_length >= LONGEST_QUEUE
+        self.queue_length += 1
+        try:
+            if is_closed or not self._admission.acquire(timeout=PATIENCE):
+                self.refusals += 1
+                raise TooManyWaiting
+            token = self._is_admitted.set(True)
+            try:
+                yield
+            finally:
+                self.let_others_hash()
+                self._is_admitted.reset(token)
+        finally:
+            self.queue_length -= 1
+
+    def let_others_hash(self) -> None:
+        """Give up an admission, before waiting for others. Who hashes then has to wait for another one."""
+        if self._is_admitted.get():
+            self._is_admitted.set(False)
+            self._admission.release()
+
+    def hash(self, password: str, signs_up: str | None = None) -> str:
+        """Hash a password; equal ones of the sign-ups of an address equally, until the first log-in."""
+        prepared, salt = _inputs(password.encode(), _SCHEME)[0], bcrypt.gensalt(self._cost)
+        if signs_up:
+            mac = self._sign_up_salts.macs(signs_up, "")[0][:_SALT_BYTES]
+            salt = salt[: -len(_FILLING_SALT)] + base64.b64encode(mac).translate(_BASE64, b"=")
+        with self.queue():
+            hashed = self.threads.run(_SCHEME, lambda: bcrypt.hashpw(prepared, salt)).decode()
+        # Of another version of bcrypt, which computes the same.
+        return _SCHEME + (hashed.replace("$2b$", "$2y$", 1) if signs_up else hashed)
+
+    def check(self, password: str, password_hash: str | None) -> bool:
+        """Check a password. Takes equally long without one, and as long at least for a foreign hash."""
+        checked = password_hash or self._dummy_hash
+        scheme = checked.lstrip("$").partition("$")[0]
+        with self.queue():
+            matches = self.threads.run(scheme, lambda: self._matches(password.encode(), checked))
+        return matches and password_hash is not None
+
+    def can_check(self, password_hash: str) -> bool:
+        """Whether this is a bcrypt hash of another system, of a cost that log-ins can afford."""
+        match = _BCRYPT.fullmatch(password_hash)
+        return match is not None and not match[1] and _LEAST_COST <= int(match[3]) <= self.highest_cost
+
+    def check_cost(self, password_hash: str) -> None:
+        """Raise `UnusableHash` if a hash of another service cannot be checked, or not cheaply enough."""
+        match = _BCRYPT.fullmatch(password_hash)
+        if match and int(match[3]) < _LEAST_COST:
+            raise UnusableHash(f"password_hash is malformed: bcrypt has a cost of at least {_LEAST_COST}")
+        if match:
+            rounds, memory = float(1 << int(match[3])), 0
+        else:
+            rounds, memory, _matches = legacy.read(password_hash)
+        if (times := rounds / (1 << self._cost)) > _MOST_TIME:
+            most = f"at most {_MOST_TIME} are accepted with AUTH_BCRYPT_COST={self._cost}"
+            raise UnusableHash(f"password_hash takes as long as {times:.1f} log-ins; {most}")
+        if memory > _MOST_MEMORY:
+            raise UnusableHash(f"password_hash takes {memory >> 20} MiB; at most 64 MiB are accepted")
+
+    def _matches(self, password: bytes, password_hash: str) -> bool:
+        # A longer password is hashed twice, also for an unknown address.
+        rounds = len(_inputs(password, _SCHEME)) << self._cost
+        match = _BCRYPT.fullmatch(password_hash)
+        if match is None:
+            return _matches_foreign(password, password_hash, rounds)
+        inputs = _inputs(password, match[1])
+        found = [bcrypt.checkpw(each, match[2].encode()) for each in inputs]
+        _fill(rounds - (len(inputs) << int(match[3])))
+        return any(found)
+
+
+def _matches_foreign(password: bytes, password_hash: str, rounds: int) -> bool:
+    began, matches = time.thread_time(), False
+    # Release 0.2.0 imported short digests, which other passwords match too.
+    with suppress(UnusableHash):
+        matches = legacy.read(password_hash).matches(password)
+    _fill(rounds, time.thread_time() - began)
+    return matches
+
+
+def _fill(rounds: int, foreign: float = 0.0) -> None:
+    """Compute bcrypt for as long as a number of rounds takes, less what another scheme took (CPU seconds).
+
+    The time of a round is measured meanwhile, because a fixed ratio between schemes was wrong by up to 46 %.
+    At cost 10 the check then takes 1 to 4 % longer than one of ours, which itself varies by 4 %.
+    """
+    filled, began = 0, time.thread_time()
+    missing: float = max(rounds >> 4, 1 << _LEAST_COST) if foreign else rounds
+    while missing >= (1 << _LEAST_COST) / 2:
+        cost = max(int(missing).bit_length() - 1, _LEAST_COST)
+        bcrypt.hashpw(b"", b"$2b$%02d$%b" % (cost, _FILLING_SALT))
+        filled += 1 << cost
+        # On a coarse clock (gVisor's ticks are 10 ms) both may seem to take no time.
+        per_round = (time.thread_time() - began) / filled
+        missing = rounds - filled - (foreign / per_round if per_round else 0)
+
+
+def _inputs(password: bytes, scheme: str) -> list[bytes]:
+    """Return the inputs of bcrypt for a password: equally many for both of our schemes, for equal times."""
+    if scheme == "$wp":
+        return [base64.b64encode(hmac.digest(b"wp-sha384", password, "sha384"))]
+    if scheme == "bcrypt_sha256":
+        return [hashlib.sha256(password).hexdigest().encode()]
+    if len(password) <= _BCRYPT_BYTES:
+        return [password]
+    if scheme == _SCHEME:
+        return 2 * [_digest(_LABEL + password)]
+    return [password[:_BCRYPT_BYTES], _digest(password)]
+
+
+def _digest(data: bytes) -> bytes:
+    return base64.b64encode(hashlib.sha256(data).digest())

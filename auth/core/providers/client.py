@@ -1,0 +1,290 @@
+"""A provider as configured: the URL for the browser, and the identity that the browser brings back."""
+
+import hashlib
+import json
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote_plus
+
+import requests
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.requests_client import OAuth2Session
+from authlib.oauth2.client import OAuth2Client
+from joserfc import jwk, jwt
+
+from auth.core.addresses import InvalidAddress, canonical_email
+from auth.core.logs import ThrottledLog
+from auth.core.net.bounded_http import BoundedSession
+from auth.core.net.redirects import origin
+from auth.core.net.sockets import Deadline
+from auth.core.providers import ProviderError, ProviderUnavailable
+from auth.core.providers.id_tokens import IdTokens, is_date
+from auth.core.settings.presets import GENERIC, PRESETS, Preset
+from auth.core.settings.providers import ProviderSettings
+
+_APPLE_SECRET_LIFETIME = 300
+_LONGEST_NAME = 200
+_LONG_WORD = re.compile(r"[^\s\"',;:()]{33,}")
+_LONGEST_URL = 1000
+# Per provider and worker: a slow provider must not occupy all workers.
+_CONCURRENCY = 4
+_PATIENCE = 1.0
+_DEADLINE = 8.0  # seconds for all requests of one step
+# The built-in exceptions are raised for responses that are not JSON or have another shape.
+_FAILURES = (
+    *(requests.RequestException, AuthlibBaseError),
+    *(ValueError, KeyError, TypeError, AttributeError, RecursionError),
+)
+_ADDRESSES = ("issuer", "authorize_url", "token_url", "userinfo_url", "emails_url")
+
+
+@dataclass(frozen=True)
+class ExternalIdentity:
+    """An identity that a provider confirmed, with the columns of its row."""
+
+    provider: str
+    row: dict[str, Any]
+    told_email: str | None
+    # The same if the provider says that it is verified. If the provider is trusted, that proves it.
+    email: str | None
+    is_proved: bool
+    # The metadata of a user who is created for the identity.
+    metadata: dict[str, str]
+    # When the provider authenticated the user, in Unix seconds, if it says so. What is not a date is 0, which
+    # proves nothing.
+    auth_time: float | None
+
+
+class _Session(BoundedSession, OAuth2Session):  # type: ignore[misc]
+    pass
+
+
+class Provider:
+    def __init__(self, name: str, settings: ProviderSettings, base_url: str) -> None:
+        preset = PRESETS.get(name, GENERIC)
+        overridden = {key: value for key in (*_ADDRESSES, "scopes") if (value := getattr(settings, key))}
+        # Endpoints without an issuer make it plain OAuth 2.
+        if settings.authorize_url and not settings.issuer:
+            overridden["issuer"] = ""
+        self.name = name
+        self._preset: Preset = replace(preset, **overridden)
+        self._settings = settings
+        self._failures = ThrottledLog("provider_failed")
+        self._semaphore = threading.BoundedSemaphore(_CONCURRENCY)
+        is_preset = _has_hosts_of(preset, settings)
+        # A provider that may be hostile has its own redirect URI (mix-up, RFC 9700, section 4.4.2.2). It is
+        # not below /callback, because GitHub sends codes to every path below the registered one.
+        self.callback_name = None if is_preset else name
+        self.redirect_uri = f"{base_url}/callback" if is_preset else f"{base_url}/providers/{name}/callback"
+        self.posts_form = preset.form_post
+        links = settings.link_by_email
+        self._is_trusted = (preset.link_by_email and is_preset) if links is None else links
+        # Without an issuer, the preset or the settings have all endpoints.
+        self._id_tokens = IdTokens(self._preset.issuer, settings.client_ids, preset.other_issuers)
+
+    def authorization_url(
+        self, *, state: str, nonce: str, code_verifier: str, scopes: str | None, asks_again: bool = False
+    ) -> str:
+        """Return the URL to send the browser to (RFC 6749, section 4.1.1). Raises `ProviderError`.
+
+        With `asks_again`, the user authenticates there once more, if the provider can be asked for that.
+        """
+        preset = self._preset
+        parameters = {"nonce": nonce} if preset.issuer else {}
+        parameters |= dict(preset.asks_again) if asks_again else {}
+        if preset.has_pkce:
+            parameters["code_verifier"] = code_verifier
+        if self.posts_form:
+            parameters["response_mode"] = "form_post"
+        with self._asking():
+            endpoint = preset.authorize_url or self._id_tokens.endpoint("authorization_endpoint")
+        client_id, parameters["scope"] = self._settings.client_ids[0], scopes or preset.scopes
+        client = OAuth2Client(None, client_id, redirect_uri=self.redirect_uri, code_challenge_method="S256")
+        return str(client.create_authorization_url(endpoint, state=state, **parameters)[0])
+
+    def identify(self, response: Mapping[str, Any], *, code_verifier: str, nonce: str) -> ExternalIdentity:
+        """Exchange the code of an authorization response for an identity. Raises `ProviderError`."""
+        preset = self._preset
+        parameters = {"code_verifier": code_verifier} if preset.has_pkce else {}
+        with self._asking():
+            if preset.issuer:
+                self._id_tokens.check_issuer(response.get("iss"))
+            session = self._session()
+            url = preset.token_url or self._id_tokens.endpoint("token_endpoint")
+            code = response["code"]
+            token = session.fetch_token(url, grant_type="authorization_code", code=code, **parameters)
+            if not token.get("access_token"):
+                raise ProviderError("the token endpoint returned no access token")
+            if not preset.issuer:
+                return self._identity(self._userinfo(session))
+            claims = self._claims(session, str(token.get("id_token", "")), nonce)
+            return self._identity(_name_of(response["user"]) | claims if "user" in response else claims)
+
+    def identify_by_id_token(self, id_token: str, nonce: str | None) -> tuple[ExternalIdentity, int]:
+        """Return the identity of an id_token, and its `exp` in Unix seconds. Raises `ProviderError`."""
+        with self._asking():
+            if not self._preset.issuer:
+                raise ProviderError("it is not set up for OpenID Connect")
+            nonces = [] if nonce == "" else [nonce]
+            if nonce:
+                # Native applications send its SHA-256 in hex to the provider.
+                nonces.append(hashlib.sha256(nonce.encode()).hexdigest())
+            claims = self._id_tokens.verify(id_token, nonces)
+            return self._identity(claims), int(claims["exp"])
+
+    def log_failure(self, reason: str) -> None:
+        self._failures.count(provider=self.name, reason=reason)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Give the requests of a block one deadline and log failures. Raises `ProviderError`."""
+        try:
+            if not self._semaphore.acquire(timeout=_PATIENCE):
+                raise ProviderUnavailable("too many sign-ins are waiting for it")
+            try:
+                with Deadline(_DEADLINE):
+                    yield
+            finally:
+                self._semaphore.release()
+        except ProviderError as error:
+            self.log_failure(str(error))
+            raise
+        except _FAILURES as error:
+            reason = f"{self._said(error)} at the token or userinfo endpoint"
+            self.log_failure(reason)
+            raise ProviderError(reason) from error
+
+    def _said(self, error: Exception) -> str:
+        """Return the provider's own error code and description, bounded, else the kind of exception."""
+        if not isinstance(error, OAuthError):
+            return type(error).__name__
+        return said(error.error, error.description, self._settings.client_secret)
+
+    def _session(self) -> _Session:
+        settings, method = self._settings, self._preset.auth_method
+        client_id = settings.client_ids[0]
+        secret = self._signed_secret() if settings.private_key else settings.client_secret
+        if secret and method == "client_secret_basic":
+            # RFC 6749, section 2.3.1. Authlib does not encode them.
+            client_id, secret = quote_plus(client_id), quote_plus(secret)
+        return _Session(
+            client_id=client_id,
+            client_secret=secret,
+            token_endpoint_auth_method=method if secret else "none",
+            redirect_uri=self.redirect_uri,
+        )
+
+    def _signed_secret(self) -> str:
+        """Return the client secret of Apple, a token that we sign."""
+        settings = self._settings
+        now, key = int(time.time()), jwk.import_key(settings.private_key, "EC")
+        claims = {"iss": settings.team_id, "sub": settings.client_ids[0], "aud": self._preset.issuer}
+        times = {"iat": now, "exp": now + _APPLE_SECRET_LIFETIME}
+        return jwt.encode({"alg": "ES256", "kid": settings.key_id}, claims | times, key)
+
+    def _claims(self, session: _Session, id_token: str, nonce: str) -> dict[str, Any]:
+        claims = self._id_tokens.verify(id_token, [nonce])
+        if claims.get("email"):
+            return claims
+        # Some providers return the email only at the userinfo endpoint.
+        url = self._preset.userinfo_url or self._id_tokens.endpoint("userinfo_endpoint", is_needed=False)
+        userinfo = self._get(session, url) if url else {}
+        if userinfo.get("sub") != claims["sub"]:
+            return claims
+        # The id_token's `email_verified` is not about the userinfo's email.
+        claims.pop(self._preset.email_verified, None)
+        return userinfo | claims
+
+    def _userinfo(self, session: _Session) -> Any:
+        userinfo = self._get(session, self._preset.userinfo_url)
+        if self._preset.emails_url:
+            email, verified = self._primary_email(self._get(session, self._preset.emails_url))
+            userinfo |= {self._preset.email: email, self._preset.email_verified: verified}
+        return userinfo
+
+    def _primary_email(self, answer: Any) -> tuple[Any, Any]:
+        entries = _find(answer, self._preset.emails) if self._preset.emails else answer
+        address, is_verified, is_primary = self._preset.emails_entry
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict) and entry.get(is_primary) is True:
+                return entry.get(address), entry.get(is_verified)
+        return None, None
+
+    def _get(self, session: _Session, url: str) -> Any:
+        headers = {"Accept": "application/json"}
+        if self._preset.client_id_header:
+            headers[self._preset.client_id_header] = self._settings.client_ids[0]
+        response = session.get(url, headers=headers)
+        if response.status_code != 200:
+            raise ProviderError(f"{response.status_code} from the userinfo endpoint")
+        return response.json()
+
+    def _identity(self, info: Any) -> ExternalIdentity:
+        preset, email = self._preset, _find(info, self._preset.email)
+        # Numbers as GitHub has them; only text that Postgres can store (OpenID Connect Core, section 2).
+        subject = str(found) if type(found := _find(info, preset.subject)) in (int, str) else ""
+        if not (0 < len(subject) <= 255 and subject.isprintable()):
+            raise ProviderError("it has no valid subject")
+        try:
+            canonical = canonical_email(email) if isinstance(email, str) else None
+        except InvalidAddress:
+            canonical = None
+        # Apple sends the string "true". Nothing else that is merely truthy counts.
+        verified = preset.gives_verified_only or _find(info, preset.email_verified)
+        is_verified = canonical is not None and (verified is True or verified == "true")
+        # Metadata is limited. Drop long values instead of truncating them, which would break URLs.
+        texts = {"name": (preset.name, _LONGEST_NAME), "avatar_url": (preset.avatar, _LONGEST_URL)}
+        metadata = {
+            key: value
+            for key, (path, limit) in texts.items()
+            if isinstance(value := _find(info, path), str) and value.isprintable() and len(value) <= limit
+        }
+        data = {"sub": subject, "email": canonical, "email_verified": is_verified, **metadata}
+        moment = _find(info, "auth_time")
+        return ExternalIdentity(
+            provider=self.name,
+            row={"provider": self.name, "subject": subject, "identity_data": data},
+            told_email=canonical,
+            email=canonical if is_verified else None,
+            is_proved=is_verified and self._is_trusted,
+            metadata=metadata,
+            auth_time=moment if moment is None or is_date(moment) else 0,
+        )
+
+
+def _name_of(user: str) -> dict[str, str]:
+    """Return the name that Apple sends next to the code, unsigned, and only the first time."""
+    with suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        names = json.loads(user)["name"]
+        parts = [names[key] for key in ("firstName", "lastName") if names.get(key)]
+        return {"name": " ".join(parts)[:_LONGEST_NAME]}
+    return {}
+
+
+def _has_hosts_of(preset: Preset, settings: ProviderSettings) -> bool:
+    hosts = {origin(url) for key in _ADDRESSES if (url := getattr(preset, key))}
+    own = {origin(url) for key in _ADDRESSES if (url := getattr(settings, key))}
+    return bool(hosts) and own <= hosts
+
+
+def said(error: object, description: object, *secrets: str) -> str:
+    """Return what a provider says of an error, without secrets, which it may repeat."""
+    text = ": ".join(part for part in (error, description) if part and isinstance(part, str))
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "…")
+    # Neither control characters, nor what may be a code or token.
+    return _LONG_WORD.sub("…", "".join(char if char.isprintable() else " " for char in text))[:_LONGEST_NAME]
+
+
+def _find(value: Any, path: str) -> Any:
+    with suppress(LookupError, TypeError):
+        for step in path.split("."):
+            value = value[int(step) if step.isdigit() else step]
+        return value if path else None
+    return None

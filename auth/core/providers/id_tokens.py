@@ -1,0 +1,172 @@
+"""OpenID Connect: discovery, the provider's keys, and the checks of an id_token."""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import requests
+from joserfc import jws, jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+from joserfc.jwt import ClaimsOption, JWTClaimsRegistry
+
+from auth.core.net.bounded_http import BoundedSession
+from auth.core.providers import ProviderError, ProviderUnavailable
+
+# Neither `none` nor HMAC: a public key must not serve as a shared secret (RFC 8725, section 2.1).
+ALGORITHMS = [f"{family}{bits}" for family in ("RS", "PS", "ES") for bits in (256, 384, 512)]
+ALGORITHMS += ["EdDSA", "Ed25519"]
+_MALFORMED = (JoseError, ValueError, TypeError, KeyError, RecursionError)
+# Seconds.
+_CACHED_FOR = 3600
+_ROTATION_PAUSE = 30
+_LEEWAY = 60
+_YEAR_10000 = 253_402_300_800
+_TENANT = "{tenantid}"
+
+
+class IdTokens:
+    """The id_tokens of one issuer. Its metadata and keys are cached for an hour, longer while it is down."""
+
+    def __init__(self, issuer: str, client_ids: Sequence[str], other_issuers: Sequence[str] = ()) -> None:
+        self._issuer = issuer.rstrip("/")
+        self._other_issuers = other_issuers
+        self._client_ids = client_ids
+        self._lock = threading.Lock()
+        self._cache: dict[str, tuple[Any, float]] = {}  # document and expiry by URL
+        self._keys_asked_at = float("-inf")
+
+    def endpoint(self, name: str, *, is_needed: bool = True) -> str:
+        """Return an endpoint, or "" if there is none and none is needed. Raises `ProviderError`."""
+        url = self._discovered().get(name)
+        # An https issuer must not lead to http endpoints.
+        schemes = ("https://",) if self._issuer.startswith("https://") else ("https://", "http://")
+        if isinstance(url, str) and url.startswith(schemes):
+            return url
+        if is_needed:
+            raise ProviderUnavailable(f"the discovery document has no {name}")
+        return ""
+
+    def check_issuer(self, issuer: str | None) -> None:
+        """Check the `iss` of an authorization response (RFC 9207). Raises `ProviderError`."""
+        metadata = self._discovered()
+        if issuer is None and metadata.get("authorization_response_iss_parameter_supported") is True:
+            raise ProviderError("the response names no issuer")
+        if issuer not in (None, metadata["issuer"]):
+            raise ProviderError("the response comes from another issuer")
+
+    def verify(self, id_token: str, nonces: Sequence[str | None]) -> dict[str, Any]:
+        """Return the claims (OpenID Connect Core, section 3.1.3.7). Raises `ProviderError`.
+
+        Their nonce must be one of `nonces`, in which None stands for a token without one.
+        """
+        issuer, claims = self._discovered()["issuer"], self._decode(id_token)
+        if _TENANT in issuer:
+            tenant = str(claims.get("tid"))
+            issuer = issuer.replace(_TENANT, tenant) if re.fullmatch(r"[0-9a-f-]{36}", tenant) else None
+        needed: ClaimsOption = {"essential": True}
+        issuers: ClaimsOption = {"essential": True, "values": [issuer, *self._other_issuers]}
+        clients: ClaimsOption = {"essential": True, "values": [*self._client_ids]}
+        rules = JWTClaimsRegistry(
+            leeway=_LEEWAY, iss=issuers, aud=clients, exp=needed, iat=needed, sub=needed
+        )
+        try:
+            rules.validate(claims)
+        except JoseError as error:
+            raise ProviderError(f"its claims: {error}") from error
+        audience = claims["aud"]
+        if not isinstance(audience, str) and len(audience) > 1 and claims.get("azp") not in self._client_ids:
+            raise ProviderError("it was issued to another client")
+        if not is_date(claims["exp"]):
+            raise ProviderError("its exp is not a date")
+        if claims.get("nonce") not in nonces:
+            raise ProviderError("its nonce is not the one that was sent")
+        return claims
+
+    def _decode(self, id_token: str) -> dict[str, Any]:
+        for _ in range(2):
+            with suppress(*_MALFORMED):
+                keys: KeySet = self._cached(self.endpoint("jwks_uri"), self._fetch_keys)
+                token = jwt.decode(id_token, keys, algorithms=ALGORITHMS)
+                # Access and logout tokens of the issuer name another type (RFC 9068, RFC 8725).
+                if str(token.header.get("typ", "JWT")).upper() == "JWT":
+                    return token.claims
+            if not self._may_refetch_keys():
+                break
+        raise ProviderError("it is not an id_token that a key of the issuer verifies")
+
+    def _may_refetch_keys(self) -> bool:
+        """Expire the cached keys, unless they are fresh: forged tokens must not flood the issuer."""
+        url = self.endpoint("jwks_uri")
+        with self._lock:
+            if time.monotonic() - self._keys_asked_at < _ROTATION_PAUSE:
+                return False
+            self._cache[url] = (self._cache.get(url, (None, 0.0))[0], 0.0)
+            return True
+
+    def _discovered(self) -> dict[str, Any]:
+        return self._cached(f"{self._issuer}/.well-known/openid-configuration", self._fetch_metadata)
+
+    def _cached(self, url: str, fetch: Callable[[str], Any]) -> Any:
+        with self._lock:
+            value, expires_at = self._cache.get(url, (None, 0.0))
+            if time.monotonic() < expires_at:
+                return value
+            try:
+                value = fetch(url)
+            except ProviderUnavailable:
+                if value is None:
+                    raise
+            self._cache[url] = (value, time.monotonic() + _CACHED_FOR)
+            return value
+
+    def _fetch_metadata(self, url: str) -> dict[str, Any]:
+        metadata = _get(url)
+        issuer = metadata.get("issuer")
+        # Azure's document for all tenants has a placeholder for the tenant.
+        if not isinstance(issuer, str) or (issuer.rstrip("/") != self._issuer and _TENANT not in issuer):
+            raise ProviderUnavailable("the discovery document is another issuer's")
+        return metadata
+
+    def _fetch_keys(self, url: str) -> KeySet:
+        """Return the usable keys. A key of an unknown type must not prevent the use of others."""
+        self._keys_asked_at = time.monotonic()
+        published, keys = _get(url).get("keys"), []
+        for key in published if isinstance(published, list) else []:
+            with suppress(*_MALFORMED, AttributeError):
+                if key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig":
+                    keys += KeySet.import_key_set({"keys": [key]}).keys
+        if not keys:
+            raise ProviderUnavailable("the issuer publishes no usable key")
+        return KeySet(keys)
+
+
+def unverified_issuer(id_token: str) -> str:
+    """Return the `iss` of a possible id_token, before anything is fetched for it. Raises `ProviderError`."""
+    with suppress(*_MALFORMED):
+        token = jws.extract_compact(id_token.encode())
+        issuer = json.loads(token.payload)["iss"]
+        if token.headers().get("alg") in ALGORITHMS and isinstance(issuer, str):
+            return issuer[:255]
+    raise ProviderError("it is not a signed JWT of an issuer")
+
+
+def is_date(value: object) -> bool:
+    """Whether this is a NumericDate (RFC 7519, section 2) that Postgres can store."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _YEAR_10000
+
+
+def _get(url: str) -> dict[str, Any]:
+    try:
+        with BoundedSession() as session:
+            response = session.get(url, headers={"Accept": "application/json"})
+        document = response.json() if response.status_code == 200 else None
+    except (requests.RequestException, ValueError, RecursionError) as error:
+        raise ProviderUnavailable(f"{type(error).__name__} at {url}") from error
+    if not isinstance(document, dict):
+        raise ProviderUnavailable(f"no document at {url}")
+    return document

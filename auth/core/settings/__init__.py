@@ -1,0 +1,285 @@
+"""Settings: read from the environment and `.env` once, checked, frozen.
+
+The field `access_token_lifetime` is the variable `AUTH_ACCESS_TOKEN_LIFETIME`; only `DATABASE_URL` and
+`PORT`, which platforms set, have no prefix. docs/settings.md explains each one.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from dotenv import dotenv_values
+from environs import Env, EnvValidationError
+from limits import RateLimitItem
+from marshmallow.validate import Length, OneOf
+
+from auth.core.net.networks import is_loopback
+from auth.core.settings import brand, kept_secrets, relying_party, state
+from auth.core.settings.kept_secrets import Missing
+from auth.core.settings.providers import PROVIDER_PREFIX, ProviderSettings, read_providers
+from auth.core.settings.values import checks, combined, hooks, kinds, mistakes, targets
+from auth.core.tokens import claims
+
+_WITHOUT_PREFIX = {"database_url", "port"}
+
+
+def _cores() -> int:
+    # A container may be given fewer cores than the machine has.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Settings:
+    """No repr: it would show secrets."""
+
+    providers: Mapping[str, ProviderSettings]
+    # Lines about variables that are not settings.
+    warnings: tuple[str, ...]
+    # The files of the keys that the environment does not set, by field.
+    key_files: Mapping[str, Path]
+    # `environment` or the path of the file, by the name of the variable.
+    origins: Mapping[str, str] = dataclasses.field(compare=False)
+    database_url: str = kinds.shown_as(kinds.database, kinds.text("", checks.postgres_url))
+    port: int = kinds.number(8000, 1, 65_535)
+    bind: str = kinds.text("127.0.0.1")
+    workers: int = kinds.number(_cores(), 1, 256)
+    state_dir: Path = kinds.text("var")
+    base_url: str = kinds.text("", checks.public_url)
+    site_url: str = kinds.text("", checks.site_url)
+    redirect_allow_list: tuple[str, ...] = kinds.list_of((), checks.redirect_pattern)
+    # All values are accepted. One may end in @ and the time from which it is used; otherwise the first is
+    # used.
+    secret_key: tuple[str, ...] = kinds.secret(kinds.list_of((), checks.timed_secret, may_be_empty=False))
+    service_role_key: tuple[str, ...] = kinds.secret(kinds.list_of((), checks.secret, may_be_empty=False))
+    service_role_jwt: bool = kinds.flag(False)
+    jwt_keys: str = kinds.secret(kinds.text("", checks.jwk_set))
+    jwt_secret: str | None = kinds.secret(kinds.text(None, checks.jwt_secret))
+    key_overlap: int = kinds.number(86_400, 60, 2_592_000)
+    backup_recipients: tuple[str, ...] = kinds.list_of((), checks.backup_recipient)
+    jwt_issuer: str = kinds.text("")
+    jwt_audience: str = kinds.text("authenticated", checks.audience)
+    token_claims: claims.Paths = kinds.claims_of(claims.OF_ACCESS_TOKENS)
+    id_claims: claims.Paths = kinds.claims_of(claims.OF_ID_TOKENS)
+    access_token_lifetime: int = kinds.number(3600, 30, 86_400)
+    refresh_token_lifetime: int = kinds.number(2_592_000, 60, 315_360_000)
+    refresh_token_rotation: bool = kinds.flag(True)
+    refresh_reuse_interval: int = kinds.number(60, 0, 3600)
+    session_timebox: int | None = kinds.number_or_none(400 * 86_400, 60, 315_360_000)
+    sessions_per_user: int = kinds.number(100, 1, 10_000)
+    disable_signup: bool = kinds.flag(False)
+    signup_domains: frozenset[str] = kinds.domains()
+    signup_blocked_domains: frozenset[str] = kinds.domains()
+    autoconfirm: bool = kinds.flag(False)
+    anonymous_enabled: bool = kinds.flag(False)
+    manual_linking: bool = kinds.flag(True)
+    passkeys_enabled: bool = kinds.flag(True)
+    webauthn_rp_id: str = kinds.text("", relying_party.rp_id)
+    webauthn_origins: tuple[str, ...] = kinds.list_of((), relying_party.origin, may_be_empty=False)
+    email_enabled: bool = kinds.flag(True)
+    phone_enabled: bool = kinds.flag(True)
+    email_confirm_required: bool = kinds.flag(True)
+    phone_confirm_required: bool = kinds.flag(True)
+    password_min_length: int = kinds.number(8, 1, 128)
+    password_requirements: tuple[str, ...] = kinds.list_of(
+        combined.PASSWORD_CLASSES, OneOf(combined.PASSWORD_CLASSES, error="Must be among {choices}.")
+    )
+    password_common_check: bool = kinds.flag(True)
+    bcrypt_cost: int = kinds.number(10, 4, 16)
+    reauthentication_age: int | None = kinds.age("86400")
+    mfa_enabled: bool = kinds.flag(True)
+    mfa_max_enrolled_factors: int = kinds.number(10, 1, 100)
+    mfa_required: str = kinds.choice("none", "none", "admins", "all")
+    mfa_tokens: str = kinds.choice("second_step", "second_step", "full")
+    verify_on_get: str = kinds.choice(None, "programs", "never")
+    oauth_server: bool = kinds.flag(True)
+    oauth_consent_url: str = kinds.text("", checks.public_url)
+    oauth_dynamic_registration: bool = kinds.flag(False)
+    api_keys: bool = kinds.flag(False)
+    rate_limits_enabled: bool = kinds.flag(True)
+    rate_limit_storage: str = kinds.secret_url(kinds.text("postgresql", checks.rate_limit_storage))
+    rate_limit_signup: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_anonymous: RateLimitItem = kinds.rate_limit("30 per hour")
+    rate_limit_login: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    # Twice `login`: each view of /sign-in takes a challenge for a passkey, which costs a row and no hash.
+    rate_limit_authorize: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
+    rate_limit_login_failures: RateLimitItem = kinds.rate_limit("10 per 15 minutes")
+    rate_limit_account_failures: RateLimitItem = kinds.rate_limit("100 per day")
+    rate_limit_recover: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_messages: tuple[RateLimitItem, ...] = kinds.rate_limits("1 per minute; 5 per hour")
+    rate_limit_messages_per_recipient: tuple[RateLimitItem, ...] = kinds.rate_limits("20 per hour")
+    rate_limit_mail_total: RateLimitItem = kinds.rate_limit("1000 per hour")
+    rate_limit_sms_total: RateLimitItem = kinds.rate_limit("200 per hour")
+    rate_limit_notices_sms_total: RateLimitItem = kinds.rate_limit("200 per hour")
+    rate_limit_invite: RateLimitItem = kinds.rate_limit("30 per hour")
+    rate_limit_invite_per_address: RateLimitItem = kinds.rate_limit("3 per day")
+    rate_limit_links: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_verify: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_waiting: RateLimitItem = kinds.rate_limit("600 per 5 minutes")
+    rate_limit_refresh: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
+    rate_limit_logout: RateLimitItem = kinds.rate_limit("20 per 5 minutes")
+    rate_limit_user_changes: RateLimitItem = kinds.rate_limit("30 per 5 minutes")
+    rate_limit_address_changes: RateLimitItem = kinds.rate_limit("5 per hour")
+    rate_limit_client_registration: RateLimitItem = kinds.rate_limit("10 per 5 minutes")
+    rate_limit_client_tokens: RateLimitItem = kinds.rate_limit("600 per 5 minutes")
+    rate_limit_api_keys: RateLimitItem = kinds.rate_limit("600 per 5 minutes")
+    rate_limit_console: RateLimitItem = kinds.rate_limit("60 per 5 minutes")
+    trusted_proxies: int = kinds.number(0, 0, 10)
+    cors_origins: tuple[str, ...] | None = kinds.list_of(None, checks.origin)
+    pages: bool = kinds.flag(True)
+    console: bool = kinds.flag(None)
+    brand_name: str = kinds.text("", brand.check_name)
+    brand_company: str = kinds.text("", brand.check_company)
+    brand_logo: str | None = kinds.text(None, brand.check_logo)
+    brand_color: str = kinds.text(brand.DEFAULT_COLOR, brand.check_color)
+    smtp_url: str | None = kinds.secret_url(kinds.text(None, checks.smtp_url))
+    mail_from: str = kinds.text("no-reply@localhost", targets.mail_address)
+    mail_templates: Path | None = kinds.text(None)
+    sms_provider: str | None = kinds.text(None, checks.sms_provider)
+    sms_countries: tuple[str, ...] = kinds.list_of((), checks.country_prefix)
+    twilio_account_sid: str = kinds.text("", checks.twilio_id)
+    twilio_auth_token: str = kinds.secret(kinds.text(""))
+    twilio_from: str = kinds.text("", Length(max=64, error="Must be at most 64 characters."))
+    twilio_api_url: str = kinds.text("https://api.twilio.com", targets.http_url)
+    dev_inbox: bool = kinds.flag(False)
+    webhook_private_networks: bool = kinds.flag(None)
+    deliver: bool = kinds.flag(True)
+    hook_before_user_created: str = kinds.secret_url(kinds.text("", hooks.url))
+    hook_before_user_created_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_custom_access_token: str = kinds.secret_url(kinds.text("", hooks.url_or_function))
+    hook_custom_access_token_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_send_email: str = kinds.secret_url(kinds.text("", hooks.url))
+    hook_send_email_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_send_sms: str = kinds.secret_url(kinds.text("", hooks.url))
+    hook_send_sms_secrets: tuple[str, ...] = kinds.hook_secrets()
+    audit_retention: int = kinds.number(400, 1, 36_500)
+    unconfirmed_retention: int = kinds.number(30, 1, 36_500)
+    db_prepare: bool = kinds.flag(True)
+    metrics_bind: str | None = kinds.text(None, checks.address)
+    log_format: str = kinds.choice("", "", "text", "json")
+    log_level: str = kinds.choice("info", "debug", "info", "warning", "error")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether `base_url` is this machine, so that messages may be printed."""
+        return is_loopback(urlsplit(self.base_url).hostname or "")
+
+    @property
+    def message_totals(self) -> dict[str, RateLimitItem]:
+        """The limits of what is sent in total, by the names of their counts."""
+        totals = {"mail": self.rate_limit_mail_total, "sms": self.rate_limit_sms_total}
+        return totals | {"notices_sms": self.rate_limit_notices_sms_total}
+
+    @property
+    def has_site(self) -> bool:
+        """Whether there is an application: `AUTH_SITE_URL` differs from the URL of the service."""
+        return self.site_url.rstrip("/") != self.base_url
+
+    @property
+    def logos(self) -> dict[str, str]:
+        """The logos of the brand and the providers, by the names of their settings."""
+        chosen = {f"{PROVIDER_PREFIX}{name.upper()}_LOGO": each.logo for name, each in self.providers.items()}
+        return {name: logo for name, logo in {"AUTH_BRAND_LOGO": self.brand_logo, **chosen}.items() if logo}
+
+    @property
+    def own_pages(self) -> list[str]:
+        """The URLs of our pages that a sign-in may lead to."""
+        return [f"{self.base_url}/{page}" for page in ("sign-in", "new-password", "account")] * self.pages
+
+    @property
+    def urls_of_applications(self) -> list[str]:
+        """The URLs whose pages receive tokens, use passkeys or ask for consent."""
+        urls = (self.site_url, *self.redirect_allow_list, *self.webauthn_origins, self.oauth_consent_url)
+        # Applications on Android have an identifier instead of an origin.
+        return [url for url in urls if "://" in url]
+
+    @property
+    def own_redirects(self) -> list[str]:
+        """The URLs of ours that redirect to providers and to applications."""
+        paths = ("authorize", "oauth/**")
+        return [f"{self.base_url}{prefix}/{path}" for prefix in ("", "/auth/v1") for path in paths]
+
+    @property
+    def offers_phone(self) -> bool:
+        """Whether users can sign in by phone: it is enabled, and SMS can be sent."""
+        has_substitute = bool(self.hook_send_sms) or (self.sms_provider is None and self.is_local)
+        return self.phone_enabled and (self.sms_provider not in (None, "none") or has_substitute)
+
+    def hook(self, name: str) -> hooks.Hook | None:
+        """Return the hook of AUTH_HOOK_<NAME>, if it is set."""
+        url, secrets = getattr(self, f"hook_{name}"), getattr(self, f"hook_{name}_secrets")
+        return hooks.Hook(hooks.NAMES[name], url, secrets, self.webhook_private_networks) if url else None
+
+    def find_database(self) -> str:
+        """Return the URL of the database. Raises `state.NotRunningError`."""
+        return self.database_url or state.running_postgres_url(self.state_dir)
+
+
+class SettingsError(Exception):
+    """One line for each invalid variable."""
+
+
+def name_of(field: str) -> str:
+    return field.upper() if field in _WITHOUT_PREFIX else f"AUTH_{field.upper()}"
+
+
+def names() -> list[str]:
+    return [name_of(field.name) for field in dataclasses.fields(Settings) if field.metadata]
+
+
+def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") -> Settings:
+    """Read and check all settings, and the secrets of the state directory. Writes nothing.
+
+    Raises `SettingsError`.
+    """
+    if lines := mistakes.malformed_lines(Path(dotenv)):
+        raise SettingsError("\n".join(lines))
+    env = Env(eager=False)
+    env.read_env(dotenv, recurse=False)
+    file = dotenv_values(dotenv)
+    environment = {**file, **os.environ}
+    readers = {field.name: field.metadata["read"] for field in dataclasses.fields(Settings) if field.metadata}
+    values = {name: read(env, name_of(name)) for name, read in readers.items()}
+    values["providers"] = read_providers(env, environment)
+    values["warnings"] = mistakes.unknown(environment, names())
+    known = {name_of(field) for field in readers}
+    # `read_env` has added the variables of the file to those of the environment.
+    values["origins"] = {
+        name: str(Path(dotenv).resolve()) if file.get(name) == value else "environment"
+        for name, value in environment.items()
+        if name in known or name.startswith(PROVIDER_PREFIX)
+    }
+    problems = _problems(env) | dict.fromkeys(_empty(environment), "Is empty. Unset it or give it a value.")
+    _refuse([f"{name}: {text}" for name, text in sorted(problems.items())], values)
+
+    combined.complete(values, has_timebox="AUTH_SESSION_TIMEBOX" in environment)
+    _refuse(combined.contradictions(values) or kept_secrets.add(values, missing_secrets), values)
+    return Settings(**values)
+
+
+def _refuse(lines: list[str], values: Mapping[str, Any]) -> None:
+    if lines:
+        raise SettingsError("\n".join([*lines, *values["warnings"]]))
+
+
+def _problems(env: Env) -> dict[str, str]:
+    """Return the problems by the name of the variable, without values, which may be secrets."""
+    try:
+        env.seal()
+    except EnvValidationError as error:
+        messages: Mapping[str, list[str]] = dict(error.error_messages)  # type: ignore[arg-type]
+        return {name: " ".join(map(str, texts)) for name, texts in messages.items()}
+    return {}
+
+
+def _empty(environment: Mapping[str, str | None]) -> list[str]:
+    """Return the names of variables that are empty and must not be."""
+    fields = dataclasses.fields(Settings)
+    full = {name_of(field.name) for field in fields if not field.metadata.get("may_be_empty", True)}
+    return [
+        name
+        for name, value in environment.items()
+        if value is not None and not value.strip() and (name in full or name.startswith(PROVIDER_PREFIX))
+    ]

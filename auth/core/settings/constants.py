@@ -1,0 +1,54 @@
+"""The settings and numbers that SQL statements use, under the names that the statements declare."""
+
+from typing import Any
+
+from auth.core import promises
+from auth.core.settings import Settings
+
+
+def failures_of(kind: str) -> list[int]:
+    return [promises.WRONG_CODES_A_DAY[kind], promises.DAY] * 2
+
+
+PROMISED = {
+    # Those of a network and of all, and those of a network for a code as long as it lives.
+    "code_failures": [*failures_of("code"), promises.TRIES, promises.MAIL_CODE_LIFETIME],
+    "give_up": promises.GIVE_UP,
+    "challenge_tries": promises.TRIES,
+    "enrolment_lifetime": promises.ENROLMENT_LIFETIME,
+    "most_challenges": promises.MOST_CHALLENGES,
+    "most_unverified_factors": promises.MOST_UNVERIFIED_FACTORS,
+    "most_api_keys": promises.MOST_API_KEYS,
+    "most_client_sessions": promises.MOST_CLIENT_SESSIONS,
+    "heartbeat_limit": promises.HEARTBEAT_LIMIT,
+    "backup_limit": promises.BACKUP_LIMIT,
+    "late_limit": promises.LATE,
+    "kept": promises.ENDED_KEPT,
+    "networks_kept": promises.NETWORKS_KEPT,
+}
+
+
+def statement_constants(config: Settings) -> dict[str, Any]:
+    failures = config.rate_limit_login_failures, config.rate_limit_account_failures
+    return {
+        "audience": config.jwt_audience,
+        "refresh_token_lifetime": config.refresh_token_lifetime,
+        "session_timebox": config.session_timebox,
+        "reuse_interval": config.refresh_reuse_interval,
+        "rotation": config.refresh_token_rotation,
+        "refresh_limit": config.rate_limit_refresh.amount if config.rate_limits_enabled else None,
+        "refresh_limit_seconds": config.rate_limit_refresh.get_expiry(),
+        # How many wrong passwords in how many seconds: of a network, and of all that are not known together.
+        "password_failures": [number for each in failures for number in (each.amount, each.get_expiry())]
+        if config.rate_limits_enabled
+        else None,
+        **PROMISED,
+        "sessions_per_user": config.sessions_per_user,
+        "audit_retention": config.audit_retention,
+        "unconfirmed_retention": config.unconfirmed_retention,
+        "notices_total": config.rate_limit_notices_sms_total.amount if config.rate_limits_enabled else None,
+        "notices_seconds": config.rate_limit_notices_sms_total.get_expiry(),
+        "email_confirm_required": config.email_confirm_required,
+        "phone_confirm_required": config.phone_confirm_required,
+        "mfa_required": config.mfa_required,
+    }

@@ -1,0 +1,91 @@
+"""The secrets that are read from files of the state directory because no setting has them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from auth.core.files import exposure
+from auth.core.settings import state
+from auth.core.settings.values import checks
+from auth.core.tokens import signing_keys
+
+# The service ignores their absence until it knows the database; so does a command that needs none.
+Missing = Literal["refuse", "ignore"]
+FILES = {"secret_key": "secret_key", "service_role_key": "service_role_key", "jwt_keys": "jwt_keys.json"}
+
+
+def add(values: dict[str, Any], missing: Missing) -> list[str]:
+    """Set the secrets that the environment does not, and return what is wrong with their files."""
+    directory: Path = values["state_dir"]
+    needed = [name for name in ("secret_key", "service_role_key") if not values[name]]
+    if not values["jwt_keys"] and not values["jwt_secret"]:
+        needed.append("jwt_keys")
+    files = {name: directory / FILES[name] for name in needed}
+    values["key_files"] = dict(files)
+    if values["jwt_keys"] and not is_jwk_set(values["jwt_keys"]):
+        values["key_files"]["jwt_keys"] = Path(values["jwt_keys"]).resolve()
+    try:
+        absent = [name for name, path in files.items() if not path.exists()]
+    except OSError as error:
+        return [state.unusable(directory, error)]
+    if absent and missing == "refuse":
+        if len(absent) < len(files) or (directory / "postgres").exists():
+            return [
+                f"{files[name]}: Is missing. Restore it from a backup, or copy it from another node."
+                for name in absent
+            ]
+        files_of = ", ".join(files[name].name for name in absent)
+        return [
+            f"AUTH_STATE_DIR: {directory} has no {files_of}. Set it to the state directory of the service,"
+            " or run this in the directory where the service was started."
+        ]
+    present = {name: path for name, path in values["key_files"].items() if name not in absent}
+    found, problems = read(present, must_sign=not values["jwt_secret"])
+    values |= found
+    return problems
+
+
+def make(files: Mapping[str, Path]) -> None:
+    """Make the secrets whose files are missing. Raises `OSError`."""
+    for name, path in files.items():
+        state.make_once(path, signing_keys.new_jwk_set if name == "jwt_keys" else state.new_secret)
+
+
+def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[dict[str, Any], list[str]]:
+    """Return the secrets by field, and what is wrong with their files."""
+    found: dict[str, Any] = {}
+    problems = []
+    for name, path in files.items():
+        text = ""
+        try:
+            text = path.read_text().strip()
+            check(name, text, path, must_sign=must_sign)
+        except OSError as error:
+            problems.append(f"{path}: Cannot be read: {error.strerror}.")
+        except UnicodeDecodeError:
+            problems.append(f"{path}: Must be text.")
+        except ValueError as error:
+            problems.append(f"{path}: {checks.sentence(error)}")
+        found[name] = text if name == "jwt_keys" else tuple(text.split(","))
+    return found, problems
+
+
+def is_jwk_set(value: str) -> bool:
+    """Whether a value of AUTH_JWT_KEYS is not a path."""
+    return value.lstrip().startswith(("{", "["))
+
+
+def check(name: str, text: str, path: Path, *, must_sign: bool) -> None:
+    """Raise `ValueError` if the text of a field's file cannot be used, or others have access to the file."""
+    check_of(name, must_sign=must_sign)(text)
+    is_secret = name != "jwt_keys" or signing_keys.has_secrets(text)
+    if is_secret and (problem := exposure(path)):
+        raise ValueError(problem)
+
+
+def check_of(name: str, *, must_sign: bool) -> checks.Check:
+    """Return the check of the text of a field's file."""
+    if name == "jwt_keys":
+        return checks.signing_jwk_set if must_sign else checks.jwk_set
+    check = checks.timed_secret if name == "secret_key" else checks.secret
+    return lambda text: [check(secret) for secret in text.split(",")]

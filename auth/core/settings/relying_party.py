@@ -1,0 +1,56 @@
+"""The relying party of WebAuthn: its id is a domain, and its origins are those of the pages that use it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from auth.core.net import networks
+from auth.core.settings.values.checks import matching
+
+_DOMAIN = r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
+_WEB = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+)(:[0-9]{1,5})?")
+# An Android application is named by the hash of its signing key.
+_ANDROID = re.compile(r"android:apk-key-hash:[A-Za-z0-9_-]{43}")
+
+
+rp_id = matching(_DOMAIN, "must be a lower-case domain such as example.com, without a scheme or port")
+
+
+def origin(value: str) -> None:
+    match = _WEB.fullmatch(value)
+    is_secure = match and (match["scheme"] == "https" or networks.is_loopback(match["host"]))
+    if not is_secure and not _ANDROID.fullmatch(value):
+        raise ValueError("must be https origins such as https://app.example.com, without a path")
+
+
+def defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the id, the host of `base_url`, and the origins, unless they are set."""
+    urls = values["base_url"], values["site_url"]
+    return {
+        "webauthn_rp_id": values["webauthn_rp_id"] or _host(urls[0]),
+        "webauthn_origins": values["webauthn_origins"] or tuple(dict.fromkeys(map(_origin, urls))),
+    }
+
+
+def notice(settings: Any) -> str | None:
+    """Return a line if the application's pages cannot use passkeys."""
+    host, rp = _host(settings.site_url), settings.webauthn_rp_id
+    is_domain = re.fullmatch(_DOMAIN, rp)
+    if not settings.passkeys_enabled or (is_domain and f".{host}".endswith(f".{rp}")):
+        return None
+    reason = f"{host}, the host of AUTH_SITE_URL, is neither {rp} nor a subdomain of it"
+    problem = f"AUTH_WEBAUTHN_RP_ID: Passkeys won't work: {reason if is_domain else f'{rp} is not a domain'}."
+    return f"{problem} It can't change once users have passkeys."
+
+
+def _host(url: str) -> str:
+    return (urlsplit(url).hostname or "").lower()
+
+
+def _origin(url: str) -> str:
+    """Return the origin as browsers write it: in lower case, without the default port."""
+    parts = urlsplit(url)
+    default = {"http": 80, "https": 443}[parts.scheme]
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port not in (None, default) else "")

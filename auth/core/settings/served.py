@@ -1,0 +1,11 @@
+"""The settings and the inbox key of the gunicorn master, which its workers inherit.
+
+A worker that is replaced gets the keys that its siblings have, whatever the files contain by then.
+"""
+
+from auth.core.settings import Settings
+
+# None in other processes, which load their own.
+current: Settings | None = None
+# Opens the development inbox. New at each start, and kept at a reload; empty in other processes.
+inbox_key = ""

@@ -1,0 +1,125 @@
+"""The state directory: generated secrets, and the data of the embedded Postgres."""
+
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+from auth.core import files
+
+POSTGRES_PORT = "5432"  # names the socket; nothing listens on TCP
+# The variable in which prometheus_client expects the directory of its files.
+METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
+# The variable in which the master tells a process its slot, the unique name of its files.
+METRICS_SLOT = "LATCHKEY_METRICS_SLOT"
+_GONE = (errno.ECONNREFUSED, errno.ENOENT)
+_REMEDIES = {
+    errno.EROFS: "Mount its file system for writing.",
+    errno.ENOSPC: "Free space on its disk.",
+    errno.EDQUOT: "Free space, or raise the quota.",
+}
+
+
+def make_directory(directory: Path) -> None:
+    # Postgres cannot run as root, so another account must pass through root's directory, without listing it.
+    mode = 0o711 if os.geteuid() == 0 else 0o700
+    directory.mkdir(mode=mode, parents=True, exist_ok=True)
+    directory.chmod(mode)
+
+
+class InUseError(Exception):
+    """A running service uses the state directory."""
+
+
+def lock(directory: Path, *, shared: bool = False) -> int:
+    """Lock the directory until the returned descriptor is closed. Raises `InUseError` and `OSError`.
+
+    Python opens files close-on-exec, so other programs do not inherit the lock.
+    """
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise InUseError(
+            f"{directory} is in use by a running service; set AUTH_STATE_DIR to another directory"
+        ) from None
+    return descriptor
+
+
+def begin_metrics(state_dir: Path, name: str) -> None:
+    """Create an empty directory for the metrics of the processes that this one starts. Raises `OSError`."""
+    directory = state_dir / f"metrics-{name}"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(mode=0o700)
+    os.environ[METRICS_DIRECTORY] = str(directory)
+
+
+def discard_gauges(slot: int) -> None:
+    """Remove the gauges of a process that has ended, such as the length of its queue; its totals stay."""
+    if directory := os.environ.get(METRICS_DIRECTORY):
+        for path in Path(directory).glob(f"gauge_live*_{slot}.db"):
+            path.unlink(missing_ok=True)
+
+
+def unusable(directory: Path, error: OSError) -> str:
+    """Return the line for the operator."""
+    reason = "It is not a directory" if isinstance(error, FileExistsError) else error.strerror
+    remedy = _REMEDIES.get(error.errno or 0, "Set it to a directory that this user owns.")
+    return f"AUTH_STATE_DIR: {directory} cannot be used: {reason}. {remedy}"
+
+
+def new_secret() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def make_once(path: Path, make: Callable[[], str]) -> None:
+    """Write a new secret, unless the file exists. Raises `OSError`."""
+    if not path.exists():
+        make_directory(path.parent)
+        files.write_once(path, make() + "\n")
+
+
+class NotRunningError(Exception):
+    """No service runs with the embedded Postgres of this state directory."""
+
+
+def running_postgres_url(directory: Path) -> str:
+    """Raises `NotRunningError`."""
+    data = directory.resolve() / "postgres"
+    try:
+        lines = (data / "postmaster.pid").read_text().splitlines()
+    except PermissionError as error:
+        raise NotRunningError(unusable(directory, error)) from None
+    except OSError:
+        lines = []
+    if len(lines) < 8 or lines[7].strip() != "ready" or not _listens(Path(lines[4] or data)):
+        raise NotRunningError(
+            f"DATABASE_URL is not set, and no service runs with the state directory {directory}."
+            " Start it, or set AUTH_STATE_DIR to its directory."
+        )
+    return postgres_url(Path(lines[4] or data))
+
+
+def _listens(socket_dir: Path) -> bool:
+    """Whether a process listens on a socket of Postgres: after a crash, both files are still there."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1)
+        return client.connect_ex(str(socket_dir / f".s.PGSQL.{POSTGRES_PORT}")) not in _GONE
+
+
+def is_embedded(directory: Path, database_url: str) -> bool:
+    """Whether a database is the embedded Postgres of this state directory, which runs."""
+    try:
+        return database_url == running_postgres_url(directory)
+    except NotRunningError:
+        return False
+
+
+def postgres_url(socket_dir: Path) -> str:
+    return f"postgresql://postgres@/postgres?host={quote(str(socket_dir), safe='')}&port={POSTGRES_PORT}"

@@ -1,0 +1,69 @@
+"""Settings together: defaults that depend on others, and values that exclude each other."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from auth.core.net.networks import is_loopback
+from auth.core.settings import relying_party
+from auth.core.settings.values import checks, hooks
+
+PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
+_NEEDED_BY_TWILIO = ("twilio_account_sid", "twilio_auth_token", "twilio_from")
+
+
+def complete(values: dict[str, Any], *, has_timebox: bool) -> None:
+    """Set what the environment leaves to other settings. `has_timebox` if it sets AUTH_SESSION_TIMEBOX."""
+    values["base_url"] = (values["base_url"] or f"http://localhost:{values['port']}").rstrip("/")
+    for field in ("site_url", "jwt_issuer"):
+        values[field] = values[field] or values["base_url"]
+    if values["session_timebox"] and not has_timebox:
+        values["session_timebox"] = max(values["session_timebox"], values["refresh_token_lifetime"])
+    values |= relying_party.defaults(values)
+    if values["console"] is None:
+        values["console"] = values["pages"]
+    values["brand_name"] = values["brand_name"] or urlsplit(values["site_url"]).netloc
+    chosen = values["password_requirements"]
+    values["password_requirements"] = tuple(name for name in PASSWORD_CLASSES if name in chosen)
+    values["state_dir"] = Path(values["state_dir"]).resolve()
+    if values["mail_templates"]:
+        values["mail_templates"] = Path(values["mail_templates"]).resolve()
+    values["verify_on_get"] = values["verify_on_get"] or ("programs" if is_local(values) else "never")
+    if values["webhook_private_networks"] is None:
+        values["webhook_private_networks"] = is_local(values) and is_loopback(values["bind"])
+
+
+def is_local(values: Mapping[str, Any]) -> bool:
+    return is_loopback(urlsplit(values["base_url"]).hostname or "")
+
+
+def contradictions(values: Mapping[str, Any]) -> list[str]:
+    """Return a line for each setting that is valid on its own, but not with the others."""
+    found = [
+        f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is twilio."
+        for field in _NEEDED_BY_TWILIO
+        if values["sms_provider"] == "twilio" and not values[field]
+    ]
+    found += [
+        f"AUTH_HOOK_{name.upper()}_SECRETS: Must be set when AUTH_HOOK_{name.upper()} is a URL."
+        for name in hooks.NAMES
+        if values[f"hook_{name}"].startswith("http") and not values[f"hook_{name}_secrets"]
+    ]
+    if values["jwt_keys"] and not values["jwt_secret"]:
+        try:
+            checks.signing_jwk_set(values["jwt_keys"])
+        except ValueError as error:
+            found.append(f"AUTH_JWT_KEYS: {checks.sentence(error)}")
+    if values["jwt_audience"] == f"{values['jwt_issuer']}/oauth/userinfo":
+        found.append("AUTH_JWT_AUDIENCE: Must not be /oauth/userinfo of AUTH_JWT_ISSUER.")
+    if values["mfa_required"] != "none" and not values["mfa_enabled"]:
+        found.append("AUTH_MFA_REQUIRED: Must be none when AUTH_MFA_ENABLED is false.")
+    if values["console"] and not values["pages"]:
+        found.append("AUTH_CONSOLE: Must be false when AUTH_PAGES is false: administrators sign in there.")
+    if values["signup_domains"] and values["anonymous_enabled"]:
+        found.append("AUTH_ANONYMOUS_ENABLED: Must be false with AUTH_SIGNUP_DOMAINS.")
+    # The inbox shows every link.
+    if values["dev_inbox"] and not is_local(values):
+        found.append("AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine.")
+    return found

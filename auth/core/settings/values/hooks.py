@@ -1,0 +1,52 @@
+"""Settings of hooks: `AUTH_HOOK_<NAME>`, and the secrets that sign its requests."""
+
+import re
+from dataclasses import dataclass
+
+from auth.core.settings.values import targets
+
+# GoTrue's name of each hook, which its requests carry, by the name of its setting.
+NAMES = {
+    "before_user_created": "before-user-created",
+    "custom_access_token": "customize-access-token",
+    "send_email": "send-email",
+    "send_sms": "send-sms",
+}
+_FUNCTION = re.compile(r"pg-functions://postgres/([A-Za-z_]\w{0,62})/([A-Za-z_]\w{0,62})", re.ASCII)
+
+
+@dataclass(frozen=True, repr=False)
+class Hook:
+    """No repr: it would show secrets."""
+
+    name: str
+    url: str
+    secrets: tuple[str, ...]
+    # Whether it may be in a private network.
+    private_networks: bool
+
+    @property
+    def function(self) -> tuple[str, str] | None:
+        """The schema and the name of a SQL function."""
+        match = _FUNCTION.fullmatch(self.url)
+        return (match[1], match[2]) if match else None
+
+
+def url(value: str) -> None:
+    targets.http_url(value)
+
+
+def url_or_function(value: str) -> None:
+    if value.startswith("pg-functions:"):
+        if not _FUNCTION.fullmatch(value):
+            raise ValueError("must be pg-functions://postgres/<schema>/<function>")
+        return
+    url(value)
+
+
+def secrets(value: str) -> tuple[str, ...]:
+    """Parse secrets in our form, `whsec_…,whsec_…`, or in GoTrue's, `v1,whsec_…|v1,whsec_…`."""
+    found = tuple(part.strip() for part in re.split("[,|]", value) if part.strip() not in ("", "v1"))
+    for secret in found:
+        targets.webhook_secret(secret)
+    return found

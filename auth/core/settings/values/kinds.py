@@ -1,0 +1,156 @@
+"""The kinds of settings: how the variable of each field of `Settings` is read and checked."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from environs import Env
+from marshmallow.validate import OneOf, Range
+from psycopg2.extensions import parse_dsn
+
+from auth.core.settings.values import checks, hooks
+from auth.core.settings.values.checks import Check, validator
+from auth.core.tokens import claims
+
+
+def _hidden(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) > 1:
+        return f"hidden: {len(value)} secrets"
+    return "hidden" if value else ""
+
+
+_NONE = ("0", "none")
+_SHOWN_OF_DATABASES = ("host", "hostaddr", "port", "dbname", "sslmode", "target_session_attrs")
+# The metadata of a field whose value the console hides.
+SECRET = {"shows": _hidden}
+_MOST_SHOWN = 20
+
+
+def setting(read: Callable[[Env, str], object], *, may_be_empty: bool = False) -> Any:
+    """Declare a setting by the function that reads its variable; `Env` collects the errors."""
+    return dataclasses.field(metadata={"read": read, "may_be_empty": may_be_empty})
+
+
+def shown_as(shows: Callable[[Any], str], declared: Any) -> Any:
+    return dataclasses.field(metadata={**declared.metadata, "shows": shows})
+
+
+def shown(field: dataclasses.Field, value: Any) -> str:
+    """Return what administrators may see of a setting's value; empty if it is unset."""
+    return field.metadata.get("shows", _text)(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _place(value: str | None) -> str:
+    """Return scheme, host and port of a URL, even if its password has an @ that should have been encoded."""
+    scheme, separator, rest = (value or "").partition("://")
+    return scheme + separator + re.split("[/?#]", rest.rpartition("@")[2])[0]
+
+
+secret = partial(shown_as, _hidden)
+# The rest of the URL may contain a password.
+secret_url = partial(shown_as, _place)
+
+
+def database(url: str) -> str:
+    """Return where a database is, in libpq's words: a host, or the directory of a socket."""
+    parts = parse_dsn(url)
+    return " ".join(f"{name}={parts[name]}" for name in _SHOWN_OF_DATABASES if name in parts)
+
+
+def text(default: str | None, *each: Check) -> Any:
+    return setting(lambda env, name: env.str(name, default, validate=validator(*each)))
+
+
+def number(default: int | None, least: int, most: int) -> Any:
+    problem = f"Must be a whole number from {least} to {most}."
+    check = Range(least, most, error=problem)
+    options: dict[str, Any] = {"validate": check, "error_messages": {"invalid": problem}}
+    return setting(lambda env, name: env.int(name, default, **options))
+
+
+def parsed(parse: Callable[[str], Any], default: str = "") -> Any:
+    """Declare a setting by the function that parses its text. It raises `ValueError`."""
+    check = validator(parse)
+    return setting(lambda env, name: parse(env.str(name, default, validate=check) or default))
+
+
+def number_or_none(default: int, least: int, most: int) -> Any:
+    """Declare a number that `none`, or 0, turns off."""
+
+    def parse(given: str) -> int | None:
+        if given in _NONE:
+            return None
+        if not (given.isdecimal() and least <= int(given) <= most):
+            raise ValueError(f"must be a whole number from {least} to {most}, or none")
+        return int(given)
+
+    return shown_as(lambda value: "none" if value is None else str(value), parsed(parse, str(default)))
+
+
+def flag(default: bool | None) -> Any:
+    return setting(lambda env, name: checks.flag(env, name, default))
+
+
+def choice(default: str | None, *choices: str) -> Any:
+    return text(default, OneOf(choices, error=f"Must be one of {', '.join(filter(None, choices))}."))
+
+
+def list_of(default: tuple[str, ...] | None, check: Check, *, may_be_empty: bool = True) -> Any:
+    def check_all(values: list[str]) -> None:
+        for value in values:
+            check(value)
+
+    options: dict[str, Any] = {"subcast": str.strip, "validate": validator(check_all)}
+
+    def read(env: Env, name: str) -> tuple[str, ...] | None:
+        given = env.list(name, default and list(default), **options)
+        return default if given is None else tuple(given)
+
+    return setting(read, may_be_empty=may_be_empty)
+
+
+def domains() -> Any:
+    """Declare domains of addresses: a list, or the path of a file with a line each."""
+
+    def shows(chosen: frozenset[str]) -> str:
+        return ", ".join(sorted(chosen)) if len(chosen) <= _MOST_SHOWN else f"{len(chosen):,} domains"
+
+    return shown_as(shows, parsed(checks.domains))
+
+
+def claims_of(rules: claims.Rules) -> Any:
+    """Declare claims that are added to tokens, as a JSON object of their paths."""
+    return shown_as(
+        lambda chosen: json.dumps(chosen) if chosen else "", parsed(partial(claims.read, rules=rules))
+    )
+
+
+def hook_secrets() -> Any:
+    return secret(parsed(hooks.secrets))
+
+
+rate_limits = partial(parsed, checks.rate_limits)
+rate_limit = partial(parsed, checks.rate_limit)
+
+
+def age(default: str) -> Any:
+    """Declare a number of seconds, `always` (0) or `never` (None)."""
+    words = {"always": 0, "never": None}
+
+    def parse(given: str) -> int | None:
+        if given not in words and not re.fullmatch("[0-9]{1,9}", given):
+            raise ValueError("must be seconds, always or never")
+        return words[given] if given in words else int(given)
+
+    return shown_as(lambda age: {0: "always", None: "never"}.get(age, str(age)), parsed(parse, default))

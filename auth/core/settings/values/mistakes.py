@@ -1,0 +1,55 @@
+"""Mistakes in the environment and in `.env` that no check of a setting finds."""
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dotenv.parser import parse_stream
+
+from auth.core.settings.providers import PROVIDER_PREFIX
+
+# Set by Kubernetes and Docker links for a service called "auth".
+_INJECTED_BY_PLATFORMS = re.compile(
+    r"AUTH_((SERVICE_HOST|SERVICE_PORT.*|PORT_.*|NAME|ENV_.*)=.*|PORT=(tcp|udp)://.*)", re.DOTALL
+)
+# What took the place of settings that earlier releases had.
+_REPLACED = {
+    "AUTH_RATE_LIMIT_SMS_NEW_NUMBERS": "a tenth of AUTH_RATE_LIMIT_SMS_TOTAL",
+    "AUTH_SMS_WEBHOOK_URL": "AUTH_HOOK_SEND_SMS",
+    "AUTH_SMS_WEBHOOK_SECRET": "AUTH_HOOK_SEND_SMS_SECRETS",
+}
+# The share of characters that an unknown name has in common with the setting it is taken for.
+_CLOSE = 0.85
+
+
+def malformed_lines(path: Path) -> list[str]:
+    """Return what is wrong with `.env`, without values: python-dotenv skips malformed lines."""
+    name = path.resolve()
+    try:
+        with path.open(encoding="utf-8") as file:
+            lines = list(parse_stream(file))
+    except FileNotFoundError:
+        return []
+    except UnicodeDecodeError:
+        return [f"{name}: Must be text in UTF-8."]
+    except OSError as error:
+        return [f"{name}: Cannot be read: {error.strerror}."]
+    # Comments have neither a name nor a value.
+    malformed = [line for line in lines if line.error or (line.key is not None and line.value is None)]
+    return [f"{name}: Line {line.original.line} must be NAME=value." for line in malformed]
+
+
+def unknown(environment: Mapping[str, str | None], names: Sequence[str]) -> tuple[str, ...]:
+    """Return a line for each unknown variable that looks like a setting."""
+    # Compared without the prefix, which all of them share.
+    known, lines = {name.removeprefix("AUTH_"): name for name in names}, []
+    for name in sorted(set(environment) - set(known.values())):
+        if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
+            continue
+        if not _INJECTED_BY_PLATFORMS.fullmatch(f"{name}={environment[name]}"):
+            nearest = difflib.get_close_matches(name.removeprefix("AUTH_"), known, 1, _CLOSE)
+            hint = f"; did you mean {known[nearest[0]]}?" if nearest else "."
+            hint = f" any more: {_REPLACED[name]} took its place." if name in _REPLACED else hint
+            lines.append(f"{name} is not a setting{hint}")
+    return tuple(lines)

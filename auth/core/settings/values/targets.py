@@ -1,0 +1,102 @@
+"""Parsers of addresses in settings. Each raises `ValueError`, whose message quotes no secret."""
+
+import base64
+import binascii
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from email.headerregistry import Address
+from email.utils import parseaddr
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from email_validator import EmailNotValidError, validate_email
+
+# Makes email-validator accept localhost, .test and the like.
+import auth.core.addresses  # noqa: F401
+
+CONSOLE = "console"
+
+
+@dataclass(frozen=True, repr=False)
+class SmtpServer:
+    """No repr: it would show the password."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    implicit_tls: bool
+    starttls: str  # `offered`, `required` or `never`
+
+
+def smtp_server(url: str) -> SmtpServer:
+    problem = ValueError(
+        "must be a URL such as smtp://user:password@host:587, smtps://user:password@host:465, or console;"
+        " percent-encode special characters in the password"
+    )
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+    except ValueError:
+        raise problem from None
+    is_server = parts.scheme in ("smtp", "smtps") and parts.hostname and port != 0
+    if not parts.hostname or not is_server or parts.path not in ("", "/") or parts.fragment:
+        raise problem
+    starttls = options.pop("starttls", "offered")
+    is_known = starttls in ("offered", "required", "never") and not options
+    if not is_known or (parts.scheme == "smtps" and parts.query):
+        raise ValueError("must have no option except ?starttls=required or ?starttls=never, for smtp://")
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if bool(user) != bool(password):
+        raise ValueError("must have both a user and a password, or neither")
+    if not re.fullmatch(r"[ -~]*", user + password):
+        raise ValueError("must have a user and password in printable ASCII")
+    is_implicit = parts.scheme == "smtps"
+    return SmtpServer(
+        parts.hostname, port or (465 if is_implicit else 587), user, password, is_implicit, starttls
+    )
+
+
+def mail_address(text: str, default_name: str = "") -> Address:
+    """Parse `Name <address>`, or an address alone."""
+    name, address = parseaddr(text)
+    problem = "must be an address such as Example <no-reply@example.com>, with ASCII before the @"
+    # parseaddr silently drops what it cannot parse.
+    if text.count("@") != 1 or re.search(r"[\r\n\0]", text) or len(name) > 100:
+        raise ValueError(problem)
+    with suppress(EmailNotValidError):
+        valid = validate_email(address, check_deliverability=False, globally_deliverable=False)
+        if valid.ascii_local_part:
+            return Address(name or default_name, valid.ascii_local_part, valid.ascii_domain)
+    raise ValueError(problem)
+
+
+def webhook_secret(text: str) -> str:
+    """Parse `whsec_` and 24 to 64 bytes in base64 (Standard Webhooks)."""
+    encoded = text.removeprefix("whsec_")
+    try:
+        length = len(base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True))
+    except binascii.Error:
+        length = 0
+    if not 24 <= length <= 64:
+        raise ValueError("must be whsec_ and 24 to 64 random bytes in base64")
+    return text
+
+
+def http_url(text: str) -> str:
+    problem = "must be an http or https URL without a user or fragment"
+    split_http_url(text, problem)
+    if not re.fullmatch(r"[!-~]+", text):
+        raise ValueError(problem)
+    return text
+
+
+def split_http_url(text: str, problem: str) -> SplitResult:
+    """Split an http or https URL without user and fragment. Raises `ValueError(problem)`."""
+    with suppress(ValueError):
+        parts = urlsplit(text)
+        is_complete = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        if is_complete and not parts.fragment and not parts.username:
+            return parts
+    raise ValueError(problem)

@@ -1,0 +1,85 @@
+"""Labels for stored names. The tests know all of these names."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from auth.core.text.catalogues import DEFAULT, built_in, string
+from auth.core.text.moments import until
+
+# The members of details whose values have labels, and the tables with the labels.
+_VALUES = {
+    "because": "because",
+    "by": "origins",
+    "factor_type": "factors",
+    "kind": "messages",
+    "method": "methods",
+    "purpose": "messages",
+    "reason": "disabled",
+    "scope": "scopes",
+}
+# In place of the names of members.
+_TITLES = {"by": "created", "is_sent": "sent"}
+
+
+def label(table: str, name: str, /, **values: str) -> str:
+    """Return the label of a name, or the name itself, which may be of a later version.
+
+    Labels of `acts` include `values`: `signed in with a password`.
+    """
+    key = f"{table}.{name}"
+    return string("console", DEFAULT, key).render(values) if _has_label(table, name) else spaced(name)
+
+
+def names(*tables: str) -> set[str]:
+    known = (key.partition(".") for key in built_in("console")[DEFAULT])
+    return {name for table, _, name in known if table in tables}
+
+
+def _has_label(table: str, name: str) -> bool:
+    return f"{table}.{name}" in built_in("console")[DEFAULT]
+
+
+def spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def values_of(details: Mapping[str, Any]) -> dict[str, str]:
+    """Return the details of an act or a refusal, as people read them."""
+    return {name: _value(name, value) for name, value in details.items()}
+
+
+def details(members: Mapping[str, Any], told: str = "") -> str:
+    """Return details such as `session id: 1f0c…, method: a link or code`, without those that were `told`."""
+    values = values_of({name: value for name, value in members.items() if value is not None})
+    if {"tries", "of"} <= values.keys():
+        values["attempt"] = f"{values.pop('tries')} of {values.pop('of')}"
+    untold = {name: value for name, value in values.items() if value not in told}
+    return ", ".join(f"{_TITLES.get(name, spaced(name))}: {value}" for name, value in untold.items())
+
+
+def quoted(text: str) -> str:
+    """Return text from users, in quotes unless it is one word, so that it cannot pass for part of the
+    sentence: `Laptop, by the service role key`."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    if re.fullmatch(r"[\w@.+:/-]+", printable):
+        return printable
+    return "“" + re.sub("[“”]", '"', printable) + "”"
+
+
+def _value(name: str, value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_removed, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = str(value)
+    if name == "banned_until":
+        return until(text)
+    table = _VALUES.get(name, "")
+    return label(table, text) if _has_label(table, text) else quoted(text)
+
+
+def _removed(item: str) -> str:
+    """Return what an undone change had added: `phone +4917012345`, `authenticator app`."""
+    kind, _, name = item.partition(" ")
+    return label("factors", kind) + (f" {quoted(name)}" if name else "")

@@ -1,0 +1,51 @@
+"""The language of a reader, and times as it writes them."""
+
+import re
+from collections.abc import Collection
+from datetime import UTC, date, datetime, timedelta
+
+from babel import Locale, UnknownLocaleError
+from babel.dates import format_date, format_timedelta, get_datetime_format
+
+from auth.core.text.catalogues import DEFAULT
+
+# The format of `strftime` for a time of day.
+TIME = "%H:%M UTC"
+_LONGEST_HEADER = 500
+# RFC 9110, section 12.5.4. Locales have an underscore too, and no quality: the highest.
+_LANGUAGE_RANGE = re.compile(
+    r"\s*([a-zA-Z]{2,3})(?:[-_][\w-]*)?\s*(?:;\s*q\s*=\s*([01](?:\.[0-9]{0,3})?)\s*)?"
+)
+
+
+def choose(supported: Collection[str], locale: object, accept_language: object) -> str:
+    """Return the language of the user's locale, else the browser's, else English. Accepts any JSON values."""
+    parts = [str(locale), *str(accept_language)[:_LONGEST_HEADER].split(",")]
+    ranges = [match for part in parts if (match := _LANGUAGE_RANGE.fullmatch(part))]
+    qualities = [(float(match[2] or 1), match[1].lower()) for match in ranges]
+    preferred = sorted(qualities, key=lambda pair: -pair[0])
+    return next((language for quality, language in preferred if quality and language in supported), DEFAULT)
+
+
+def date_and_time(moment: datetime, language: str) -> str:
+    """Return a time as the language writes it, such as `May 6, 2026, 07:08 UTC`."""
+    moment = moment.astimezone(UTC)
+    order = str(get_datetime_format("medium", locale=_locale(language)))
+    return order.format(moment.strftime(TIME), date_alone(moment, language))
+
+
+def date_alone(day: date, language: str) -> str:
+    """Return a date as the language writes it, such as `May 6, 2026`."""
+    return format_date(day, "long", _locale(language))
+
+
+def duration(lifetime: timedelta, language: str) -> str:
+    """Return a duration in words, such as `1 hour`."""
+    return format_timedelta(lifetime, granularity="minute", locale=_locale(language))
+
+
+def _locale(language: str) -> Locale:
+    try:
+        return Locale.parse(language, sep="-")
+    except (ValueError, UnknownLocaleError):  # an operator's own language
+        return Locale(DEFAULT)

@@ -1,0 +1,43 @@
+"""Names from users, providers and URLs, safe for texts, where none may look like a link."""
+
+import re
+from collections.abc import Mapping
+
+from auth.core.settings.presets import PRESETS
+from auth.core.settings.providers import ProviderSettings
+
+_PROVIDERS = {name: name.title() for name in PRESETS} | {
+    "azure": "Microsoft",
+    "github": "GitHub",
+    "gitlab": "GitLab",
+    "linkedin": "LinkedIn",
+}
+_PROVIDER_NAME = re.compile(r"[a-z0-9_-]{1,40}")
+_LONGEST_NAME = 80
+
+
+def provider(name: object, providers: Mapping[str, ProviderSettings]) -> str | None:
+    """Return the name of a provider that users see: the title in the settings, or our name."""
+    if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
+        return None
+    chosen = providers.get(name)
+    return (chosen and chosen.title) or _PROVIDERS.get(name, name)
+
+
+def person(name: object) -> str | None:
+    """Return a user's name, unless it is long or looks like an address or a link."""
+    text = name.strip() if isinstance(name, str) else ""
+    is_name = text.isprintable() and not re.search(r"[@/:]|\w\.\w", text)
+    return text if 0 < len(text) <= _LONGEST_NAME and is_name else None
+
+
+def in_one_line(name: str) -> str:
+    """Return the name of an application, which anybody may have chosen, in one line of 80 characters."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in name).split())
+    return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
+
+
+def application(name: object) -> str | None:
+    """Return the name that an operator gave an application, unless it is long."""
+    text = name.strip() if isinstance(name, str) else ""
+    return text if 0 < len(text) <= _LONGEST_NAME and text.isprintable() else None

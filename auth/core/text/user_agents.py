@@ -1,0 +1,43 @@
+"""What a User-Agent header says, without its words: anyone can write it."""
+
+import re
+
+from auth.core.text.catalogues import string
+
+# The first match counts, because browsers also name their ancestors.
+_BROWSERS = (
+    ("Edge", r"Edg(e|A|iOS)?/"),
+    ("Opera", r"OPR/|Opera"),
+    ("Samsung Internet", r"SamsungBrowser/"),
+    ("Firefox", r"Firefox/|FxiOS/"),
+    ("Chrome", r"Chrome/|CriOS/"),
+    ("Safari", r"Version/[\d.]+ .*Safari/"),
+)
+_SYSTEMS = (
+    ("iOS", r"iPhone|iPad|iPod"),
+    ("Android", r"Android"),
+    ("Windows", r"Windows"),
+    ("macOS", r"Macintosh|Mac OS X"),
+    ("ChromeOS", r"CrOS"),
+    ("Linux", r"Linux|X11"),
+)
+_LONGEST = 512
+
+
+def browser_and_system(user_agent: object) -> tuple[str | None, str | None]:
+    """Return the families of a User-Agent header: `("Firefox", "Linux")`."""
+    text = user_agent[:_LONGEST] if isinstance(user_agent, str) else ""
+    return _first_match(_BROWSERS, text), _first_match(_SYSTEMS, text)
+
+
+def device(user_agent: object, language: str = "en") -> str | None:
+    """Return `Firefox on Linux`, or as much of it as a User-Agent header says."""
+    browser, system = browser_and_system(user_agent)
+    if browser and system:
+        phrase = string("messages", language, "email.common.browser")
+        return phrase.render(browser_name=browser, system_name=system)
+    return browser or system
+
+
+def _first_match(families: tuple[tuple[str, str], ...], text: str) -> str | None:
+    return next((name for name, pattern in families if re.search(pattern, text)), None)

@@ -1,0 +1,235 @@
+"""Access tokens of sessions (RFC 7519, RFC 8725).
+
+The statement that serves a request checks expiry and session (SQL function `caller_state`).
+
+Tokens of a session that lacks a second step are for this service only. They have an audience and a secret key
+of their own: an application that verifies the signature or the audience refuses them.
+"""
+
+import functools
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+import structlog
+
+from auth.core.tokens import jws
+from auth.core.tokens.claims import MAX_BYTES, Paths, evaluate
+from auth.core.tokens.jws import InvalidAccessToken
+from auth.core.tokens.signing_keys import Key, all_keys, second_step_key, signing_key
+
+TYPE = "JWT"
+_TYPES = (TYPE, "at+jwt")  # that of 0.2.0
+_NOT_OF_SESSIONS = {"client_id", "nonce"}  # of the tokens of OAuth clients (RFC 9068), and of ID tokens
+# Claims of the token and its sign-in, not of the user.
+_NOT_OF_USERS = {
+    *(
+        "iss",
+        "sub",
+        "aud",
+        "exp",
+        "iat",
+        "jti",
+        "session_id",
+        "aal",
+        "next_aal",
+        "amr",
+        "api_key_id",
+        "scope",
+    ),
+}
+SECOND_STEP = "second_step"  # the audience of tokens whose session lacks a step
+LACKS_STEP = "aal0"  # their level, of which `lacks_level` in SQL knows too
+# Roles that no user can have.
+SERVICE_ROLES = ("service_role", "supabase_admin")
+_BARE: Any = {f"verify_{name}": False for name in ("aud", "iss", "iat", "sub", "jti", "exp", "nbf")}
+REMEMBERED = 2048  # verified tokens that a worker caches, mostly 1 KiB each, at most 24 KiB
+_TIMES = ("iat", "exp")
+_END_OF_CALENDAR = 253_402_300_800  # the first second of the year 10000
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The user, session and level of a verified access token, or of a browser that is signed in on our pages.
+
+    `expires_at` is in Unix seconds, and None for a browser. `aal` is `aal0` for a token of the audience
+    `second_step`.
+    """
+
+    user_id: str
+    session_id: str
+    expires_at: int | None
+    aal: str
+
+
+@dataclass(frozen=True)
+class KeyCaller:
+    """The user and the API key of a verified access token. `expires_at` is in Unix seconds."""
+
+    user_id: str
+    api_key_id: str
+    expires_at: int
+
+
+@dataclass(frozen=True)
+class ServiceRole:
+    """The role of a verified token, and the key that signed it. Times are in Unix seconds."""
+
+    role: str
+    kid: str | None
+    not_before: int | None
+    expires_at: int | None
+
+
+class AccessTokens:
+    """With a `secret`, HS256 signs, and the keys of the JWK Set only verify. `lifetime` is in seconds.
+
+    `step_keys`, derived from `AUTH_SECRET_KEY`, are for tokens of sessions that lack a second step: the first
+    signs, all verify. `added` are the claims of `AUTH_TOKEN_CLAIMS`. `is_hooked` if a hook may change claims.
+    """
+
+    def __init__(
+        self,
+        *,
+        jwk_set: str,
+        secret: str | None,
+        step_keys: Sequence[bytes],
+        issuer: str,
+        audience: str,
+        lifetime: int,
+        added: Paths,
+        is_hooked: bool,
+    ) -> None:
+        self._issuer = issuer
+        self._added = added
+        self._is_hooked = is_hooked
+        self._audience = audience
+        self.lifetime = lifetime
+        self._source: Any = None
+        self.use(jwk_set, secret, step_keys)
+
+    def use(self, jwk_set: str, secret: str | None, step_keys: Sequence[bytes]) -> None:
+        """Replace the keys, if they have changed, and sign with the one whose time has come."""
+        if (jwk_set, secret, step_keys) != self._source:
+            self._all_keys = all_keys(jwk_set, secret)
+            self._source = (jwk_set, secret, step_keys)
+            self._step_key, *older = map(second_step_key, step_keys)
+            self._step_keys = {key.kid: key for key in (self._step_key, *older)}
+            self._keys = {key.kid: key for key in self._all_keys}
+            # Without this cache GET /user takes 50 % longer. Exceptions are not cached.
+            self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
+        self._signing_key = signing_key(self._all_keys)
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        """Those of the JWK Set, and the shared secret."""
+        return self._all_keys
+
+    def compose(self, user: Mapping[str, Any], issued_at: int, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a token's claims. `issued_at` is in Unix seconds; `own` are those about the sign-in."""
+        added = evaluate(self._added, user, own) if self._added else {}
+        if added is None:
+            log.warning("token_claims_too_large", user_id=user["id"], most=MAX_BYTES)
+        return {
+            **(added or {}),
+            "iss": self._issuer,
+            "sub": user["id"],
+            "aud": self._audience,
+            "exp": issued_at + self.lifetime,
+            "iat": issued_at,
+            "jti": str(uuid.uuid4()),
+            "email": user["email"] or "",
+            "phone": user["phone"] or "",
+            "app_metadata": user["app_metadata"],
+            "user_metadata": user["user_metadata"],
+            "role": user["role"],
+            "is_anonymous": user["is_anonymous"],
+            **own,
+        }
+
+    def sign(self, claims: Mapping[str, Any]) -> str:
+        """Return a token. The audience chooses the key."""
+        key = self._step_key if claims.get("aud") == SECOND_STEP else self._signing_key
+        return jws.sign(claims, key, TYPE)
+
+    @staticmethod
+    def restricted(claims: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the claims of a token whose session lacks a second step."""
+        return {**claims, "aud": SECOND_STEP, "next_aal": "aal2"}
+
+    def _verify(self, token: str) -> Caller:
+        claims = self.claims(token)
+        aal = LACKS_STEP if claims["aud"] == SECOND_STEP else claims.get("aal")
+        if not isinstance(aal, str):
+            raise InvalidAccessToken("a claim is missing or malformed")
+        return Caller(*_ids(claims, "session_id"), claims["exp"], aal)
+
+    def verify_of_api_key(self, token: str) -> KeyCaller:
+        """Return the caller of an API key's access token. Raises `InvalidAccessToken`."""
+        claims = self.claims(token)
+        if "session_id" in claims:
+            raise InvalidAccessToken("not of an API key")
+        return KeyCaller(*_ids(claims, "api_key_id"), claims["exp"])
+
+    def claims(self, token: str) -> dict[str, Any]:
+        """Return the claims of a token, even if it has expired. Raises `InvalidAccessToken`."""
+        claims = jws.verify(token, self._key, self._issuer)
+        if not _NOT_OF_SESSIONS.isdisjoint(claims):
+            raise InvalidAccessToken("not of a session")
+        return claims
+
+    def claims_now(self, token: str, user_object: str) -> dict[str, Any]:
+        """Return the claims that a token would have now. Raises `InvalidAccessToken`."""
+        claims = self.claims(token)
+        # A hook, which may have changed any of them, is not asked.
+        if self._is_hooked:
+            return claims
+        own = {name: claims[name] for name in _NOT_OF_USERS & claims.keys()}
+        return self.compose(json.loads(user_object), claims["iat"], own)
+
+    def _key(self, header: Mapping[str, Any]) -> tuple[Key, str]:
+        """Return a key and the only audience that it signs for. Raises `InvalidAccessToken`."""
+        kid = header.get("kid")
+        if header.get("typ") not in _TYPES:
+            raise InvalidAccessToken("not an access token")
+        if key := self._step_keys.get(kid):
+            return key, SECOND_STEP
+        if key := self._keys.get(kid):
+            return key, self._audience
+        raise InvalidAccessToken("unknown kid")
+
+    def service_role(self, token: str) -> ServiceRole:
+        """Return the service role of a token, even if it has expired. Raises `InvalidAccessToken`."""
+        if not jws.FORM.fullmatch(token):
+            raise InvalidAccessToken("not a JWT")
+        try:
+            kid = jwt.get_unverified_header(token).get("kid")
+            key = self._keys.get(kid)
+            # Other services may hold a secret to verify tokens; that does not make them administrators.
+            if key is None or not key.signing_key:
+                raise InvalidAccessToken("not of a key that signs here")
+            claims = jwt.decode(token, key.verifying_key, algorithms=[key.algorithm], options=_BARE)
+        except (jwt.InvalidTokenError, UnicodeError, OverflowError) as error:
+            raise InvalidAccessToken(str(error)) from error
+        times = [claims.get(name) for name in ("nbf", "exp")]
+        if not all(time is None or (type(time) is int and 0 <= time < _END_OF_CALENDAR) for time in times):
+            raise InvalidAccessToken("a time is not an integer")
+        if claims.get("role") not in SERVICE_ROLES:
+            raise InvalidAccessToken("not of a service role")
+        return ServiceRole(claims["role"], kid, *times)
+
+
+def _ids(claims: Mapping[str, Any], name: str) -> tuple[str, str]:
+    """Return the user, and the session or API key, of a token. Raises `InvalidAccessToken`."""
+    try:
+        # PyJWT would convert strings and floats.
+        if not all(type(claims[time]) is int and 0 <= claims[time] < _END_OF_CALENDAR for time in _TIMES):
+            raise ValueError
+        return str(uuid.UUID(claims["sub"])), str(uuid.UUID(claims[name]))
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise InvalidAccessToken("a claim is missing or malformed") from error

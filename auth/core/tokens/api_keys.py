@@ -1,0 +1,65 @@
+"""API keys: `lk_`, the id in 32 hex digits, 27 random characters (160 bits), and 6 that check the rest.
+
+All of it are letters and digits, so that scanners for leaked secrets find it. The database stores a MAC.
+"""
+
+import hmac
+import re
+import secrets
+import string
+import uuid
+import zlib
+from collections.abc import Sequence
+
+from auth.core.tokens import keys
+
+_FORM = re.compile(r"(lk_([0-9a-f]{32})[0-9A-Za-z]{27})([0-9A-Za-z]{6})")
+_ALPHABET = string.digits + string.ascii_letters
+
+
+class InvalidApiKey(Exception):
+    """The text is not an API key, or was mistyped."""
+
+
+def new_key() -> tuple[str, str]:
+    """Return an id and its key."""
+    id = uuid.uuid4()
+    body = f"lk_{id.hex}{''.join(secrets.choice(_ALPHABET) for _ in range(27))}"
+    return str(id), body + _checksum(body)
+
+
+def read_id(key: str) -> str:
+    """Return the id of a key. Raises `InvalidApiKey`."""
+    parts = _FORM.fullmatch(key)
+    if parts is None or _checksum(parts[1]) != parts[3]:
+        raise InvalidApiKey
+    return str(uuid.UUID(parts[2]))
+
+
+def _checksum(body: str) -> str:
+    number, digits = zlib.crc32(body.encode()), ""
+    for _ in range(6):
+        number, digit = divmod(number, 62)
+        digits = _ALPHABET[digit] + digits
+    return digits
+
+
+class ApiKeys:
+    """Computes the MACs, each behind the id of the key, derived from `AUTH_SECRET_KEY`, that made it."""
+
+    purpose = "API key"
+
+    def __init__(self, secret_keys: Sequence[str]) -> None:
+        self.use(secret_keys)
+
+    def use(self, secret_keys: Sequence[str]) -> None:
+        """Replace the keys."""
+        self._keys = keys.derive(secret_keys, self.purpose)
+
+    def made(self, mac: bytes) -> bool:
+        """Whether a stored form was made with one of the keys."""
+        return any(mac.startswith(keys.key_id(each)) for each in self._keys)
+
+    def macs(self, key: str) -> list[bytes]:
+        """Return the possible stored forms of a key. The first one is to be stored."""
+        return [keys.key_id(each) + hmac.digest(each, key.encode(), "sha256") for each in self._keys]

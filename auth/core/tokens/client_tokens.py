@@ -1,0 +1,131 @@
+"""Tokens of OAuth clients: access tokens (RFC 9068) and ID tokens (OpenID Connect Core, section 2).
+
+An access token names its client, so it is refused wherever a session's is expected. The
+statement that serves it checks expiry, session and grant.
+"""
+
+import functools
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from auth.core import promises
+from auth.core.tokens import jws
+from auth.core.tokens.access_tokens import REMEMBERED, AccessTokens
+from auth.core.tokens.jws import InvalidAccessToken
+from auth.core.tokens.signing_keys import Key, signing_key
+
+TYPE = "at+jwt"
+
+
+@dataclass(frozen=True)
+class ClientCaller:
+    """The client of a verified access token, with the session that a user granted it.
+
+    `session_id` is None for grant_type=client_credentials, whose `subject` is the client. `expires_at` is in
+    Unix seconds.
+    """
+
+    client_id: str
+    subject: str
+    session_id: str | None
+    audience: str
+    scopes: tuple[str, ...]
+    expires_at: int
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of a statement that calls `client_state`."""
+        ids = {"user_id": self.subject, "session_id": self.session_id, "client_id": self.client_id}
+        return ids | {"expires_at": self.expires_at}
+
+
+class RsaKeys(Protocol):
+    def all(self) -> Sequence[Key]: ...
+
+    def make_first(self) -> Sequence[Key]: ...
+
+
+class ClientTokens:
+    """Signs with the keys of session tokens; with `rsa_keys` if those are secrets, or for RS256."""
+
+    def __init__(self, access_tokens: AccessTokens, rsa_keys: RsaKeys, *, issuer: str) -> None:
+        self._access_tokens = access_tokens
+        self._rsa_keys = rsa_keys
+        self._issuer = issuer
+        # Exceptions are not cached.
+        self._verified = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
+
+    def issue(self, claims: Mapping[str, Any], *, issued_at: int, lifetime: int) -> str:
+        """Return an access token. `claims` has `sub`, `aud`, `client_id` and `scope`, and perhaps others."""
+        times = {"iat": issued_at, "exp": issued_at + lifetime, "jti": str(uuid.uuid4())}
+        return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(None), TYPE)
+
+    def id_token(self, claims: Mapping[str, Any], *, issued_at: int, algorithm: str) -> str:
+        """Return an ID token. `claims` has `sub`, `aud`, `auth_time` and those of the scopes."""
+        times = {"iat": issued_at, "exp": issued_at + promises.ID_TOKEN_LIFETIME}
+        return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(algorithm), "JWT")
+
+    def id_token_algorithms(self) -> list[str]:
+        """Return the algorithms that can sign ID tokens."""
+        own = {key.algorithm for key in self._access_tokens.keys if key.public_jwk and key.signing_key}
+        return ["RS256", *({"ES256"} & own)]
+
+    def read_hint(self, token: str) -> dict[str, Any]:
+        """Return the claims of an ID token, even if it has expired. Raises `InvalidAccessToken`."""
+        claims = jws.verify(token, functools.partial(self._find, "JWT"), self._issuer)
+        # The tokens of sessions and API keys have the same type.
+        if not {"session_id", "api_key_id"}.isdisjoint(claims):
+            raise InvalidAccessToken("not an ID token")
+        return claims
+
+    def claims(self, token: str) -> dict[str, Any]:
+        """Return the claims of an access token, even if it has expired. Raises `InvalidAccessToken`."""
+        claims = jws.verify(token, functools.partial(self._find, TYPE), self._issuer)
+        if not isinstance(claims.get("client_id"), str):
+            raise InvalidAccessToken("not of a client")
+        return claims
+
+    def verify(self, token: str) -> ClientCaller:
+        """Return the caller of an access token, even if it has expired. Raises `InvalidAccessToken`."""
+        caller, key = self._verified(token)
+        # It may have been removed since.
+        if self._key(key.kid).public_jwk != key.public_jwk:
+            raise InvalidAccessToken("of another key")
+        return caller
+
+    def _verify(self, token: str) -> tuple[ClientCaller, Key]:
+        claims = self.claims(token)
+        try:
+            session_id = claims.get("session_id")
+            caller = ClientCaller(
+                str(uuid.UUID(claims["client_id"])),
+                str(uuid.UUID(claims["sub"])),
+                str(uuid.UUID(session_id)) if session_id is not None else None,
+                str(claims["aud"]),
+                tuple(claims["scope"].split()),
+                int(claims["exp"]),
+            )
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise InvalidAccessToken("a claim is missing or malformed") from error
+        return caller, self._key(jws.key_id(token))
+
+    def _key_of(self, algorithm: str | None) -> Key:
+        """Return the key that signs with an algorithm, or access tokens if it is None."""
+        public = [key for key in self._access_tokens.keys if key.public_jwk and key.signing_key]
+        own = [key for key in public if algorithm in (None, key.algorithm)]
+        return signing_key(own if algorithm != "RS256" and own else self._rsa_keys.make_first())
+
+    def _find(self, type: str, header: Mapping[str, Any]) -> tuple[Key, None]:
+        if header.get("typ") != type:
+            raise InvalidAccessToken("of another type")
+        return self._key(header.get("kid")), None
+
+    def _key(self, kid: str | None) -> Key:
+        # The second reads the database.
+        for keys in (lambda: self._access_tokens.keys, self._rsa_keys.all):
+            for key in keys():
+                if kid and key.kid == kid and key.public_jwk:
+                    return key
+        raise InvalidAccessToken("unknown kid")

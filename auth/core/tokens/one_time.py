@@ -1,0 +1,74 @@
+"""One-time links and codes: the database stores the hash of a link's token, and the MAC of a code."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+
+from auth.core.tokens import keys
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+_CODE = re.compile(r"[0-9]{6}")
+_RECOVERY_CODE = re.compile(r"[0-9a-z]{10}")
+
+# The purposes of links and codes that each `type` of a verification accepts.
+PURPOSES = {
+    "signup": ["signup"],
+    "invite": ["invite"],
+    "magiclink": ["magiclink"],
+    "recovery": ["recovery"],
+    "email": ["signup", "magiclink", "recovery"],
+    "email_change": ["email_change"],
+    "sms": ["sms", "sms_signup"],
+    "phone_change": ["phone_change"],
+    "undo": ["undo"],
+}
+CHANGES = ("email_change", "phone_change")
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def new_code() -> str:
+    return f"{secrets.randbelow(1_000_000):06}"
+
+
+def hash_token(token: str) -> bytes | None:
+    return hashlib.sha256(token.encode()).digest() if _TOKEN.fullmatch(token) else None
+
+
+class Codes:
+    """Computes the MACs of codes, because a hash of six digits could be reversed."""
+
+    purpose = "one-time code"
+    form = _CODE
+
+    def __init__(self, secret_keys: Sequence[str]) -> None:
+        self.use(secret_keys)
+
+    def use(self, secret_keys: Sequence[str]) -> None:
+        """Replace the keys."""
+        self._keys = keys.derive(secret_keys, self.purpose)
+
+    def macs(self, address: str, code: str) -> list[bytes]:
+        """Return a code's MAC under each key, first the one to store; empty if it is not a code."""
+        message = f"{address} {code}".encode()
+        return (
+            [hmac.digest(key, message, "sha256") for key in self._keys] if self.form.fullmatch(code) else []
+        )
+
+
+class SignUpSalts(Codes):
+    """The same for the salts of an address's sign-ups, which have no code."""
+
+    purpose = "sign-up salt"
+    form = re.compile("")
+
+
+class RecoveryCodes(Codes):
+    """The same for recovery codes, whose user takes the place of the address."""
+
+    purpose = "recovery code"
+    form = _RECOVERY_CODE

@@ -1,0 +1,62 @@
+"""The senders that the settings choose."""
+
+from collections.abc import Callable
+from email.headerregistry import Address
+from urllib.parse import urlsplit
+
+from auth.core.settings import Settings
+from auth.core.settings.values import targets
+from auth.core.settings.values.hooks import Hook
+from auth.delivery.senders.sender import ConsoleSender, Sender
+from auth.delivery.senders.sms import TwilioSender
+from auth.delivery.senders.smtp import SmtpSender, hostname_for
+from auth.hooks.messages import HookSender
+from sql import Database
+
+
+def senders(settings: Settings, db: Database | None = None) -> dict[str, Sender]:
+    """Return the senders by channel. Messages of a channel without a sender wait, and expire."""
+    chosen: dict[str, tuple[Hook | None, str | None, Callable[[Settings], Sender]]] = {
+        "email": (settings.hook("send_email"), settings.smtp_url, mail_server),
+        "sms": (settings.hook("send_sms"), settings.sms_provider, _twilio),
+    }
+    found: dict[str, Sender] = {}
+    for channel, (hook, service, sender) in chosen.items():
+        if hook:
+            found[channel] = HookSender(hook, settings, db)
+        elif service == targets.CONSOLE or (service is None and settings.is_local):
+            found[channel] = ConsoleSender()
+        elif service not in (None, "none"):
+            found[channel] = sender(settings)
+    return found
+
+
+def notices(settings: Settings) -> list[str]:
+    lines, found = [], senders(settings)
+    if "email" not in found:
+        lines.append(
+            "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: emails wait until they expire."
+        )
+    if settings.phone_enabled and settings.sms_provider is None and "sms" not in found:
+        lines.append(
+            "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: phone sign-ins are refused."
+            " Set it to a provider, or to none."
+        )
+    return lines
+
+
+def mail_server(settings: Settings, **timeouts: float) -> SmtpSender:
+    """Return the sender of AUTH_SMTP_URL."""
+    server, sender = targets.smtp_server(settings.smtp_url or ""), mail_from(settings)
+    hostname = hostname_for(urlsplit(settings.base_url).hostname or "localhost")
+    return SmtpSender(server, sender, hostname, **timeouts)
+
+
+def mail_from(settings: Settings) -> Address:
+    """Return the sender of emails, with the name of the brand unless it has its own."""
+    return targets.mail_address(settings.mail_from, settings.brand_name)
+
+
+def _twilio(settings: Settings) -> TwilioSender:
+    account = settings.twilio_account_sid, settings.twilio_auth_token
+    return TwilioSender(settings.twilio_api_url, *account, settings.twilio_from)

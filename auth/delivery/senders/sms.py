@@ -1,0 +1,46 @@
+"""SMS by Twilio, or by an endpoint of the operator."""
+
+import json
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from auth.core import promises
+from auth.delivery.senders import http
+from auth.delivery.senders.sender import Message, Refused, Sender, TryLater
+
+# Statuses that blame the message, not the account.
+_REFUSALS = {400, 422}
+
+
+@dataclass(eq=False, repr=False)
+class TwilioSender(Sender):
+    """No repr: it would show secrets."""
+
+    api_url: str
+    account_sid: str
+    auth_token: str
+    sender: str
+    timeout: float = promises.HTTP_TIMEOUT
+
+    def send(self, recipient: str, message: Message) -> str:
+        url = f"{self.api_url.rstrip('/')}/2010-04-01/Accounts/{self.account_sid}/Messages.json"
+        # MG: the id of a messaging service, which picks a number for each country.
+        sender = "MessagingServiceSid" if self.sender.startswith("MG") else "From"
+        body = urlencode({"To": recipient, "Body": message.text.strip(), sender: self.sender}).encode()
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        response = http.post(url, body, headers, (self.account_sid, self.auth_token), timeout=self.timeout)
+        # The response repeats the text with the code, so only some members are kept.
+        names = ("sid", "status") if response.is_success else ("code", "message")
+        try:
+            members = json.loads(response.body)
+        except (ValueError, RecursionError):
+            members = None
+        if not isinstance(members, dict):
+            members = {}
+        explanation = " ".join(str(members.get(name, "")) for name in names)
+        if response.is_success:
+            return message.masked(f"{response.status} {explanation}")
+        reason = f"{response.status_line} {explanation}".strip()
+        if response.status in _REFUSALS:
+            raise Refused(reason)
+        raise TryLater(reason, seconds=response.seconds, is_down=True)

@@ -1,0 +1,239 @@
+"""Mail by SMTP (RFC 5321)."""
+
+import contextlib
+import email.policy
+import ipaddress
+import smtplib
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.utils import format_datetime
+
+from auth.core.net.networks import is_loopback
+from auth.core.net.sockets import Deadline, tls, why
+from auth.core.settings.values.targets import SmtpServer
+from auth.delivery.senders.sender import Message, Refused, Sender, TryLater
+
+# Seconds. The reply timeout applies to connecting too.
+REPLY_TIMEOUT = 10
+MESSAGE_TIMEOUT = 30
+IDLE_TIMEOUT = 20
+# Many servers close a connection after 100 messages, and some count that against the sender.
+_MESSAGES_PER_CONNECTION = 50
+# Not every server accepts 8-bit text.
+_POLICY = email.policy.SMTP.clone(cte_type="7bit")
+_INTERNATIONAL_POLICY = _POLICY.clone(utf8=True)
+# Replies to RCPT that demand authentication or TLS.
+_ABOUT_CLIENT = {530, 535, 538}
+
+
+@dataclass(eq=False, repr=False)
+class SmtpSender(Sender):
+    server: SmtpServer
+    mail_from: Address
+    hostname: str
+    reply_timeout: float = REPLY_TIMEOUT
+    message_timeout: float = MESSAGE_TIMEOUT
+
+    def __post_init__(self) -> None:
+        self._idle: list[_Connection] = []
+        self._lock = threading.Lock()
+
+    def send(self, recipient: str, message: Message) -> str:
+        mail = compose(self.mail_from, recipient, message)
+        with Deadline(self.message_timeout) as deadline:
+            with _explained("can't connect to the mail server", deadline, is_down=True):
+                connection = self._reuse() or _Connection(self.server, self.hostname, self.reply_timeout)
+            try:
+                with _explained("lost the mail server", deadline, is_down=False):
+                    reply = connection.deliver(self.mail_from.addr_spec, recipient, mail)
+            except BaseException:
+                connection.close()
+                raise
+        connection.idle_since = time.monotonic()
+        with self._lock:
+            self._idle.append(connection)
+        return message.masked(f"{self.server.host}: {reply}")
+
+    def check(self) -> None:
+        """Connect, log in, and ask whether the server accepts our sender. Raises `TryLater`."""
+        with (
+            Deadline(self.message_timeout) as deadline,
+            _explained("can't connect to the mail server", deadline, is_down=True),
+        ):
+            connection = _Connection(self.server, self.hostname, self.reply_timeout)
+            try:
+                connection.begin(self.mail_from.addr_spec)
+            finally:
+                connection.leave()
+
+    def close_idle(self, idle_timeout: float = IDLE_TIMEOUT) -> None:
+        used_since = time.monotonic() - idle_timeout
+        with self._lock:
+            closed = [connection for connection in self._idle if connection.idle_since <= used_since]
+            self._idle = [connection for connection in self._idle if connection not in closed]
+        for connection in closed:
+            connection.leave()
+
+    def close(self) -> None:
+        self.close_idle(0)
+
+    def _reuse(self) -> "_Connection | None":
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return None
+            if connection.sent < _MESSAGES_PER_CONNECTION and connection.is_alive():
+                return connection
+            connection.leave()
+
+
+class _Connection(smtplib.SMTP):
+    sock: socket.socket
+
+    def __init__(self, server: SmtpServer, hostname: str, timeout: float) -> None:
+        self._server = server
+        self.sent = 0
+        self.idle_since = 0.0
+        super().__init__(server.host, server.port, local_hostname=hostname, timeout=timeout)
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self, sender: str, options: Sequence[str] = ()) -> None:
+        """Begin an email. Raises `TryLater` if the server does not accept our sender."""
+        code, reply = self.mail(sender, options)
+        if code != 250:
+            raise TryLater(_said("MAIL FROM", code, reply), is_down=True)
+
+    def deliver(self, sender: str, recipient: str, mail: EmailMessage) -> str:
+        """Send an email and return the reply. Raises `Refused`, `TryLater` and the exceptions of smtplib."""
+        options = []
+        if not recipient.isascii():
+            if not self.has_extn("smtputf8"):
+                raise Refused("the mail server has no SMTPUTF8, which a non-ASCII address needs")
+            options.append("smtputf8")
+        self.begin(sender, options)
+        code, reply = self.rcpt(recipient)
+        if code not in (250, 251):
+            raise _refusal("RCPT TO", code, reply)
+        try:
+            code, reply = self.data(mail.as_bytes())
+        except smtplib.SMTPDataError as error:
+            raise _refusal("DATA", error.smtp_code, error.smtp_error) from None
+        if code != 250:
+            raise _refusal("DATA", code, reply)
+        self.sent += 1
+        return f"{code} {reply.decode(errors='replace')}"
+
+    def is_alive(self) -> bool:
+        try:
+            Deadline.current.get().watch(self.sock)
+            return self.noop()[0] == 250
+        except (smtplib.SMTPException, OSError):
+            return False
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Read one reply. A reply cut off by the deadline does not count, even if it starts with 250."""
+        code, reply = super().getreply()
+        if Deadline.current.get().has_passed:
+            self.close()
+            raise smtplib.SMTPServerDisconnected
+        return code, reply
+
+    def leave(self) -> None:
+        with contextlib.suppress(smtplib.SMTPException, OSError):
+            self.putcmd("quit")
+        self.close()
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        connection = Deadline.current.get().connect(host, port, timeout)
+        if self._server.implicit_tls:
+            return tls().wrap_socket(connection, server_hostname=host)
+        return connection
+
+    def _prepare(self) -> None:
+        server = self._server
+        self.ehlo_or_helo_if_needed()
+        is_encrypted = server.implicit_tls
+        if not is_encrypted and server.starttls != "never" and self.has_extn("starttls"):
+            code, reply = self.starttls(context=tls())
+            if code != 220:
+                raise TryLater(_said("STARTTLS", code, reply), is_down=True)
+            self.ehlo()
+            is_encrypted = True
+        if server.starttls == "required" and not is_encrypted:
+            raise TryLater("the mail server offers no STARTTLS, and AUTH_SMTP_URL requires it", is_down=True)
+        # An attacker on the path can hide STARTTLS to get the password.
+        is_private = is_encrypted or server.starttls == "never" or is_loopback(self.sock.getpeername()[0])
+        if server.user and not is_private:
+            raise TryLater(
+                "the mail server offers no STARTTLS; to send the password without it, add"
+                " ?starttls=never to AUTH_SMTP_URL",
+                is_down=True,
+            )
+        if server.user:
+            self.login(server.user, server.password)
+
+
+def compose(mail_from: Address, recipient: str, message: Message) -> EmailMessage:
+    """Return an email (RFC 5322). Raises `Refused` for a recipient that is not an address."""
+    local, _, domain = recipient.rpartition("@")
+    if not local or not domain or not recipient.isprintable() or " " in recipient:
+        raise Refused("the recipient is not an email address")
+    mail = EmailMessage(policy=_POLICY if recipient.isascii() else _INTERNATIONAL_POLICY)
+    mail["From"] = mail_from
+    mail["To"] = Address(username=local, domain=domain)
+    mail["Subject"] = message.subject
+    mail["Date"] = format_datetime(message.created_at)
+    mail["Message-ID"] = f"<{message.id}@{mail_from.domain}>"
+    # Prevents vacation replies (RFC 3834).
+    mail["Auto-Submitted"] = "auto-generated"
+    mail.set_content(message.text)
+    if message.html is not None:
+        mail.add_alternative(message.html, subtype="html")
+    return mail
+
+
+def hostname_for(host: str) -> str:
+    """Return the argument of EHLO: a host name, or an address literal (RFC 5321, section 4.1.3)."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    return f"[IPv6:{address}]" if address.version == 6 else f"[{address}]"
+
+
+@contextlib.contextmanager
+def _explained(problem: str, deadline: Deadline, *, is_down: bool) -> Iterator[None]:
+    try:
+        yield
+    except (smtplib.SMTPException, OSError, UnicodeError) as error:
+        if isinstance(error, smtplib.SMTPResponseException):
+            reason, is_down = _said("", error.smtp_code, error.smtp_error), True
+        elif deadline.has_passed:
+            reason = f"not done within {deadline.seconds} s"
+        elif isinstance(error, smtplib.SMTPNotSupportedError):
+            reason = str(error)
+        else:
+            reason = why(error)
+        raise TryLater(f"{problem}: {reason}", is_down=is_down) from error
+
+
+def _refusal(stage: str, code: int, reply: bytes | str) -> Refused | TryLater:
+    reason = _said(stage, code, reply)
+    if code >= 500 and code not in _ABOUT_CLIENT:
+        return Refused(reason)
+    return TryLater(reason, is_down=code in _ABOUT_CLIENT)
+
+
+def _said(stage: str, code: int, reply: bytes | str) -> str:
+    text = reply.decode(errors="replace") if isinstance(reply, bytes) else reply
+    return f"{stage} {code} {text}".strip()

@@ -1,0 +1,1 @@
+"""What the product does, for the API, the pages, the console and the commands."""

@@ -1,0 +1,93 @@
+"""Removing what a user can sign in with: an address, an identity, or what was added recently."""
+
+from typing import Any
+
+from auth.domain.account import api_keys, factors, grants
+from auth.domain.messages.outgoing import tell
+from auth.domain.sign_in.reauthentication import proof_needed, remove
+from auth.web import audit, g
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from sql import Transaction, queries
+
+ADDRESSES = ("email", "phone")
+_FACTORS = ("totp", "webauthn", "passkey")
+
+
+def list_recent(db: Any, user_id: str) -> list[dict[str, Any]]:
+    """Return `recent_changes`: what was added to a user in the last seven days, oldest first."""
+    return [row._asdict() for row in queries.list_added(db, user_id=user_id)]
+
+
+def wanted(body: dict[str, Any], user: Any) -> list[str]:
+    """Return the kinds of addresses that a body removes with null."""
+    return [kind for kind in ADDRESSES if kind in body and body[kind] is None and getattr(user, kind)]
+
+
+def removed_providers(tx: Transaction, user_id: str, kinds: list[str], ids: list[str]) -> list[str]:
+    """Return the providers of the addresses and recent additions to remove. Raises `ApiError`."""
+    recent = {change["id"] for change in list_recent(tx, user_id)} if ids else set()
+    if not recent.issuperset(ids):
+        raise ApiError("validation_failed", "remove: must be ids of recent_changes")
+    rows = queries.list_ways_to_sign_in(tx, user_id=user_id, ids=ids) if ids else []
+    return sorted({*kinds, *(row.provider for row in rows)})
+
+
+def take_away(tx: Transaction, caller: Any, kinds: list[str], ids: list[str]) -> list[str]:
+    """Remove addresses and recent additions of a caller whom `lock_caller` has allowed it, and end the other
+    sessions, unless there are grants and API keys only. Returns the providers. Raises `ApiError`.
+    """
+    providers = removed_providers(tx, caller.id, kinds, ids)
+    recent = list_recent(tx, caller.id)
+    factor_ids = [way["id"] for way in recent if way["type"] in _FACTORS and way["id"] in ids]
+    for provider in providers:
+        if provider in ADDRESSES:
+            tell(tx, caller, f"{provider}_changed")
+        else:
+            tell(tx, caller, "identity_unlinked", provider=provider)
+            email = None if "email" in providers else caller.email
+            audit.record(tx, caller.id, email, ["identity_unlinked"], [], provider=provider)
+    factors.remove_recent(tx, caller, factor_ids)
+    grants.remove(tx, caller, ids=ids)
+    api_keys.remove_of(tx, caller, ids)
+    if not providers and not factor_ids:
+        return []
+    queries.remove_ways_to_sign_in(tx, user_id=caller.id, ids=[], providers=providers)
+    check_remaining(tx, caller.id)
+    # An attacker who added the removed credential may have signed in with it.
+    queries.end_access(tx, user_id=caller.id, session_id=g.caller.session_id, reason="way_to_sign_in_removed")
+    queries.void_tokens(tx, user_id=caller.id)
+    return providers
+
+
+def has_recent_factor(user_id: str) -> bool:
+    """Whether a factor or passkey of the last seven days may be a thief's."""
+    return any(change["type"] in _FACTORS for change in list_recent(latchkey.db, user_id))
+
+
+def may_remove_recent(user_id: str) -> bool:
+    """Whether the caller may remove at least one recent addition."""
+    recent = list_recent(latchkey.db, user_id)
+    return any(_may_remove(change["id"]) for change in recent)
+
+
+def _may_remove(id: str) -> bool:
+    try:
+        proof_needed(remove(None, id))
+    except ApiError:
+        return False
+    return True
+
+
+def check_remaining(tx: Transaction, user_id: str, *, password_counts: bool = False) -> None:
+    """Raises `ApiError` if a locked user could not sign in, with `password_counts` by an unproved address."""
+    settings = latchkey.settings
+    enabled = {
+        "email": settings.email_enabled,
+        "phone": settings.offers_phone,
+        "passkey": settings.passkeys_enabled,
+        "password": password_counts,
+    }
+    usable = [*latchkey.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
+    if not queries.select_can_sign_in(tx, user_id=user_id, usable=usable).can_sign_in:
+        raise ApiError("removal.single_identity_not_deletable")

@@ -1,0 +1,79 @@
+"""Lists of users as CSV, and lists of addresses to invite."""
+
+import csv
+import re
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any
+
+from auth.core import addresses
+from auth.web import fields, targets
+from auth.web.errors import ApiError
+from auth.web.schemas import Input
+from sql import queries
+
+MOST_EMAILS = 500
+_PAGE = 1_000
+# Seconds for counting, and for each page.
+_LONGEST = 10.0
+_COLUMNS = (
+    *("id", "email", "phone", "name", "role", "is_anonymous", "is_confirmed", "is_banned", "has_factor"),
+    *("providers", "created_at", "last_sign_in_at"),
+)
+# Spreadsheets run cells that begin so. Where the comma is the decimal sign, a semicolon begins a cell, even
+# between quotes; LibreOffice offers the tab too. A phone number only looks like a formula.
+_FORMULA = re.compile(r'(^|[;\t\r\n])(?="?[=+\-@\t\r])')
+_PHONE = re.compile(r"\+[0-9]+")
+# A terminal would obey them.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+_Email = Input.of(email=fields.Email(required=True))
+
+
+def export(filters: dict[str, Any]) -> Iterator[str]:
+    """Record an export, and return its pieces. They fail if the caller is demoted or signed out meanwhile."""
+    with targets.act() as tx:
+        queries.bound_search(tx, seconds=_LONGEST, in_order=False)
+        queries.record_export(tx, filters=filters)
+    return _csv(filters)
+
+
+def _csv(filters: dict[str, Any]) -> Iterator[str]:
+    yield _lines([_COLUMNS])
+    for rows in pages(filters):
+        yield _lines([[_cell(getattr(row, name)) for name in _COLUMNS] for row in rows])
+
+
+def pages(filters: dict[str, Any]) -> Iterator[list[Any]]:
+    """Yield the users that match, as `describe_users` returns them."""
+    after = None
+    while True:
+        with targets.act() as tx:
+            queries.bound_search(tx, seconds=_LONGEST, in_order=False)
+            ids = [row.id for row in queries.list_user_ids(tx, filters=filters, after=after, most=_PAGE)]
+            rows = queries.describe_users(tx, ids=ids)
+        if not ids:
+            return
+        yield rows
+        after = ids[-1]
+
+
+def emails_in(text: str) -> list[str]:
+    """Return the addresses in a text, in canonical form. Raises `ApiError`."""
+    found = re.findall(r"[^\s,;]+", text) or [""]
+    if len(found) > MOST_EMAILS:
+        raise ApiError("validation_failed", f"emails: must be at most {MOST_EMAILS} addresses")
+    if wrong := [each for each in found if _Email().validate({"email": each})]:
+        raise ApiError("validation_failed", f"emails: must be addresses, unlike {', '.join(wrong[:3])}")
+    return [*dict.fromkeys(map(addresses.canonical, found))]
+
+
+def _lines(rows: list[Any]) -> str:
+    text = StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> str:
+    text = " ".join(value) if isinstance(value, list) else "" if value is None else str(value)
+    return text if _PHONE.fullmatch(text) else _FORMULA.sub(r"\1'", _CONTROLS.sub(" ", text))

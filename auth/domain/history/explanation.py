@@ -1,0 +1,127 @@
+"""Whether a user can sign in, how, and what prevents it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from auth.core.settings import Settings
+from auth.core.text import names
+from auth.core.text.moments import until
+from auth.core.tokens.claims import MAX_BYTES, evaluate
+from auth.domain.history import timeline
+from auth.web import counts
+from sql import Database, queries
+
+_BY_ITSELF = "Clear the lock, or let it reset on its own. Meanwhile, an emailed link or a passkey works."
+_ELSEWHERE = (
+    "Clear the lock, or let it reset on its own. Meanwhile, a passkey works. So do codes on a network where"
+    " the user passed the second step in the last 365 days, or on any network after a sign-in with an emailed"
+    " link."
+)
+# What may lock a user out, with advice.
+_LOCKS = {"passwords": _BY_ITSELF, "codes": _BY_ITSELF, "factors": _ELSEWHERE}
+# Messages without which a user may be unable to sign in.
+_NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]
+
+_TOO_LARGE = f"left out of access tokens, as they are larger than {MAX_BYTES:,} bytes (AUTH_TOKEN_CLAIMS)"
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What keeps a user from signing in, and what to do about it; `act` is an act of the console."""
+
+    text: str
+    advice: str
+    act: str | None = None
+    message_id: str | None = None
+
+
+_NO_WAY = Obstacle("no address, provider or passkey that is turned on", "Add an email.", "addresses")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`ways` are the sign-in methods that work, `limits` are those of auth/web/counts.py.
+
+    `claims` are those of `AUTH_TOKEN_CLAIMS` in the next access token, but for those of its session.
+    """
+
+    ways: list[str]
+    obstacles: list[Obstacle]
+    limits: list[dict[str, Any]]
+    claims: dict[str, Any]
+    claims_problem: str | None
+
+
+def explain(settings: Settings, db: Database, user: Any) -> Explanation:
+    """Explain a row of `select_summary`."""
+    known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
+    limits = counts.against(settings, db, [user.id, *known])
+    obstacles = [*_obstacles(settings, user), *_locks(limits), *_unsent(db, user)]
+    ways = [] if user.banned_until else list(_ways(settings, user))
+    claims = _claims(settings, db, user.id)
+    problem = _TOO_LARGE if claims is None else None
+    return Explanation(ways, obstacles if ways or obstacles else [_NO_WAY], limits, claims or {}, problem)
+
+
+def _claims(settings: Settings, db: Database, user_id: str) -> dict[str, Any] | None:
+    row = queries.select_any_user(db, id=user_id) if settings.token_claims else None
+    return evaluate(settings.token_claims, json.loads(row.user_object), {}) if row else {}
+
+
+def _ways(settings: Settings, user: Any) -> Iterator[str]:
+    by_email = user.email and settings.email_enabled
+    by_phone = user.phone and settings.offers_phone
+    email_counts = user.email_confirmed_at or not settings.email_confirm_required
+    phone_counts = user.phone_confirmed_at or not settings.phone_confirm_required
+    if user.has_password and ((by_email and email_counts) or (by_phone and phone_counts)):
+        yield "a password"
+    if by_email:
+        yield "an emailed link"
+    if by_phone:
+        yield "an SMS code"
+    for name in user.providers:
+        if name in settings.providers:
+            yield names.provider(name, settings.providers) or name
+    if user.has_passkey and settings.passkeys_enabled:
+        yield "a passkey"
+
+
+def _obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
+    if user.banned_until:
+        yield Obstacle(f"banned {until(user.banned_until)}", "Lift the ban to let them in.", "unban")
+    yield from _address_obstacles(settings, user)
+    if user.is_anonymous:
+        advice = "To sign in again later, they must confirm an address in the application."
+        yield Obstacle("anonymous: can only use an existing session", advice)
+    elif not user.has_password:
+        text = "no password: sign-in works only with a link, code, provider or passkey"
+        yield Obstacle(text, "Send a recovery email so they can set one.", "recover")
+
+
+def _address_obstacles(settings: Settings, user: Any) -> Iterator[Obstacle]:
+    if user.email and not user.email_confirmed_at and settings.email_confirm_required:
+        text = "the email is not confirmed, so the password does not work with it; a link or code confirms it"
+        yield Obstacle(text, "Send a recovery email: its link confirms the address.", "recover")
+    if user.phone and not user.phone_confirmed_at and settings.phone_confirm_required:
+        text = "the phone is not confirmed, so the password does not work with it; a code confirms it"
+        yield Obstacle(text, "Ask them to request an SMS code, which confirms the phone.")
+    if user.email and not settings.email_enabled:
+        yield Obstacle("email sign-in is turned off (AUTH_EMAIL_ENABLED)", "Change the setting.")
+    if user.phone and not settings.offers_phone:
+        name = "AUTH_SMS_PROVIDER" if settings.phone_enabled else "AUTH_PHONE_ENABLED"
+        yield Obstacle(f"phone sign-in is turned off ({name})", "Change the setting.")
+
+
+def _locks(limits: list[dict[str, Any]]) -> Iterator[Obstacle]:
+    for count in limits:
+        if count["is_used_up"] and count["what"] in _LOCKS:
+            yield Obstacle(count["text"], _LOCKS[count["what"]], "unlock")
+
+
+def _unsent(db: Database, user: Any) -> Iterator[Obstacle]:
+    message = queries.select_last_message(db, user_id=user.id, kinds=_NEEDED)
+    if message and message.is_stuck:
+        advice = "Fix the cause, which latchkey doctor may name, then send it again."
+        yield Obstacle(timeline.sentence(message), advice, "resend", message.id)

@@ -1,0 +1,120 @@
+from typing import Any
+
+from auth.core.text.labels import label, quoted, values_of
+from auth.core.text.moments import clock
+from auth.core.text.names import provider
+from auth.core.text.user_agents import device
+
+# Reasons for which the log has the number of attempts.
+_GUESSES = {
+    *("invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid"),
+    "mfa_verification_failed",
+}
+# What an act changed.
+_CHANGED = ("address", "email", "phone", "role", "passkey", "factor")
+
+
+def item(row: Any) -> dict[str, Any]:
+    members = row._asdict()
+    del members["user_id"]
+    return {"text": sentence(row)} | members
+
+
+def sentence(row: Any) -> str:
+    """Return a sentence such as `sign-in refused: wrong password, attempt 3 of 10, from 198.51.100.7`."""
+    if row.kind in ("message", "event"):
+        details = row.details
+        name = message(details["channel"], row.name) if row.kind == "message" else _event(row.name)
+        return f"{name} to {details['recipient']} {outcome(details)}"
+    return what(row) + _actor(row) + _origin(row)
+
+
+def what(row: Any) -> str:
+    """Return the sentence of an act, a refusal or a session without its actor and network."""
+    return {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row)
+
+
+def message(channel: str, kind: str) -> str:
+    """Return the name of a message: `email (password recovery)`."""
+    return f"{label('channels', channel)} ({label('messages', kind)})"
+
+
+def _event(name: str) -> str:
+    return f"event ({label('events', name)})"
+
+
+def _act(row: Any) -> str:
+    values = _values(row.details)
+    for age in ("old", "new"):
+        found = (values[f"{age}_{name}"] for name in _CHANGED if f"{age}_{name}" in values)
+        values[age] = next(found, "")
+    if row.actor_id == row.user_id:
+        values["is_own"] = "yes"
+    return label("acts", row.name, **values)
+
+
+def _refusal(row: Any) -> str:
+    details = row.details
+    text = f"{label('refused', row.name)}: {label('reasons', row.reason)}"
+    if row.reason in _GUESSES and details.get("tries") and details.get("of"):
+        text += f", attempt {details['tries']} of {details['of']}"
+    if details.get("hook"):
+        text += f": {details['hook']}, {quoted(details['said'])}"
+    return text + (f" ({row.count} times in a minute)" if row.count > 1 else "")
+
+
+def _session(row: Any) -> str:
+    if row.name == "began":
+        values = _values(row.details)
+        return f"session started with {values.get('provider') or values['method']}"
+    if row.name == "expired":
+        return "session expired"
+    sessions = "session" if row.count == 1 else f"{row.count} sessions"
+    return f"{sessions} ended: {label('end_reasons', row.reason)}"
+
+
+def _values(details: dict[str, Any]) -> dict[str, str]:
+    known = {name: value for name, value in details.items() if value is not None}
+    return values_of(known) | {"provider": provider(details.get("provider"), {}) or ""}
+
+
+def outcome(details: dict[str, Any]) -> str:
+    attempts = "1 attempt" if details["attempts"] == 1 else f"{details['attempts']} attempts"
+    error = f": {details['last_error']}" if details["last_error"] else ""
+    match details["outcome"]:
+        case "sent":
+            by = " by" if details["channel"] == "email" else ":"
+            after = f", after {attempts}" if details["attempts"] > 1 else ""
+            return f"accepted{by} {details['response']}{after}"
+        case "waiting" if details["attempts"] == 0:
+            return "waiting to be sent"
+        case "waiting":
+            return f"to be retried at {clock(details['next_attempt_at'])}, after {attempts}{error}"
+        case "void" if details["channel"] == "webhook":
+            return "not sent: the webhook was deleted"
+        case "void":
+            return "not sent: its link or code was already used or voided"
+        case "expired":
+            return f"not sent before it expired{error}"
+        case _:
+            return f"failed after {attempts}{error}"
+
+
+def _actor(row: Any) -> str:
+    # "user created by an administrator, carol@example.com" has its "by" already.
+    by = "" if row.details.get("by") == "administrator" else "by "
+    if row.actor == "user" and row.details.get("administrator"):
+        return f", {by and 'by administrator '}{row.details['administrator']}"
+    if row.actor == "user" and row.actor_id != row.user_id:
+        return f", {by}user {row.actor_id}"
+    if row.actor in (None, "user", "anonymous"):
+        return ""
+    ran = row.details.get("system_user")
+    return f", {by}{label('actors', row.actor)}" + (f" of {quoted(ran)}" if ran else "")
+
+
+def _origin(row: Any) -> str:
+    if not row.ip:
+        return ""
+    known = device(row.user_agent)
+    return f", from {row.ip}" + (f" ({known})" if known else "")

@@ -1,0 +1,221 @@
+"""Links and codes: confirm an address, or take over a new one."""
+
+from dataclasses import replace
+from typing import Any
+
+from psycopg2.errors import UniqueViolation
+
+from auth.core import addresses
+from auth.core.tokens import one_time
+from auth.domain.account import first_address, removal
+from auth.domain.messages.outgoing import tell
+from auth.domain.sign_in import waiting
+from auth.domain.sign_in.arrivals import target_of
+from auth.domain.sign_in.issuing import Issue, about_new, is_asked
+from auth.domain.sign_in.token_response import Outcome, Session, open_session, write_code
+from auth.web import audit, g
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from sql import Transaction, queries
+
+# The token of a link, or a code that was sent to an address, as parameters of `spend_one_time_token`.
+Proof = dict[str, Any]
+
+
+def by_link(token: str) -> Proof:
+    return {"token_hash": one_time.hash_token(token), "target": None, "code_macs": [], "browser_hash": None}
+
+
+def by_code(address: str, code: str, browser_hash: bytes | None = None) -> Proof:
+    """Return the proof by a code, typed in on a page of the browser with this hash, or sent to the API."""
+    macs = latchkey.codes.macs(address, code)
+    return {"token_hash": None, "target": address, "code_macs": macs, "browser_hash": browser_hash}
+
+
+def spend(
+    link_type: str,
+    proof: Proof,
+    *,
+    redirects: bool,
+    for_client: bool = False,
+    redirect_to: str | None = None,
+    is_shown: bool = False,
+    is_same: bool = False,
+) -> Outcome:
+    """Spend a link or a code; `redirects` if the response is a redirect, perhaps to the `redirect_to` of the
+    request. Raises `ApiError`.
+
+    `is_shown` if the user has pressed the button of the link's page; `is_same` if that said that this browser
+    asked for the link.
+    """
+    audit.about(address=proof["target"], token_hash=proof["token_hash"], type=link_type)
+    proof |= {"purposes": one_time.PURPOSES.get(link_type, []), "network": g.client["network"]}
+    issue, members = Issue(), dict[str, Any]()
+    try:
+        if is_asked(for_client=for_client):
+            issue, members = _issue(proof, redirects, redirect_to, is_shown, is_same)
+        with latchkey.db.transaction() as tx:
+            # A refusal is raised later, so that the transaction commits the verdict or the spent link.
+            spent = queries.spend_one_time_token(tx, **proof)
+            if spent is None:
+                outcome = Outcome(refusal=ApiError("otp_expired"))
+            elif issue.answer and link_type in one_time.CHANGES:
+                outcome = _sign_in_at_new_address(tx, spent, issue)
+            elif link_type in one_time.CHANGES:
+                outcome = _take_new_address(tx, spent, proof, redirects)
+            else:
+                outcome = _confirm_address(tx, spent, redirects, is_shown, is_same, issue)
+    except UniqueViolation as error:
+        is_phone = error.diag.constraint_name == "users_phone_key"
+        raise ApiError("phone_exists" if is_phone else "email_exists") from None
+    if outcome.refusal:
+        raise outcome.refusal
+    return replace(outcome, members=members | outcome.members)
+
+
+def _issue(
+    proof: Proof, redirects: bool, redirect_to: str | None, is_shown: bool, is_same: bool
+) -> tuple[Issue, dict[str, Any]]:
+    """Ask the token hook about the session that a link or code opens for a client. Raises `ApiError`.
+
+    A first proof or a new address is committed before, because the token says so. The link or code stays
+    good. Also returns the members of the response that tell of the first proof.
+    """
+    issue, outcome = Issue(), Outcome()
+    with latchkey.db.transaction() as tx:
+        spent = queries.spend_one_time_token(tx, **proof)
+        if spent is None:
+            outcome = Outcome(refusal=ApiError("otp_expired"))
+        elif spent.purpose in one_time.CHANGES:
+            user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
+            is_for_client = _signs_in(user, proof, redirects)
+            # Otherwise it was taken before, and the hook refused.
+            if is_for_client and spent.target not in (user.email, user.phone):
+                outcome = _take_new_address(tx, spent, proof, redirects=True)
+        else:
+            is_for_client = _is_for_client(spent, redirects, redirect_to, is_same)
+            user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
+            if is_for_client and not getattr(user, f"{addresses.kind_of(spent.target)}_proved"):
+                outcome = _confirm_address(tx, spent, redirects, is_shown, is_same, None)
+        if spent and not outcome.refusal:
+            queries.keep_one_time_token(tx, id=spent.id)
+    if outcome.refusal or spent is None:
+        raise outcome.refusal or ApiError("otp_expired")
+    issue = about_new(spent.user_id, spent.method, for_client=True) if is_for_client else issue
+    return issue, outcome.members
+
+
+def _is_for_client(spent: Any, redirects: bool, redirect_to: str | None, is_same: bool) -> bool:
+    """Whether an application gets the session, not a browser on our pages, and no authorization code."""
+    target = latchkey.redirects.checked(redirect_to or target_of(spent))
+    stays_here = waiting.is_elsewhere(spent, is_same=is_same) or latchkey.redirects.is_own_page(target)
+    return not redirects or not (spent.code_challenge or stays_here)
+
+
+def _signs_in(user: Any, proof: Proof, redirects: bool) -> bool:
+    # A stranger may have sent the link, to sign its reader in as a user that the stranger controls.
+    return not redirects and not (first_address.is_without_address(user) and proof["token_hash"])
+
+
+def _confirm_address(
+    tx: Transaction, spent: Any, redirects: bool, is_shown: bool, is_same: bool, issue: Issue | None
+) -> Outcome:
+    # Without an issue, no session is opened yet.
+    user_id, is_sign_up = spent.user_id, spent.purpose in ("signup", "sms_signup")
+    kind = addresses.kind_of(spent.target)
+    owner = {"user_id": user_id, "provider": kind}
+    user = found(queries.lock_user(tx, user_id=user_id), "user_not_found")
+    if spent.target not in (user.email, user.phone):
+        return Outcome(refusal=ApiError("otp_expired"))
+    if user.is_banned:
+        return Outcome(refusal=ApiError("user_banned"))
+
+    is_first = queries.prove_address(tx, **owner, address=spent.target, proof=spent.purpose).is_first
+    # An administrator's recovery link may set a password. If several people have signed up, messages look
+    # alike: only the page tells whose sign-up it is.
+    is_own = is_first and is_shown and spent.user_metadata is not None
+    password_hash = spent.password_hash if is_own or not is_sign_up else None
+    if is_own:
+        queries.replace_user_metadata(tx, user_id=user_id, user_metadata=spent.user_metadata)
+    if password_hash:
+        queries.set_password(tx, user_id=user_id, password_hash=password_hash)
+    is_kept = password_hash or (is_sign_up and not user.lacks_password)
+    queries.record_address_used(tx, **owner)
+    queries.record_mail_proof(tx, user_id=user_id, network=g.client["network"])
+    # A session of the method `recovery` ends everything with its new password.
+    if spent.purpose == "recovery" and spent.method != "recovery":
+        queries.end_access(tx, user_id=user_id, session_id=None, reason="recovered")
+    queries.void_tokens(tx, user_id=user_id)
+
+    code, session = None, None
+    is_elsewhere = redirects and waiting.is_elsewhere(spent, is_same=is_same)
+    if redirects and spent.code_challenge and not is_elsewhere:
+        code = write_code(tx, user_id, spent.code_challenge, spent.method)
+    # A sign-up goes on in its own browser: see `waiting.continue_sign_up`.
+    elif issue and not (is_elsewhere and is_sign_up):
+        session = open_session(tx, user_id, spent.method, issue)
+    if is_sign_up and (code or session):
+        queries.use_confirmed_sign_up(tx, token_id=spent.id)
+    acts = [
+        None if getattr(user, f"{kind}_proved") else f"{kind}_confirmed",
+        "password_changed" if password_hash and not is_sign_up else None,
+        "signed_in" if session else None,
+    ]
+    events = ["user.updated" if acts[0] or acts[1] else None, "auth.login" if session else None]
+    email = None if is_first and kind == "phone" else user.email
+    details = {"method": "otp", "purpose": spent.purpose, "session_id": session and session.session_id}
+    audit.record(tx, user_id, email, acts, events, **details)
+    members: dict[str, Any] = {}
+    if spent.purpose == "recovery":
+        # The address that was just proved is not in question.
+        recent = [change for change in removal.list_recent(tx, user_id) if change["type"] != kind]
+        members["recent_changes"] = recent
+    if not is_kept and (is_sign_up or (is_first and user.has_own_password)):
+        members["password_removed"] = True
+    return Outcome(
+        session=Session(session, issue) if session and issue else None,
+        authorization_code=code,
+        # A code is for the application alone.
+        redirect_to=target_of(spent) if session else spent.redirect_to,
+        members=members,
+        is_elsewhere=is_elsewhere,
+    )
+
+
+def _take_new_address(tx: Transaction, spent: Any, proof: Proof, redirects: bool) -> Outcome:
+    """Make a new email or phone the user's. Raises `UniqueViolation` if another user has it."""
+    user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
+    kind = addresses.kind_of(spent.target)
+    if spent.target != getattr(user, f"new_{kind}"):
+        return Outcome(refusal=ApiError("otp_expired"))
+    if user.is_banned:
+        return Outcome(refusal=ApiError("user_banned"))
+
+    is_first = first_address.is_without_address(user)
+    queries.delete_unused_sign_up(tx, address=spent.target, owner_id=user.id)
+    act, old_address = f"{kind}_changed", getattr(user, kind)
+    tell(tx, user, act, **{f"new_{kind}": spent.target})
+    queries.prove_address(tx, user_id=user.id, provider=kind, address=spent.target, proof=spent.purpose)
+    queries.forget_mail_proofs(tx, user_id=user.id)
+    if is_first:
+        first_address.finish(tx, user.id, spent.session_id)
+    else:
+        queries.end_access(tx, user_id=user.id, session_id=spent.session_id, reason=act)
+    queries.void_tokens(tx, user_id=user.id)
+
+    session = open_session(tx, user.id, "otp", Issue()) if _signs_in(user, proof, redirects) else None
+    acts = [act, "signed_in" if session else None]
+    events = ["user.updated", "auth.login" if session else None]
+    details = {"method": "otp", "old_address": old_address, "new_address": spent.target}
+    email = spent.target if kind == "email" else user.email
+    audit.record(tx, user.id, email, acts, events, **details, session_id=session and session.session_id)
+    return Outcome(session and Session(session, Issue()), redirect_to=spent.redirect_to)
+
+
+def _sign_in_at_new_address(tx: Transaction, spent: Any, issue: Issue) -> Outcome:
+    """Open the session about which the hook was asked, once the address was taken."""
+    user = found(queries.lock_user(tx, user_id=spent.user_id), "user_not_found")
+    session = open_session(tx, user.id, "otp", issue)
+    details = {"method": "otp", "session_id": session.session_id}
+    audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
+    return Outcome(Session(session, issue), redirect_to=spent.redirect_to)

@@ -1,0 +1,200 @@
+"""Outgoing email and SMS: the link and the code of a message, its rows, its quota, and notices of changes."""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import request
+
+from auth.core import addresses, promises
+from auth.core.logs import ThrottledLog
+from auth.core.net import networks
+from auth.core.tokens import one_time
+from auth.delivery import dev_inbox
+from auth.web import counts, g
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.limits import Window, note, refusal
+from sql import Transaction, queries
+
+_not_sent = ThrottledLog("message_not_sent")
+_REASONS = {
+    "recipient": "not sent: quota of the recipient (AUTH_RATE_LIMIT_MESSAGES…, AUTH_RATE_LIMIT_INVITE…)",
+    "tenth": "not sent: this network's tenth of AUTH_RATE_LIMIT_{}_TOTAL",
+    "total": "not sent: AUTH_RATE_LIMIT_{}_TOTAL",
+}
+_MAX_LANGUAGES = 200
+# Seconds. What a stranger's message costs must not show in the requests that follow it.
+_LONGEST_DELAY = 0.75
+# What `write_token` needs beside the link and the code.
+TOKEN_COLUMNS = dict.fromkeys(
+    (
+        *("redirect_to", "code_challenge", "session_id", "password_hash", "user_metadata"),
+        *("user_agent", "browser_hash", "ip"),
+    )
+)
+
+Windows = Sequence[dict[str, Any]]
+
+
+def own_url(path: str, parameters: Mapping[str, str]) -> str:
+    url = f"{latchkey.settings.base_url}/{path}"
+    return f"{url}?{urlencode(parameters)}" if parameters else url
+
+
+class Message:
+    """An email or SMS, with its link and code. An SMS has no link unless it is a notice."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        link: bool = True,
+        code: bool = True,
+        lifetime: int = promises.LINK_LIFETIME,
+        is_notice: bool = False,
+    ) -> None:
+        is_mail = addresses.is_email(address)
+        code_lifetime = promises.MAIL_CODE_LIFETIME if is_mail else promises.SMS_CODE_LIFETIME
+        self.id = str(uuid.uuid4())
+        self.link = one_time.new_token() if link and (is_mail or is_notice) else None
+        self.code = one_time.new_code() if code else None
+        self._address, self._is_notice = address, is_notice
+        self._token_id = str(uuid.uuid4()) if self.link or self.code else None
+        self._link_lifetime = lifetime if self.link else None
+        self._code_lifetime = code_lifetime if self.code else None
+
+    def write_token(self, tx: Transaction, user_id: str | None, purpose: str, **others: Any) -> None:
+        """Write link and code as one row; none without a `user_id`. `others` are further columns."""
+        if self.code and others.get("browser_hash"):
+            self._code_lifetime = promises.PAGE_CODE_LIFETIME
+        queries.write_token(
+            tx,
+            token_id=self._token_id,
+            user_id=user_id,
+            purpose=purpose,
+            target=self._address,
+            token_hash=one_time.hash_token(self.link) if self.link else None,
+            link_lifetime=self._link_lifetime,
+            code_mac=latchkey.codes.macs(self._address, self.code)[0] if self.code else None,
+            code_lifetime=self._code_lifetime,
+            **TOKEN_COLUMNS | others,
+        )
+
+    def write(
+        self, tx: Transaction, user_id: str | None, kind: str, *, secret: bool = True, **others: Any
+    ) -> None:
+        """Write the message, with link and code if `secret`. `others` are variables of its template."""
+        secrets = {name: value for name, value in {"token": self.link, "code": self.code}.items() if value}
+        # A command has no request.
+        languages = request.headers.get("Accept-Language", "")[:_MAX_LANGUAGES] if request else ""
+        variables = {"languages": languages, "user_agent": g.client["user_agent"]}
+        if self._link_lifetime and self._code_lifetime not in (None, self._link_lifetime):
+            variables["code_lifetime"] = self._code_lifetime
+        sealed = latchkey.sealer.seal_json(secrets, self.id) if secrets else None
+        queries.write_message(
+            tx,
+            message_id=self.id,
+            user_id=user_id,
+            kind=kind,
+            recipient=self._address if kind != "none" else None,
+            message_variables=variables | others,
+            message_secret=sealed if secret else None,
+            token_id=self._token_id if secret else None,
+            lifetime=self._link_lifetime or self._code_lifetime,
+            longest_delay=_LONGEST_DELAY if g.actor == "anonymous" else 0,
+            is_notice=self._is_notice,
+        )
+
+
+def tell(tx: Transaction, user: Any, kind: str, *, undo: bool = True, **others: Any) -> None:
+    """Tell a user, whose row is from before the change, of it, with the link *This wasn't me* if `undo`.
+
+    It goes to the proved address. `others` are variables of the template.
+    """
+    phone = user.phone if user.phone_proved and latchkey.settings.offers_phone else None
+    target = user.email if user.email_proved else phone
+    change = others | {"user_agent": g.client["user_agent"]}
+    # A notice that gathers changes has the link of its first.
+    if target is None or queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change):
+        return
+    message = Message(target, link=undo, code=False, lifetime=promises.UNDO_LIFETIME, is_notice=True)
+    if undo:
+        message.write_token(tx, user.id, "undo")
+    message.write(tx, user.id, kind, **others)
+
+
+def count(address: str, windows: Windows = (), *, is_new: bool = False) -> "queries.CountMessage":
+    """Count a request for a message, and return what refuses it. Call it outside a transaction."""
+    # It would lock the total. `windows` replace those of the recipient; one that `is_new` counts as unproved.
+    settings = latchkey.settings
+    site = None if g.actor == "service_role" else networks.site_of(g.client["network"])
+    if not windows:
+        windows = [*_windows_here(address)]
+        per_recipient = settings.rate_limit_messages_per_recipient
+        windows += [counts.window("message", limit, address) for limit in per_recipient]
+    is_mail = addresses.is_email(address)
+    total = settings.rate_limit_mail_total if is_mail else settings.rate_limit_sms_total
+    row = queries.count_message(
+        latchkey.db,
+        address=None if is_new else address,
+        windows=json.dumps(windows if settings.rate_limits_enabled else []),
+        site=site,
+        channel=("mail" if is_mail else "sms") if settings.rate_limits_enabled else None,
+        most=total.amount,
+        seconds=total.get_expiry(),
+    )
+    if row.refused_by:
+        _note_unsent(address, _REASONS[row.refused_by].format("MAIL" if is_mail else "SMS"))
+    return row
+
+
+def _note_unsent(address: str, reason: str) -> None:
+    _not_sent.count(reason=reason)
+    if latchkey.settings.dev_inbox:
+        dev_inbox.keep_unsent(latchkey.db, latchkey.sealer, str(uuid.uuid4()), address, reason)
+
+
+def take_quota(
+    address: str, windows: Windows = (), *, is_new: bool = False, hides_recipient: bool = False
+) -> "queries.CountMessage":
+    """Count like `count`. Raises `ApiError` for what refuses it, but not for windows of `hides_recipient`."""
+    row = count(address, windows, is_new=is_new)
+    if row.refused_by and not (hides_recipient and row.refused_by == "recipient"):
+        raise _refusal(address, row)
+    return row
+
+
+def _refusal(address: str, row: "queries.CountMessage") -> ApiError:
+    if row.refused_by == "total" and g.actor in ("anonymous", "user"):
+        return refusal("messages.service_unavailable", row.seconds_left)
+    if row.refused_by == "recipient":
+        note(Window(row.amount or 0, 0, row.seconds_left))
+    return too_early(address, row.seconds_left)
+
+
+def seconds_to_wait(address: str) -> float:
+    """Return when this network may request the next message to an address.
+
+    Other limits would tell who else requests them, and whether a user has this phone.
+    """
+    windows = _windows_here(address) if latchkey.settings.rate_limits_enabled else []
+    return queries.select_wait(latchkey.db, windows=json.dumps(windows)).seconds
+
+
+def too_early(address: str, seconds: float) -> ApiError:
+    is_mail = addresses.is_email(address)
+    return refusal("over_email_send_rate_limit" if is_mail else "over_sms_send_rate_limit", seconds)
+
+
+def _windows_here(address: str) -> Windows:
+    limits, network = latchkey.settings.rate_limit_messages, g.client["network"]
+    return [counts.window("message", limit, address, network) for limit in limits]
+
+
+def note_quota(row: Any) -> None:
+    """Add the rate-limit headers of a counted message to the response."""
+    if row.amount is not None:
+        note(Window(row.amount, row.remaining, row.resets_in))

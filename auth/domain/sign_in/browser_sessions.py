@@ -1,0 +1,74 @@
+"""Browsers that are signed in on our pages: a cookie of 256 random bits, stored hashed, with a session.
+
+It is not a refresh token, and applications get their own sessions.
+"""
+
+import json
+from typing import Any
+
+from flask import Response
+
+from auth.core.tokens import one_time
+from auth.core.tokens.access_tokens import Caller
+from auth.web import Level, cookies, g, guard
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.forms import SESSION
+from sql import queries
+
+# Seconds for which browsers keep a cookie at most. The session ends earlier, counted from the last visit.
+_LONGEST = 400 * 86_400
+
+
+def resume() -> Any:
+    """Make the user of the browser's session the caller, and return the session's row, or None."""
+    token_hash = one_time.hash_token(cookies.sent(SESSION))
+    row = token_hash and queries.use_browser_session(latchkey.db, token_hash=token_hash, level=g.level)
+    if row:
+        g.admit(Caller(row.user_id, row.session_id, None, row.aal))
+    return row
+
+
+def begin(session: Any) -> str:
+    """Sign the browser in with a new session, a row of `open_session`, and return its cookie's value."""
+    if resume():
+        end("local")
+    user_id = json.loads(session.user_object)["id"]
+    # Always a new one: an attacker may know a value from before the sign-in.
+    token = one_time.new_token()
+    queries.insert_browser_session(
+        latchkey.db, token_hash=one_time.hash_token(token), session_id=session.session_id
+    )
+    g.admit(Caller(user_id, session.session_id, None, session.aal))
+    g.level = Level.SESSION
+    return token
+
+
+def renew(response: Response) -> None:
+    """Give the caller's browser a new cookie, because its level has changed."""
+    token = one_time.new_token()
+    queries.renew_browser_session(
+        latchkey.db, session_id=g.caller.session_id, token_hash=one_time.hash_token(token)
+    )
+    remember(response, token)
+
+
+def end(scope: str) -> None:
+    """End the caller's sessions in a scope of POST /logout; `local` is this browser with its applications."""
+    level = Level.AAL2 if scope == "others" else Level.SESSION
+    guard.admit(queries.sign_out(latchkey.db, scope=scope, **guard.caller(level)))
+
+
+def forget(response: Response) -> None:
+    cookies.remember(response, SESSION, "", max_age=0)
+
+
+def remember(response: Response, token: str) -> None:
+    cookies.remember(response, SESSION, token, max_age=_LONGEST)
+
+
+@guard.guard_by
+def signed_in() -> None:
+    """Admit browsers that are signed in on our pages."""
+    if resume() is None:
+        raise ApiError("session_not_found")

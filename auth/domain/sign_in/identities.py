@@ -1,0 +1,179 @@
+"""Signing in with the identity that a provider returned: finding its user, linking it or creating one."""
+
+import hashlib
+import uuid
+from contextlib import suppress
+from typing import Any
+
+from psycopg2.errors import UniqueViolation
+
+from auth.core.providers import ProviderError, ProviderUnavailable
+from auth.core.providers.client import ExternalIdentity
+from auth.core.providers.id_tokens import unverified_issuer
+from auth.domain.messages.outgoing import tell
+from auth.domain.sign_in.issuing import Issue, about_new, is_asked
+from auth.domain.sign_in.token_response import Outcome, Session, open_session, write_code
+from auth.hooks import before_user_created
+from auth.hooks.before_user_created import is_listed, may_become
+from auth.web import audit
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, unavailable
+from sql import Transaction, queries
+
+_TRIES = 4
+# What `spend_id_token` needs, if there is one.
+IdToken = dict[str, Any] | None
+
+
+class _IdentityUnlinked(Exception):
+    pass
+
+
+class _NewUser(Exception):
+    """The hook has not been asked about the user who would be created."""
+
+
+def sign_in_with_id_token(body: dict[str, Any]) -> Any:
+    """Open a session for an unused id_token. Raises `ApiError`."""
+    identity, id_token = read_id_token(body)
+    return sign_in(identity, for_client=True, id_token=id_token).session
+
+
+def read_id_token(body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any]]:
+    """Return the identity of a valid id_token, and what `spend_id_token` needs. Raises `ApiError`."""
+    provider = latchkey.providers.get(body["provider"])
+    try:
+        issuer = unverified_issuer(body["id_token"])
+        if provider is None:
+            raise ApiError("provider_disabled", issuer=issuer)
+        identity, expires_at = provider.identify_by_id_token(body["id_token"], body.get("nonce"))
+    except ProviderUnavailable:
+        raise unavailable("provider.service_unavailable") from None
+    except ProviderError:
+        raise invalid_id_token() from None
+    # Without the signature, which can be spelled in several ways: a token is accepted once.
+    signed = body["id_token"].rpartition(".")[0]
+    return identity, {"token_hash": hashlib.sha256(signed.encode()).digest(), "expires_at": expires_at}
+
+
+def sign_in(
+    identity: ExternalIdentity,
+    *,
+    for_client: bool,
+    code_challenge: str | None = None,
+    id_token: IdToken = None,
+) -> Outcome:
+    """Sign in the owner of an identity, else of the email that a trusted provider verified, else a new user.
+
+    With a code challenge, return an authorization code instead of a session. Raises `ApiError`.
+    """
+    user_id = None if latchkey.settings.hook(before_user_created.HOOK) else str(uuid.uuid4())
+    is_hooked = is_asked(for_client=for_client and not code_challenge)
+    for _ in range(_TRIES):
+        # Try again after a concurrent request has added or removed the identity or the user.
+        with suppress(UniqueViolation, _IdentityUnlinked):
+            try:
+                issue = _issue(identity, id_token, user_id) if is_hooked else Issue()
+                outcome = _try_sign_in(identity, code_challenge, id_token, user_id, issue)
+            except _NewUser:
+                data, provider = identity.metadata, identity.provider
+                user_id = may_become(identity.email, None, data=data, provider=provider)
+                continue
+            if outcome.refusal:
+                raise outcome.refusal
+            return outcome
+    raise unavailable()
+
+
+def _issue(identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None) -> Issue:
+    """Ask the token hook, once the user is created or linked, unless the sign-in will be refused."""
+    with latchkey.db.transaction() as tx:
+        is_spent = id_token and queries.select_spent_id_token(tx, token_hash=id_token["token_hash"])
+        user = None if is_spent else _user_of(tx, identity, new_user_id)
+    user_id = None if user is None or isinstance(user, ApiError) else user.id
+    return about_new(user_id, "oauth", for_client=True, provider=identity.provider)
+
+
+def _try_sign_in(
+    identity: ExternalIdentity,
+    code_challenge: str | None,
+    id_token: IdToken,
+    user_id: str | None,
+    issue: Issue,
+) -> Outcome:
+    """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
+    audit.about(provider=identity.provider)
+    known: dict[str, Any] = {"provider": identity.provider, "auth_time": identity.auth_time}
+    with latchkey.db.transaction() as tx:
+        if id_token and not queries.spend_id_token(tx, **id_token):
+            return Outcome(refusal=invalid_id_token())
+        user = _user_of(tx, identity, user_id)
+        if isinstance(user, ApiError):
+            return Outcome(refusal=user)
+        if code_challenge:
+            code = write_code(tx, user.id, code_challenge, "oauth", **known)
+            return Outcome(authorization_code=code)
+        session = open_session(tx, user.id, "oauth", issue)
+        recorded = queries.record_sign_in_of_provider(tx, session_id=session.session_id, **known)
+        details = {"method": "oauth", "provider": identity.provider, "session_id": session.session_id}
+        audit.record(tx, user.id, user.email, ["signed_in"], ["auth.login"], **details)
+        return Outcome(Session(session._replace(amr=recorded.amr), issue))
+
+
+def _user_of(tx: Transaction, identity: ExternalIdentity, new_user_id: str | None) -> Any:
+    """Return the locked owner of an identity, linked or created before, or an `ApiError`."""
+    known = {"provider": identity.provider, "subject": identity.row["subject"]}
+    user: Any = queries.lock_user_by_identity(tx, **known)
+    by_email = user is None and identity.is_proved
+    user = queries.lock_user_by_email(tx, email=identity.email) if by_email else user
+    audit.about(user_id=user and user.id, provider=identity.provider)
+    if user is None:
+        return _create_user(tx, identity, new_user_id)
+    if user.is_banned:
+        return ApiError("user_banned")
+    if not by_email and not queries.use_identity(tx, user_id=user.id, **identity.row):
+        raise _IdentityUnlinked
+    if by_email and not _link_identity(tx, user, identity):
+        return ApiError("identity_already_exists")
+    return user
+
+
+def _link_identity(tx: Transaction, user: Any, identity: ExternalIdentity) -> bool:
+    """Link an identity to the user of its email, and return False if the user has another of the provider."""
+    if not user.email_proved:
+        queries.prove_address(tx, user_id=user.id, provider="email", address=user.email, proof="provider")
+    is_new = queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row)
+    if not queries.use_identity(tx, user_id=user.id, **identity.row):
+        return False
+    # Else a concurrent request has linked it.
+    if is_new and user.email_proved:
+        # The first proof drops what the user had before, and a link must not bring it back.
+        tell(tx, user, "identity_linked", provider=identity.provider)
+    if is_new:
+        acts = ["identity_linked", None if user.email_proved else "email_confirmed"]
+        details = {"method": "oauth", "provider": identity.provider}
+        audit.record(tx, user.id, user.email, acts, ["user.updated"], **details)
+    return True
+
+
+def _create_user(tx: Transaction, identity: ExternalIdentity, user_id: str | None) -> Any:
+    """Return the new user of an identity, or an `ApiError`."""
+    if latchkey.settings.disable_signup:
+        return ApiError("signup_disabled")
+    if not is_listed(identity.told_email, is_proved=identity.is_proved):
+        return ApiError("email_address_not_authorized")
+    if user_id is None:
+        raise _NewUser
+    columns: dict[str, Any] = {"email": identity.email, "user_metadata": identity.metadata}
+    user = queries.create_user_by_identity(tx, user_id=user_id, is_trusted=identity.is_proved, **columns)
+    queries.insert_identity(tx, user_id=user.id, signs_in=True, **identity.row)
+    if user.email:
+        queries.add_email_of_identity(tx, user_id=user.id, email=user.email)
+    details = {"method": "oauth", "provider": identity.provider, "by": "oauth"}
+    audit.record(tx, user.id, user.email, ["user_created"], ["user.created"], **details)
+    return user
+
+
+def invalid_id_token() -> ApiError:
+    details = "id_token: must be a fresh one from this provider for this client, with its nonce"
+    return ApiError("id_token.bad_oauth_callback", details)

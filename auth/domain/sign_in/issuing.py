@@ -1,0 +1,112 @@
+"""Between the check of a sign-in and its session: what the token hook says about the token.
+
+The hook is asked outside any transaction: what the token would say is read before, and the session is
+written only if what decides is still so. What a sign-in makes of its user (a new one, a linked identity, a
+proved address) is committed before, because the token says so. A link or code stays good until the session
+is written. Call the functions here outside any transaction, once the sign-in is known to be good.
+"""
+
+import json
+import uuid
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from auth.core.tokens.access_tokens import SECOND_STEP
+from auth.hooks import access_token
+from auth.web import guard
+from auth.web.context import latchkey
+from auth.web.errors import unavailable
+from sql import Transaction, queries
+
+HOOK = "custom_access_token"
+# The digest of nothing: there is no token to ask about.
+_NOTHING = ""
+
+
+@dataclass(frozen=True)
+class Issue:
+    """A token that is about to be issued, by the session with this id, which may not exist yet.
+
+    Without a token hook, or for a session on our pages, it is only the id. Otherwise `decides` is a digest of
+    what decided before the hook was asked, and `answer` has the claims that it wants.
+    """
+
+    session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    user_id: str | None = None
+    # The session that decides: that of the token, or the one that opens it.
+    decided_by: str | None = None
+    decides: str | None = None
+    answer: dict[str, Any] | None = None
+
+    def confirm(self, tx: Transaction) -> None:
+        """Lock the user. Raises `ApiError` if what decides has changed since the hook was asked."""
+        if self.decides is not None:
+            now = queries.lock_what_decides(tx, user_id=self.user_id, session_id=self.decided_by)
+            if now.decides != self.decides:
+                raise unavailable()
+
+    def claims(self, composed: dict[str, Any]) -> dict[str, Any]:
+        """Return the claims to sign for those of what was written."""
+        if self.answer is None and latchkey.settings.hook(HOOK):
+            raise RuntimeError("a token is issued without its hook")
+        return access_token.merged(self.answer, composed) if self.answer else composed
+
+
+# Not about a session for a browser on our pages.
+def is_asked(*, for_client: bool) -> bool:
+    return for_client and latchkey.settings.hook(HOOK) is not None
+
+
+def about_new(
+    user_id: str | None,
+    method: str,
+    *,
+    for_client: bool,
+    provider: str | None = None,
+    opener: str | None = None,
+) -> Issue:
+    """Ask the hook about a user's session, which one on our pages may open. Raises `ApiError`."""
+    issue = Issue(user_id=user_id, decided_by=opener)
+    if not (for_client and latchkey.settings.hook(HOOK)):
+        return issue
+    return _about_user(issue, method=method, provider=provider, raises=method == "webauthn")
+
+
+def about_own(second_step: str | None, *, for_client: bool) -> Issue:
+    """Ask the hook about the caller's session, which a second step may raise. Raises `ApiError`."""
+    own = guard.caller()
+    issue = Issue(own["caller_session_id"], own["caller_id"], own["caller_session_id"])
+    if not is_asked(for_client=for_client):
+        return issue
+    guard.live_caller()
+    return _about_user(issue, method=second_step, provider=None, raises=second_step is not None)
+
+
+def about_refresh(session_id: str, counter: int) -> Issue:
+    """Ask the hook, which there is, about a refresh, once it is counted. Raises `ApiError`."""
+    row = queries.begin_refresh(latchkey.db, session_id=session_id, counter=counter)
+    return answered(Issue(session_id), row and compose(row, session_id), row, "token_refresh")
+
+
+def _about_user(issue: Issue, **steps: Any) -> Issue:
+    row = None
+    if issue.user_id:
+        known = issue.user_id, issue.decided_by
+        row = queries.select_token(latchkey.db, user_id=known[0], session_id=known[1], **steps)
+    return answered(issue, row and compose(row, issue.session_id), row, row.amr[-1]["method"] if row else "")
+
+
+def answered(issue: Issue, claims: dict[str, Any] | None, row: Any, method: str) -> Issue:
+    """Ask the hook about claims, those of a row with `decides`, if there are any. Raises `ApiError`."""
+    found = latchkey.settings.hook(HOOK)
+    if found is None or claims is None:
+        return replace(issue, decides=_NOTHING)
+    return replace(issue, decides=row.decides, answer=access_token.ask(found, claims, method))
+
+
+def compose(row: Any, session_id: str) -> dict[str, Any]:
+    """Return the claims of a session, a row of `open_session`."""
+    own = {"session_id": session_id, "aal": row.aal, "amr": row.amr}
+    claims = latchkey.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
+    is_restricted = row.lacks_step and latchkey.settings.mfa_tokens == SECOND_STEP
+    return latchkey.access_tokens.restricted(claims) if is_restricted else claims

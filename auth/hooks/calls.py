@@ -1,0 +1,103 @@
+"""HTTP hooks: a signed question to the operator's server, whose answer counts (GoTrue's protocol)."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from auth.core.net import webhook_urls as webhooks
+from auth.core.net.networks import is_loopback
+from auth.core.promises import HOOK_TIMEOUT
+from auth.core.settings.values.hooks import Hook
+from auth.delivery.senders import http
+from auth.delivery.senders.sender import TryLater, one_line
+
+# Statuses of servers that are down or overloaded.
+_DOWN = {429, 502, 503, 504}
+
+
+class HookRefused(Exception):
+    """The hook answered with an error, whose status and message are for the client."""
+
+    def __init__(self, status: int, message: str, hook: str) -> None:
+        self.reason = f"{hook} refused with {status}: {message}"
+        super().__init__(one_line(self.reason))
+        self.status = status
+        self.message = message
+        self.hook = hook
+
+
+class HookFailed(Exception):
+    """There is no answer that can be used; with `is_down`, the next call would fail too.
+
+    `reason` may have several lines, and all that the hook said.
+    """
+
+    def __init__(self, hook: str, reason: str, *, is_down: bool = False) -> None:
+        super().__init__(one_line(f"{hook} failed: {reason}"))
+        self.hook = hook
+        self.reason = reason
+        self.is_down = is_down
+
+
+def ask(hook: Hook, id: str, payload: dict[str, Any], timeout: float = HOOK_TIMEOUT) -> dict[str, Any]:
+    """Post a payload and return the hook's answer. Raises `HookRefused` or `HookFailed`."""
+    body = json.dumps(payload)
+    if len(body) > http.MOST_BYTES:
+        raise HookFailed(hook.name, f"the request has {len(body)} bytes, more than {http.MOST_BYTES}")
+    options = {"timeout": timeout, "allows": allowed_addresses(hook), "answers": True}
+    try:
+        return _read(hook.name, http.post_signed(hook.url, id, body, hook.secrets, **options))
+    except TryLater as failure:
+        raise HookFailed(hook.name, failure.reason, is_down=True) from failure
+
+
+def allowed_addresses(hook: Hook) -> Callable[[str], bool]:
+    """Return a check of the address that a call connects to.
+
+    A URL that names this machine was written by the operator, and leads nowhere else.
+    """
+    if is_loopback(urlsplit(hook.url).hostname or ""):
+        return is_loopback
+    return webhooks.allowed_addresses(hook.url, hook.private_networks)
+
+
+def _read(name: str, response: http.Response) -> dict[str, Any]:
+    status, content_type = response.status, response.content_type
+    if status == 204:
+        return {}
+    if status not in (200, 202):
+        raise HookFailed(name, f"it answered {status}: {_said(response.body)}", is_down=status in _DOWN)
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise HookFailed(name, f"its answer is not application/json but {content_type!r}")
+    return parse(name, response.body)
+
+
+def parse(name: str, body: bytes | str) -> dict[str, Any]:
+    """Return the answer in a body. Raises `HookRefused` or `HookFailed`."""
+    if len(body) > http.MOST_BYTES:
+        raise HookFailed(name, f"its answer has more than {http.MOST_BYTES} bytes")
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        raise HookFailed(name, f"its answer is not JSON: {_said(body)}") from None
+    if not isinstance(answer, dict):
+        raise HookFailed(name, f"its answer is not a JSON object: {_said(body)}")
+    if answer.get("error") is not None:
+        raise refusal(name, answer["error"])
+    return answer
+
+
+def _said(body: bytes | str) -> str:
+    return body if isinstance(body, str) else body.decode(errors="replace")
+
+
+def refusal(name: str, error: Any) -> HookRefused | HookFailed:
+    """Return the exception of an `error` in a hook's answer. Its status is 500 unless the hook says."""
+    said = error if isinstance(error, dict) else {}
+    status, message = said.get("http_code", 500), said.get("message")
+    # A success, or a status that isn't one, would tell the client that the hook agreed.
+    is_status = type(status) is int and 400 <= status <= 599
+    if not is_status or not isinstance(message, str) or not one_line(message):
+        return HookFailed(name, f"its error is malformed: {json.dumps(error)}")
+    return HookRefused(status, message, name)

@@ -1,0 +1,253 @@
+"""Authorization requests of applications: from their beginning to the code (RFC 6749, section 4.1).
+
+Both routes that take a form lead to a GET, because browsers send no cookies with a form of another site.
+"""
+
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from flask import Blueprint, Response, jsonify, request
+
+from auth.core.net.redirects import origin, with_query
+from auth.core.text import languages
+from auth.core.tokens import one_time
+from auth.domain.messages.outgoing import own_url
+from auth.domain.sign_in import browser_sessions
+from auth.domain.sign_in.reauthentication import lock_caller
+from auth.domain.sign_in.token_response import see_other
+from auth.openid import consent, requests
+from auth.openid.errors import OAuthError
+from auth.openid.switch import provider
+from auth.web import (
+    Level,
+    answers_frames,
+    audit,
+    cookies,
+    fields,
+    form_schemas,
+    g,
+    guard,
+    refuses_by_page,
+    schemas,
+    takes_foreign_forms,
+)
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.html.page import LANGUAGE, LANGUAGES, page, text
+from auth.web.html.problems import Problem, asks_for_page
+from auth.web.input import read_body, read_form, read_query
+from auth.web.limits import limited
+from sql import Transaction, queries
+
+blueprint = Blueprint("authorization", __name__)
+
+_ContinueQuery = schemas.Input.of(
+    authorization_id=fields.Text(required=True), approval=fields.Text(required=True)
+)
+_Consent = schemas.Input.of(action=fields.Choice("approve", "deny", required=True))
+
+
+def _asks_silently() -> bool:
+    """Whether no page is asked for: any frame may ask, as without a session nothing is written."""
+    return request.args.getlist("prompt") == ["none"]
+
+
+@blueprint.get("/oauth/authorize")
+@provider
+@answers_frames
+@limited("request_authorization", unless=_asks_silently)
+@refuses_by_page
+def begin_authorization() -> Response:
+    """Check an application's request, and ask the user for consent."""
+    if request.method == "HEAD":
+        return Response()
+    sent = read_query(requests.Origin())
+    client = requests.find_client(**sent)
+    redirect_uri = sent["redirect_uri"]
+    try:
+        parameters = _parameters()
+        columns = requests.check(client, parameters)
+        if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
+            raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
+    except OAuthError as error:
+        return _refused(client, redirect_uri, error)
+    if "none" in columns["prompts"]:
+        return _without_page(client, redirect_uri, columns)
+    browser = cookies.browser_secret(requests.COOKIE)
+    authorization_id = requests.write(client, redirect_uri, browser, columns)
+    named, own_page = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
+    response = _found(with_query(own_page, named) if own_page else own_url("oauth/consent", named))
+    cookies.remember(response, requests.COOKIE, browser)
+    if "ui_locales" in parameters and not cookies.sent(LANGUAGE):
+        wished = f"{parameters['ui_locales'].replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
+        cookies.remember(response, LANGUAGE, languages.choose(LANGUAGES, None, wished))
+    return response
+
+
+@blueprint.post("/oauth/authorize")
+@provider
+@takes_foreign_forms
+@limited("request_authorization")
+@refuses_by_page
+def begin_authorization_by_form() -> Response:
+    """Lead a request that was sent as a form to the GET."""
+    query = urlencode([*request.form.items(multi=True)])
+    return see_other(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
+
+
+@blueprint.post("/oauth/logout")
+@provider
+@takes_foreign_forms
+@limited("open_logout")
+@refuses_by_page
+def logout_by_form() -> Response:
+    """Lead a form of an application to the page."""
+    sent = read_form(form_schemas.LogoutQuery())
+    return see_other(f"{latchkey.settings.base_url}/oauth/logout?{urlencode(sent)}")
+
+
+@blueprint.get("/oauth/continue")
+@provider
+@limited("continue_authorization")
+@refuses_by_page
+def continue_authorization() -> Response:
+    """Give the code of an approved request to the application, in the browser that began it."""
+    if request.method == "HEAD":
+        return Response()
+    return _found(consent.give_code(latchkey.db, **read_query(_ContinueQuery())))
+
+
+@blueprint.get("/oauth/authorizations/<authorization_id>")
+@provider
+@guard.access_token(Level.AAL2)
+@limited("read_authorization", key=guard.caller_on_network)
+def get_authorization(authorization_id: str) -> Response:
+    """Return what an application asks for, or where the browser goes if the user allows it already."""
+    _check_origin()
+    guard.live_caller()
+    if request.method == "HEAD":
+        return Response()
+    with latchkey.db.transaction() as tx:
+        user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
+        if asked.request.user_id is None:
+            queries.bind_oauth_request(tx, id=asked.request.id, user_id=user.id)
+        else:
+            _check_own(asked)
+        url = _decided(tx, user, asked, authorization_id, has_agreed=False)
+    if url:
+        return jsonify(redirect_url=url)
+    row, client = asked
+    return jsonify(
+        authorization_id=authorization_id,
+        redirect_uri=row.redirect_uri,
+        client={"id": client.id, "name": client.name, "uri": client.uri, "logo_uri": client.logo_uri},
+        user={"id": user.id, "email": user.email or ""},
+        scope=" ".join(row.scopes),
+    )
+
+
+@blueprint.post("/oauth/authorizations/<authorization_id>/consent")
+@provider
+@guard.access_token(Level.AAL2)
+@limited("decide_authorization", key=guard.caller_on_network)
+def decide_authorization(authorization_id: str) -> Response:
+    _check_origin()
+    guard.live_caller()
+    action = read_body(_Consent())["action"]
+    with latchkey.db.transaction() as tx:
+        user, asked = lock_caller(tx), consent.find(tx, authorization_id, is_by_token=True)
+        _check_own(asked)
+        if action == "deny":
+            return jsonify(redirect_url=consent.deny(tx, asked.request))
+        url = _decided(tx, user, asked, authorization_id, has_agreed=True)
+    if url is None:
+        details = "sign in again, or use POST /reauthenticate: the application asks for it"
+        raise ApiError("reauthentication_needed", details)
+    return jsonify(redirect_url=url)
+
+
+def _decided(
+    tx: Transaction, user: Any, asked: consent.Asked, authorization_id: str, *, has_agreed: bool
+) -> str | None:
+    """Return where the browser goes, or None if the user has to agree or sign in first."""
+    missing = consent.obstacle(asked)
+    if missing == "access_denied":
+        return consent.deny(tx, asked.request, "User may not use this application")
+    if not consent.may_approve(missing, has_agreed=has_agreed):
+        return None
+    approval = consent.approve(tx, user, asked)
+    return own_url("oauth/continue", {"authorization_id": authorization_id, "approval": approval})
+
+
+def _check_own(asked: consent.Asked) -> None:
+    """Raises `ApiError` if another user has asked for a request, or it is approved."""
+    if asked.request.user_id != guard.caller_id():
+        raise ApiError("oauth_authorization_not_found")
+    if not asked.request.is_pending:
+        raise ApiError("validation_failed", "authorization_id: the request is no longer pending")
+
+
+def _check_origin() -> None:
+    """Raises `ApiError` for a page that may not receive tokens, unless it is the consent page."""
+    sent, own_page = request.headers.get("Origin"), latchkey.settings.oauth_consent_url
+    if sent and sent != (own_page and origin(own_page)) and latchkey.redirects.checked(sent) != sent:
+        raise ApiError("validation_failed", "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST")
+
+
+def _parameters() -> dict[str, str]:
+    if len(request.args.getlist("resource")) > 1:
+        raise OAuthError("invalid_target", "resource must be given once")
+    try:
+        sent: dict[str, str] = read_query(requests.Parameters())
+    except ApiError as error:
+        raise OAuthError("invalid_request", error.details or error.msg) from None
+    return {name: value for name, value in sent.items() if value}
+
+
+def _without_page(client: Any, redirect_uri: str, columns: dict[str, Any]) -> Response:
+    """Answer prompt=none: with a code, or with what the user would have to do."""
+    g.level = Level.AAL2
+    known, missing = browser_sessions.resume(), "login_required"
+    if known and known.lacks_level:
+        missing = "interaction_required"
+    elif known:
+        _count_silent_request()
+        browser = one_time.new_token()
+        authorization_id = requests.write(client, redirect_uri, browser, columns)
+        url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
+        if url:
+            return _found(url)
+        consent.deny(latchkey.db, consent.find(latchkey.db, authorization_id, browser=browser).request)
+        # Of another account than that of id_token_hint.
+        missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
+    members = {"error": missing, "error_description": "The user has to be asked"}
+    url = requests.answer(redirect_uri, columns["state"], **members)
+    return _sent_back(client, redirect_uri, url, missing)
+
+
+@limited("request_authorization_silently", key=guard.caller_on_network)
+def _count_silent_request() -> None:
+    """Count a request with prompt=none of a user who is signed in. Raises `RateLimitExceeded`."""
+
+
+def _refused(client: Any, redirect_uri: str, error: OAuthError) -> Response:
+    audit.refused(error.error)
+    requests.log_refusal(client.id, error.description, error.remedy)
+    states = request.args.getlist("state")
+    state = states[0] if len(states) == 1 and "\0" not in states[0] else None
+    members = {"error": error.error, "error_description": error.description}
+    url = requests.answer(redirect_uri, state or None, **members)
+    return _sent_back(client, redirect_uri, url, error.error)
+
+
+def _sent_back(client: Any, redirect_uri: str, url: str, error: str) -> Response:
+    if not client.is_dynamic or not asks_for_page():
+        return _found(url)
+    # Anyone may have registered it, to redirect people who trust our host (RFC 9700, section 4.11.2).
+    problem = Problem(text("errors", "client_id_invalid"), None, 400, {}, error, error)
+    host = urlsplit(redirect_uri).netloc or redirect_uri
+    return page("error.html", status=400, problem=problem, here=None, back_url=url, host=host)
+
+
+def _found(url: str) -> Response:
+    return Response(status=302, headers={"Location": url})

@@ -1,0 +1,100 @@
+"""Asks users whether an application may sign them in (AUTH_OAUTH_CONSENT_URL replaces this page)."""
+
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from flask import Blueprint, Response, request
+
+from auth.core.text import names
+from auth.domain.sign_in import browser_sessions
+from auth.domain.sign_in.arrivals import Destination
+from auth.domain.sign_in.token_response import see_other
+from auth.openid import consent, uris
+from auth.openid.switch import provider
+from auth.web import Level, form_schemas, g, guard
+from auth.web.context import latchkey
+from auth.web.html.page import page, to_own
+from auth.web.html.problems import Problem, form
+from auth.web.input import read_form
+
+blueprint = Blueprint("consent", __name__)
+
+
+def _form(problem: Problem | None = None) -> Response:
+    """Show what is asked, unless that is allowed already, or lead to the sign-in or step that is missing."""
+    authorization_id = request.values.get("authorization_id", "")
+    g.level = Level.AAL2
+    known = browser_sessions.resume()
+    asked = consent.find(latchkey.db, authorization_id)
+    here = f"oauth/consent?{urlencode({'authorization_id': authorization_id})}"
+    way_back = urlencode({"next": here})
+    if known is None:
+        return to_own(f"sign-in?{way_back}")
+    if known.lacks_level:
+        return to_own(f"second-step?{way_back}")
+    missing = consent.obstacle(asked)
+    if missing is None and problem is None:
+        url, missing = consent.approve_in_browser(authorization_id)
+        if url:
+            return see_other(url)
+    if missing == "login_required":
+        return to_own(f"account/confirm?{way_back}")
+    return page(
+        "consent.html",
+        status=403 if missing == "access_denied" else 200,
+        form_target=asked.request.redirect_uri,
+        here=f"/{here}",
+        to=Destination(next=here),
+        problem=problem,
+        authorization_id=authorization_id,
+        is_refused=missing == "access_denied",
+        account=known.email or known.phone or known.name,
+        **_shown(asked),
+    )
+
+
+def _shown(asked: consent.Asked) -> dict[str, Any]:
+    row, client = asked
+    parts = urlsplit(row.redirect_uri)
+    host = parts.netloc or parts.scheme
+    # A stranger's would show another's mark, and tell who opens the page.
+    shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
+    return {
+        "application": names.in_one_line(client.name) or host,
+        "host": host,
+        "is_native": uris.is_native(row.redirect_uri),
+        "is_dynamic": client.is_dynamic,
+        "scopes": row.scopes,
+        "resource": row.resource,
+        "client_logo": client.logo_uri if shows_logo else None,
+    }
+
+
+@blueprint.get("/oauth/consent")
+@provider
+def show_consent() -> Response:
+    return Response() if request.method == "HEAD" else _form()
+
+
+def _caller() -> str:
+    return guard.caller_on_network() if browser_sessions.resume() else g.client["network"]
+
+
+@blueprint.post("/oauth/consent")
+@provider
+@form("decide_authorization", _form, key=_caller)
+def submit_consent() -> Response:
+    """Send the browser back to the application, with a code or a refusal."""
+    sent = read_form(form_schemas.ConsentForm())
+    authorization_id = sent["authorization_id"]
+    if sent["action"] == "deny":
+        with latchkey.db.transaction() as tx:
+            return see_other(consent.deny(tx, consent.find(tx, authorization_id).request))
+    g.level = Level.AAL2
+    known = browser_sessions.resume()
+    if known and not known.lacks_level:
+        url, _missing = consent.approve_in_browser(authorization_id, has_agreed=True)
+        if url:
+            return see_other(url)
+    # The page leads to what is missing.
+    return to_own(f"oauth/consent?{urlencode({'authorization_id': authorization_id})}")

@@ -1,0 +1,144 @@
+"""Encryption to the recipients of backups, in the format of age (https://c2sp.org/age).
+
+pyrage calls Python to read and write, and replaces what is raised there by errors of its own, even the exit
+that a signal asks for. So it runs in a thread, at one end of a pipe.
+"""
+
+import errno
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import pyrage
+from pyrage import x25519
+
+from auth.core.files import exposure
+
+HEAD = b"age-encryption.org/v1\n"
+_UNDER_PASSPHRASE = HEAD + b"-> scrypt "
+_IDENTITY = "AGE-SECRET-KEY-1"
+_PIECE = 64 * 1024
+
+
+class CannotDecrypt(Exception):
+    """A line for the operator: it is another key, or the file is damaged or was not encrypted."""
+
+
+class UnusableKey(Exception):
+    """A line for the operator: there is no recipient or no identity."""
+
+
+def new_identity() -> tuple[str, str]:
+    """Return the recipient and the content of an identity file, as `age-keygen` writes it."""
+    identity = x25519.Identity.generate()
+    recipient = str(identity.to_public())
+    return recipient, f"# public key: {recipient}\n{identity}\n"
+
+
+def read_key(path: Path) -> str:
+    """Return the content of an identity file, or a passphrase. Raises `UnusableKey`."""
+    try:
+        if problem := exposure(path):
+            raise UnusableKey(f"{path} is refused: {problem}")
+        return path.read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UnusableKey(f"{path} cannot be read: {reason}.") from None
+
+
+@contextmanager
+def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
+    """Yield a file whose content is encrypted into another, which is then read again and compared.
+
+    Raises `OSError` and `UnusableKey`.
+    """
+    if not recipients:
+        raise UnusableKey(
+            "AUTH_BACKUP_RECIPIENTS is not set: create a key on another machine with latchkey backup-key."
+        )
+    output, keys = _Output(file), [x25519.Recipient.from_str(recipient) for recipient in recipients]
+    reader, writer = os.pipe()
+
+    def encrypt() -> None:
+        with open(reader, "rb") as source:
+            pyrage.encrypt_io(source, output, keys)
+
+    with ThreadPoolExecutor(1) as pool:
+        encrypted = pool.submit(encrypt)
+        try:
+            with open(writer, "wb") as sink:
+                yield sink
+        except Exception:
+            # The pipe breaks if the encryption has failed, whatever the caller makes of that.
+            if not encrypted.exception():
+                raise
+    if error := encrypted.exception():
+        raise OSError(errno.EIO, str(error).removeprefix("OSError: "))
+    file.seek(0)
+    written = hashlib.sha256()
+    while piece := file.read(_PIECE):
+        written.update(piece)
+    if written.digest() != output.digest.digest():
+        raise OSError(errno.EIO, "The data read back differs from the data written")
+
+
+def decrypt(file: BinaryIO, key: str) -> Iterator[bytes]:
+    """Yield the plaintext. Each piece is whole, but only the end proves that none is missing.
+
+    Nothing proves who wrote it.
+
+    `key` is the content of an identity file; for a file of release 0.2.0 it is the passphrase, and the file
+    must fit into memory. Raises `CannotDecrypt` and `UnusableKey`.
+    """
+    head = file.read(len(_UNDER_PASSPHRASE))
+    file.seek(0)
+    try:
+        if head == _UNDER_PASSPHRASE:
+            yield pyrage.passphrase.decrypt(file.read(), key)
+        else:
+            yield from _decrypt(file, _identities(key))
+    except pyrage.DecryptError as error:
+        raise CannotDecrypt(f"it cannot be decrypted: {error}") from None
+    except OSError:
+        raise CannotDecrypt("it is truncated or altered") from None
+
+
+class _Output:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.digest.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+def _decrypt(file: BinaryIO, identities: Sequence[x25519.Identity]) -> Iterator[bytes]:
+    reader, writer = os.pipe()
+
+    def decrypt() -> None:
+        with open(writer, "wb") as sink:
+            pyrage.decrypt_io(file, sink, identities)
+
+    with ThreadPoolExecutor(1) as pool, open(reader, "rb") as source:
+        decrypted = pool.submit(decrypt)
+        while piece := source.read(_PIECE):
+            yield piece
+        decrypted.result()
+
+
+def _identities(key: str) -> list[x25519.Identity]:
+    lines = [line for line in key.split() if line.startswith(_IDENTITY)]
+    try:
+        if lines:
+            return [x25519.Identity.from_str(line) for line in lines]
+    except pyrage.IdentityError:
+        pass
+    raise UnusableKey(f"The --identity file has no complete {_IDENTITY}…")

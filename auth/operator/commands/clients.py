@@ -1,0 +1,256 @@
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import click
+
+from auth.core.settings import Settings
+from auth.openid import clients
+from auth.operator.commands.common import NumberRange, acting, json_option
+
+_PER_PAGE = 100
+
+
+@click.group("clients", short_help="Manage the applications that sign users in here.")
+def command() -> None:
+    """Manage OAuth clients: the applications that sign users in here."""
+
+
+_client_id = click.argument("client_id")
+
+
+def _several(flag: str, member: str, metavar: str | None, text: str, **others: Any) -> Any:
+    return click.option(
+        flag, member, multiple=True, metavar=metavar, help=f"{text} Can be repeated.", **others
+    )
+
+
+def _whether(flags: str, member: str, text: str) -> Any:
+    return click.option(flags, member, default=None, help=f"Whether {text}")
+
+
+_options = [
+    _several("--role", "allowed_roles", "ROLE", "Admit only users with this role."),
+    _whether("--pkce/--no-pkce", "require_pkce", "it must send a code challenge. Public clients must."),
+    _whether(
+        "--skip-consent/--ask-consent",
+        "skip_consent",
+        "users sign in without being asked, for your own applications.",
+    ),
+    _several(
+        "--logout-uri", "post_logout_redirect_uris", "URI", "Where it may send users after signing them out."
+    ),
+    _several("--resource", "resources", "URI", "An audience that it may ask for."),
+    _several(
+        "--grant",
+        "grant_types",
+        None,
+        "A grant that it may use, in place of the first two.",
+        type=click.Choice(clients.GRANT_TYPES),
+    ),
+    _several("--scope", "scopes", "SCOPE", "A scope that it may have by client_credentials."),
+    _whether(
+        "--introspects-sessions/--no-introspects-sessions",
+        "introspects_sessions",
+        "it may introspect session tokens.",
+    ),
+    click.option(
+        "--method",
+        "token_endpoint_auth_method",
+        type=click.Choice(clients.AUTH_METHODS[1:]),
+        help="How it sends its secret.",
+    ),
+    click.option(
+        "--alg",
+        "id_token_signed_response_alg",
+        type=click.Choice(clients.ALGORITHMS),
+        help="The algorithm that signs its ID tokens.",
+    ),
+    click.option(
+        "--lifetime",
+        "token_lifetime",
+        metavar="SECONDS",
+        type=NumberRange(0, 86_400),
+        help="How long its access tokens are valid, from 30. 0 means AUTH_ACCESS_TOKEN_LIFETIME.",
+    ),
+    click.option("--website", "client_uri", metavar="URL", help="Its website."),
+    click.option("--logo", "logo_uri", metavar="URL", help="Its logo."),
+]
+
+
+def _member_options(function: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_options):
+        function = option(function)
+    return function
+
+
+@command.command("create", short_help="Create a client, and print its secret once.")
+@click.argument("name")
+@click.argument("redirect_uris", nargs=-1, metavar="[REDIRECT_URI]...")
+@click.option("--public", is_flag=True, help="A client without a secret, in a browser or on a device.")
+@_member_options
+@click.option(
+    "--for", "product", type=click.Choice(["grafana"]), help="Print the settings of this product instead."
+)
+@json_option
+def create(
+    name: str,
+    redirect_uris: tuple[str, ...],
+    public: bool,
+    product: str | None,
+    as_json: bool,
+    **members: Any,
+) -> None:
+    """Create the client NAME, to which users return at one of the REDIRECT_URIs.
+
+    Prints its id, the endpoints, and its secret, which is not shown again.
+
+    \b
+    Example: latchkey clients create grafana https://grafana.example.com/login/generic_oauth --role admin
+    """
+    body = {"client_name": name, "redirect_uris": list(redirect_uris), **_body(members)}
+    body |= {"client_type": "public"} if public else {}
+    with acting() as parts:
+        client = clients.create(body)
+        shown = {name: client[name] for name in ("client_id", "client_secret") if name in client}
+        endpoints = _endpoints(parts.settings)
+        if as_json:
+            click.echo(json.dumps(client | endpoints))
+        elif product:
+            click.echo("\n".join(_grafana(shown | endpoints, parts.settings)))
+        else:
+            _print(shown | endpoints)
+
+
+@command.command("list", short_help="List the clients, newest first.")
+@json_option
+def list_command(as_json: bool) -> None:
+    """List the clients, newest first.
+
+    \b
+    Example: latchkey clients list
+    """
+    with acting():
+        number, total = 0, 1
+        while number * _PER_PAGE < total:
+            number += 1
+            page, total = clients.page({"page": number, "per_page": _PER_PAGE})
+            for client in page:
+                line = "{client_id}  {registration_type:<8}  {client_type:<12}  {client_name}"
+                click.echo(json.dumps(client) if as_json else line.format_map(client).rstrip())
+
+
+@command.command("show")
+@_client_id
+@json_option
+def show(client_id: str, as_json: bool) -> None:
+    """Show a client, without its secret.
+
+    \b
+    Example: latchkey clients show 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
+    """
+    with acting():
+        _report(clients.get(client_id), as_json)
+
+
+@command.command("update")
+@_client_id
+@click.option("--name", "client_name", help="Its name.")
+@click.option(
+    "--redirect-uri", "redirect_uris", multiple=True, metavar="URI", help="Instead of all. Can be repeated."
+)
+@_member_options
+@json_option
+def update(client_id: str, as_json: bool, **members: Any) -> None:
+    """Change a client. An option that can be repeated replaces the whole list; an empty value clears it.
+
+    \b
+    Example: latchkey clients update 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44 --role admin --lifetime 600
+    """
+    with acting():
+        _report(clients.update(client_id, _body(members)), as_json)
+
+
+@command.command("delete")
+@_client_id
+def delete(client_id: str) -> None:
+    """Delete a client, and end its sessions.
+
+    \b
+    Example: latchkey clients delete 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
+    """
+    with acting():
+        clients.delete(client_id)
+    click.echo(f"{client_id} is deleted, and its sessions have ended.")
+
+
+@command.command("secret")
+@_client_id
+@json_option
+def secret(client_id: str, as_json: bool) -> None:
+    """Replace the secret of a client, and print the new one. The old one is refused at once.
+
+    \b
+    Example: latchkey clients secret 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
+    """
+    with acting():
+        client = clients.replace_secret(client_id)
+    click.echo(json.dumps(client) if as_json else client["client_secret"])
+
+
+def _body(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of the options that were given."""
+    body: dict[str, Any] = {}
+    for name, value in members.items():
+        if isinstance(value, tuple):
+            body |= {name: [item for item in value if item]} if value else {}
+        elif value is not None:
+            body[name] = value
+    return body | ({"token_lifetime": None} if body.get("token_lifetime") == 0 else {})
+
+
+def _endpoints(settings: Settings) -> dict[str, str]:
+    base = f"{settings.base_url}/oauth"
+    return {
+        "issuer": settings.jwt_issuer,
+        "authorization_endpoint": f"{base}/authorize",
+        "token_endpoint": f"{base}/token",
+        "userinfo_endpoint": f"{base}/userinfo",
+        "end_session_endpoint": f"{base}/logout",
+    }
+
+
+def _grafana(values: Mapping[str, str], settings: Settings) -> Iterator[str]:
+    options = {
+        "ENABLED": "true",
+        "NAME": settings.brand_name,
+        "CLIENT_ID": values["client_id"],
+        "CLIENT_SECRET": values.get("client_secret", ""),
+        "SCOPES": "openid,profile,email,roles",
+        "AUTH_URL": values["authorization_endpoint"],
+        "TOKEN_URL": values["token_endpoint"],
+        "API_URL": values["userinfo_endpoint"],
+        "USE_PKCE": "true",
+        "USE_REFRESH_TOKEN": "true",
+    }
+    return (f"GF_AUTH_GENERIC_OAUTH_{name}={shlex.quote(value)}" for name, value in options.items() if value)
+
+
+def _report(client: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(client))
+    else:
+        _print({name: _text(value) for name, value in client.items()})
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(value)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _print(members: Mapping[str, str]) -> None:
+    width = max(map(len, members))
+    for name, value in members.items():
+        click.echo(f"{name:<{width}}  {value}".rstrip())

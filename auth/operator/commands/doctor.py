@@ -1,0 +1,80 @@
+import dataclasses
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from auth.core.settings import Settings, SettingsError, running
+from auth.core.settings.kept_secrets import Missing
+from auth.operator.commands import load_settings
+from auth.operator.commands.common import json_option
+from auth.operator.doctor.examination import CHECKS, Result, examine, examine_files
+from auth.operator.processes.start_checks import check_files
+
+_NAMES = [check.name for check in CHECKS]
+_MARKS = {"ok": "✓", "failed": "✗", "skipped": "-"}
+_MISSING: tuple[Missing, ...] = ("refuse", "ignore")
+_FAILED = 3
+# When `latchkey/__main__.py` began, by the clock of `time.monotonic`: a slow start counts.
+_STARTED = "LATCHKEY_STARTED"
+
+
+@click.command("doctor", short_help="Check the deployment for common problems.")
+@click.option(
+    "--skip",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(_NAMES),
+    help="Skip the check with this name (see --json). Can be repeated.",
+)
+@json_option
+def command(skip: tuple[str, ...], as_json: bool) -> None:
+    """Check for common problems, and print the setting to change for each.
+
+    Takes at most five seconds. Run it on the service's machine, with its settings.
+
+    Exits with 3 if a check failed.
+
+    \b
+    Example: latchkey doctor --skip backup
+    """
+    results = _results(skip)
+    for result in results:
+        if as_json:
+            click.echo(json.dumps(dataclasses.asdict(result)))
+            continue
+        click.echo(f"{_MARKS[result.status]} {result.text}")
+        if result.setting:
+            click.echo(f"  {result.setting}")
+    if any(result.status == "failed" for result in results):
+        sys.exit(_FAILED)
+
+
+def _results(skip: tuple[str, ...]) -> list[Result]:
+    named: list[Result] = []
+    settings: Settings | None = None
+    # Without the keys, so that what needs none is checked even if they are lost.
+    for missing in _MISSING:
+        try:
+            settings = load_settings(missing_secrets=missing)
+            check_files(settings)
+            break
+        except SettingsError as error:
+            named = named or [_of_setting(line) for line in str(error).splitlines()]
+    if settings is None:
+        return named + examine_files(Path(os.environ.get("AUTH_STATE_DIR") or "var").resolve(), skip)
+    named = named or [_of_setting(line) for line in settings.warnings]
+    if problem := running.difference(settings):
+        named.append(Result("settings", "failed", problem))
+    named = named or [Result("settings", "ok", "All settings are valid")]
+    return named + examine(settings, skip, started=float(os.environ.get(_STARTED) or time.monotonic()))
+
+
+def _of_setting(line: str) -> Result:
+    name = line.partition(":")[0].partition(" ")[0]
+    # For a file, the line says what to do.
+    setting = None if name.startswith("/") else f"{name}=…; see docs/settings.md"
+    return Result("settings", "failed", line, setting)

@@ -1,0 +1,96 @@
+"""`latchkey hooks test`: what a hook is asked, and what it answers."""
+
+import json
+import sys
+import time
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from auth.core import promises
+from auth.core.settings.values.hooks import NAMES, Hook
+from auth.delivery.senders.sender import Message
+from auth.hooks import access_token, before_user_created
+from auth.hooks import calls as hooks
+from auth.hooks.calls import HookFailed, HookRefused
+from auth.hooks.messages import HookSender
+from auth.operator.commands.common import Unusable, acting, json_option, known_user
+from auth.web.context import Latchkey
+from auth.web.errors import found
+from sql import queries
+
+# The names of their settings, by argument.
+_NAMES = {name.replace("_", "-"): name for name in NAMES}
+
+
+@click.group("hooks", short_help="Try out hooks.")
+def command() -> None:
+    """Try out hooks."""
+
+
+@command.command("test", short_help="Ask a hook about a user.")
+@click.argument("name", type=click.Choice(list(_NAMES)))
+@click.option(
+    "--user", "subject", metavar="EMAIL|PHONE|USER_ID", required=True, help="The user to ask about."
+)
+@json_option
+def test(name: str, subject: str, as_json: bool) -> None:
+    """Ask a hook about a user, and print the request, the answer and the verdict.
+
+    Nothing is issued or created, and what a SQL function writes is rolled back. send-email and send-sms send
+    the user a test message. Exits with 3 if the hook refuses or fails.
+
+    \b
+    Example: latchkey hooks test custom-access-token --user alice@example.com
+    """
+    setting = _NAMES[name]
+    with acting() as parts:
+        hook, user = parts.settings.hook(setting), known_user(parts, subject.strip())
+        if hook is None:
+            raise click.ClickException(f"AUTH_HOOK_{setting.upper()} is not set.")
+        if user is None:
+            raise Unusable(f"No user has the address or id {subject}.")
+        known = json.loads(found(queries.select_any_user(parts.db, id=user.id), "user_not_found").user_object)
+        timeout: float = promises.HOOK_TIMEOUT
+        if setting == "custom_access_token":
+            event = access_token.event_of(hook, _claims(parts, known), "password")
+        elif setting.startswith("send_"):
+            address = user.email if setting == "send_email" else user.phone
+            if address is None:
+                raise Unusable(f"{subject} has no address for {name}.")
+            event, timeout = _message(parts, hook, known, address), promises.HTTP_TIMEOUT
+        else:
+            about = {"email": user.email, "phone": user.phone, "data": known["user_metadata"]}
+            event = before_user_created.event_of(hook, known["id"], **about)
+        result: dict[str, Any] = {"request": event, "answer": None, "verdict": "accepted"}
+        try:
+            if hook.function:
+                result["answer"] = access_token.try_function(hook.name, hook.function, event)
+            else:
+                result["answer"] = hooks.ask(hook, f"msg_{uuid.uuid4()}", event, timeout)
+            if setting == "custom_access_token":
+                access_token.checked(hook.name, event["claims"], result["answer"])
+        except (HookRefused, HookFailed) as error:
+            result["verdict"] = str(error)
+    for member, value in result.items() if not as_json else ():
+        click.echo(f"{member}: {value if isinstance(value, str) else json.dumps(value, indent=2)}")
+    if as_json:
+        click.echo(json.dumps(result))
+    if result["verdict"] != "accepted":
+        sys.exit(3)
+
+
+def _message(parts: Latchkey, hook: Hook, user: dict[str, Any], address: str) -> dict[str, Any]:
+    subject = f"Test message from {parts.settings.site_url}"
+    message = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, f"{subject}\n")
+    event = HookSender(hook, parts.settings).payload(address, message)
+    return event | {"user": user | event["user"]}
+
+
+def _claims(parts: Latchkey, user: dict[str, Any]) -> dict[str, Any]:
+    now = int(time.time())
+    amr = [{"method": "password", "timestamp": now}]
+    own = {"session_id": str(uuid.uuid4()), "aal": "aal1", "amr": amr}
+    return parts.access_tokens.compose(user, now, own)

@@ -1,0 +1,55 @@
+import json
+import socket
+import uuid
+from datetime import UTC, datetime
+
+import click
+
+from auth.core import addresses
+from auth.delivery.messages import load_templates
+from auth.delivery.senders import channels
+from auth.delivery.senders.sender import ConsoleSender, Message, Refused, TryLater
+from auth.operator.commands import load_service_settings, load_settings
+from auth.operator.commands.common import Unusable, json_option
+
+
+@click.command("mail-test", short_help="Send a test email and print the server's reply.")
+@click.argument("address")
+@click.option("--all", "sends_all", is_flag=True, help="Send a sample of each kind of email instead.")
+@click.option("--unit", help="Say that this systemd unit has failed on this machine.")
+@click.option("--language", default="en", show_default=True, help="The language of the samples.")
+@json_option
+def command(address: str, sends_all: bool, unit: str | None, language: str, as_json: bool) -> None:
+    """Send a test email to ADDRESS directly, not through the outbox, and print the mail server's reply.
+
+    \b
+    Example: latchkey mail-test ops@example.com
+    """
+    address = addresses.canonical_email(address)
+    # A failure is told with any settings: those of the service may have changed since its start.
+    load = load_settings if unit else load_service_settings
+    settings = load(missing_secrets="ignore")
+    sender = channels.senders(settings).get("email")
+    if sender is None:
+        raise click.ClickException("AUTH_SMTP_URL is not set: there is no mail server.")
+    text = f"This email shows that {settings.site_url} can send email.\n\nYou don't need to do anything.\n"
+    subject = f"Test email from {settings.site_url}"
+    if unit:
+        subject = f"{unit} has failed on {socket.gethostname()}"
+        text = f"{subject}. To see why: journalctl -u {unit}\n"
+    test = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, text)
+    templates = load_templates(settings)
+    if language not in templates.languages:
+        raise click.BadParameter(f"{language} is not one of {', '.join(templates.languages)}.")
+    samples = templates.samples(address, language) if sends_all else [test]
+    try:
+        for message in samples:
+            response = sender.send(address, message)
+    except (Refused, TryLater) as error:
+        raise click.ClickException(f"Not sent to {address}: {error}") from None
+    finally:
+        sender.close()
+    if isinstance(sender, ConsoleSender) and settings.smtp_url is None:
+        raise Unusable("The email was printed, not sent: AUTH_SMTP_URL is not set.")
+    outcome = json.dumps({"to": address, "response": response})
+    click.echo(outcome if as_json else f"Sent to {address}: {response}")

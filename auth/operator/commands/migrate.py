@@ -1,0 +1,33 @@
+import json
+from functools import partial
+
+import click
+import psycopg2
+
+from auth.core import logs
+from auth.operator.commands import load_settings
+from auth.operator.commands.common import json_option, progress_of
+from sql import schema
+from sql.pool import reason
+
+
+@click.command("migrate", short_help="Create the schema, or bring it up to date.")
+@json_option
+def command(as_json: bool) -> None:
+    """Create the database schema, or bring it up to date. The service does the same when it starts.
+
+    \b
+    Example: DATABASE_URL=postgresql://auth@db/auth latchkey migrate
+    """
+    try:
+        settings = load_settings(missing_secrets="ignore")
+        url = settings.find_database()
+        with progress_of("Upgrading the schema", len(schema.pending(url))) as progress:
+            steps = schema.apply(url, progress, partial(logs.say, settings, level="warning"))
+    except psycopg2.Error as error:
+        raise click.ClickException(f"DATABASE_URL: {reason(error)}") from None
+    if as_json:
+        click.echo(json.dumps({"steps": steps}))
+        return
+    for step in steps or ["The schema is up to date."]:
+        click.echo(step)

@@ -1,0 +1,46 @@
+"""The interface of a check, and what a check may look at."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import dns.resolver
+
+from auth.core.settings import Settings
+from sql import Database
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is wrong, and the setting or command that fixes it."""
+
+    sentence: str
+    setting: str
+
+
+class NotChecked(Exception):
+    """The check cannot run because of a problem that another one reports, or does not apply here."""
+
+
+NOT_PUBLIC = "AUTH_BASE_URL is this machine"
+
+
+@dataclass(frozen=True)
+class Context:
+    settings: Settings
+    db: Database
+    resolver: dns.resolver.Resolver
+    last: float  # when connections are given up, by `time.monotonic`
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.1, round(self.last - time.monotonic(), 1))
+
+
+@dataclass(frozen=True)
+class Check:
+    """`title` describes a healthy service, for which `look` returns None. It may raise `psycopg2.Error`."""
+
+    name: str
+    title: str
+    look: Callable[[Context], Failure | None]

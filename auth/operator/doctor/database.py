@@ -1,0 +1,167 @@
+"""Checks of the database: its version, schema, limits and clock."""
+
+import time
+from email.utils import parsedate_to_datetime
+from functools import partial
+from urllib.parse import urlsplit
+
+import psycopg2
+import requests
+from psycopg2.errors import UndefinedTable
+
+from auth.core.net.sockets import is_here
+from auth.core.settings.state import NotRunningError
+from auth.operator.doctor.addresses import fetch
+from auth.operator.doctor.check import Check, Context, Failure, NotChecked
+from auth.operator.processes import start_checks
+from sql import queries, schema
+from sql.pool import SIZE, reason
+
+LEAST_VERSION = 14
+GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
+# Of the delivery process, the master and a command.
+_OTHER_CONNECTIONS = 6
+_POOLED = "AUTH_DB_PREPARE is false, as for a pooler"
+
+
+def _answers(context: Context) -> Failure | None:
+    try:
+        queries.ping(context.db)
+    except NotRunningError as error:
+        return Failure(str(error), "systemctl start latchkey, once nothing else fails here")
+    except psycopg2.Error as error:
+        return Failure(
+            f"The database cannot be used: {reason(error)}",
+            "DATABASE_URL=postgresql://user:password@host/database, or start that Postgres",
+        )
+    return None
+
+
+def _version(context: Context) -> Failure | None:
+    server = queries.select_server(context.db)
+    if server.version < LEAST_VERSION * 10_000:
+        return Failure(
+            f"Postgres {server.version_text} is too old.",
+            f"DATABASE_URL of a Postgres {LEAST_VERSION} or later",
+        )
+    if server.encoding != "UTF8":
+        return Failure(
+            f"The database's encoding is {server.encoding}.",
+            "DATABASE_URL of a database created with ENCODING 'UTF8'",
+        )
+    if server.is_read_only:
+        return Failure(
+            "The database is read-only: a replica, or a primary that was demoted.",
+            "DATABASE_URL=…/database?target_session_attrs=read-write, with all hosts",
+        )
+    return None
+
+
+def _schema(context: Context) -> Failure | None:
+    try:
+        version = queries.select_schema_version(context.db).version
+    except UndefinedTable:
+        version = None
+    if version is None:
+        return Failure("The database has no schema yet.", "latchkey migrate")
+    if version < schema.NEWEST:
+        return Failure(
+            f"The schema has version {version}, but this release needs {schema.NEWEST}.",
+            "latchkey migrate, or a restart of the service",
+        )
+    if version > schema.NEWEST:
+        return Failure(
+            f"The schema has version {version}, but this release supports at most {schema.NEWEST}.",
+            "install the release that upgraded the database on this machine too",
+        )
+    return None
+
+
+def _pooler(context: Context) -> Failure | None:
+    if not context.settings.db_prepare:
+        raise NotChecked(_POOLED)
+    queries.ping(context.db)  # a database that hangs is given up
+    if start_checks.pooler_problem(context.settings.find_database()) is None:
+        return None
+    return Failure(
+        "DATABASE_URL leads to a pooler in transaction mode, such as PgBouncer.", "AUTH_DB_PREPARE=false"
+    )
+
+
+def _connections(context: Context) -> Failure | None:
+    if not context.settings.db_prepare:
+        raise NotChecked(_POOLED)
+    available = queries.select_server(context.db).connections
+    needed = context.settings.workers * SIZE + _OTHER_CONNECTIONS
+    if needed <= available:
+        return None
+    workers = max(1, (available - _OTHER_CONNECTIONS) // SIZE)
+    return Failure(
+        f"This node may open {needed} connections, but Postgres allows {available}.",
+        f"AUTH_WORKERS={workers}, or max_connections of Postgres",
+    )
+
+
+def _clock(context: Context) -> Failure | None:
+    """Compare with the clocks of Postgres and of a site, as far as they are on other machines."""
+    clocks = {"the database's": partial(_time_of_postgres, context)}
+    sites = map(urlsplit, (context.settings.site_url, context.settings.base_url))
+    if site := next((site for site in sites if not is_here(site.hostname or "")), None):
+        clocks[f"that of {site.netloc}"] = partial(_time_of_site, context, site.geturl())
+    is_checked = False
+    for name, read in clocks.items():
+        before, clock = time.time(), read()
+        if clock is None:
+            continue
+        is_checked, difference = True, (before + time.time()) / 2 - clock
+        if abs(difference) > GREATEST_CLOCK_DIFFERENCE:
+            direction = "ahead of" if difference > 0 else "behind"
+            return Failure(
+                f"This machine's clock is {abs(difference):.0f} s {direction} {name}.",
+                "timedatectl set-ntp true, on both machines",
+            )
+    if not is_checked:
+        raise NotChecked("no other machine tells the time: not Postgres, nor AUTH_SITE_URL")
+    return None
+
+
+def _time_of_postgres(context: Context) -> float | None:
+    server = queries.select_server(context.db)
+    return None if is_here(server.address or "localhost") else server.clock
+
+
+def _time_of_site(context: Context, url: str) -> float | None:
+    try:
+        headers = fetch(context, url, {"Cache-Control": "no-cache"}).headers
+        # A cache may have stored the answer, and then says for how long. The date has no fractions.
+        date = parsedate_to_datetime(headers["Date"]).timestamp()
+        return date + int(headers.get("Age", "0")) + 0.5
+    except (requests.RequestException, KeyError, ValueError):
+        return None
+
+
+def _redis(context: Context) -> Failure | None:
+    if start_checks.redis_problem(context.settings, context.seconds_left) is None:
+        return None
+    return Failure(
+        "Redis does not respond: requests are not limited.",
+        "AUTH_RATE_LIMIT_STORAGE=postgresql, until that Redis responds",
+    )
+
+
+def _administrators(context: Context) -> Failure | None:
+    if queries.select_administrators(context.db).total:
+        return None
+    return Failure("There is no administrator.", "latchkey create-admin EMAIL")
+
+
+CHECKS = (
+    Check("database", "The database responds", _answers),
+    Check("database-version", "The Postgres version is supported", _version),
+    Check("schema", "The schema matches this release", _schema),
+    Check("pooler", "Prepared statements work", _pooler),
+    Check("connections", "Postgres allows enough connections", _connections),
+    Check("clock", "The clocks agree", _clock),
+    Check("redis", "The rate limit storage responds", _redis),
+    Check("administrators", "There is an administrator", _administrators),
+)

@@ -1,0 +1,96 @@
+"""Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
+
+from auth.core import promises
+from auth.operator.doctor.check import NOT_PUBLIC, Check, Context, Failure, NotChecked
+from sql import queries
+
+
+def _running(context: Context) -> Failure | None:
+    last = queries.select_last_done(context.db, task="delivery")
+    if last and last.seconds_ago < promises.HEARTBEAT_LIMIT:
+        return None
+    since = f"for {_span(last.seconds_ago)}" if last else "yet"
+    remedy = "AUTH_DELIVER=true, or run: latchkey deliver"
+    if context.settings.deliver:
+        remedy = "systemctl restart latchkey; see its log"
+    return Failure(f"No delivery process has run {since}: no messages are sent.", remedy)
+
+
+def _waiting(context: Context) -> Failure | None:
+    late = queries.select_late_messages(context.db, late=promises.LATE)
+    if not late.total:
+        return None
+    reason = f": {late.reason}" if late.reason else ""
+    return Failure(
+        f"{late.total:,} messages are waiting to be sent, the oldest for {_span(late.oldest or 0)}{reason}.",
+        "AUTH_SMTP_URL or AUTH_SMS_PROVIDER; try latchkey mail-test ADDRESS",
+    )
+
+
+def _failed(context: Context) -> Failure | None:
+    day = queries.count_outcomes_of_a_day(context.db)
+    if day.failed * 10 <= day.total:
+        return None
+    reason = f", most often: {day.reason}" if day.reason else ""
+    return Failure(
+        f"{day.failed:,} of {day.total:,} messages in the last day were not sent{reason}.",
+        "AUTH_MAIL_FROM and AUTH_SMTP_URL that the recipients' servers accept",
+    )
+
+
+def _totals(context: Context) -> Failure | None:
+    if not context.settings.rate_limits_enabled:
+        raise NotChecked("rate limits are off")
+    totals = context.settings.message_totals
+    seconds = [limit.get_expiry() for limit in totals.values()]
+    for total in queries.measure_totals(context.db, names=[*totals], seconds=seconds):
+        limit, setting = totals[total.name], f"AUTH_RATE_LIMIT_{total.name.upper()}_TOTAL"
+        if total.count * 4 >= limit.amount * 3:
+            return Failure(
+                f"{total.count:,} of {limit.amount:,} messages that {setting} allows have been asked for.",
+                f"{setting}, if your own users asked for them; docs/security.md says what strangers can do",
+            )
+    return None
+
+
+def _webhooks(context: Context) -> Failure | None:
+    failing = queries.list_failing_webhooks(context.db, failing=promises.DAY)
+    if not failing:
+        return None
+    first = failing[0]
+    state = f"was disabled ({first.disabled_reason})" if first.disabled_reason else "is failing"
+    days = f", since {first.days} days ago" if first.days and not first.disabled_reason else ""
+    others = f" {len(failing) - 1} more need attention." if len(failing) > 1 else ""
+    remedy = f"latchkey webhooks test {first.id}"
+    if first.disabled_reason:
+        remedy = f"latchkey webhooks enable {first.id}, once it works"
+    return Failure(f"The webhook {first.id} at {first.origin} {state}{days}.{others}", remedy)
+
+
+def _backup(context: Context) -> Failure | None:
+    if context.settings.is_local:
+        raise NotChecked(NOT_PUBLIC)
+    last = queries.select_last_done(context.db, task="backup")
+    if last and last.seconds_ago < promises.BACKUP_LIMIT:
+        return None
+    sentence = f"The last backup is {_span(last.seconds_ago)} old." if last else "No backup has been made."
+    return Failure(
+        sentence, "latchkey backup FILE --keep 7, in a timer; or --skip backup, if you back up another way"
+    )
+
+
+def _span(seconds: int) -> str:
+    for unit, length in (("days", promises.DAY), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
+CHECKS = (
+    Check("delivery", "A delivery process is running", _running),
+    Check("waiting-messages", "No messages are stuck", _waiting),
+    Check("failed-messages", "Messages are delivered", _failed),
+    Check("message-totals", "A quarter of each total of messages is left", _totals),
+    Check("webhooks", "No webhook has failed for a day", _webhooks),
+    Check("backup", "There is a recent backup", _backup),
+)

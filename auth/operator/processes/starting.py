@@ -1,0 +1,137 @@
+"""The start of a service in the gunicorn master: the database, the schema, the keys and the application."""
+
+import atexit
+import errno
+import gc
+import importlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import psycopg2
+
+from auth.core import logs
+from auth.core.keys import fingerprints
+from auth.core.settings import Settings, SettingsError, served, state
+from auth.operator.processes import start_checks
+from auth.operator.processes.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from sql import Database, schema
+from sql.pool import SIZE, reason
+
+T = TypeVar("T")
+
+_OTHER_CONNECTIONS = 20  # for operators and their tools
+
+
+def start_or_exit(server: Any, chosen: Settings) -> None:
+    try:
+        _start(server, chosen)
+    except state.InUseError as error:
+        print(logs.refusal(str(error)), file=sys.stderr)
+        sys.exit(2)
+    except (EmbeddedPostgresError, fingerprints.OtherKeys, SettingsError) as error:
+        sys.exit(str(error))
+    except OSError as error:
+        sys.exit(state.unusable(chosen.state_dir, error))
+    except psycopg2.Error as error:
+        act = "use the database" if isinstance(error, psycopg2.OperationalError) else "apply the schema"
+        sys.exit(f"DATABASE_URL: can't {act}: {reason(error)}")
+
+
+def _start(server: Any, chosen: Settings) -> None:
+    database_url = chosen.database_url or _start_embedded_postgres(server, chosen)
+    _refuse_taken_address(chosen)
+    # Before a migration: this may be the database of another deployment.
+    with suppress(psycopg2.errors.UndefinedTable):
+        with_database(database_url, partial(fingerprints.check, settings=chosen))
+    if chosen.database_url:
+        _share_state_directory(server, chosen)
+    for step in schema.apply(database_url, notice=partial(logs.say, chosen, level="warning")):
+        if step not in (schema.SCHEMA.name, schema.FUNCTIONS.name):
+            logs.say(chosen, f"Migrated the database: {step}.")
+    kept = with_database(database_url, partial(fingerprints.keep, settings=chosen, make_missing=True))
+    if chosen.metrics_bind:
+        state.begin_metrics(chosen.state_dir, str(chosen.port))
+    if chosen.db_prepare and (problem := start_checks.pooler_problem(database_url)):
+        sys.exit(problem)
+    hook = chosen.hook("custom_access_token")
+    check = partial(start_checks.hook_problem, hook) if hook and hook.function else None
+    # No reason to stop: sessions stay, and so do access tokens.
+    if check and (problem := with_database(database_url, check)):
+        logs.say(
+            chosen, f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: {problem}. Until then, nobody can sign in.", "warning"
+        )
+    served.current = replace(kept, database_url=database_url)
+
+
+def import_application(*, has_metrics: bool) -> None:
+    """Load what the workers share. They create the application: by name, as it is above this room."""
+    importlib.import_module("app")
+    if has_metrics:
+        importlib.import_module("auth.web.request_metrics")
+    gc.collect()
+    gc.freeze()  # else the collector would write to this memory, and copy it for each worker
+
+
+def _start_embedded_postgres(server: Any, chosen: Settings) -> str:
+    connections = max(100, chosen.workers * SIZE + _OTHER_CONNECTIONS)
+    server.embedded_postgres = EmbeddedPostgres(chosen.state_dir, {"max_connections": str(connections)})
+    # gunicorn does not call on_exit if the port is taken or the schema cannot be applied.
+    atexit.register(server.embedded_postgres.stop)
+    database_url = server.embedded_postgres.start()
+    for directory in server.embedded_postgres.opened:
+        logs.say(chosen, f"Made {directory} passable (o+x): Postgres does not run as root.")
+    os.environ["DATABASE_URL"] = database_url  # for the delivery process, and reloads
+    return database_url
+
+
+def _share_state_directory(server: Any, chosen: Settings) -> None:
+    """Lock the state directory, so that no embedded Postgres starts in it, and that missing keys may be made.
+
+    If there is nothing to make, it may be read-only or absent.
+    """
+    missing = fingerprints.missing(chosen)
+    try:
+        if missing:
+            state.make_directory(chosen.state_dir)
+        server.state_lock = state.lock(chosen.state_dir, shared=True)
+    except (state.InUseError, OSError):
+        if missing:
+            raise
+
+
+def address(settings: Settings) -> str:
+    host = f"[{settings.bind}]" if ":" in settings.bind else settings.bind
+    return f"{host}:{settings.port}"
+
+
+def _refuse_taken_address(chosen: Settings) -> None:
+    """Exit with one line: gunicorn would retry for five seconds, and log two lines each time."""
+    if "LISTEN_FDS" in os.environ or "GUNICORN_FD" in os.environ:
+        return  # we inherit a bound socket
+    deadline = time.monotonic() + 3  # the workers of a service that was just killed may still listen
+    family = socket.AF_INET6 if ":" in chosen.bind else socket.AF_INET
+    while True:
+        try:
+            socket.create_server((chosen.bind, chosen.port), family=family).close()
+            return
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
+                is_name = isinstance(error, socket.gaierror)
+                problem = error.strerror if is_name else os.strerror(error.errno or 0)
+                sys.exit(
+                    f"Can't listen on {address(chosen)}: {problem}."
+                    " Set PORT or AUTH_BIND to use another address."
+                )
+            time.sleep(0.1)
+
+
+def with_database(url: str, use: Callable[[Database], T]) -> T:
+    with closing(Database(url, size=1, prepare=False)) as db:
+        return use(db)

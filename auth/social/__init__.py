@@ -1,0 +1,1 @@
+"""Signing in with OAuth and OpenID providers."""

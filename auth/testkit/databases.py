@@ -1,0 +1,163 @@
+"""One database for each service, copied from a template that has the schema."""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import psycopg2
+from psycopg2 import sql as composed
+from psycopg2.extensions import parse_dsn
+
+from auth.core.net.networks import is_loopback
+from auth.operator.backups.writing import connect, statement
+from auth.operator.processes.embedded_postgres import EmbeddedPostgres
+from auth.testkit import Refused
+from sql import schema
+
+VARIABLE = "LATCHKEY_TEST_DATABASE_URL"
+_FUNCTIONS = Path(__file__).with_name("functions.sql")
+# The comment of databases that may be dropped.
+_MARK = "test database of Latchkey"
+_PREFIX = "latchkey_test_"
+# A crash may lose everything. Vacuums every five seconds: each test leaves dead rows.
+_OPTIONS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "500",
+    "autovacuum_naptime": "5s",
+}
+
+
+@dataclass(frozen=True)
+class Database:
+    """With a connection that shows other test servers that it is in use."""
+
+    url: str
+    connection: Any
+
+
+class Databases:
+    """Makes databases in the Postgres of a URL, which are dropped when it is closed."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._made: dict[str, Database] = {}
+
+    def make(self) -> Database:
+        """Make a database. Raises `psycopg2.Error`."""
+        with self._locked() as run:
+            marked = {row.name: row.is_used for row in run(statement("list_test_databases"), mark=_MARK)}
+            template = f"{_PREFIX}template_{_digest()}"
+            for name, is_used in marked.items():
+                # Left by test servers that were killed.
+                if not is_used and not name.startswith(f"{_PREFIX}template_"):
+                    self._drop(run, name)
+            if template not in marked:
+                draft = self._create(run, "template0")
+                schema.apply(self._of(draft))
+                with closing(connect(self._of(draft))) as connection, connection:
+                    connection.cursor().execute(_FUNCTIONS.read_text())
+                run(_composed("ALTER DATABASE {} RENAME TO {}", draft, template))
+            name = self._create(run, template)
+            made = self._made[name] = Database(self._of(name), connect(self._of(name)))
+            made.connection.autocommit = True
+            return made
+
+    def close(self) -> None:
+        with self._locked() as run:
+            for name, made in self._made.items():
+                made.connection.close()
+                self._drop(run, name)
+
+    def _create(self, run: Callable[..., Any], template: str) -> str:
+        name = _PREFIX + secrets.token_hex(8)
+        run(_composed("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'", name, template))
+        run(composed.SQL("COMMENT ON DATABASE {} IS {}").format(*_parts(name), composed.Literal(_MARK)))
+        return name
+
+    def _drop(self, run: Callable[..., Any], name: str) -> None:
+        run(_composed("DROP DATABASE IF EXISTS {} WITH (FORCE)", name))
+
+    def _of(self, name: str) -> str:
+        return _renamed(self._url, name)
+
+    @contextmanager
+    def _locked(self) -> Iterator[Callable[..., Any]]:
+        """Keep other test servers off meanwhile. The lock ends with the connection."""
+        with closing(connect(self._url)) as connection:
+            connection.autocommit = True
+            cursor = connection.cursor()
+
+            def run(text: Any, **parameters: Any) -> list[Any]:
+                cursor.execute(text, parameters or None)
+                return cursor.fetchall() if cursor.description else []
+
+            run(statement("lock_test_databases"))
+            yield run
+
+
+@contextmanager
+def opened(directory: Path) -> Iterator[Databases]:
+    """Open the Postgres of `LATCHKEY_TEST_DATABASE_URL`, or start an embedded one.
+
+    Raises `Refused`, `EmbeddedPostgresError` and `psycopg2.Error`.
+    """
+    # libpq would take hosts from these.
+    for name in [name for name in os.environ if name.startswith("PG")]:
+        del os.environ[name]
+    if url := os.environ.get(VARIABLE):
+        refuse_remote(url)
+        with closing(Databases(url)) as databases:
+            yield databases
+        return
+    postgres = EmbeddedPostgres(directory, _OPTIONS)
+    try:
+        yield Databases(postgres.start())
+    finally:
+        postgres.stop()
+
+
+def refuse_remote(url: str) -> None:
+    """Raise `Refused` unless all hosts of a URL are this machine, and its path names the database."""
+    try:
+        parts = parse_dsn(url)
+        # `dbname` in the query would lead all test databases to that one.
+        is_url = parse_dsn(_renamed(url, _PREFIX))["dbname"] == _PREFIX
+    except psycopg2.ProgrammingError:
+        is_url = False
+    if not is_url:
+        raise Refused(f"{VARIABLE} must be a URL such as postgresql://postgres@localhost/postgres")
+    hosts = [host for name in ("host", "hostaddr") if name in parts for host in parts[name].split(",")]
+    remote = [host for host in hosts if host and not host.startswith("/") and not is_loopback(host)]
+    if remote or "service" in parts:
+        raise Refused(
+            f"{VARIABLE} must name a Postgres of this machine, not {', '.join(remote) or 'a service'}"
+        )
+
+
+def _renamed(url: str, name: str) -> str:
+    parts = urlsplit(url)
+    # geturl would drop the slashes of postgresql:///postgres.
+    return f"{parts.scheme}://{parts.netloc}/{quote(name)}?{parts.query}"
+
+
+def _digest() -> str:
+    texts = [
+        path.read_bytes() for path in (schema.SCHEMA, *sorted(schema.FUNCTIONS.glob("*.sql")), _FUNCTIONS)
+    ]
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
+
+
+def _composed(text: str, *names: str) -> composed.Composed:
+    return composed.SQL(text).format(*_parts(*names))
+
+
+def _parts(*names: str) -> list[composed.Identifier]:
+    return [composed.Identifier(name) for name in names]

@@ -1,0 +1,100 @@
+"""The parts of a running service, created once from its settings."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from flask import current_app
+
+from auth.core.factors.webauthn import RelyingParty
+from auth.core.keys.key_ring import KeyRing
+from auth.core.keys.openid_keys import OpenIdKeys
+from auth.core.net.origins import Origins
+from auth.core.net.redirects import AllowList
+from auth.core.passwords.hashing import Passwords
+from auth.core.providers.client import Provider
+from auth.core.settings import Settings
+from auth.core.settings.constants import statement_constants
+from auth.core.tokens.access_tokens import AccessTokens
+from auth.core.tokens.api_keys import ApiKeys
+from auth.core.tokens.client_tokens import ClientTokens
+from auth.core.tokens.keys import Sealer
+from auth.core.tokens.one_time import Codes, RecoveryCodes
+from auth.core.tokens.refresh_tokens import RefreshTokens
+from auth.core.tokens.service_role import ServiceRoleKeys
+from sql import Database
+
+EXTENSION = "latchkey"
+
+
+@dataclass(frozen=True)
+class Latchkey:
+    settings: Settings
+    db: Database
+    key_ring: KeyRing
+    access_tokens: AccessTokens
+    refresh_tokens: RefreshTokens
+    client_tokens: ClientTokens
+    client_refresh_tokens: RefreshTokens
+    openid_keys: OpenIdKeys
+    passwords: Passwords
+    sealer: Sealer
+    codes: Codes
+    recovery_codes: RecoveryCodes
+    api_keys: ApiKeys
+    service_role_keys: ServiceRoleKeys
+    redirects: AllowList
+    origins: Origins
+    providers: Mapping[str, Provider]
+    relying_party: RelyingParty
+
+
+def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
+    """Create the parts. `origin` returns the actor for the audit log. Raises `NotRunningError`."""
+    key_ring, db = KeyRing(settings), make_database(settings, origin)
+    openid_keys = OpenIdKeys(db, key_ring.sealer)
+    return Latchkey(
+        settings=settings,
+        db=db,
+        key_ring=key_ring,
+        access_tokens=key_ring.access_tokens,
+        refresh_tokens=key_ring.refresh_tokens,
+        client_tokens=ClientTokens(key_ring.access_tokens, openid_keys, issuer=settings.jwt_issuer),
+        client_refresh_tokens=key_ring.client_refresh_tokens,
+        openid_keys=openid_keys,
+        passwords=Passwords(settings, key_ring.sign_up_salts),
+        sealer=key_ring.sealer,
+        codes=key_ring.codes,
+        recovery_codes=key_ring.recovery_codes,
+        api_keys=key_ring.api_keys,
+        service_role_keys=key_ring.service_role_keys,
+        redirects=AllowList(
+            settings.site_url, settings.redirect_allow_list, settings.own_pages, settings.own_redirects
+        ),
+        origins=Origins(settings.base_url, settings.cors_origins, settings.urls_of_applications),
+        providers={
+            name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
+        },
+        relying_party=RelyingParty(settings),
+    )
+
+
+def make_database(
+    settings: Settings, origin: Callable[[], Mapping[str, Any]], *, has_timeouts: bool = True
+) -> Database:
+    """Raises `NotRunningError`."""
+    return Database(
+        settings.find_database(),
+        prepare=settings.db_prepare,
+        constants=statement_constants(settings),
+        origin=origin,
+        has_timeouts=has_timeouts,
+    )
+
+
+class _Current:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(current_app._get_current_object().extensions[EXTENSION], name)  # type: ignore[attr-defined]
+
+
+latchkey = cast(Latchkey, _Current())

@@ -1,0 +1,1 @@
+"""What every page needs: the layout, forms, problems and links."""

@@ -1,0 +1,33 @@
+"""Leads browsers to applications and providers by a page, not by a redirect.
+
+Browsers apply form-action of a page to all redirects that follow its form, also to those of the application,
+whose targets we do not know. A page ends that navigation. Its refresh begins another, and replaces it in the
+history, so that no form is sent twice. A redirect to a URL of ours would need a place to keep the code.
+"""
+
+from urllib.parse import urlsplit
+
+from flask import Flask, Response
+
+from auth.core.net.redirects import is_web
+from auth.web.context import latchkey
+from auth.web.html.page import page
+from auth.web.html.problems import asks_for_page
+
+
+def register(app: Flask) -> None:
+    app.after_request(_by_page)
+
+
+def _by_page(response: Response) -> Response:
+    """Replace a redirect after a form to another website with a page."""
+    url = response.headers["Location"] if response.status_code == 303 else ""
+    rest = url.removeprefix(latchkey.settings.base_url)
+    is_ours = rest != url and rest[:1] in "/?#"
+    # A program follows the redirect.
+    if not url or not is_web(url) or is_ours or not asks_for_page():
+        return response
+    shown = page("leaving.html", here=None, url=url, host=urlsplit(url).netloc)
+    for cookie in response.headers.getlist("Set-Cookie"):
+        shown.headers.add("Set-Cookie", cookie)
+    return shown

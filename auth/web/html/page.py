@@ -1,0 +1,224 @@
+"""Pages for people, in their language and theme, with the operator's colours and logo.
+
+The texts are in auth/core/text/pages.
+"""
+
+import functools
+import math
+import re
+import time
+from collections.abc import Iterable
+from datetime import date
+from typing import Any
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, render_template, request
+from markupsafe import Markup
+
+from auth.core.addresses import spaced_phone
+from auth.core.net.redirects import is_web, origin
+from auth.core.settings import Settings
+from auth.core.settings.brand import is_svg, logo_file
+from auth.core.settings.presets import PRESETS
+from auth.core.settings.providers import PROVIDER_PREFIX
+from auth.core.text import languages, masking, moments, names, user_agents
+from auth.core.text.catalogues import DEFAULT, built_in, string
+from auth.domain.sign_in.token_response import see_other
+from auth.openid import consent
+from auth.web import cookies, forms, g
+from auth.web.context import latchkey
+from auth.web.edge import for_no_other_origin
+
+# The languages, with their names for themselves.
+LANGUAGES = {code: texts["common.language"] for code, texts in built_in("pages").items()}
+_CSP = (
+    "default-src 'none'; style-src 'self'; {script}{images}form-action 'self'{form_target}; "
+    "frame-ancestors 'none'; base-uri 'none'"
+)
+_SCRIPT = "script-src 'self'; connect-src 'self'; "
+# An email cannot run anything, loads only the logo, and has an opaque origin.
+_MESSAGE_CSP = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; {images}form-action 'none'; "
+    "frame-ancestors 'self'; base-uri 'none'"
+)
+# Characters that fit beside each other on the narrowest phone.
+_PHONE_WIDTH = 34
+# Cookies of the footer's choices.
+LANGUAGE, THEME = "latchkey_language", "latchkey_theme"
+_TIME = re.compile(r"[0-9]{1,10}(\.[0-9]{1,9})?")
+
+
+def register(app: Flask, settings: Settings) -> None:
+    """Add what all templates know.
+
+    `address(…)` or `address(masked(…))` is for addresses in texts and `application(…)` for the names of
+    applications.
+    """
+    app.jinja_env.globals |= {
+        "settings": settings,
+        "languages": LANGUAGES,
+        "identifier": identifier,
+        "is_svg": is_svg,
+        "address": address,
+        "application": application,
+        "masked": masking.masked,
+    }
+
+
+def page(
+    template: str,
+    *,
+    status: int = 200,
+    form_target: str | None = None,
+    script: bool = False,
+    client_logo: str | None = None,
+    next_page: str | None = None,
+    **values: Any,
+) -> Response:
+    """Render a page, perhaps with the logo of an application. Its forms have the token `form_token`, and may
+    redirect to the application `form_target`.
+
+    They may lead to `next_page`, else the `next` of the request: if that is the consent page, also to the
+    application that waits for it. form-action must allow the scheme of an application on the device. Websites
+    are not reached by a redirect: see auth/web/html/leaving.py.
+
+    Templates call `say(table, name, …)` for texts, and prefix paths of this service with `root`.
+    """
+    language, secret = chosen_language(), forms.secret()
+    next_page = next_page or request.values.get("next")
+    waiting = consent.behind(next_page) if next_page else None
+    targets = [form_target, waiting and waiting.redirect_uri]
+    common = {
+        "language": language,
+        "theme": cookies.sent(THEME),
+        # A query may contain a token, which belongs in one field only.
+        "here": None if request.args else request.path,
+        "logo": _logo("AUTH_BRAND_LOGO", "brand/logo"),
+        "say": functools.partial(_say, language),
+        "ago": functools.partial(moments.ago, language=language),
+        "device": functools.partial(user_agents.device, language=language),
+        "root": root(),
+        "form_token": forms.token_of(secret),
+        "script": script,
+        "client_logo": client_logo,
+        "hint": waiting and waiting.login_hint,
+    }
+    response = Response(render_template(template, **common | values), status)
+    forms.remember(response, secret)
+    response.headers["Content-Security-Policy"] = _CSP.format(
+        script=_SCRIPT if script else "",
+        images=logo_source("brand/icon", client_logo, *latchkey.settings.logos.values()),
+        form_target="".join(f" {origin(target)}" for target in targets if target and not is_web(target)),
+    )
+    response.vary.add("Accept-Language")
+    return for_no_other_origin(response)
+
+
+def next_code(wait: float | None, problem: Any) -> dict[str, Any]:
+    """Return when a page may send another code: in `wait` seconds, when a refusal says, or what its form
+    remembers."""
+    now, sent = time.time(), request.form.get("again_at", "")
+    if wait is None and "again" in request.form:
+        wait = getattr(problem, "headers", {}).get("Retry-After")
+    again_at = now + float(wait) if wait is not None else float(sent) if _TIME.fullmatch(sent) else 0
+    again_in = max(0, math.ceil(again_at - now))
+    again_wait = moments.wait(again_in, chosen_language())
+    return {"again_at": again_at, "again_in": again_in, "again_wait": again_wait}
+
+
+def chosen_language() -> str:
+    """Return the language of the console, else the one chosen in the footer, else the browser's."""
+    return g.language or languages.choose(
+        LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language")
+    )
+
+
+def root() -> str:
+    """Return the relative URL of the service's root, which a proxy may serve as /auth or /auth/."""
+    if request.path == "/":
+        return f"{urlsplit(latchkey.settings.base_url).path}/"
+    return "../" * (request.path.count("/") - 1)
+
+
+def to_own(path: str) -> Response:
+    """Redirect to a path of this service, without its leading slash."""
+    return see_other(f"{root()}{path}" or "./")
+
+
+def text(table: str, name: str, /, **variables: Any) -> Markup:
+    """Return a text in the reader's language."""
+    return _say(chosen_language(), table, name, **variables)
+
+
+def has_text(table: str, name: str) -> bool:
+    return f"{table}.{name}" in built_in("pages")[DEFAULT]
+
+
+def identifier() -> str | None:
+    """Return which identifier users enter to sign in, as the name of its text; None if there is none."""
+    settings = latchkey.settings
+    if settings.email_enabled:
+        return "email_or_phone" if settings.offers_phone else "email"
+    return "phone" if settings.offers_phone else None
+
+
+def _say(language: str, table: str, name: str, /, **variables: Any) -> Markup:
+    brand = latchkey.settings.brand_name
+    return Markup(string("pages", language, f"{table}.{name}").render(brand=brand, **variables))  # noqa: S704 (escaped)
+
+
+def kinds_listed(names: Iterable[str]) -> Markup:
+    """Return kinds of characters that a password needs: `a number and a symbol`."""
+    kinds = [text("forms", name) for name in names]
+    return text("forms", "listed", kinds=kinds) if kinds else Markup("")
+
+
+def _logo(setting: str, path: str) -> str | None:
+    """Return the URL of a setting's logo, whose file has this path here, or None."""
+    logo = latchkey.settings.logos.get(setting)
+    if logo is None or logo.startswith("https://"):
+        return logo
+    return f"{root()}{path}" if logo_file(setting, logo) else None
+
+
+def logo_source(*logos: str | None) -> str:
+    """Return the directive of a Content-Security-Policy that allows the logos."""
+    sources = [origin(logo) if logo.startswith("https://") else "'self'" for logo in logos if logo]
+    return f"img-src {' '.join(dict.fromkeys(sources))}; " if sources else ""
+
+
+def message_frame(html: str) -> Response:
+    """Return the HTML of an email, for a sandboxed frame of a page."""
+    policy = _MESSAGE_CSP.format(images=logo_source(latchkey.settings.brand_logo))
+    return Response(html, headers={"Content-Security-Policy": policy})
+
+
+def ago(timestamp: str) -> Markup:
+    return moments.ago(timestamp, chosen_language())
+
+
+def date_alone(day: date) -> str:
+    return languages.date_alone(day, chosen_language())
+
+
+def provider(name: str) -> dict[str, Any]:
+    """Return a provider's title, and the URL of its logo or the template of its mark, if it has one."""
+    title = names.provider(name, latchkey.settings.providers) or name
+    logo = _logo(f"{PROVIDER_PREFIX}{name.upper()}_LOGO", f"brand/logo/{name}")
+    mark = f"marks/{name}.svg" if name in PRESETS else None
+    return {"name": name, "title": title, "logo": logo, "mark": None if logo else mark}
+
+
+def address(text: str) -> Markup:
+    """Keep an address in one piece in right-to-left text and out of machine translation; space a phone."""
+    text = spaced_phone(text)
+    is_long = len(text) > _PHONE_WIDTH
+    return Markup('<bdi translate="no"{}>{}</bdi>').format(Markup(' class="long"') if is_long else "", text)
+
+
+def application(name: str) -> Markup:
+    """Return the name of an application, for texts in templates."""
+    line = names.in_one_line(name)
+    if not line:
+        return text("account", "unnamed_application")
+    return Markup('<bdi translate="no">{}</bdi>').format(line)

@@ -1,0 +1,282 @@
+"""Forms and their errors: a sentence next to a form's field, or a page; the envelope for programs."""
+
+import functools
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+import psycopg2
+from flask import Blueprint, Flask, Response, current_app, request
+from flask_limiter import RateLimitExceeded
+from werkzeug.exceptions import HTTPException
+
+from auth.core.addresses import looks_like_phone
+from auth.core.net.redirects import with_query
+from auth.core.passwords.hashing import TooManyWaiting
+from auth.core.passwords.policy import WeakPassword
+from auth.core.text.moments import wait
+from auth.domain.sign_in.browser_sessions import signed_in
+from auth.domain.sign_in.passwords import queued
+from auth.web import Level, View, audit, cookies, g, guard
+from auth.web.application import FORM
+from auth.web.context import latchkey
+from auth.web.edge import for_no_other_origin
+from auth.web.error_handlers import as_api_error
+from auth.web.errors import ApiError, envelope
+from auth.web.forms import SESSION, own_form
+from auth.web.html.page import chosen_language, has_text, kinds_listed, page, text, to_own
+from auth.web.limits import limited
+from auth.web.routes import Refusal, SignIn, says
+
+_FIELDS = {
+    "invalid_credentials": "password",
+    "weak_password": "password",
+    "same_password": "password",
+    "current_password_invalid": "current_password",
+    "reauthentication_not_valid": "nonce",
+    "otp_expired": "code",
+    "mfa_verification_failed": "code",
+    "email_exists": "email",
+    "user_already_exists": "email",
+    "phone_exists": "phone",
+    # The form has no field for a code any more.
+    "elsewhere.otp_expired": None,
+    "sign_up_elsewhere.otp_expired": None,
+}
+# The texts of errors in a context, by their keys.
+_BY_KEY = {
+    "elsewhere.otp_expired": "used_elsewhere",
+    "sign_up_elsewhere.otp_expired": "used_elsewhere_sign_up",
+    "country.validation_failed": "country_invalid",
+    "factor.over_request_rate_limit": "factor_rate_limit",
+}
+# The pages that errors of a page lead to; without a session, /sign-in.
+_STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
+ELSEWHERE = {*_STEPS, "session_not_found", "session_expired"}
+_APPLICATION = ("redirect_to", "code_challenge", "then")
+_FORM_TYPES = {FORM, "multipart/form-data"}
+_OPENING = ("GET", "HEAD")
+
+# Constraints raise some of these. Without the database, the form is shown again with what was typed.
+_REFUSALS = (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, psycopg2.Error)
+
+
+def asks_for_page() -> bool:
+    """Whether the client is a browser, not a program."""
+    return request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"
+
+
+@dataclass(frozen=True)
+class Problem:
+    text: str
+    field: str | None
+    status: int
+    headers: Mapping[str, str]
+    error_code: str
+    key: str
+    # For the developer, while AUTH_BASE_URL is this machine.
+    reason: str | None = None
+
+
+# Shows a form, perhaps with its error.
+Form = Callable[..., Response]
+
+
+def shows(shown: Form, explain: Callable[[Exception], Problem]) -> Callable[[View], View]:
+    """Return a decorator for form views that shows `shown(problem=…)` if the form is refused."""
+
+    def decorate(view: View) -> View:
+        @functools.wraps(view)
+        def answered(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return view(*args, **kwargs)
+            except _REFUSALS as error:
+                problem = explain(error) if asks_for_page() else None
+                if problem is None or problem.error_code in ELSEWHERE:
+                    raise
+            response = shown(problem=problem, **kwargs)
+            if "Location" not in response.headers:
+                response.status_code = problem.status
+            response.headers.extend(problem.headers)
+            return response
+
+        return answered
+
+    return decorate
+
+
+def form(
+    act: str,
+    shown: Form | None = None,
+    *,
+    level: Level | None = None,
+    key: Callable[[], str] | None = None,
+    limit_text: str = "over_request_rate_limit",
+    refusal: Refusal | None = None,
+    sign_in: SignIn | None = None,
+    is_queued: bool = False,
+) -> Callable[[View], View]:
+    """Return a decorator for the view of a form, which `shown` shows again if it is refused: with the text
+    `limit_text` if that is because of the limit.
+
+    With a `level` it is for users who are signed in, and the window counts each user on each network. To
+    share the window of what strangers do, put `signed_in` above this decorator instead. Otherwise the window
+    counts by `key`, or each network.
+    `is_queued` if it waits for a password to be hashed; `refusal` and `sign_in` are those of `audited`.
+    """
+
+    def decorate(view: View) -> View:
+        view = says(refusal=refusal, sign_in=sign_in)(view)
+        counted = key or (guard.caller_on_network if level else None)
+        view = limited(act, key=counted)(view) if counted else limited(act)(view)
+        view = own_form(queued(view) if is_queued else view)
+        view = shows(shown, functools.partial(problem_of, limit_text=limit_text))(view) if shown else view
+        return signed_in(level)(view) if level else view
+
+    return decorate
+
+
+def told() -> Mapping[str, Any] | None:
+    """Return the problem named by a redirect to this page, if any."""
+    name = request.args.get("error_code", "")
+    if name == "otp_expired":
+        return {"text": text("welcome", name)}
+    # The texts of limits name a time, which a redirect does not.
+    known = has_text("errors", name) and not name.endswith("_rate_limit") and not name.startswith("weak_")
+    said = text("errors", name if known else "other", request_id=g.request_id)
+    return {"text": said, "reason": _for_developer(request.args.get("reason"))} if name else None
+
+
+def _for_developer(reason: str | None) -> str | None:
+    return reason[:300] if reason and latchkey.settings.is_local else None
+
+
+def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_limit") -> Problem:
+    """Return the problem to show for an exception, and record the refusal in the audit log."""
+    error = as_api_error(exception)
+    audit.refused(error.error_code)
+    field = _FIELDS.get(error.key, _FIELDS.get(error.error_code))
+    if error.error_code == "validation_failed" and error.details:
+        field = error.details.partition(":")[0]
+    if error.error_code == "mfa_verification_failed" and "recovery_code" in request.form:
+        field = "recovery_code"
+    values = {
+        "wait": wait(int(error.headers.get("Retry-After", "0")), chosen_language()),
+        "least": latchkey.settings.password_min_length,
+        "missing": kinds_listed(getattr(exception, "missing", ())),
+        "request_id": g.request_id,
+    }
+    said: str = text("errors", _name(exception, error, field, limit_text), **values)
+    if error.error_code == "hook_refused":
+        # Not `Markup`: the page escapes it.
+        said = error.msg
+    # A 401 would have to name a scheme (RFC 9110, section 11.6.1), which forms do not have.
+    status = 403 if error.status == 401 else error.status
+    return Problem(said, field, status, error.headers, error.error_code, error.key)
+
+
+def _name(exception: Exception, error: ApiError, field: str | None, limit_text: str) -> str:
+    if isinstance(exception, WeakPassword):
+        return f"weak_{exception.reason}"
+    if error.key in _BY_KEY:
+        return _BY_KEY[error.key]
+    name = "recovery_code_invalid" if field == "recovery_code" else error.error_code
+    if name == "validation_failed":
+        name = f"{field}_invalid"
+    if name == "over_request_rate_limit":
+        name = limit_text
+    if looks_like_phone(request.form.get("email", "")) and has_text("errors", f"{name}_phone"):
+        return f"{name}_phone"
+    return name if has_text("errors", name) else "other"
+
+
+def register(app: Flask, has_pages: bool) -> None:
+    app.register_error_handler(Exception, _shown)
+    if has_pages:
+        for status in (404, 405):
+            app.register_error_handler(status, _no_page)
+
+
+def register_in(pages: Blueprint) -> None:
+    pages.register_error_handler(Exception, _error)
+    pages.after_request(for_no_other_origin)
+
+
+def _error(exception: Exception) -> Response:
+    """Redirect to the missing step, or show the error."""
+    error = as_api_error(exception)
+    if error.error_code not in ELSEWHERE or not asks_for_page():
+        return _answer(error)
+    if error.error_code in _STEPS:
+        # The page checks both again.
+        application = {name: request.values[name] for name in _APPLICATION if name in request.values}
+        next_page = request.path.rpartition("/")[2]
+        if next_page in ("remove", "rename"):
+            # These pages are about one of the user's things.
+            named = {name: request.values[name] for name in ("kind", "id") if request.values.get(name)}
+            next_page = with_query(f"account/{next_page}", named)
+        return to_step(error.key, {"next": next_page} | application)
+    # The page shows why a link failed.
+    return to_step(
+        error.key, {"error_code": request.args["error_code"]} if "error_code" in request.args else {}
+    )
+
+
+def to_step(key: str, query: dict[str, str]) -> Response:
+    """Redirect to the page for an error of `ELSEWHERE`, with the prefix of its key in `by`."""
+    by, _, error_code = key.rpartition(".")
+    if error_code in _STEPS:
+        return to_own(f"{_STEPS[error_code]}?{urlencode({'by': by} | query if by else query)}")
+    # The cookie stays: browsers do not send it with forms of other sites, and one that a form is sent with
+    # twice is renewed meanwhile. A browser that opens a page without it had no session that could end.
+    had_session = request.method not in _OPENING or cookies.sent(SESSION)
+    query = {"error_code": "session_expired"} | query if had_session else query
+    return to_own(f"sign-in?{urlencode(query)}" if query else "sign-in")
+
+
+def _answer(error: ApiError) -> Response:
+    """Return an error as a page for a browser, and as the envelope for a program."""
+    if not asks_for_page():
+        return envelope(error)
+    problem = replace(problem_of(error), reason=_for_developer(error.details))
+    response = page("error.html", status=problem.status, problem=problem, here=None)
+    response.headers.extend(problem.headers)
+    return response
+
+
+def _shown(exception: Exception) -> Response:
+    error = as_api_error(exception)
+    return _answer(error) if g.route.refuses_by_page else envelope(error)
+
+
+def _start_of_form() -> str | None:
+    """Return the path of the page that leads to the requested target of a form, or None if it is none."""
+    if not _is_ours(request.path, "POST"):
+        return None
+    path = request.path
+    while path := path.rpartition("/")[0]:
+        if _is_ours(path, "GET"):
+            return path[1:]
+    return "sign-in"
+
+
+def _is_ours(path: str, method: str) -> bool:
+    """Whether a page, or the target of a form, has this path."""
+    adapter = current_app.create_url_adapter(request)
+    with suppress(HTTPException):
+        return adapter is not None and adapter.match(path, method)[0].startswith(("pages.", "brand."))
+    return False
+
+
+def _no_page(error: HTTPException) -> Response:
+    """Answer a browser that opens or posts to an unknown path, or opens the target of a form."""
+    known = as_api_error(error)
+    if request.method in _OPENING and asks_for_page() and (start := _start_of_form()):
+        return to_own(start)
+    if request.method not in _OPENING and request.mimetype not in _FORM_TYPES:
+        return envelope(known)
+    missing = ApiError("not_found", headers=known.headers)
+    missing.status = known.status
+    return _answer(missing) if asks_for_page() else envelope(known)

@@ -1,0 +1,1 @@
+"""Webhooks: events for other systems."""

@@ -1,0 +1,79 @@
+"""Events, posted to webhooks."""
+
+import contextlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg2
+import structlog
+
+from auth.core.net import webhook_urls as webhooks
+from auth.core.promises import FIRST_PAUSE, HTTP_TIMEOUT, LONGEST_PAUSE, MOST_MAILS
+from auth.core.tokens.keys import CannotOpen, Sealer
+from auth.delivery.senders import http
+from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
+from sql import Database, queries
+
+CHANNEL = "webhook"
+
+log = structlog.get_logger()
+
+
+def as_message(row: Any) -> Message:
+    text = json.dumps(webhooks.body(row.kind, row.variables), ensure_ascii=False)
+    return Message(f"msg_{row.variables['event_id']}", row.kind, row.created_at, "", text)
+
+
+@dataclass(eq=False, repr=False)
+class EventSender(Sender):
+    threads = 4
+    compose = staticmethod(as_message)
+    db: Database
+    sealer: Sealer
+    private_networks: bool
+    timeout: float = HTTP_TIMEOUT
+
+    def send(self, recipient: str, message: Message) -> str:
+        """Post an event to the webhook with this id and return its reply. Raises `psycopg2.Error` too."""
+        endpoint = queries.select_endpoint(self.db, id=recipient)
+        if endpoint is None:
+            raise Refused("the webhook no longer exists")
+        try:
+            secrets = [self.sealer.open(bytes(endpoint.secret), recipient)]
+        except CannotOpen as error:
+            # Not the webhook's failure, and another process may have the key.
+            raise TryLater(f"its secret can't be opened: {error}", is_down=True) from None
+        # A new secret must work even if the key of the previous one is lost.
+        with contextlib.suppress(CannotOpen):
+            if endpoint.previous_secret:
+                secrets.append(self.sealer.open(bytes(endpoint.previous_secret), recipient))
+        try:
+            allows = webhooks.allowed_addresses(endpoint.url, self.private_networks)
+            options = {"timeout": self.timeout, "allows": allows}
+            response = http.post_signed(endpoint.url, message.id, message.text, secrets, **options)
+        except TryLater as failure:
+            self._note_failure(recipient, str(failure))
+            # Without `is_down`, because the log names the webhook, not the channel.
+            raise TryLater(str(failure)) from failure
+        reply = one_line(f"{response.status_line} {response.body.decode(errors='replace')}")
+        if response.is_success:
+            # The webhook has received the event, so a failure to record that must not fail the attempt.
+            with contextlib.suppress(psycopg2.Error):
+                if endpoint.is_failing and queries.note_webhook_success(self.db, id=recipient):
+                    log.warning("webhook_works_again", webhook_id=recipient)
+            return reply
+        # 410 Gone is permanent (RFC 9110, section 15.5.11).
+        is_gone = response.status == 410
+        self._note_failure(recipient, reply, is_gone=is_gone, asked=response.seconds)
+        raise Refused(reply) if is_gone else TryLater(reply)
+
+    def _note_failure(
+        self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float = 0.0
+    ) -> None:
+        limits = {"shortest": FIRST_PAUSE, "longest": LONGEST_PAUSE, "most_mails": MOST_MAILS}
+        failed = queries.note_webhook_failure(self.db, id=webhook_id, is_gone=is_gone, asked=asked, **limits)
+        if failed and failed.disabled_reason:
+            log.warning("webhook_disabled", webhook_id=webhook_id, why=failed.disabled_reason, reason=reason)
+        elif failed and failed.is_news:
+            log.warning("webhook_fails", webhook_id=webhook_id, reason=reason)

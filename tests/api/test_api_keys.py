@@ -1,0 +1,480 @@
+"""API keys: /user/api_keys, POST /token with grant_type=api_key, and what their access tokens open."""
+
+import datetime
+import re
+
+import pytest
+
+from auth.core.tokens import api_keys
+from auth.core.tokens.jws import InvalidAccessToken
+from tests.support.answers import (
+    A_SENTENCE,
+    A_TIMESTAMP,
+    A_UUID,
+    AN_ACCESS_TOKEN,
+    ANYTHING,
+    assert_error,
+    assert_ok,
+)
+from tests.support.api_keys import ROUTE, bearer, claims_of, make_key, token_of, use
+from tests.support.factors import set_up
+from tests.support.links import fragment, hand_in, press
+from tests.support.server import at_once
+from tests.support.services import ELSEWHERE, HOME, at
+from tests.support.users import PASSWORD
+
+NEWEST = "the-secret-key-that-took-over-lately"
+A_KEY = r"lk_[0-9a-f]{32}[0-9A-Za-z]{33}"
+LISTED = {
+    **{"id": A_UUID, "name": "CI", "prefix": ANYTHING, "scopes": [], "created_at": A_TIMESTAMP},
+    **{"expires_at": None, "last_used_on": None},
+}
+
+
+@pytest.fixture
+def client(make_app):
+    return make_app(AUTH_API_KEYS="true", AUTH_RATE_LIMITS_ENABLED="true").test_client()
+
+
+@pytest.fixture
+def session(alice, client):
+    return alice.open_session(client)
+
+
+@pytest.fixture
+def introspect(client, service_role):
+    return lambda token: client.post("/introspect", json={"token": token}, headers=service_role).json
+
+
+def is_live(client, key, token):
+    """Whether a key gives a token, and an older token still opens GET /user; both or neither."""
+    answers = use(client, key).status_code, client.get("/user", **bearer(token)).status_code
+    assert answers in {(200, 200), (401, 401), (403, 403), (401, 403)}, answers
+    return answers == (200, 200)
+
+
+class TestKeys:
+    def test_key_is_shown_once_listed_and_removed(self, session, client, database, outbox, alice):
+        wanted = {"name": "CI", "expires_in": 86_400, "scopes": ["reports.read", "a:b"]}
+        response = session.post(ROUTE, json=wanted)
+        made = response.json
+        key = made.pop("key")
+        assert (response.status_code, re.fullmatch(A_KEY, key) is not None) == (201, True)
+        assert made == LISTED | {"scopes": wanted["scopes"], "expires_at": A_TIMESTAMP}
+        assert key.startswith(made["prefix"])
+        assert session.get(ROUTE).json == [made]
+        (row,) = database.all("SELECT key_mac FROM api_keys")
+        assert key[-33:].encode() not in bytes(row.key_mac)
+        response = session.delete(f"{ROUTE}/{made['id']}")
+        assert (response.status_code, response.data, session.get(ROUTE).json) == (204, b"", [])
+        assert_error(session.delete(f"{ROUTE}/{made['id']}"), 404, "api_key_not_found")
+        kinds = [(sent.kind, sent.to, bool(sent.token)) for sent in outbox.sent()]
+        assert kinds == [("api_key_added", alice.email, True), ("api_key_removed", alice.email, True)]
+        acts = database.all(
+            "SELECT action, user_id, details FROM audit_log WHERE starts_with(action, 'api') ORDER BY at"
+        )
+        known = {"api_key": "CI", "api_key_id": made["id"]}
+        assert [row[1:] for row in acts] == [
+            (alice.id, known | {"scopes": "reports.read a:b"}),
+            (alice.id, known),
+        ]
+        assert not any(key[-33:] in str(row) for row in database.all("SELECT * FROM audit_log"))
+
+    def test_keys_of_others_are_neither_listed_nor_removed(self, session, client, bob, database):
+        theirs, _ = make_key(bob.open_session(client))
+        assert session.get(ROUTE).json == []
+        for id in (theirs, theirs.upper(), "x", "%00"):
+            assert_error(session.delete(f"{ROUTE}/{id}"), 404, "api_key_not_found")
+        assert database.count("api_keys") == 1
+
+    def test_concurrent_additions_stop_at_twenty(self, make_app, alice, database):
+        session = alice.open_session(make_app(AUTH_API_KEYS="true").test_client())
+        for _ in range(15):
+            make_key(session)
+        statuses = at_once(10, lambda _: session.post(ROUTE, json={"name": "CI"}).status_code)
+        assert (sorted(statuses), database.count("api_keys")) == ([201] * 5 + [422] * 5, 20)
+        assert_error(session.post(ROUTE, json={"name": "CI"}), 422, "too_many_api_keys")
+        told = "SELECT sum(coalesce((variables ->> 'times')::integer, 1)) FROM outbox WHERE kind = 'api_key_added'"
+        assert database.value(told) == 20
+
+    def test_stolen_old_session_needs_a_proof(self, session, client, database):
+        database.run("UPDATE sessions SET created_at = now() - interval '16 minutes'")
+        assert_error(
+            session.post(ROUTE, json={"name": "CI"}), 400, "reauthentication_needed", details=A_SENTENCE
+        )
+        wrong = {"name": "CI", "current_password": "Wrong-Horse-1"}
+        assert_error(session.post(ROUTE, json=wrong), 400, "current_password_invalid", details=A_SENTENCE)
+        id, _ = make_key(session, current_password=PASSWORD)
+        # To remove one needs none: a thief gains nothing, the owner is in a hurry.
+        assert session.delete(f"{ROUTE}/{id}").status_code == 204
+
+    def test_user_with_a_factor_needs_it(self, session, alice, client, database):
+        _, raised = set_up(session)
+        make_key(raised)
+        lacking = alice.sign_in(client=client)
+        for response in (lacking.get(ROUTE), lacking.post(ROUTE, json={"name": "CI"})):
+            assert_error(response, 403, "insufficient_aal")
+        (row,) = database.all("SELECT id FROM api_keys")
+        assert_error(lacking.delete(f"{ROUTE}/{row.id}"), 403, "insufficient_aal")
+        make_key(raised)
+
+    def test_anonymous_user_gets_none(self, make_app, database):
+        client = make_app(AUTH_API_KEYS="true", AUTH_ANONYMOUS_ENABLED="true").test_client()
+        token = client.post("/signup", json={}).json["access_token"]
+        response = client.post(ROUTE, json={"name": "CI"}, **bearer(token))
+        assert_error(response, 400, "reauthentication_needed", details=A_SENTENCE)
+
+
+class TestTokens:
+    def test_token_has_the_users_claims_and_no_session(self, session, client, alice, database):
+        id, key = make_key(session, scopes=["b", "a"])
+        response = use(client, key)
+        assert response.json == {
+            "access_token": AN_ACCESS_TOKEN,
+            "token_type": "bearer",
+            "expires_in": 600,
+            "expires_at": ANYTHING,
+            "scope": "b a",
+        }
+        claims = claims_of(response.json["access_token"])
+        of_session = {name: value for name, value in session.claims.items() if name != "session_id"}
+        own = {"api_key_id": id, "scope": "b a", "iat": ANYTHING, "exp": response.json["expires_at"]}
+        amr = [{"method": "api_key", "timestamp": claims["iat"]}]
+        assert claims == of_session | own | {"jti": A_UUID, "amr": amr}
+        assert claims["exp"] - claims["iat"] == 600
+        assert_ok(client.get("/user", **bearer(response.json["access_token"])), session.get("/user").json)
+        assert database.count("sessions") == 1
+
+    def test_day_of_the_last_use_is_kept_and_recorded_once(self, session, client, database, alice):
+        _, key = make_key(session)
+        for _ in range(3):
+            use(client, key)
+        today = datetime.datetime.now(datetime.UTC).date()
+        assert session.get(ROUTE).json[0]["last_used_on"] in {str(today), str(today - datetime.timedelta(1))}
+        (row,) = database.all("SELECT user_id, actor, actor_id FROM audit_log WHERE action = 'api_key_used'")
+        assert (row.user_id, row.actor, row.actor_id) == (alice.id, "user", alice.id)
+        assert database.count("outbox", "channel = 'webhook'") == 0
+
+    def test_token_and_key_end_with_the_expiry_of_the_key(self, session, client, database, introspect):
+        _, key = make_key(session, expires_in=3600)
+        token = token_of(client, key)
+        database.run("UPDATE api_keys SET expires_at = now() + interval '100 seconds'")
+        assert use(client, key).json["expires_in"] in (99, 100)
+        database.run("UPDATE api_keys SET expires_at = now()")
+        assert not is_live(client, key, token)
+        assert introspect(key) == introspect(token) == {"active": False}
+
+    def test_expired_token_is_refused_while_the_key_lives(self, make_app, alice):
+        client = make_app(AUTH_API_KEYS="true", AUTH_ACCESS_TOKEN_LIFETIME="30").test_client()
+        _, key = make_key(alice.open_session(client))
+        parts = client.application.extensions["latchkey"]
+        claims = claims_of(token_of(client, key))
+        assert claims["exp"] - claims["iat"] == 30
+        old = parts.access_tokens.sign(claims | {"iat": claims["iat"] - 60, "exp": claims["exp"] - 60})
+        assert_error(client.get("/user", **bearer(old)), 401, "bad_jwt")
+
+    def test_mistyped_key_is_told_apart_from_a_wrong_one(self, session, client):
+        _, key = make_key(session)
+        for mistyped in (
+            key[:-1],
+            f"{key}x",
+            key[:40] + ("a" if key[40] != "a" else "b") + key[41:],
+            "",
+            "lk_",
+        ):
+            assert_error(use(client, mistyped), 400, "validation_failed", details=A_SENTENCE)
+        wrong = _another(key)
+        assert_error(use(client, wrong), 401, "invalid_credentials")
+
+    def test_unknown_removed_expired_and_wrong_keys_look_alike(self, session, client, database):
+        id, removed = make_key(session)
+        session.delete(f"{ROUTE}/{id}")
+        _, expired = make_key(session, expires_in=60)
+        database.run("UPDATE api_keys SET expires_at = now()")
+        _, known = make_key(session)
+        answers = {use(client, key).data for key in (removed, expired, _another(known), _unknown())}
+        assert len(answers) == 1
+
+    def test_guesses_are_counted_by_key_and_network(self, session, client, database, alice):
+        _, key = make_key(session)
+        wrong = _another(key)
+        statuses = at_once(50, lambda _: use(client, wrong, **at(ELSEWHERE)).status_code)
+        assert sorted(statuses) == [401] * 10 + [429] * 40
+        # The right key is not looked at there, but works elsewhere: who knows the id must not lock it.
+        response = use(client, key, **at(ELSEWHERE))
+        assert_error(response, 429, "over_request_rate_limit")
+        assert 0 < int(response.headers["Retry-After"]) <= 900
+        assert use(client, key, **at(HOME)).status_code == 200
+        refused = "action = 'sign_in_refused' AND reason = 'invalid_credentials' AND user_id = %(id)s"
+        assert database.value(f"SELECT sum(count) FROM audit_log WHERE {refused}", id=alice.id) == 10
+
+    def test_right_key_uses_up_no_tries(self, session, client):
+        _, key = make_key(session)
+        assert at_once(30, lambda _: use(client, key).status_code) == [200] * 30
+
+    def test_requests_of_a_network_are_limited(self, make_app, alice):
+        limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_API_KEYS": "3 per minute"}
+        client = make_app(AUTH_API_KEYS="true", **limits).test_client()
+        keys = [_unknown() for _ in range(4)]
+        assert [use(client, key).status_code for key in keys] == [401, 401, 401, 429]
+
+    def test_key_moves_to_the_newest_secret_at_its_next_use(self, make_app, alice, database, state_dir):
+        secret = (state_dir / "secret_key").read_text().strip()
+        client = make_app(AUTH_API_KEYS="true").test_client()
+        _, key = make_key(alice.open_session(client))
+        rotated = {"AUTH_API_KEYS": "true", "AUTH_SECRET_KEY": f"{NEWEST},{secret}"}
+        before = database.value("SELECT key_mac FROM api_keys")
+        assert use(make_app(**rotated).test_client(), key).status_code == 200
+        assert bytes(database.value("SELECT key_mac FROM api_keys")) != bytes(before)
+        newest = make_app(AUTH_API_KEYS="true", AUTH_SECRET_KEY=NEWEST).test_client()
+        assert use(newest, key).status_code == 200
+
+
+class TestHook:
+    """The hook of access tokens is asked for those of API keys too."""
+
+    @pytest.fixture
+    def answer(self, database):
+        """Define the function of the hook by its body."""
+        database.run("CREATE SCHEMA of_keys")
+
+        def define(body):
+            head = "CREATE OR REPLACE FUNCTION of_keys.hook(event jsonb) RETURNS jsonb LANGUAGE plpgsql AS"
+            database.run(f"{head} $$ BEGIN {body} END $$")
+
+        yield define
+        database.run("DROP SCHEMA of_keys CASCADE")
+
+    def test_hook_adds_claims_and_refuses(self, make_app, alice, answer, database):
+        answer("RETURN event;")
+        hook = {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": "pg-functions://postgres/of_keys/hook"}
+        client = make_app(AUTH_API_KEYS="true", **hook).test_client()
+        _, key = make_key(alice.sign_in(client=client))
+        answer("RETURN jsonb_set(event, '{claims,by}', event -> 'authentication_method');")
+        claims = claims_of(token_of(client, key))
+        assert (claims["by"], claims["exp"] - claims["iat"]) == ("api_key", 600)
+        answer('RETURN \'{"error": {"http_code": 403, "message": "Not today"}}\'::jsonb;')
+        assert_error(use(client, key), 403, "hook_refused", "Not today")
+        answer("RETURN event #- '{claims,api_key_id}';")
+        assert use(client, key).status_code == 503
+
+
+class TestEnd:
+    """What ends a key ends its tokens at once."""
+
+    @pytest.fixture
+    def key(self, session):
+        return make_key(session)[1]
+
+    @pytest.fixture
+    def token(self, client, key):
+        return token_of(client, key)
+
+    @pytest.mark.parametrize("end", ["removal", "ban", "deletion", "recent change", "password"])
+    def test_end_races_with_use(self, session, client, service_role, alice, database, end):
+        id, key = make_key(session)
+        user = f"/admin/users/{alice.id}"
+        acts = {
+            "removal": lambda: session.delete(f"{ROUTE}/{id}"),
+            "ban": lambda: client.put(user, json={"ban_duration": "1h"}, headers=service_role),
+            "deletion": lambda: client.delete(user, json={}, headers=service_role),
+            "recent change": lambda: session.put("/user", json={"remove": [id]}),
+            "password": lambda: client.put(user, json={"password": "Another-Horse-2"}, headers=service_role),
+        }
+        answers = at_once(50, lambda number: acts[end]() if number == 25 else use(client, key))
+        assert answers[25].status_code in (200, 204)
+        assert {answer.status_code for answer in answers} <= {200, 204, 401, 403, 429}
+        answers[25:26] = []
+        tokens = [answer.json["access_token"] for answer in answers if answer.status_code == 200]
+        refused = {client.get("/user", **bearer(token)).status_code for token in tokens}
+        assert refused <= {401, 403}
+        assert database.count("api_keys") == 0
+
+    def test_removal_ends_it(self, session, client, database, introspect):
+        id, key = make_key(session)
+        token = token_of(client, key)
+        assert introspect(key)["active"]
+        assert introspect(token)["active"]
+        session.delete(f"{ROUTE}/{id}")
+        assert_error(client.get("/user", **bearer(token)), 401, "session_not_found")
+        assert introspect(key) == introspect(token) == {"active": False}
+
+    def test_ban_ends_it_for_good(self, client, service_role, alice, key, token, introspect):
+        for duration in ("1h", "none"):
+            ban = {"ban_duration": duration}
+            assert client.put(f"/admin/users/{alice.id}", json=ban, headers=service_role).status_code == 200
+            assert not is_live(client, key, token)
+            assert introspect(key) == introspect(token) == {"active": False}
+
+    def test_ban_that_left_the_key_is_respected(self, client, database, key, token, introspect):
+        database.run("UPDATE users SET banned_until = now() + interval '1 hour'")
+        for response in (use(client, key), client.get("/user", **bearer(token))):
+            assert_error(response, 403, "user_banned")
+        assert introspect(key) == introspect(token) == {"active": False}
+
+    def test_deletion_ends_it(self, session, client, key, token):
+        session.delete("/user", json={"current_password": PASSWORD})
+        assert use(client, key).status_code == 401
+        assert_error(client.get("/user", **bearer(token)), 401, "user_not_found")
+
+    def test_lower_role_is_in_the_next_token(self, client, service_role, alice, key, database):
+        claims = []
+        for role in ("editor", "authenticated"):
+            client.put(f"/admin/users/{alice.id}", json={"role": role}, headers=service_role)
+            token = token_of(client, key)
+            claims.append(claims_of(token)["role"])
+            assert client.get("/user", **bearer(token)).json["role"] == role
+        assert claims == ["editor", "authenticated"]
+
+    def test_password_change_keeps_it_and_recovery_ends_it(self, session, client, outbox, alice, key, token):
+        assert session.put("/user", json={"password": "Another-Horse-2"}).status_code == 200
+        assert is_live(client, key, token)
+        client.post("/recover", json={"email": alice.email})
+        recovered = hand_in(client, "recovery", outbox.last(alice.email, "recovery").token).json
+        (change,) = recovered["recent_changes"]
+        assert (change["type"], change["label"]) == ("api_key", "CI")
+        assert is_live(client, key, token)
+        by_recovery = bearer(recovered["access_token"])
+        assert client.put("/user", json={"password": "Third-Horse-3"}, **by_recovery).status_code == 200
+        assert not is_live(client, key, token)
+
+    def test_administrators_password_ends_it(self, client, service_role, alice, key, token):
+        client.put(f"/admin/users/{alice.id}", json={"password": "Another-Horse-2"}, headers=service_role)
+        assert not is_live(client, key, token)
+
+    def test_recent_key_is_removed_by_its_id(self, session, client, key, token, outbox, database):
+        (change,) = session.get("/user/recent_changes").json["recent_changes"]
+        assert session.put("/user", json={"remove": [change["id"]]}).status_code == 200
+        assert not is_live(client, key, token)
+        assert outbox.kinds()[-1][0] == "api_key_removed"
+        assert session.get("/user").status_code == 200
+
+    def test_administrator_removes_a_recent_key(self, client, service_role, alice, key, token):
+        path = f"/admin/users/{alice.id}"
+        (change,) = client.get(f"{path}/recent_changes", headers=service_role).json["recent_changes"]
+        client.put(path, json={"remove": [change["id"]]}, headers=service_role)
+        assert not is_live(client, key, token)
+
+    @pytest.mark.parametrize("kind", ["api_key_added", "api_key_removed"])
+    def test_undo_link_ends_all_keys(self, session, client, outbox, alice, key, token, kind, database):
+        other, _ = make_key(session)
+        session.delete(f"{ROUTE}/{other}")
+        database.run("UPDATE api_keys SET created_at = now() - interval '30 days'")
+        response = press(client, "undo", outbox.last(alice.email, kind).token)
+        assert "error" not in fragment(response) if "#" in response.location else response.status_code == 303
+        assert not is_live(client, key, token)
+        assert session.get("/user").status_code == 401
+
+    def test_first_proof_of_the_address_ends_it(self, make_app, database, outbox):
+        settings = {"AUTH_EMAIL_CONFIRM_REQUIRED": "false", "AUTH_API_KEYS": "true"}
+        client = make_app(**settings).test_client()
+        mallory = {"email": "victim@example.com", "password": PASSWORD}
+        client.post("/signup", json=mallory)
+        signed_in = client.post("/token?grant_type=password", json=mallory).json
+        response = client.post(ROUTE, json={"name": "CI"}, **bearer(signed_in["access_token"]))
+        key = response.json["key"]
+        token = token_of(client, key)
+        client.post("/magiclink", json={"email": "victim@example.com"})
+        hand_in(client, "magiclink", outbox.last("victim@example.com", "magiclink").token)
+        assert not is_live(client, key, token)
+
+
+class TestElsewhere:
+    def test_token_opens_get_user_only(self, client, app, carol, service_role, database):
+        """Of an administrator, at every route, by every method."""
+        _, key = make_key(carol.open_session(client))
+        token = token_of(client, key)
+        before, opened = database.everything(), set()
+        for rule in client.application.url_map.iter_rules():
+            path = re.sub(r"<[^>]+>", carol.id, rule.rule)
+            for method in rule.methods - {"OPTIONS", "HEAD"}:
+                with_token = client.open(path, method=method, **bearer(token))
+                without = client.open(path, method=method)
+                if _outcome(with_token) != _outcome(without) and with_token.status_code < 400:
+                    opened.add((method, rule.rule))
+        # Without it, these two answer differently each time.
+        assert opened - {("GET", "/health"), ("POST", "/passkeys/authentication/options")} == {
+            ("GET", "/user")
+        }
+        assert {name: rows for name, rows in database.everything().items() if name not in _COUNTS} == {
+            name: rows for name, rows in before.items() if name not in _COUNTS
+        }
+
+    @pytest.mark.parametrize("how", ["form", "refresh", "apikey", "id_token"])
+    def test_token_is_no_other_credential(self, session, client, how):
+        _, key = make_key(session)
+        token = token_of(client, key)
+        responses = {
+            "form": lambda: client.post("/oauth/userinfo", data={"access_token": token}),
+            "refresh": lambda: client.post("/token?grant_type=refresh_token", json={"refresh_token": token}),
+            "apikey": lambda: client.get("/admin/users", headers={"apikey": token}),
+            "id_token": lambda: client.post(
+                "/token?grant_type=id_token", json={"provider": "google", "id_token": token}
+            ),
+        }
+        assert responses[how]().status_code in (400, 401)
+        with pytest.raises(InvalidAccessToken):
+            client.application.extensions["latchkey"].client_tokens.read_hint(token)
+
+    def test_key_itself_opens_nothing(self, session, client):
+        _, key = make_key(session)
+        for headers in ({"Authorization": f"Bearer {key}"}, {"apikey": key}):
+            for path in ("/user", "/admin/users", "/oauth/userinfo", "/console"):
+                assert client.get(path, headers=headers).status_code in (302, 303, 401)
+
+    def test_session_token_with_the_claims_of_a_key_is_one_of_a_session(self, session, client, introspect):
+        parts = client.application.extensions["latchkey"]
+        id, _ = make_key(session)
+        both = parts.access_tokens.sign(session.claims | {"api_key_id": id})
+        session.post("/logout")
+        assert_error(client.get("/user", **bearer(both)), 401, "session_not_found")
+        assert introspect(both) == {"active": False}
+
+    def test_introspection_answers_for_key_and_token(self, session, client, introspect, alice, database):
+        id, key = make_key(session, scopes=["read"], expires_in=3600)
+        token = token_of(client, key)
+        before = database.everything()
+        assert introspect(token) == {"active": True} | claims_of(token)
+        of_key = {"active": True, "sub": alice.id, "api_key_id": id, "scope": "read"}
+        assert introspect(key) == of_key | {"iat": ANYTHING, "exp": ANYTHING}
+        assert introspect(_another(key)) == introspect(_unknown()) == {"active": False}
+        assert database.everything() == before
+
+    def test_nothing_of_it_is_there_by_default(self, make_app, alice, session, client, service_role):
+        id, key = make_key(session)
+        token = token_of(client, key)
+        plain = make_app().test_client()
+        own = session.on(plain)
+        for response in (own.get(ROUTE), own.post(ROUTE, json={"name": "CI"}), own.delete(f"{ROUTE}/{id}")):
+            assert_error(response, 404, "api_keys_disabled")
+        assert_error(use(plain, key), 400, "unsupported_grant_type", details=A_SENTENCE)
+        assert_error(plain.get("/user", **bearer(token)), 401, "bad_jwt")
+        for each in (key, token):
+            response = plain.post("/introspect", json={"token": each}, headers=service_role)
+            assert response.json == {"active": False}
+
+
+# What requests count and refuse.
+_COUNTS = {
+    "request_counts",
+    "failure_counts",
+    "audit_log",
+    "oauth_flows",
+    "factor_challenges",
+    "oauth_clients",
+}
+
+
+def _outcome(response):
+    return response.status_code, response.json if response.is_json else None
+
+
+def _another(key):
+    """Return a key of the same id with another secret."""
+    _, other = api_keys.new_key()
+    body = key[:35] + other[35:-6]
+    return body + api_keys._checksum(body)
+
+
+def _unknown():
+    return api_keys.new_key()[1]

@@ -1,0 +1,228 @@
+"""Redirect targets of links: never outside the allow list, on any route and with any parser.
+
+tests/core/net/test_redirects.py tests the allow list itself.
+"""
+
+from urllib.parse import quote, urlencode
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.conftest import BASE_URL
+from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.cases import cases
+from tests.support.links import BROWSER, CHALLENGE, Outbox, follow, fragment, path, press, query
+from tests.support.users import PASSWORD
+
+SITE = "https://app.example.com/start"
+ALLOWED = """
+https://*.preview.example.com/** https://exact.example.com/cb https://query.example.com/cb?x=1
+https://port.example.com:8443/** https://segment.example.com/a/*/b myapp://callback
+"""
+GOOD = """
+https://app.example.com https://app.example.com/ https://app.example.com:443/x
+https://app.example.com/welcome?next=/home&x=%2F%2Fevil.example https://app.example.com//x
+https://app.example.com?@evil.example https://pr-7.preview.example.com/a/b/c https://exact.example.com/cb
+https://query.example.com/cb?x=1 https://port.example.com:8443/x https://segment.example.com/a/anything/b
+myapp://callback
+"""
+# Other hosts, no scheme or another one, scripts and documents, userinfo, backslashes (which browsers read as
+# slashes), look-alike hosts, ports, paths that parsers shorten or cut differently, and URLs of no pattern.
+# tests/core/net/test_redirects.py has more of each.
+_HOSTILE = r"""
+https://evil.example https://evil.example?https://app.example.com/ https://2130706433/ https://[::1]/
+//evil.example ///evil.example /relative ?x=1 app.example.com http://app.example.com/start ://app.example.com/
+https:evil.example https:/evil.example https:///evil.example https:\\evil.example HTTPS://app.example.com/
+ftp://app.example.com/ javascript:alert(1) javascript://app.example.com/%0aalert(1) vbscript:x
+data:text/html,<script>alert(1)</script> data://app.example.com/,x file://app.example.com/x
+blob:https://app.example.com/x view-source:https://app.example.com/
+https://app.example.com@evil.example https://user@app.example.com/ https://evil.example#@app.example.com/
+https://evil.example\@app.example.com https://app.example.com\.evil.example /\evil.example
+https://app.example.com.evil.example/ https://evilapp.example.com/ https://appxexample.com/
+https://app.example.com./ https://APP.example.com/ https://app%2eexample.com/
+https://app.example.com:8443/ https://app.example.com:0/ https://app.example.com:/ https://app.example.com:99999/
+https://app.example.com/../x https://app.example.com/a/./b https://app.example.com/.%2E/x
+https://app.example.com/..;/x https://app.example.com/%2e.;a=b/x https://app.example.com/%252e%252e/x
+https://app.example.com/%2f%2fevil.example https://app.example.com/%5cevil.example
+https://app.example.com/%0d%0aSet-Cookie:x https://app.example.com/%7f https://app.example.com/#fragment
+https://app.example.com/"onclick='x' https://app.example.com/`x` https://app.example.com/{x}|^
+https://preview.example.com/ https://a.b.preview.example.com/ https://x.preview.example.com:444/
+https://evil.example/.preview.example.com/ https://x.preview.example.com.evil.example/
+https://port.example.com/ https://exact.example.com/cb/ https://query.example.com/cb?x=2
+https://segment.example.com/a/x/y/b myapp://callback/x myapp:callback MYAPP://callback otherapp://callback
+"""
+HOSTILE = [
+    *_HOSTILE.split(),
+    # Control characters, spaces, and characters that become others in a host.
+    *("java\tscript:alert(1)", "https://\u0430pp.example.com/", "https://app.example\u3002com/"),
+    *(
+        "https://app.example.com/\r\nLocation: https://evil.example",
+        "https://evil.example\t.app.example.com/",
+    ),
+    *(" https://app.example.com/", "https://app.example.com/ ", "https://app.example.com/\x7f"),
+]
+# One of most kinds, for routes that share a check.
+FEW = HOSTILE[::10]
+DAVE = "dave@example.com"
+ALICE = "alice@example.com"
+# The routes that make a link, with a body, in which {} is a number.
+ROUTES = {
+    "/signup": {"email": "dave{}@example.com", "password": PASSWORD},
+    "/magiclink": {"email": ALICE},
+    "/otp": {"email": ALICE},
+    "/recover": {"email": ALICE},
+    "/resend signup": {"type": "signup", "email": DAVE},
+    "/resend email_change": {"type": "email_change", "email": "new@example.com"},
+    "/user": {"email": "new{}@example.com"},
+    "/admin/generate_link": {"type": "magiclink", "email": ALICE},
+    "/admin/invite": {"email": "dave{}@example.com"},
+}
+
+
+@pytest.fixture
+def app(make_app):
+    app = make_app(AUTH_SITE_URL=SITE, AUTH_REDIRECT_ALLOW_LIST=",".join(ALLOWED.split()))
+    # Without the check against the contract, which takes long for thousands of responses.
+    app.test_client_class = FlaskClient
+    return app
+
+
+@pytest.fixture
+def outbox(app, database):
+    return Outbox(app.extensions["latchkey"], database)
+
+
+@pytest.fixture
+def ask(client, alice, service_role):
+    session = alice.open_session()
+
+    def ask(route, redirect_to, by="body", number=0):
+        url, body = route.partition(" ")[0], {name: at.format(number) for name, at in ROUTES[route].items()}
+        if by == "body":
+            body["redirect_to"] = redirect_to
+        else:
+            url += f"?{urlencode({'redirect_to': redirect_to}, doseq=True)}"
+        if route == "/user":
+            return session.put(url, json=body)
+        return client.post(url, json=body, headers=service_role if route.startswith("/admin") else {})
+
+    return ask
+
+
+@pytest.fixture
+def link(client, alice, service_role, database):
+    """Return the token of a link that signs Alice in, without a redirect target, unspent again."""
+    body = {"type": "magiclink", "email": alice.email}
+    token = client.post("/admin/generate_link", json=body, headers=service_role).json["hashed_token"]
+
+    def unspent():
+        database.run("UPDATE one_time_tokens SET spent_at = NULL")
+        return token
+
+    return unspent
+
+
+def stored_targets(database):
+    rows = database.all(
+        "SELECT redirect_to AS target FROM one_time_tokens WHERE redirect_to IS NOT NULL"
+        " UNION SELECT variables ->> 'redirect_to' FROM outbox WHERE variables ->> 'redirect_to' IS NOT NULL"
+    )
+    return sorted(row.target for row in rows)
+
+
+def leads_to(response, target=SITE):
+    return fragment(response, target).get("type") == "magiclink"
+
+
+class TestCreatingALink:
+    """A target that is not allowed is replaced with the default when the link is made."""
+
+    @pytest.mark.parametrize("by", ["body", "query"])
+    @pytest.mark.parametrize("route", ROUTES)
+    def test_allowed_target_is_kept_and_others_are_replaced(self, client, ask, database, route, by):
+        if route == "/resend signup":
+            client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+        elif route == "/resend email_change":
+            ask("/user", None, number="")
+        is_for_password = route in ("/recover", "/admin/invite")
+        default = f"{BASE_URL}/new-password?then=site" if is_for_password else SITE
+        for number, target in enumerate(FEW):
+            response = ask(route, target, by, number)
+            assert response.status_code in (200, 201), (target, response.text)
+            if "action_link" in response.json:
+                assert response.json["redirect_to"] == SITE
+                assert response.json["action_link"].endswith(f"&redirect_to={quote(SITE, safe='')}")
+        assert stored_targets(database) == [default]
+        for number, target in enumerate(GOOD.split()[::4], len(FEW)):
+            ask(route, target, by, number)
+        assert stored_targets(database) == sorted([default, *GOOD.split()[::4]])
+
+    def test_body_takes_precedence_over_the_query(self, client, alice, database):
+        body = {"email": alice.email, "redirect_to": "https://app.example.com/body"}
+        client.post("/magiclink?redirect_to=https://app.example.com/query", json=body)
+        assert stored_targets(database) == ["https://app.example.com/body"]
+
+    def test_target_that_is_repeated_or_cannot_be_stored_is_400(self, ask, database):
+        before = database.everything()
+        twice = ["https://app.example.com/", "https://evil.example/"]
+        refused = ask("/magiclink", twice, "query")
+        assert_error(refused, 400, "validation_failed", details="redirect_to: must be given once")
+        assert ask("/magiclink", "https://app.example.com/\0").status_code == 400
+        for target, by in (("\0", "query"), ("x" * 2048, "query"), ("x" * 2048, "body")):
+            refused = ask("/magiclink", f"https://app.example.com/{target}", by)
+            assert_error(refused, 400, "validation_failed", details=A_SENTENCE)
+        assert database.everything() == before
+
+
+class TestOpeningALink:
+    def test_hostile_target_is_replaced(self, client, ask, link, alice, database):
+        for target in HOSTILE:
+            assert ask("/magiclink", target).status_code == 200
+            assert leads_to(follow(client, "magiclink", link(), redirect_to=target)), target
+        assert stored_targets(database) == [SITE]
+
+    def test_hostile_target_is_replaced_with_the_button_and_when_the_link_fails(self, client, link):
+        for target in FEW:
+            token = link()
+            page = client.get(path("magiclink", token, redirect_to=target), headers=BROWSER)
+            assert (page.status_code, "Location" in page.headers) == (200, False)
+            policy = page.headers["Content-Security-Policy"]
+            assert "form-action 'self';" in policy, target
+            assert leads_to(press(client, "magiclink", token, redirect_to=target)), target
+            for use in (follow, press):
+                response = use(client, "magiclink", "x" * 43, redirect_to=target)
+                assert fragment(response, SITE)["error"] == "access_denied", target
+
+    def test_hostile_target_is_replaced_with_an_authorization_code(self, client, alice, outbox, database):
+        client.post("/magiclink", json={"email": alice.email, "code_challenge": CHALLENGE})
+        token = outbox.last().token
+        for target in FEW:
+            assert list(query(follow(client, "magiclink", token, redirect_to=target), SITE)) == ["code"]
+            database.run("UPDATE one_time_tokens SET spent_at = NULL")
+
+    @pytest.mark.parametrize("use", [follow, press])
+    def test_allowed_target_is_used_and_the_site_is_the_default(self, client, link, use):
+        assert leads_to(use(client, "magiclink", link()))
+        for target in GOOD.split():
+            assert leads_to(use(client, "magiclink", link(), redirect_to=target), target)
+
+    @cases(
+        ("target", "source"),
+        [
+            ("https://pr-7.preview.example.com/x", ""),
+            ("https://port.example.com:8443/x", ""),
+            ("myapp://callback", " myapp:"),
+        ],
+    )
+    def test_policy_of_the_page_allows_the_scheme_of_an_application(self, client, link, target, source):
+        """Browsers apply form-action to the redirect after a POST. A page leads to websites."""
+        page = client.get(path("magiclink", link(), redirect_to=target), headers=BROWSER)
+        assert f"form-action 'self'{source};" in page.headers["Content-Security-Policy"]
+
+    def test_target_of_the_request_is_used_as_long_as_it_is_allowed(self, client, ask, make_app, outbox):
+        ask("/magiclink", "https://exact.example.com/cb")
+        later = make_app(AUTH_SITE_URL=SITE).test_client()
+        assert leads_to(follow(later, "magiclink", outbox.last().token))
+        ask("/magiclink", "https://exact.example.com/cb")
+        opened = follow(client, "magiclink", outbox.last().token, redirect_to="")
+        assert leads_to(opened, "https://exact.example.com/cb")

@@ -1,0 +1,314 @@
+"""/admin/webhooks: registering webhooks and looking at their deliveries."""
+
+import itertools
+from typing import Any
+
+from auth.core import promises
+from sql import queries
+from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, Like, assert_error, assert_ok, page_of
+from tests.support.cases import cases
+from tests.support.hooks import verified
+
+URL = "https://192.0.1.1/hooks"
+A_SECRET = Like("a secret", r"whsec_[A-Za-z0-9+/]{43}=")
+AN_EVENT_ID = Like("the id of an event", r"msg_[0-9a-f-]{36}")
+ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
+NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+def webhook(**changes):
+    expected = {
+        "id": A_UUID,
+        "url": URL,
+        "description": None,
+        "events": ALL,
+        "disabled": False,
+        "disabled_at": None,
+        "disabled_reason": None,
+        "failing_since": None,
+        "previous_secret_expires_at": None,
+        "created_at": A_TIMESTAMP,
+        "updated_at": A_TIMESTAMP,
+    }
+    return expected | changes
+
+
+def assert_invalid(response, details):
+    assert_error(response, 400, "validation_failed", details=details)
+
+
+def delivery(**changes):
+    expected = {
+        "id": A_UUID,
+        "event": "user.updated",
+        "event_id": AN_EVENT_ID,
+        "status": "waiting",
+        "attempts": 0,
+        "last_error": None,
+        "response": None,
+        "created_at": A_TIMESTAMP,
+        "next_attempt_at": A_TIMESTAMP,
+        "finished_at": None,
+    }
+    return expected | changes
+
+
+class TestRegistering:
+    def test_new_webhook_gets_all_events_and_shows_its_secret_once(self, hooks, database):
+        response = hooks.ask("post", url=URL)
+        assert_ok(response, webhook(secret=A_SECRET))
+        made = response.json
+        assert hooks.show(made) == webhook()
+        assert_ok(hooks.ask("get"), {"data": [webhook()], "pagination": page_of(1, 20, 1, 1)})
+        stored = database.value("SELECT encode(secret, 'escape') FROM webhooks")
+        assert made["secret"].removeprefix("whsec_") not in stored
+        assert hooks.register(URL)["secret"] != made["secret"]
+
+    def test_events_are_chosen_without_duplicates(self, hooks):
+        chosen = ["auth.logout", "user.created", "auth.logout"]
+        response = hooks.ask("post", url=URL, events=chosen, description="Billing")
+        events = ["user.created", "auth.logout"]
+        assert_ok(response, webhook(secret=A_SECRET, events=events, description="Billing"))
+
+    def test_twenty_first_webhook_is_refused(self, hooks, database):
+        for _ in range(promises.MOST_WEBHOOKS):
+            hooks.register(URL)
+        assert_invalid(hooks.ask("post", url=URL), "url: must be one of at most 20 webhooks")
+        assert database.count("webhooks") == database.count("audit_log") == promises.MOST_WEBHOOKS
+
+    def test_concurrent_requests_cannot_exceed_the_limit(self, parts, database):
+        second: dict[str, Any] = {
+            "id": NOBODY[:-1] + "2",
+            "url": URL,
+            "description": None,
+            "events": ALL,
+            "secret": b"x",
+        }
+        insert = "INSERT INTO webhooks (id, url, events, secret) SELECT %s, 'https://192.0.1.1/', ARRAY['auth.login'], '' WHERE has_room_for_webhook(1)"
+        with database.locked("webhooks", NOBODY, insert) as lock:
+            created = lock.start(lambda: queries.create_webhook(parts.db, **second, most=1))
+        assert created.result() is None
+        assert database.count("webhooks") == 1
+
+
+class TestListing:
+    def test_oldest_webhook_is_first_and_the_list_can_be_empty(self, hooks):
+        assert_ok(hooks.ask("get"), {"data": [], "pagination": page_of(1, 20, 0, 0)})
+        made = [hooks.register(f"{URL}/{number}")["id"] for number in range(3)]
+        assert [one["id"] for one in hooks.ask("get").json["data"]] == made
+
+
+class TestChanging:
+    def test_absent_members_stay_and_a_new_secret_is_shown_once(self, hooks):
+        made = hooks.register(URL, description="Billing", events=["user.created"])
+        expected = webhook(description="Billing", events=["user.created"])
+        for change in ({"url": URL + "/2"}, {"events": ["auth.login"]}, {"description": None}):
+            expected |= change
+            assert hooks.change(made, **change) == expected
+        off = {"disabled": True, "disabled_at": A_TIMESTAMP, "disabled_reason": "by_administrator"}
+        disabled = hooks.change(made, disabled=True)
+        assert disabled == expected | off
+        assert hooks.change(made, disabled=True)["disabled_at"] == disabled["disabled_at"]
+        assert hooks.change(made, disabled=False) == expected
+        rotated = hooks.change(made, rotate_secret=True)
+        expected |= {"previous_secret_expires_at": A_TIMESTAMP}
+        assert rotated == expected | {"secret": A_SECRET}
+        assert rotated["secret"] != made["secret"]
+        assert hooks.show(made) == expected
+
+    def test_invalid_change_changes_nothing(self, hooks, database):
+        made = hooks.register(URL)
+        before = database.everything()
+        bodies: tuple[dict[str, Any], ...] = (
+            {"url": "ftp://192.0.1.1"},
+            {"events": []},
+            {"disabled": "true"},
+            {"rotate_secret": 1},
+            {"url": "http:x", "disabled": True},
+        )
+        for body in bodies:
+            assert_invalid(hooks.ask("put", f"/{made['id']}", **body), ANYTHING)
+        assert database.everything() == before
+
+
+class TestDeleting:
+    def test_deletion_voids_waiting_events(self, hooks, database, target):
+        made, kept = hooks.register(target), hooks.register(target)
+        hooks.emit()
+        assert_ok(hooks.ask("delete", f"/{made['id']}"), {})
+        assert_error(hooks.ask("delete", f"/{made['id']}"), 404, "not_found")
+        outcomes = "SELECT recipient, outcome FROM outbox ORDER BY outcome"
+        assert database.all(outcomes) == [(made["id"], "void"), (kept["id"], None)]
+        hooks.deliver()
+        assert len(target.requests) == 1
+
+    def test_event_written_during_the_deletion_is_voided(self, hooks, parts, database, target):
+        made = hooks.register(target)
+        hooks.emit()
+        database.run("DELETE FROM webhooks")
+        assert hooks.deliver() == 0
+        assert queries.finish_stale_events(parts.db, batch=500) == 1
+        assert database.one("SELECT recipient, outcome FROM outbox") == (made["id"], "void")
+        assert target.requests == []
+
+
+class TestIds:
+    @cases("id", [NOBODY, "nonsense", "7C4E0A52"])
+    @cases(
+        ("method", "path"),
+        [
+            *((method, "") for method in ("get", "put", "delete")),
+            *(("get", "/deliveries"), ("post", "/test")),
+            ("post", f"/deliveries/{NOBODY}/redeliver"),
+        ],
+    )
+    def test_unknown_id_is_404(self, hooks, database, id, method, path):
+        assert_error(hooks.ask(method, f"/{id}{path}"), 404, "not_found")
+        assert database.count("audit_log") == 0
+
+    def test_id_in_capitals_is_found(self, hooks, target):
+        made = hooks.register(target)
+        path = f"/{made['id'].upper()}"
+        assert hooks.ask("get", path).json["id"] == made["id"]
+        rotated = hooks.ask("put", path, rotate_secret=True).json
+        hooks.ask("post", f"{path}/test")
+        hooks.deliver()
+        assert verified(target.requests[0], rotated["secret"])
+
+
+class TestDeliveries:
+    def test_deliveries_show_the_outcome_of_each_event(self, hooks, target):
+        made = hooks.register(target)
+        hooks.emit("auth.login")
+        assert hooks.deliveries(made) == [delivery(event="auth.login")]
+        target.body = b"thanks\n\x00"
+        hooks.deliver()
+        sent = delivery(event="auth.login", status="sent", attempts=1, response="200 OK thanks")
+        assert hooks.deliveries(made) == [sent | {"next_attempt_at": None, "finished_at": A_TIMESTAMP}]
+
+    def test_newest_delivery_of_the_webhook_is_first(self, hooks, target):
+        made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
+        events = ["user.created", "user.updated", "auth.login"]
+        for event in events:
+            hooks.emit(event)
+        assert [one["event"] for one in hooks.deliveries(made)] == events[::-1]
+        assert hooks.deliveries(other) == []
+
+
+def redeliver(hooks, made, delivery_id):
+    return hooks.ask("post", f"/{made['id']}/deliveries/{delivery_id}/redeliver")
+
+
+class TestRedelivering:
+    def test_event_is_sent_again_with_the_same_id(self, hooks, target):
+        made = hooks.register(target)
+        hooks.emit()
+        hooks.deliver()
+        (first,) = hooks.deliveries(made)
+        assert_ok(redeliver(hooks, made, first["id"]), delivery(event_id=first["event_id"]))
+        hooks.deliver()
+        assert [posted.headers["webhook-id"] for posted in target.requests] == [first["event_id"]] * 2
+        assert len({posted.body for posted in target.requests}) == 1
+        assert len({one["id"] for one in hooks.deliveries(made)}) == 2
+
+    def test_waiting_event_is_sent_at_once_and_not_doubled(self, hooks, target):
+        made = hooks.register(target)
+        target.status = 503
+        hooks.emit()
+        hooks.deliver()
+        target.status = 200
+        assert hooks.deliver() == 0
+        (waiting,) = hooks.deliveries(made)
+        ids = {name: waiting[name] for name in ("id", "event_id")}
+        failed = delivery(**ids, attempts=1, last_error="503 Service Unavailable {}")
+        assert_ok(redeliver(hooks, made, waiting["id"]), failed)
+        assert hooks.deliver() == 1
+        assert [one["status"] for one in hooks.deliveries(made)] == ["sent"]
+
+    def test_mail_or_delivery_of_another_webhook_is_404(self, hooks, target, database):
+        made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
+        hooks.emit()
+        (waiting,) = hooks.deliveries(made)
+        assert_error(redeliver(hooks, other, waiting["id"]), 404, "not_found")
+        mail = "INSERT INTO outbox (id, channel, kind, recipient) VALUES (%(id)s, 'email', 'signup', %(to)s)"
+        database.run(mail, id=NOBODY, to=made["id"])
+        assert_error(redeliver(hooks, made, NOBODY), 404, "not_found")
+
+    def test_disabled_webhook_gets_nothing(self, hooks, target, database):
+        made = hooks.register(target)
+        hooks.emit()
+        (waiting,) = hooks.deliveries(made)
+        hooks.change(made, disabled=True)
+        assert_invalid(redeliver(hooks, made, waiting["id"]), "disabled: must be false")
+        assert_invalid(hooks.ask("post", f"/{made['id']}/test"), "disabled: must be false")
+        assert database.count("outbox") == 1
+
+
+class TestTestEvents:
+    def test_test_event_of_any_known_kind_is_sent_to_one_webhook_with_a_placeholder_user(self, hooks, target):
+        made, _ = hooks.register(target, events=["auth.login"]), hooks.register(target)
+        path = f"/{made['id']}/test"
+        assert_ok(hooks.ask("post", path), delivery())
+        assert hooks.deliver() == 1
+        assert verified(target.requests[0], made["secret"]) == {
+            "event": "user.updated",
+            "timestamp": A_TIMESTAMP,
+            "data": {"user": {"id": NOBODY, "email": "webhook-test@example.com"}},
+        }
+        assert_ok(hooks.ask("post", path, event="user.deleted"), delivery(event="user.deleted"))
+        refused = hooks.ask("post", path, event="webhook.test")
+        assert_invalid(refused, "event: must be one of " + ", ".join(ALL))
+        assert hooks.deliver() == 1
+
+
+class TestFailingWebhook:
+    def test_event_that_is_asked_for_is_tried_before_those_that_wait(self, hooks, target, database):
+        made = hooks.register(target)
+        target.status = 500
+        for _ in range(3):
+            hooks.emit()
+        hooks.deliver()
+        newest = hooks.deliveries(made)[0]
+        redeliver(hooks, made, newest["id"])
+        assert hooks.deliver() == 1
+        assert target.requests[-1].headers["webhook-id"] == newest["event_id"]
+        hooks.ask("post", f"/{made['id']}/test")
+        assert hooks.deliver() == 1
+        assert target.requests[-1].headers["webhook-id"] == hooks.deliveries(made)[0]["event_id"]
+
+
+class TestAuditLog:
+    def test_every_act_is_recorded(self, hooks, target, database):
+        made = hooks.register(f"{target.url}/hooks?key=a-secret")
+        about = {"webhook_id": made["id"], "url": target.url}
+
+        def acts():
+            found = hooks.acts()
+            database.run("DELETE FROM audit_log")
+            return found
+
+        assert acts() == [("webhook_created", "service_role", about)]
+        hooks.ask("post", f"/{made['id']}/test")
+        assert acts() == [("webhook_tested", "service_role", about)]
+        (waiting,) = hooks.deliveries(made)
+        hooks.ask("post", f"/{made['id']}/deliveries/{waiting['id']}/redeliver")
+        assert acts() == [("event_redelivered", "service_role", about | {"event_id": waiting["event_id"]})]
+        for body, action in (
+            ({"events": ["auth.login"]}, "webhook_changed"),
+            ({"rotate_secret": True}, "webhook_secret_rotated"),
+            ({"disabled": True}, "webhook_disabled"),
+            ({"disabled": False}, "webhook_enabled"),
+        ):
+            hooks.change(made, **body)
+            assert acts() == [(action, "service_role", about)]
+        hooks.change(made, disabled=False)
+        assert acts() == []
+        hooks.ask("delete", f"/{made['id']}")
+        assert acts() == [("webhook_deleted", "service_role", about)]
+
+    def test_audit_log_has_no_secret(self, hooks, database, target):
+        made = hooks.register(target)
+        rotated = hooks.change(made, rotate_secret=True)
+        text = str(database.everything("audit_log", "outbox", "webhooks"))
+        for one, part in itertools.product((made, rotated), (slice(6, 20), slice(20, 40))):
+            assert one["secret"][part] not in text

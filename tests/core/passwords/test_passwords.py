@@ -1,0 +1,230 @@
+"""The password policy, and hashing."""
+
+import functools
+import gzip
+import random
+import string
+import threading
+from pathlib import Path
+
+import bcrypt
+import django.contrib.auth
+import pytest
+
+from auth.core.passwords import hashing
+from auth.core.passwords.policy import WeakPassword, check_strength
+from auth.web.context import EXTENSION
+from tests.support.answers import A_SENTENCE, Like, assert_error
+from tests.support.cases import cases
+from tests.support.users import PASSWORD, sign_in
+
+
+def register(client, password, email="dave@example.com"):
+    return client.post("/signup", json={"email": email, "password": password})
+
+
+@pytest.fixture
+def sign_up(client):
+    return functools.partial(register, client)
+
+
+def reasons(response):
+    """Return the reasons for which a password is weak."""
+    found = response.json.get("weak_password", {}).get("reasons")
+    sentence = Like("a sentence", r"Password should .+\.")
+    assert_error(response, 422, "weak_password", sentence, A_SENTENCE, weak_password={"reasons": found})
+    assert response.json["details"].startswith("password: must ")
+    return found
+
+
+def is_refused(settings, password):
+    try:
+        check_strength(settings, password, ())
+    except WeakPassword as weak:
+        return "common" in weak.problems
+    return False
+
+
+def _common_passwords():
+    """Return Django's list of common passwords in lower case, the most common one first."""
+    path = Path(django.contrib.auth.__file__).with_name("common-passwords.txt.gz")
+    return gzip.decompress(path.read_bytes()).decode().split()
+
+
+def _random_passwords(number):
+    """Yield passwords of ten characters of four kinds, always the same."""
+    generator = random.Random(1)
+    kinds = [string.ascii_lowercase, string.ascii_uppercase, string.digits, "!#$%&*+-=?@^_"]
+    while number:
+        password = "".join(generator.choices("".join(kinds), k=10))
+        if all(set(kind) & set(password) for kind in kinds):
+            number -= 1
+            yield password
+
+
+# Of the 199 most used passwords of 2025 (NordPass), those of four kinds of characters that needed more than
+# a list of passwords.
+MOST_USED = """
+    Aa@123456 Abcd@1234 Global123@ India@123 Abcd@123 123456aA@ Abc@1234 Abc@12345 Aa@12345 Aa@1234567
+    Aa@123456789
+"""
+
+# Passwords that are refused, by what the message says.
+GUESSED = {
+    "a common one": """
+        Password1! Passw0rd! Welcome1! Abcd1234! P@$$w0rd2024 $Un5h1n3! Footba11! !!Dragon1 Dragon98765!
+        Welcome@2023 Iloveyou!1314 Welcome!!!2024!!!2024 Passw0rd!Passw0rd! Passw0rd!Passw0rd Welcome1-Welcome1
+        Basketball1! Jennifer2024! Xyz!98765 Ccc!98765 zaq1@WSX
+    """,
+    "a row of keys": "Qwerty!23456 Qwerty123! !Lkjhgf2024 AzertyAzerty1! 1qaz@WSX !QAZ2wsx3 $RFV3edc 1Q2w3e4r5t!",
+    "a season, month or weekday": """
+        Summer2024!! Summer2024Summer2024! !2024May M0nday!2024 Frühling24! Fruehling24! Marz-2024 Mittwoch#1 Otono2024!
+        Miércoles.24 Été-20245 Aout!2024 Xingqiyi1!
+    """,
+}
+
+
+class TestStrength:
+    @pytest.mark.parametrize(
+        "password",
+        [
+            *("Aa1-Aa1-", "correct Horse 1!", "Größe-42", "Пароль-42"),
+            *("Aa1☃Aa1☃", "Aa1_xxxx", "Ab1" + " " * 5),
+            "Aa1-" * 256,
+            # Several words, or letters added to one.
+            *("Correct-Horse-Battery-9", "Summer-Horse-Piano-7", "SummerWinter2024!", "Monday-we-swim-42"),
+            *("Dragonx1!", "Bob-1234!", "May the 4th be with you!"),
+            *("vX9$kQ2&zL5@", "x7#mK9!love2Q", "28374658-Kq-93847561"),
+        ],
+    )
+    def test_strong_password_is_accepted(self, sign_up, password):
+        assert sign_up(password).status_code == 201
+
+    @cases(
+        ("password", "why"),
+        [
+            ("", ["length", "characters"]),
+            *((password, ["length"]) for password in ("Aa1-Aa1", "Ää1-Ää1")),
+            *((password, ["characters"]) for password in ("aa1-aa1-", "AA1-AA1-", "Aab-Aab-", "Ab19Kd47")),
+            *((password, ["characters", "common"]) for password in ("12345678", "password", "PASSWORD")),
+            ("123456", ["length", "characters", "common"]),
+        ],
+    )
+    def test_weak_password_gets_all_reasons_and_no_hash(self, sign_up, database, hashes, password, why):
+        assert reasons(sign_up(password)) == why
+        assert (database.count("users"), hashes.count) == (0, 0)
+
+    @cases(
+        ("requirement", "password"),
+        [(kind, each) for kind, found in GUESSED.items() for each in found.split()],
+    )
+    def test_common_password_with_digits_and_symbols_is_refused(
+        self, sign_up, database, password, requirement
+    ):
+        response = sign_up(password)
+        assert reasons(response) == ["common"]
+        assert requirement in response.json["msg"]
+        assert database.count("users") == 0
+
+    def test_nearly_all_of_3000_common_passwords_are_refused(self, make_app):
+        """Those of a list that the service does not read. What remains is random, or in other languages."""
+        settings = make_app(AUTH_PASSWORD_REQUIREMENTS="").extensions[EXTENSION].settings
+        common = [password for password in _common_passwords() if len(password) >= 8][:3000]
+        assert len(common) == 3000
+        assert len([password for password in common if not is_refused(settings, password)]) <= 180
+
+    def test_most_used_passwords_of_four_kinds_are_refused(self, app):
+        settings = app.extensions[EXTENSION].settings
+        assert [password for password in MOST_USED.split() if not is_refused(settings, password)] == []
+
+    def test_hardly_any_random_password_is_refused(self, app):
+        settings = app.extensions[EXTENSION].settings
+        assert sum(is_refused(settings, password) for password in _random_passwords(10_000)) <= 2
+
+    @pytest.mark.parametrize("text", ["88888888", "aaaaaaaa", "asdasdasd", "19851985"])
+    def test_repetition_is_refused(self, make_app, text):
+        client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
+        assert reasons(register(client, text)) == ["common"]
+
+    def test_passphrase_needs_no_digits(self, make_app):
+        client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
+        assert register(client, "correct-horse-battery").status_code == 201
+        for password in ("星期一!2024", "春天!!春天!!", "12345678!1", "horse-horse-horse"):
+            assert reasons(register(client, password)) == ["common"]
+
+    def test_password_of_very_many_parts_that_repeat_is_checked(self, make_app):
+        """Its repeated parts repeat others in turn; looked at again and again, they took hours."""
+        client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
+        assert register(client, "!!?!11?!1!1???1?1!!11?!???!1!?!!!").status_code == 201
+
+    def test_address_of_the_user_is_common(self, sign_up, alice):
+        assert reasons(sign_up("Dave-1@Example.com", "dave-1@example.com")) == ["common"]
+        response = alice.sign_in().put("/user", json={"password": "ALICE@example.com"})
+        assert reasons(response) == ["characters", "common"]
+        assert sign_up("Dave-1@Example.com", "erin@example.com").status_code == 201
+
+    @pytest.mark.parametrize(
+        "password", ["Grünwald!2024", "Brauhaus-1", "GrünwaldBrauhaus1!", "!Zwickel2024", "Kontor24!"]
+    )
+    def test_words_of_the_service_are_common(self, make_app, password):
+        urls = {"AUTH_BASE_URL": "https://auth.zwickel.example", "AUTH_SITE_URL": "https://kontor.example"}
+        client = make_app(AUTH_BRAND_NAME="Grünwald Brauhaus", **urls).test_client()
+        assert reasons(register(client, password)) == ["common"]
+
+    @pytest.mark.parametrize(
+        "password",
+        ["Ferdl.Zwickl1!", "FerdlZwickl-24", "Zwickl!2024", "F3rdl!2024", "ferdl.zwickl@Example.com1"],
+    )
+    def test_parts_of_the_own_address_are_common(self, make_app, password):
+        client = make_app().test_client()
+        assert reasons(register(client, password, "Ferdl.Zwickl@example.com")) == ["common"]
+        assert register(client, password, "erin@kontor.test").status_code == 201
+
+    @pytest.mark.parametrize(
+        ("settings", "accepted", "weak", "why"),
+        [
+            ({"REQUIREMENTS": ""}, "correct-horse", "PassWord", "common"),
+            ({"REQUIREMENTS": "", "COMMON_CHECK": "false"}, "password", "passwor", "length"),
+            # Characters, not bytes.
+            ({"REQUIREMENTS": "", "MIN_LENGTH": "4"}, "äöüß", "äöü", "length"),
+            ({"REQUIREMENTS": "numbers"}, "correct-horse1", "correct-horse", "characters"),
+            ({"MIN_LENGTH": "12"}, "Aa1-Aa1-Aa1-", "Aa1-Aa1-Aa1", "length"),
+        ],
+    )
+    def test_each_requirement_is_a_setting(self, make_app, settings, accepted, weak, why):
+        changes = {f"AUTH_PASSWORD_{name}": value for name, value in settings.items()}
+        client = make_app(**changes).test_client()
+        assert register(client, accepted).status_code == 201
+        response = register(client, weak, "erin@example.com")
+        assert reasons(response) == [why]
+        assert why != "length" or f"{settings.get('MIN_LENGTH', 8)} characters" in response.json["details"]
+
+    def test_log_in_does_not_check_the_strength(self, alice, database):
+        weak = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
+        database.run("UPDATE users SET password_hash = %(weak)s", weak=weak)
+        assert alice.try_to_sign_in("weak").status_code == 200
+
+
+class TestHashing:
+    def test_hash_is_salted_bcrypt_of_the_configured_cost(self, client, service_role, database):
+        for email in ("alice@example.com", "bob@example.com"):
+            body = {"email": email, "password": PASSWORD}
+            assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
+        stored = {row.password_hash for row in database.all("SELECT password_hash FROM users")}
+        assert len(stored) == 2
+        for each in stored:
+            assert each.startswith("latchkey1$2b$04$")
+            assert bcrypt.checkpw(PASSWORD.encode(), each.removeprefix("latchkey1").encode())
+
+    def test_request_is_refused_when_it_has_waited_too_long(self, make_app, monkeypatch):
+        app = make_app()
+        passwords = app.extensions[EXTENSION].passwords
+        monkeypatch.setattr(hashing, "PATIENCE", 0.01)
+        with monkeypatch.context() as busy:
+            busy.setattr(passwords, "_admission", threading.Semaphore(0))
+            # More requests than the queue holds: each must leave it.
+            for _ in range(100):
+                response = sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1")
+                msg = "Too many sign-ins at once; try again shortly"
+                assert_error(response, 503, "service_unavailable", msg)
+        assert sign_in(app.test_client(), "nobody@example.com", "Wrong-Horse-1").status_code == 401

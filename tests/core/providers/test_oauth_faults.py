@@ -1,0 +1,434 @@
+"""Faulty OAuth providers: the browser is redirected with an error, and nothing else changes.
+
+tests/support/fake_provider.py can have each fault; the tests choose one.
+"""
+
+import base64
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from joserfc import jws
+from joserfc.jwk import OctKey
+
+from auth.core.providers import ProviderUnavailable
+from auth.core.providers.id_tokens import IdTokens
+from tests.support.cases import cases
+from tests.support.fake_provider import Answer, FakeProvider, PlainProvider, signing_key
+from tests.support.oauth import APPLICATION, FAILED, Service, assert_failed, assert_turned_back, fragment
+from tests.support.processes import free_port
+from tests.support.server import at_once
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True, "name": "Alice"}
+# Deeper than a parser recurses, and smaller than the limit of a response.
+NESTED = b"[" * 200_000
+HOUR = 3600
+# Makes a token in place of the provider's, from its claims.
+Forge = Callable[[FakeProvider, Any], Any]
+
+
+@pytest.fixture(autouse=True)
+def _people(google: FakeProvider) -> None:
+    google.person = ALICE
+
+
+@pytest.fixture
+def assert_nothing_happened(service, database, google) -> Iterator[Callable[[], None]]:
+    """A check that also removes the fault."""
+
+    def check() -> None:
+        left = database.everything(
+            "users", "identities", "sessions", "authorization_codes", "outbox", "oauth_flows"
+        )
+        assert left == {table: [] for table in left}
+        google.reset()
+        google.person = ALICE
+
+    yield check
+    # The next sign-in with this provider works.
+    service.session(service.sign_in("google"))
+
+
+@pytest.fixture
+def empty_service(make_service) -> Service:
+    """A service with an empty cache of providers, which stays empty while their documents are refused."""
+    return make_service()
+
+
+def encoded(value: Any) -> str:
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def of_parts(header: Any, claims: Any, signature: bytes = b"") -> str:
+    return f"{encoded(header)}.{encoded(claims)}.{encoded(signature)}"
+
+
+def with_secret(secret: bytes) -> Callable[[dict[str, Any]], str]:
+    """Return a function that signs with HS256, with a secret as the key."""
+    return lambda claims: jws.serialize_compact(
+        {"alg": "HS256"}, json.dumps(claims), OctKey.import_key(secret), algorithms=["HS256"]
+    )
+
+
+NOW = int(time.time())
+WRONG_CLAIMS: list[dict[str, Any]] = [
+    *({"iss": issuer} for issuer in ("https://accounts.google.com", "{url}/", "{url}.evil.example", None)),
+    *({"aud": audience} for audience in ("another-client", "client-at-google-2", None)),
+    {"aud": ["another-client", "and-another"]},
+    {"aud": {"client-at-google": True}},
+    # Ours among others: without azp, and with another.
+    {"aud": ["client-at-google", "another-client"]},
+    {"aud": ["client-at-google", "another-client"], "azp": "another-client"},
+    *({"nonce": nonce} for nonce in ("x" * 43, None, "", ["x"])),
+    *({"exp": expiry} for expiry in (NOW - HOUR, None, str(NOW + HOUR), 10**20, True)),
+    *({"iat": issued} for issued in (NOW + 24 * HOUR, None)),
+    *(
+        {"sub": subject}
+        for subject in (None, "", 4711, ["alice-at-google"], "alice\0at-google", "alice\ud800")
+    ),
+    # OpenID Connect Core, section 2: at most 255 characters of ASCII.
+    {"sub": secrets.token_hex(3000)},
+    *({"nbf": value} for value in (4102444800, "soon", True)),
+]
+
+
+def unsigned(header: Any, signature: bytes = b"") -> Forge:
+    return lambda google, claims: of_parts(header, claims, signature)
+
+
+def with_key(kid: str | None, **header: Any) -> Forge:
+    """Sign with a key that is not published, which the header contains unless it says otherwise."""
+
+    def sign(google: FakeProvider, claims: Any) -> str:
+        google.signing_key = signing_key(kid or "google-9", 1)
+        own = {} if kid else {"kid": None, "jwk": google.signing_key.as_dict(private=False)}
+        return google.signed(claims, **own | header)
+
+    return sign
+
+
+def with_critical_header(google: FakeProvider, claims: Any) -> str:
+    header = {"alg": "RS256", "kid": google.signing_key.kid, "crit": ["exotic"], "exotic": True}
+    content = f"{encoded(header)}.{encoded(claims)}"
+    signature = jws.JWSRegistry.algorithms["RS256"].sign(content.encode(), google.signing_key)
+    return f"{content}.{encoded(signature)}"
+
+
+def of_type(typ: Any) -> Forge:
+    return lambda google, claims: google.signed(claims, typ=typ)
+
+
+def changed(header: dict[str, Any], **claims: str) -> Forge:
+    """Change header and claims after signing."""
+
+    def sign(google: FakeProvider, genuine: Any) -> str:
+        known = {"alg": "RS256", "kid": google.signing_key.kid}
+        signature = google.signed(genuine).rpartition(".")[2]
+        return f"{encoded(known | header)}.{encoded(genuine | claims)}.{signature}"
+
+    return sign
+
+
+def with_payload(payload: bytes) -> Forge:
+    def sign(google: FakeProvider, claims: Any) -> str:
+        header = {"alg": "RS256", "kid": google.signing_key.kid}
+        return jws.serialize_compact(header, payload, google.signing_key)
+
+    return sign
+
+
+def instead(value: Any) -> Forge:
+    return lambda google, claims: value
+
+
+def keyed(secret: Callable[[FakeProvider], bytes]) -> Forge:
+    return lambda google, claims: with_secret(secret(google))(claims)
+
+
+FORGED: dict[str, Forge] = {
+    "no algorithm": unsigned({}),
+    "no algorithm, with a signature": unsigned({}, b"x" * 256),
+    "empty algorithm": unsigned({"alg": ""}),
+    "alg none": unsigned({"alg": "none"}),
+    "alg none with a signature": unsigned({"alg": "none"}, b"x" * 256),
+    "alg nOnE with a kid": unsigned({"alg": "nOnE", "kid": "google-1"}, b"x" * 256),
+    "HS256 with the public key": keyed(lambda google: google.signing_key.as_pem(private=False)),
+    "HS256 with the modulus": keyed(lambda google: str(google.signing_key.as_dict()["n"]).encode()),
+    "HS256 with the client secret": keyed(lambda google: google.client_secret.encode()),
+    "key that is not published": with_key("google-9"),
+    "other key with a known kid": with_key("google-1"),
+    "key in the header": with_key(None),
+    "URL of a key in the header": with_key(None, jwk=None, jku="https://evil.example/jwks"),
+    "URL of a certificate in the header": with_key(None, jwk=None, x5u="https://evil.example/x5u"),
+    "unknown critical header": with_critical_header,
+    **{f"another type: {typ}": of_type(typ) for typ in ("at+jwt", "logout+jwt", "", 7)},
+    "claims changed after signing": changed({}, sub="somebody-else"),
+    "header changed after signing": changed({"x": 1}),
+    "header that is a list": unsigned([]),
+    "nested claims without a signature": lambda google, claims: of_parts({"alg": "RS256"}, NESTED),
+    **{
+        f"malformed: {token[:9]!r}": instead(token)
+        for token in ("", "x", "a.b.c", "..", "e30.e30.", "null", "x" * 70_000, "ä.ö.ü", 'e30"e30')
+    },
+    **{f"not a string: {value}": instead(value) for value in (None, 7, ["x"], {"x": 1}, True)},
+    **{
+        f"claims that are not an object: {payload[:9]!r}": with_payload(payload)
+        for payload in (b"[]", b'"x"', b"1", b"null", b"\xff\xfe", NESTED)
+    },
+}
+
+
+class TestIdTokens:
+    """Tokens signed by the provider, or by an attacker in its place."""
+
+    @cases("claims", WRONG_CLAIMS)
+    def test_wrong_claims_are_refused(self, service, google, claims, assert_nothing_happened):
+        google.claims = {
+            name: value.format(url=google.url) if isinstance(value, str) else value
+            for name, value in claims.items()
+        }
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    @cases("name", list(FORGED))
+    def test_forged_or_malformed_token_is_refused(self, service, google, name, assert_nothing_happened):
+        google.sign = lambda claims: FORGED[name](google, claims)
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    @cases(
+        ("claims", "kept"),
+        [
+            *(({"name": name}, {}) for name in ("\0", "A\ud800", ["Alice"])),
+            ({"name": "", "picture": 7}, {"name": ""}),
+            ({"picture": "😀" * 1001}, {}),
+            *(
+                ({"name": "😀" * length}, {"name": "😀"} if length == 200 else {})
+                for length in (200, 201, 2048)
+            ),
+        ],
+    )
+    def test_malformed_or_long_name_or_picture_does_not_prevent_sign_in(self, service, google, claims, kept):
+        google.claims = {"name": None} | claims
+        data = service.signed_in("google").get("/user").json["identities"][0]["identity_data"]
+        assert {name: value[:1] for name, value in data.items() if name in ("name", "avatar_url")} == kept
+
+    def test_token_with_many_claims_is_accepted(self, service, google):
+        # Azure and Keycloak issue such tokens to members of many groups.
+        google.claims = {"groups": [f"{number:08}-0000-4000-8000-000000000000" for number in range(200)]}
+        service.signed_in("google")
+
+
+UNREADABLE = [{"kty": "XXX", "kid": "a"}, {"kty": "EC", "crv": "P-9", "kid": "b"}, {"kid": "c"}, "x", None, 7]
+FOR_ENCRYPTION = signing_key("enc", 1).as_dict(private=False) | {"use": "enc"}
+
+
+def publish(google: FakeProvider, *keys: Any) -> None:
+    google.instead["/jwks"] = Answer(body=json.dumps({"keys": keys}).encode())
+
+
+class TestKeys:
+    def test_key_is_found_by_its_kid_among_unusable_ones_or_alone_without_one(self, make_service, google):
+        publish(google, *UNREADABLE, FOR_ENCRYPTION, google.signing_key.as_dict(private=False))
+        make_service().signed_in("google")
+        google.instead.clear()
+        google.sign = lambda claims: google.signed(claims, kid=None)
+        make_service().signed_in("google")
+
+    def test_encryption_or_symmetric_key_in_the_set_verifies_nothing(self, make_service, google):
+        publish(google, google.signing_key.as_dict(private=False) | {"use": "enc"})
+        assert_failed(make_service().sign_in("google"), *FAILED)
+        secret = b"s" * 32
+        publish(google, {"kty": "oct", "kid": "o", "k": encoded(secret)})
+        google.sign = with_secret(secret)
+        assert_failed(make_service().sign_in("google"), *FAILED)
+
+    def test_new_keys_are_fetched_after_a_rotation(self, make_service, google):
+        service = make_service()
+        service.signed_in("google")
+        google.rotate()
+        service.age("google", 60)
+        service.signed_in("google")
+        google.asked.clear()
+        service.signed_in("google")
+        assert "/jwks" not in google.paths()
+
+    def test_withdrawn_key_is_accepted_for_at_most_an_hour(self, make_service, google):
+        service = make_service()
+        service.signed_in("google")
+        google.published = [signing_key("google-2", 1)]
+        service.signed_in("google")
+        service.age("google", HOUR)
+        assert_failed(service.sign_in("google"), *FAILED)
+
+    def test_forged_tokens_do_not_cause_repeated_requests_for_keys(self, make_service, google):
+        service = make_service()
+        service.signed_in("google")
+        service.age("google", 60)
+        google.asked.clear()
+        google.signing_key = signing_key("forged", 1)
+        pages = at_once(6, lambda _: service.sign_in("google"))
+        assert [fragment(page)["error_code"] for page in pages] == ["bad_oauth_callback"] * 6
+        assert google.paths().count("/jwks") == 1
+
+    def test_known_keys_work_while_the_issuer_is_down(self, make_service, google):
+        service = make_service()
+        service.signed_in("google")
+        service.age("google", HOUR)
+        google.instead = {"/jwks": Answer(500), google.DISCOVERY: Answer(500)}
+        service.signed_in("google")
+
+
+class TestDiscovery:
+    def test_discovery_document_is_fetched_once_an_hour(self, make_service, google):
+        service = make_service()
+        assert google.paths() == []
+        for _ in range(3):
+            service.signed_in("google")
+        assert (google.paths().count(google.DISCOVERY), google.paths().count("/jwks")) == (1, 1)
+        google.metadata = {"token_endpoint": f"{google.url}/moved"}
+        service.signed_in("google")
+        service.age("google", HOUR)
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert (google.paths().count(google.DISCOVERY), "/moved" in google.paths()) == (2, True)
+
+    @cases("issuer", ["https://evil.example", "{url}.evil.example", "{url}/x", "", None, 7, ["{url}"]])
+    def test_discovery_document_of_another_issuer_is_refused(self, empty_service, google, issuer):
+        google.metadata = {"issuer": issuer.format(url=google.url) if isinstance(issuer, str) else issuer}
+        assert_turned_back(empty_service.sign_in("google"))
+
+    @cases("url", [None, "", 7, "javascript:alert(1)", "/authorize", "file:///etc/passwd", "ftp://x/"])
+    def test_endpoint_that_is_not_a_url_is_refused(self, make_service, google, url):
+        google.metadata = {"authorization_endpoint": url}
+        assert_turned_back(make_service().sign_in("google"))
+        google.metadata = {"token_endpoint": url}
+        assert_failed(make_service().sign_in("google"), *FAILED)
+
+
+JSON, HTML = {"Content-Type": "application/json"}, {"Content-Type": "text/html"}
+GARBAGE = [
+    Answer(500, b"<h1>Internal Server Error</h1>"),
+    Answer(503, b'{"error": "temporarily_unavailable"}', JSON | {"Retry-After": "86400"}),
+    Answer(404),
+    *(Answer(200, body) for body in (b"", b'["x"]', b"null", b"1e999", b"{}", NESTED)),
+    Answer(200, b'{"a": "' + b"x" * 2 * 1024 * 1024 + b'"}'),
+    Answer(200, b"<html><body>Welcome to this hotel's network</body></html>", HTML),
+    Answer(200, bytes(range(256)) * 40, JSON),
+    # Gzip and a charset that are none, and a body that is shorter than it says.
+    Answer(200, b"{}", {"Content-Encoding": "gzip"}),
+    Answer(200, b"<html>", {"Content-Type": "text/html; charset=none-such"}),
+    Answer(200, b"{}", {"Content-Length": "5", "Connection": "close"}),
+    # Redirects, one of which keeps the body, and one to nowhere.
+    Answer(302, headers={"Location": "{thief}/"}),
+    Answer(307, headers={"Location": "{thief}/"}),
+    Answer(302, headers={"Location": "http://[::1"}),
+    Answer(behaviour="endless"),
+    Answer(behaviour="close"),
+]
+each_fault = cases("fault", GARBAGE)
+
+
+@pytest.fixture
+def thief() -> Iterator[PlainProvider]:
+    """A server that must not receive any request."""
+    with PlainProvider("thief") as server:
+        yield server
+
+
+def located(fault: Answer, thief: PlainProvider) -> Answer:
+    headers = {name: value.format(thief=thief.url) for name, value in fault.headers.items()}
+    return Answer(fault.status, fault.body, headers, fault.behaviour)
+
+
+class TestGarbage:
+    """Failures and wrong, huge or misleading responses of each endpoint of a provider."""
+
+    @pytest.mark.parametrize("endpoint", ["/token", "/jwks", FakeProvider.DISCOVERY])
+    @each_fault
+    def test_faulty_openid_endpoint_ends_the_sign_in(
+        self, service, empty_service, google, thief, fault, assert_nothing_happened, endpoint
+    ):
+        google.instead[endpoint] = located(fault, thief)
+        page = (service if endpoint == "/token" else empty_service).sign_in("google")
+        if endpoint == google.DISCOVERY:
+            assert_turned_back(page)
+        else:
+            assert_failed(page, *FAILED)
+        assert thief.asked == []
+        assert_nothing_happened()
+
+    @pytest.mark.parametrize("endpoint", ["/user", "/user/emails"])
+    @each_fault
+    def test_faulty_userinfo_or_list_of_addresses_does_not_prove_an_address(
+        self, service, github, thief, fault, database, endpoint
+    ):
+        database.empty()
+        github.reset()
+        github.instead[endpoint] = located(fault, thief)
+        page = service.sign_in("github")
+        # Without a list of addresses there may be a sign-in without an address.
+        if endpoint == "/user" or "access_token" not in page.url:
+            assert_failed(page, *FAILED)
+            assert (database.count("users"), database.count("oauth_flows")) == (0, 0)
+        assert (thief.asked, database.count("users", "email IS NOT NULL")) == ([], 0)
+
+    def test_closed_port_or_unknown_host_ends_the_sign_in(self, make_service, database):
+        for url in (f"http://127.0.0.1:{free_port()}", "https://no-such-host.invalid"):
+            service = make_service(AUTH_PROVIDER_GONE_ISSUER=url, AUTH_PROVIDER_GONE_CLIENT_ID="x")
+            assert_turned_back(service.sign_in("gone"))
+        assert database.count("oauth_flows") == 0
+
+    def test_https_issuer_must_not_redirect_to_http(self):
+        issuer = "https://id.example.com"
+        known = IdTokens(issuer, ["x"])
+        metadata = {"token_endpoint": "http://127.0.0.1:9/token", "jwks_uri": f"{issuer}/keys"}
+        known._cache[f"{issuer}/.well-known/openid-configuration"] = (metadata, float("inf"))
+        assert known.endpoint("jwks_uri") == f"{issuer}/keys"
+        with pytest.raises(ProviderUnavailable):
+            known.endpoint("token_endpoint")
+
+    def test_sign_in_works_again_after_an_outage_in_which_others_work(self, make_service, google):
+        service = make_service()
+        google.instead[google.DISCOVERY] = Answer(500)
+        page = service.sign_in("google", redirect_to=APPLICATION)
+        assert_failed(page, "bad_oauth_callback", "temporarily_unavailable", APPLICATION)
+        for provider in ("github", "twitter"):
+            service.signed_in(provider)
+        google.instead = {"/jwks": Answer(500)}
+        assert_failed(service.sign_in("google"), *FAILED)
+        del google.instead["/jwks"]
+        service.signed_in("google")
+
+
+class TestTokenResponses:
+    @cases(
+        "members",
+        [
+            {"error": "invalid_grant"},
+            {"error": "invalid_grant", "access_token": "x", "id_token": "{id_token}"},
+            {"access_token": None},
+            {"access_token": 7, "id_token": None},
+            {"id_token": None},
+            {"expires_in": "soon", "id_token": None},
+        ],
+    )
+    def test_unsuccessful_token_response_is_refused(self, service, google, members, assert_nothing_happened):
+        google.token_response = members
+        assert_failed(service.sign_in("google"), *FAILED)
+        assert_nothing_happened()
+
+    @cases(
+        "members",
+        [
+            *({"expires_in": "3600"}, {"expires_in": None}, {"scope": ["a"]}, {"token_type": "bearer"}),
+            {"x": {"y": []}},
+        ],
+    )
+    def test_unusual_token_response_is_accepted(self, service, google, members):
+        google.token_response = members
+        service.signed_in("google")

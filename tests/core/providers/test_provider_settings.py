@@ -1,0 +1,225 @@
+"""AUTH_PROVIDER_…: configured providers, their listing in GET /settings, and errors that prevent the start."""
+
+import os
+import re
+
+import pytest
+
+from auth.core import settings
+from auth.core.providers.client import Provider
+from auth.core.settings import SettingsError
+from auth.core.settings.presets import PRESETS
+from auth.core.settings.providers import SUFFIXES
+from tests.conftest import clear_settings
+from tests.support.cases import cases
+from tests.support.contract import OPENAPI
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+GOOGLE = {"AUTH_PROVIDER_GOOGLE_CLIENT_ID": "x", "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET": "a-secret-of-google"}
+ACME = {"AUTH_PROVIDER_ACME_CLIENT_ID": "x", "AUTH_PROVIDER_ACME_ISSUER": "https://acme.example"}
+
+OWN = {"AUTH_PROVIDER_OUR_OWN_2_CLIENT_ID": "x", "AUTH_PROVIDER_OUR_OWN_2_ISSUER": "https://own.example"}
+
+
+@pytest.fixture
+def load(monkeypatch, tmp_path):
+    """Load settings from an environment with only the given variables."""
+    clear_settings(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+
+    def load(**environment: str) -> settings.Settings:
+        with monkeypatch.context() as patch:
+            for name, value in {"AUTH_STATE_DIR": str(tmp_path / "var"), **environment}.items():
+                patch.setenv(name, value)
+            return settings.load(os.devnull, missing_secrets="ignore")
+
+    return load
+
+
+def problems(load, **environment: str) -> dict[str, str]:
+    """Return the errors that prevent the start, by variable."""
+    with pytest.raises(SettingsError) as caught:
+        load(**environment)
+    return dict(line.split(": ", 1) for line in str(caught.value).splitlines())
+
+
+def told(app) -> tuple[bool, dict[str, bool]]:
+    """Return sign-up and providers as GET /settings lists them."""
+    body = app.test_client().get("/settings").json
+    listed = [(provider["name"], provider["enabled"]) for provider in body["external_providers"]]
+    assert len(dict(listed)) == len(listed)
+    return body["external_providers_enabled"], dict(listed)
+
+
+class TestListing:
+    @pytest.mark.parametrize(
+        ("changes", "enabled"),
+        [({}, {}), (GOOGLE, {"google": True}), (ACME, {"acme": True}), (OWN, {"our_own_2": True})],
+        ids=["none", "preset", "generic", "several words"],
+    )
+    def test_configured_providers_are_listed_with_the_presets(self, make_app, changes, enabled):
+        assert told(make_app(**changes)) == (bool(enabled), dict.fromkeys(PRESETS, False) | enabled)
+
+    def test_only_listed_providers_can_sign_in(self, service, fakes):
+        listed = told(service.app)[1]
+        assert {name for name, enabled in listed.items() if enabled} == {fake.name for fake in fakes.all}
+        for name, enabled in listed.items():
+            assert service.client.get(f"/authorize?provider={name}").status_code == (302 if enabled else 400)
+
+    def test_settings_contain_no_secret(self, service, fakes):
+        text = service.client.get("/settings").text
+        for provider in fakes.all:
+            for value in (provider.client_secret, provider.client_id, provider.url):
+                assert value not in text
+
+
+URLS = ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"]
+
+
+class TestStartupErrors:
+    @cases("name", sorted(PRESETS))
+    def test_preset_without_client_id_prevents_the_start(self, load, name):
+        variable = f"AUTH_PROVIDER_{name.upper()}_CLIENT_ID"
+        assert set(problems(load, **{f"AUTH_PROVIDER_{name.upper()}_CLIENT_SECRET": "x"})) == {variable}
+        for value in ("", "a,,b"):
+            assert set(problems(load, **{variable: value})) == {variable}
+
+    @cases("missing", ["ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL"])
+    def test_generic_provider_without_issuer_or_an_endpoint_prevents_the_start(self, load, missing):
+        names = {"AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL"} - {missing} if missing != "ISSUER" else ()
+        endpoints = {f"AUTH_PROVIDER_ACME_{name}": "https://acme.example/x" for name in names}
+        secret = {"AUTH_PROVIDER_ACME_CLIENT_SECRET": "y"}
+        found = problems(load, AUTH_PROVIDER_ACME_CLIENT_ID="x", **endpoints, **secret)
+        assert set(found) == {"AUTH_PROVIDER_ACME_CLIENT_ID"}
+
+    @cases("name", ["GOOGLE_CLIENTID", "GOOGLE", "GOOGLE_", "_CLIENT_ID", "Google_CLIENT_ID"])
+    def test_unknown_variable_prevents_the_start(self, load, name):
+        assert f"AUTH_PROVIDER_{name}" in problems(load, **{f"AUTH_PROVIDER_{name}": "x"})
+
+    @cases(
+        "url",
+        [
+            *("x", "//x", "ftp://x", "javascript:alert(1)", "https://", "https://user@x", "https://x#y"),
+            *("file:///etc/passwd", "https://x:y"),
+            # An attacker on the network could read codes and the client secret, and choose who signs in.
+            *("http://id.example.com", "http://10.0.0.1", "http://127.0.0.1.example.com"),
+            "http://localhost.example.com",
+        ],
+    )
+    @cases("name", URLS)
+    def test_malformed_url_or_http_url_of_another_host_prevents_the_start(self, load, name, url):
+        variable = f"AUTH_PROVIDER_GITHUB_{name}"
+        found = problems(load, AUTH_PROVIDER_GITHUB_CLIENT_ID="x", **{variable: url})
+        assert set(found) == {variable}
+        assert not url.startswith("http://") or "https" in found[variable]
+
+    @pytest.mark.parametrize(
+        "url", ["http://127.0.0.1:9/x", "http://localhost:9", "http://[::1]:9", "http://id.localhost:9"]
+    )
+    def test_http_url_of_loopback_is_accepted(self, load, url):
+        assert load(**ACME | {"AUTH_PROVIDER_ACME_ISSUER": url}).providers["acme"].issuer == url
+
+    @pytest.mark.parametrize("name", ["EMAIL", "PHONE"])
+    def test_reserved_provider_name_prevents_the_start(self, load, name):
+        # Its operator could claim the subjects of email and phone identities, which are user ids, and sign in
+        # as any user.
+        prefix = f"AUTH_PROVIDER_{name}_"
+        assert problems(load, **{f"{prefix}CLIENT_ID": "x", f"{prefix}ISSUER": "https://acme.example"})
+
+    @pytest.mark.parametrize("key", ["x", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----", "{}"])
+    def test_malformed_private_key_prevents_the_start(self, load, key):
+        variable = "AUTH_PROVIDER_APPLE_PRIVATE_KEY"
+        others = {f"AUTH_PROVIDER_APPLE_{name}": "x" for name in ("CLIENT_ID", "TEAM_ID", "KEY_ID")}
+        found = problems(load, **others, **{variable: key})
+        assert (set(found), key in found[variable]) == ({variable}, False)
+
+    @pytest.mark.parametrize("missing", ["TEAM_ID", "KEY_ID", "PRIVATE_KEY"])
+    def test_apple_without_a_part_of_its_secret_prevents_the_start(self, load, fakes, missing):
+        changes = fakes.apple.settings()
+        del changes[f"AUTH_PROVIDER_APPLE_{missing}"]
+        assert f"AUTH_PROVIDER_APPLE_{missing}" in problems(load, **changes)
+
+    def test_all_errors_are_reported_together_without_secrets(self, load):
+        changes = {
+            "AUTH_PROVIDER_ACME_CLIENT_SECRET": "a-secret-of-acme",
+            "AUTH_PROVIDER_GOOGLE_ISSUER": "x",
+            "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL": "maybe",
+            "PORT": "0",
+        }
+        found = problems(load, **GOOGLE, **changes)
+        wrong = set(changes) - {"AUTH_PROVIDER_ACME_CLIENT_SECRET"}
+        assert set(found) == wrong | {"AUTH_PROVIDER_ACME_CLIENT_ID"}
+        assert "a-secret" not in str(found)
+
+
+class TestDocumentation:
+    @pytest.mark.parametrize(
+        ("document", "providers"),
+        [
+            ("README.md", ["google"]),
+            ("docs/oauth.md", ["google", "github", "apple", "azure", "acme"]),
+        ],
+    )
+    def test_documented_configuration_works_in_five_lines(self, load, fakes, document, providers):
+        found = []
+        text = (OPENAPI.parent / document).read_text(encoding="utf-8")
+        blocks = [
+            block for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "AUTH_PROVIDER_" in block
+        ]
+        for lines in map(str.splitlines, blocks):
+            assert len(lines) <= 5
+            settings = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+            if (key := "AUTH_PROVIDER_APPLE_PRIVATE_KEY") in settings:
+                settings[key] = fakes.apple.settings()[key]
+            loaded = load(**settings).providers
+            (name,) = [name for name in loaded if name not in found]
+            found.append(name)
+            # The documented redirect URI is the one that is sent.
+            comments = " ".join(line for line in lines if line.startswith("#"))
+            told = re.findall(r"https://[^\s;,]+/callback", comments)
+            assert told == [Provider(name, loaded[name], "https://auth.example.com").redirect_uri]
+        assert found == providers
+
+    def test_documentation_names_each_preset_and_setting(self):
+        text = (OPENAPI.parent / "docs/oauth.md").read_text(encoding="utf-8")
+        for name in PRESETS:
+            assert re.search(rf"\b{name}\b", text, re.IGNORECASE)
+        for suffix in SUFFIXES:
+            assert f"_{suffix}" in text
+
+
+class TestParsing:
+    def test_client_ids_are_a_list(self, load):
+        loaded = load(AUTH_PROVIDER_GOOGLE_CLIENT_ID="web,android,ios").providers["google"]
+        assert loaded.client_ids == ("web", "android", "ios")
+
+    def test_private_key_may_be_one_line_and_no_secret_is_in_the_repr(self, load, fakes):
+        changes = fakes.apple.settings()
+        assert "\n" not in changes["AUTH_PROVIDER_APPLE_PRIVATE_KEY"]
+        loaded = load(**changes, **GOOGLE)
+        assert loaded.providers["apple"].private_key.startswith("-----BEGIN PRIVATE KEY-----\n")
+        for told in (repr(loaded), str(loaded), repr(loaded.providers)):
+            assert ("a-secret-of-google" in told, "PRIVATE KEY" in told) == (False, False)
+
+
+def test_provider_without_a_secret_is_a_public_client(make_service, google, monkeypatch):
+    def authenticates(asked):
+        is_public = "authorization" not in asked.headers and "client_secret" not in asked.parameters
+        return is_public and asked.parameters["client_id"] == google.client_id
+
+    monkeypatch.setattr(google, "authenticates", authenticates)
+    google.person = {"sub": "x"}
+    of_client = {
+        "AUTH_PROVIDER_PUBLIC_ISSUER": google.url,
+        "AUTH_PROVIDER_PUBLIC_CLIENT_ID": google.client_id,
+    }
+    make_service(**of_client).signed_in("public")
+
+
+def test_configured_endpoints_override_discovery(make_service, google, acme):
+    google.person = {"sub": "x"}
+    google.metadata = {"authorization_endpoint": f"{acme.url}/authorize"}
+    addresses = {"ISSUER": google.url, "AUTHORIZE_URL": f"{google.url}/authorize"}
+    service = make_service(**{f"AUTH_PROVIDER_GOOGLE_{name}": url for name, url in addresses.items()})
+    service.signed_in("google")
+    assert acme.asked == []

@@ -1,0 +1,137 @@
+"""AUTH_BRAND_*: colours that can be read, and logos that are images."""
+
+import struct
+from itertools import product
+
+import pytest
+
+from auth.core.settings import brand
+from auth.core.settings.logo_size import is_wide
+from tests.support.answers import assert_error
+
+# The parts of red, green and blue in a luminance.
+WEIGHTS = (0.2126, 0.7152, 0.0722)
+
+
+def test_text_of_buttons_has_a_contrast_of_four_and_a_half_with_every_color():
+    """The formula is that of WCAG 2.2. No color between these has less."""
+    shares = [channel / 255 for channel in range(0, 256, 8)]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    for channels in product(range(32), repeat=3):
+        luminance = sum(linear[each] * part for each, part in zip(channels, WEIGHTS, strict=True))
+        color = "#" + "".join(f"{8 * each:02x}" for each in channels)
+        contrasts = {"#000000": (luminance + 0.05) / 0.05, "#ffffff": 1.05 / (luminance + 0.05)}
+        assert contrasts[brand.palette(color)["on_accent"]] >= 4.5, color
+
+
+def test_logo_must_be_a_small_image_or_an_https_url(tmp_path):
+    large, small = tmp_path / "large.png", tmp_path / "logo.svg"
+    large.write_bytes(b"x" * 300_000)
+    small.write_text("<svg/>")
+    for value in ("/srv/logo.html", "http://example.com/logo.png"):
+        with pytest.raises(ValueError, match="must be"):
+            brand.check_logo(value)
+    for value, reason in ((large, "larger than 256 KiB"), (tmp_path / "none.png", "No such file")):
+        brand.check_logo(str(value))
+        with pytest.raises(ValueError, match=f"AUTH_BRAND_LOGO: .*{reason}"):
+            brand.read_logo("AUTH_BRAND_LOGO", str(value))
+    assert brand.read_logo("AUTH_BRAND_LOGO", str(small)) == b"<svg/>"
+    brand.check_logo("https://example.com:8443/logo.png")
+
+
+@pytest.mark.parametrize(
+    ("check", "values", "problem"),
+    [
+        (brand.check_color, ["blue", "#fff", "#2f5bd7; }", "2f5bd7"], "must be a colour"),
+        (brand.check_name, ["A\r\nBcc: all@example.com", "Acme\n", "Ac\u2028me", "x" * 61], "at most 60"),
+        (brand.check_company, ["Acme\n", "x" * 201], "at most 200"),
+        (
+            brand.check_logo,
+            [f"https://{host}/a.png" for host in ("a;script-src", "a,*", "*", "a'b")],
+            "host name",
+        ),
+    ],
+    ids=["colour of a style sheet", "name in headers of mails", "company", "host in the policy"],
+)
+def test_value_that_would_add_to_its_surroundings_is_refused(check, values, problem):
+    for value in values:
+        with pytest.raises(ValueError, match=problem):
+            check(value)
+
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 300, 100)
+WEBP = b"RIFF\0\0\0\0WEBP"
+SIZES = {
+    "wide.png": (PNG, True),
+    "twice.png": (PNG[:16] + struct.pack(">II", 200, 100), False),
+    "cut.png": (PNG[:20], True),
+    "square.jpg": (b"\xff\xd8\xff\xe0\0\x04??\xff\xc4\0\x03?\xff\xc2\0\x11\x08\0\x40\0\x40", False),
+    "wide.jpg": (b"\xff\xd8\xff\xe0\0\x04??\xff\xc0\0\x11\x08\0\x10\0\x40", True),
+    "endless.jpg": (b"\xff\xd8\xff\xe0\0\x04??", True),
+    "lossy.webp": (WEBP + b"VP8 " + bytes(10) + struct.pack("<HH", 64 | 0x4000, 64), False),
+    "lossless.webp": (WEBP + b"VP8L" + bytes(5) + struct.pack("<I", 63 | 63 << 14), False),
+    "extended.webp": (WEBP + b"VP8X" + bytes(8) + b"\xff\0\0\x3f\0\0", True),
+    "logo.svg": (b"<svg/>", True),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_logo_is_wide_beyond_twice_its_height_or_if_its_size_is_unknown(tmp_path, name):
+    content, wide = SIZES[name]
+    (tmp_path / name).write_bytes(content)
+    assert is_wide(str(tmp_path / name)) is wide
+
+
+def test_logo_of_another_host_is_taken_for_wide():
+    assert is_wide("https://example.com/logo.png")
+
+
+def test_logo_file_is_served_without_scripts(make_app, tmp_path):
+    (tmp_path / "logo.svg").write_text("<svg/>")
+    client = make_app(AUTH_BRAND_LOGO=str(tmp_path / "logo.svg"), AUTH_BRAND_NAME="Acme <1>").test_client()
+    response = client.get("/brand/logo")
+    assert (response.mimetype, response.data) == ("image/svg+xml", b"<svg/>")
+    assert "sandbox" in response.headers["Content-Security-Policy"]
+    page = client.get("/")
+    assert '<img src="/brand/logo" alt="">' in page.text
+    assert "Acme &lt;1&gt;" in page.text
+    assert "img-src 'self';" in page.headers["Content-Security-Policy"]
+
+
+def test_icon_is_the_logo_unless_it_is_wide_else_the_initial(make_app, tmp_path):
+    icons = []
+    for settings in ({}, {"AUTH_BRAND_LOGO": "wide.png"}, {"AUTH_BRAND_LOGO": "twice.png"}):
+        for name in settings.values():
+            (tmp_path / name).write_bytes(SIZES[name][0])
+        paths = {setting: str(tmp_path / name) for setting, name in settings.items()}
+        client = make_app(AUTH_BRAND_NAME="<acme", AUTH_BRAND_COLOR="#ffcc00", **paths).test_client()
+        assert '<link rel="icon" href="/brand/icon">' in client.get("/").text
+        icons.append(client.get("/brand/icon"))
+        assert icons[-1].headers["Cache-Control"] == "public, max-age=300"
+        assert "sandbox" in icons[-1].headers["Content-Security-Policy"]
+    initial, wide, square = (icon.data for icon in icons)
+    assert b'fill="#ffcc00"' in initial
+    assert b">&lt;</text>" in initial
+    assert (wide, square) == (initial, SIZES["twice.png"][0])
+
+
+def test_logo_whose_file_is_deleted_stays_until_the_workers_restart(make_app, tmp_path, capfd):
+    file = tmp_path / "logo.png"
+    file.write_bytes(b"png")
+    settings = {"AUTH_BRAND_LOGO": str(file), "AUTH_BRAND_NAME": "Acme"}
+    client = make_app(**settings).test_client()
+    file.unlink()
+    assert client.get("/brand/logo").data == b"png"
+    # It cannot follow the theme, so it stands on a plate.
+    assert '<img src="/brand/logo" alt="" class="plate">' in client.get("/").text
+    brand.logo_file.cache_clear()
+    client = make_app(**settings).test_client()
+    for _ in range(2):
+        assert_error(client.get("/brand/logo"), 404, "not_found")
+        assert "<img" not in client.get("/").text
+    assert capfd.readouterr().err.count("logo_unreadable") == 1
+
+
+def test_without_a_logo_there_is_none(client):
+    assert_error(client.get("/brand/logo"), 404, "not_found")
+    assert "<img" not in client.get("/").text

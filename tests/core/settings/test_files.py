@@ -1,0 +1,77 @@
+"""Files that are replaced as a whole."""
+
+import os
+import stat
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from auth.core import files
+
+
+def test_failure_leaves_the_previous_file_and_no_draft_and_success_a_private_one(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("before")
+    path.chmod(0o644)
+    with pytest.raises(StopIteration), files.replacing(path) as draft:
+        draft.write(b"half" + next(iter([])))
+    assert (path.read_text(), os.listdir(tmp_path)) == ("before", ["file"])
+    # Its new content is readable by its owner alone.
+    with files.replacing(path) as draft:
+        draft.write(b"secret")
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("secret", 0o600)
+
+
+@pytest.mark.root
+def test_written_file_keeps_its_owner_and_mode_and_a_new_one_is_private(tmp_path):
+    path, new = tmp_path / "file", tmp_path / "new"
+    path.write_text("before")
+    path.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(path, 65_534, 65_534)
+    before = path.stat()
+    for each in (path, new):
+        files.write(each, "after")
+    after = path.stat()
+    assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
+    assert (path.read_text(), stat.S_IMODE(new.stat().st_mode)) == ("after", 0o600)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_exposed"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)]
+)
+def test_secret_that_others_have_access_to_is_exposed_unless_a_container_mounts_it(
+    tmp_path, monkeypatch, mode, is_exposed
+):
+    path = tmp_path / "secret"
+    path.touch()
+    path.chmod(mode)
+    problem = f"group or others have access to it (mode {mode:o}): chmod 600 {path}"
+    assert files.exposure(path) == (problem if is_exposed else None)
+    assert files.exposure(Path(os.devnull)) is None
+    monkeypatch.setattr(files, "_MOUNTED_SECRETS", tmp_path.resolve())
+    assert files.exposure(path) is None
+
+
+def test_file_of_root_on_a_read_only_mount_is_not_exposed(monkeypatch):
+    path, flags = Path("/etc/passwd"), os.statvfs("/").f_flag & ~os.ST_RDONLY
+    for flag, is_exposed in ((0, True), (os.ST_RDONLY, False)):
+        monkeypatch.setattr(os, "statvfs", lambda _, flag=flag: SimpleNamespace(f_flag=flags | flag))
+        assert (files.exposure(path) is not None) == is_exposed
+
+
+def test_file_that_is_written_once_is_not_replaced(tmp_path):
+    for text in ("first", "second"):
+        files.write_once(tmp_path / "file", text)
+    assert ((tmp_path / "file").read_text(), os.listdir(tmp_path)) == ("first", ["file"])
+
+
+def test_drafts_of_killed_processes_are_removed(tmp_path):
+    old, fresh, foreign = ".users.a1.latchkey-draft", ".users.b2.latchkey-draft", ".users.c3.draft"
+    for name in (old, fresh, foreign):
+        (tmp_path / name).write_text("half")
+        if name != fresh:
+            os.utime(tmp_path / name, (0, 0))
+    files.write(tmp_path / "users", "all")
+    assert sorted(os.listdir(tmp_path)) == [fresh, foreign, "users"]

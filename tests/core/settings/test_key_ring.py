@@ -1,0 +1,240 @@
+"""A running process rereads its keys, and uses a new key when its time has come."""
+
+import json
+import time
+
+import jwt
+import pytest
+import structlog
+
+from auth.core.settings import state
+from auth.core.tokens import keys, signing_keys
+from auth.core.tokens.jws import InvalidAccessToken
+from auth.core.tokens.keys import format_time
+from auth.core.tokens.refresh_tokens import InvalidRefreshToken
+from auth.delivery import janitor
+from tests.conftest import new_app, secret
+from tests.support.users import issue_token
+
+NEW = secret("new")
+SESSION_ID = "0190a5b4-6d7e-7c3a-9f00-0123456789ab"
+
+
+def at(seconds):
+    """Return the time in `seconds` from now, in the format of key files."""
+    return format_time(time.time() + seconds)
+
+
+@pytest.fixture
+def directory(tmp_path):
+    for name in ("secret_key", "service_role_key"):
+        state.make_once(tmp_path / name, state.new_secret)
+    state.make_once(tmp_path / "jwt_keys.json", signing_keys.new_jwk_set)
+    return tmp_path
+
+
+@pytest.fixture
+def service(environment, directory, database):
+    without_keys = {name: value for name, value in environment.items() if name != "AUTH_SERVICE_ROLE_KEY"}
+    log = structlog.get_config()
+    app = new_app(without_keys | {"AUTH_STATE_DIR": str(directory)})
+    yield app
+    structlog.configure(**log)
+    app.extensions["latchkey"].db.close()
+
+
+@pytest.fixture
+def running(service):
+    """The parts of the service."""
+    return service.extensions["latchkey"]
+
+
+@pytest.fixture
+def write(directory, running):
+    """Replace a file of keys, which the service reads again."""
+
+    def write(name, text):
+        (directory / name).write_text(text)
+        running.key_ring.refresh()
+
+    return write
+
+
+@pytest.fixture
+def rotate(directory, write):
+    """Put a new secret key before the old one, to be used in `seconds` from now."""
+    old = (directory / "secret_key").read_text().strip()
+    return lambda seconds: write("secret_key", f"{NEW}@{at(seconds)},{old}\n")
+
+
+@pytest.fixture
+def add_keys(directory, write):
+    """Add a key that is used in these seconds before the keys of the file for each of `times`; return all."""
+
+    def add(*times):
+        old = json.loads((directory / "jwt_keys.json").read_text())["keys"]
+        new = [json.loads(signing_keys.new_jwk_set())["keys"][0] for _ in times]
+        jwks = [jwk | {"active_from": at(seconds)} for jwk, seconds in zip(new, times, strict=True)] + old
+        write("jwt_keys.json", json.dumps({"keys": jwks}))
+        return jwks
+
+    return add
+
+
+def signed(service, **options):
+    """Return a token that the service signs, and its key id."""
+    names = ("email", "phone", "app_metadata", "user_metadata", "role", "is_anonymous")
+    user = dict.fromkeys(names) | {"id": SESSION_ID}
+    token = issue_token(service, user, SESSION_ID, 0, **options)
+    return token, jwt.get_unverified_header(token).get("kid")
+
+
+class TestSigningKeys:
+    def test_new_key_is_published_first_and_signs_when_its_time_has_come(self, service, add_keys, write):
+        new, old = add_keys(60)
+        published = service.test_client().get("/.well-known/jwks.json").json["keys"]
+        assert [key["kid"] for key in published] == [new["kid"], old["kid"]]
+        assert not any("active_from" in key for key in published)
+        assert signed(service)[1] == old["kid"]
+        # A bare array is a set too.
+        write("jwt_keys.json", json.dumps([new | {"active_from": at(-60)}, old]))
+        assert signed(service)[1] == new["kid"]
+
+    def test_old_keys_verify_until_they_are_removed(self, service, running, add_keys, write):
+        old_token = signed(service)[0]
+        new, _old = add_keys(-60)
+        assert running.access_tokens.claims(old_token)
+        write("jwt_keys.json", json.dumps([new]))
+        with pytest.raises(InvalidAccessToken, match="unknown kid"):
+            running.access_tokens.claims(old_token)
+
+    @pytest.mark.parametrize(
+        ("times", "signs"), [((-60, -120), 0), ((-120, -60), 1), ((60, -60), 1), ((60, 30), 2)]
+    )
+    def test_key_whose_time_came_last_signs(self, service, add_keys, times, signs):
+        keys = add_keys(*times)
+        assert signed(service)[1] == keys[signs]["kid"]
+
+    def test_signing_moves_from_a_shared_secret_to_a_key_when_its_time_has_come(self, make_app):
+        for seconds, kid in ((60, None), (-60, "next")):
+            (jwk,) = json.loads(signing_keys.new_jwk_set())["keys"]
+            jwks = json.dumps([jwk | {"kid": "next", "active_from": at(seconds)}])
+            service = make_app(fresh=True, AUTH_JWT_SECRET=NEW, AUTH_JWT_KEYS=jwks)
+            assert signed(service)[1] == kid
+
+
+class TestSecretKeys:
+    def test_new_secret_is_accepted_first_and_used_when_its_time_has_come(self, running, rotate):
+        tokens = running.refresh_tokens
+        old = tokens.make(SESSION_ID, 7)
+        rotate(60)
+        assert tokens.make(SESSION_ID, 7) == old
+        rotate(-60)
+        new = tokens.make(SESSION_ID, 7)
+        assert new != old
+        assert tokens.read(new) == tokens.read(old)
+        rotate(60)
+        assert tokens.read(new) == tokens.read(old)
+
+    def test_token_that_lacks_a_step_is_signed_by_the_new_secret_when_its_time_has_come(
+        self, service, running, rotate, write
+    ):
+        tokens = running.access_tokens
+        old, old_kid = signed(service, lacks_step=True)
+        rotate(60)
+        assert signed(service, lacks_step=True)[1] == old_kid
+        rotate(-60)
+        new, new_kid = signed(service, lacks_step=True)
+        assert new_kid != old_kid
+        assert [tokens.verify(token).aal for token in (old, new)] == ["aal0", "aal0"]
+        write("secret_key", NEW)
+        assert tokens.verify(new)
+        with pytest.raises(InvalidAccessToken, match="unknown kid"):
+            tokens.verify(old)
+
+    def test_code_from_before_the_rotation_is_accepted_once(self, parts, client, outbox, database, alice):
+        ring = parts.key_ring
+        before = ring.settings.secret_key
+        client.post("/magiclink", json={"email": alice.email})
+        given = {"type": "magiclink", "email": alice.email, "token": outbox.last().code}
+        try:
+            parts.codes.use((f"{NEW}@{at(-60)}", *before))
+            assert client.post("/verify", json=given).status_code == 200
+            assert client.post("/verify", json=given).status_code == 403
+        finally:
+            parts.codes.use(before)
+
+    def test_waiting_message_is_resealed(self, parts, client, outbox, database, alice):
+        before = parts.key_ring.settings.secret_key
+        client.post("/magiclink", json={"email": alice.email})
+        waiting = "SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL"
+        sealed, link = database.value(waiting), outbox.last().token
+        try:
+            parts.key_ring.sealer.use([b"n" * 32, *keys.derive(before, keys.SEALING)])
+            janitor.keep_house(parts.db, parts.sealer)
+            resealed = database.value(waiting)
+            assert bytes(resealed)[:4] == parts.sealer.newest != bytes(sealed)[:4]
+            assert outbox.last().token == link
+        finally:
+            parts.sealer.use(keys.derive(before, keys.SEALING))
+
+
+class TestFiles:
+    def test_unchanged_keys_are_not_checked_again(self, directory):
+        """OpenSSL takes 40 ms for an RSA key, and a process rereads its keys every two seconds."""
+        text = (directory / "jwt_keys.json").read_text()
+        (first,), (second,) = signing_keys.parse_jwk_set(text), signing_keys.parse_jwk_set(text)
+        assert first is second
+
+    def test_content_of_a_key_file_is_never_taken_for_a_path(self, tmp_path):
+        keys, other = tmp_path / "jwt_keys.json", tmp_path / "other.json"
+        keys.write_text(signing_keys.new_jwk_set())
+        for content in (str(keys), "-----BEGIN EC PRIVATE KEY-----"):
+            other.write_text(content)
+            with pytest.raises(ValueError, match="it is not a JWK Set"):
+                signing_keys.parse_jwk_set(str(other))
+
+    def test_verified_tokens_stay_cached_while_the_keys_are_the_same(self, parts, alice):
+        session = alice.open_session()
+        for hits in (0, 1):
+            before = parts.access_tokens.verify.cache_info().hits
+            parts.access_tokens.verify(session.access_token)
+            assert parts.access_tokens.verify.cache_info().hits - before >= hits
+            parts.key_ring.refresh()
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("secret_key", ""),
+            ("secret_key", f"{NEW}@2026-02-30T00:00:00Z"),
+            ("secret_key", NEW),
+            ("service_role_key", NEW),
+            ("jwt_keys.json", '{"keys": '),
+            ("jwt_keys.json", signing_keys.new_jwk_set()),
+        ],
+    )
+    def test_file_that_is_broken_or_of_another_deployment_changes_nothing(
+        self, running, directory, write, name, text, capfd
+    ):
+        token = running.refresh_tokens.make(SESSION_ID, 7)
+        for _ in range(2):
+            write(name, text)
+        assert running.refresh_tokens.read(token)
+        logged = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+        (problem,) = [line["reason"] for line in logged if line["event"] == "keys_not_read_again"]
+        assert problem.startswith(f"{directory / name}: ")
+
+    def test_service_role_key_is_replaced_without_a_restart(self, service, directory, write):
+        client = service.test_client()
+        old = (directory / "service_role_key").read_text().strip()
+        for text, expected in ((f"{NEW},{old}", [200, 200]), (NEW, [401, 200])):
+            write("service_role_key", text)
+            headers = ({"apikey": key} for key in (old, NEW))
+            assert [client.get("/admin/users", headers=each).status_code for each in headers] == expected
+
+    def test_secret_that_was_removed_is_refused(self, running, write, rotate):
+        old = running.refresh_tokens.make(SESSION_ID, 7)
+        rotate(-60)
+        write("secret_key", NEW)
+        with pytest.raises(InvalidRefreshToken):
+            running.refresh_tokens.read(old)

@@ -1,0 +1,66 @@
+"""The settings of passkeys."""
+
+import pytest
+
+from auth.core.settings import relying_party
+from tests.core.settings.test_settings import load, problems
+from tests.support.cases import cases
+
+__all__ = ["load"]
+DOMAIN = "Must be a lower-case domain such as example.com, without a scheme or port."
+ORIGINS = "Must be https origins such as https://app.example.com, without a path."
+
+
+def test_defaults_follow_the_addresses(load):
+    local = load(PORT="9000")
+    assert (local.passkeys_enabled, local.webauthn_rp_id) == (True, "localhost")
+    assert local.webauthn_origins == ("http://localhost:9000",)
+    public = load(AUTH_BASE_URL="https://Auth.example.com:443/v1", AUTH_SITE_URL="https://app.example.com/x")
+    assert public.webauthn_rp_id == "auth.example.com"
+    assert public.webauthn_origins == ("https://auth.example.com", "https://app.example.com")
+
+
+@cases("value", ["https://a.com", "a.com:443", "Example.com", "127.0.0.1", "a..b", "*.example.com"])
+def test_relying_party_that_is_no_domain_is_refused(load, value):
+    assert problems(load, AUTH_WEBAUTHN_RP_ID=value) == {"AUTH_WEBAUTHN_RP_ID": DOMAIN}
+
+
+@cases(
+    "value",
+    [
+        *("http://example.com", "https://example.com/", "https://Example.com", "https://*", "https://"),
+        *("https://user@example.com", "example.com", "*", "android:apk-key-hash:short"),
+    ],
+)
+def test_origin_that_browsers_do_not_send_is_refused(load, value):
+    assert problems(load, AUTH_WEBAUTHN_ORIGINS=value) == {"AUTH_WEBAUTHN_ORIGINS": ORIGINS}
+
+
+def test_origins_of_applications_are_accepted(load):
+    android = "android:apk-key-hash:" + "a" * 43
+    origins = ("https://app.example.com", "http://localhost:3000", android)
+    assert load(AUTH_WEBAUTHN_ORIGINS=",".join(origins)).webauthn_origins == origins
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, None),
+        ({"AUTH_SITE_URL": "http://localhost:3000"}, None),
+        ({"AUTH_SITE_URL": "https://app.example.com", "AUTH_WEBAUTHN_RP_ID": "example.com"}, None),
+        ({"AUTH_SITE_URL": "https://example.com", "AUTH_PASSKEYS_ENABLED": "false"}, None),
+        (
+            {"AUTH_BASE_URL": "https://auth.example.com", "AUTH_SITE_URL": "https://app.example.com"},
+            "app.example.com, the host of AUTH_SITE_URL, is neither auth.example.com nor a subdomain of it",
+        ),
+        (
+            {"AUTH_SITE_URL": "https://notexample.com", "AUTH_WEBAUTHN_RP_ID": "example.com"},
+            "notexample.com, the host of AUTH_SITE_URL, is neither example.com nor a subdomain of it",
+        ),
+        ({"AUTH_BASE_URL": "http://127.0.0.1:8000"}, "127.0.0.1 is not a domain"),
+    ],
+    ids=str,
+)
+def test_start_reports_that_the_application_cannot_use_passkeys(load, changes, reason):
+    line = f"AUTH_WEBAUTHN_RP_ID: Passkeys won't work: {reason}. It can't change once users have passkeys."
+    assert relying_party.notice(load(**changes)) == (line if reason else None)

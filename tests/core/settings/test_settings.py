@@ -1,0 +1,447 @@
+"""Settings: read from the environment and `.env` once, checked, and never printed."""
+
+import dataclasses
+import json
+import os
+import re
+import secrets
+import uuid
+
+import pytest
+
+from app import create_app
+from auth.core import settings
+from auth.core.settings import SettingsError, state
+from auth.core.settings.values import checks
+from tests.conftest import clear_settings, make_keys, secret
+from tests.core.tokens.test_access_tokens import HS_SECRET, private_jwk
+from tests.support.cases import cases
+
+SECRET = "a secret of at least 32 characters"
+
+
+@pytest.fixture
+def load(monkeypatch, tmp_path):
+    """Return a function that loads the settings of an environment with these variables only."""
+    clear_settings(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    make_keys(tmp_path / "var")
+    # Loading adds the variables of .env to it.
+    without = os.environ.copy()
+
+    def load(**environment):
+        monkeypatch.setattr(os, "environ", without | {"AUTH_STATE_DIR": str(tmp_path / "var")} | environment)
+        return settings.load()
+
+    return load
+
+
+def error_of(load, **environment):
+    with pytest.raises(SettingsError) as caught:
+        load(**environment)
+    return str(caught.value)
+
+
+def problems(load, **environment):
+    """Return the lines of the `SettingsError`: variables and their problems."""
+    return dict(line.split(": ", 1) for line in error_of(load, **environment).splitlines())
+
+
+class TestDefaults:
+    def test_settings_without_a_written_default_are_empty_or_computed(self, load, tmp_path):
+        """tests/test_structure.py compares the other defaults with the documentation."""
+        loaded = load()
+        assert (loaded.database_url, loaded.redirect_allow_list, loaded.state_dir) == (
+            "",
+            (),
+            tmp_path / "var",
+        )
+        assert (loaded.jwt_secret, loaded.session_timebox, loaded.smtp_url) == (None, 400 * 86_400, None)
+        assert loaded.workers >= 1
+
+    def test_public_addresses_default_to_each_other(self, load):
+        loaded = load(PORT="9000")
+        assert (loaded.base_url, loaded.site_url, loaded.jwt_issuer) == ("http://localhost:9000",) * 3
+        loaded = load(AUTH_BASE_URL="https://auth.example.com/")
+        assert (loaded.base_url, loaded.site_url, loaded.jwt_issuer) == ("https://auth.example.com",) * 3
+
+    def test_settings_are_frozen(self, load):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            load().port = 1
+
+
+class TestParsing:
+    @cases(
+        ("text", "value"),
+        [
+            *((text, True) for text in ("true", "True", "1", "yes", "on")),
+            *((text, False) for text in ("false", "False", "0", "no", "off")),
+        ],
+    )
+    def test_flag_is_true_or_false(self, load, text, value):
+        assert load(AUTH_AUTOCONFIRM=text).autoconfirm is value
+
+    def test_list_is_separated_by_commas(self, load):
+        loaded = load(
+            AUTH_REDIRECT_ALLOW_LIST="https://a.example/**, myapp://callback",
+            AUTH_CORS_ORIGINS="https://a.example,https://b.example",
+        )
+        assert loaded.redirect_allow_list == ("https://a.example/**", "myapp://callback")
+        assert loaded.cors_origins == ("https://a.example", "https://b.example")
+
+    def test_secret_may_be_a_new_and_an_old_one(self, load):
+        loaded = load(AUTH_SECRET_KEY=f"{secret('n')},{secret('o')}", AUTH_SERVICE_ROLE_KEY=f"{secret('k')}")
+        assert loaded.secret_key == (secret("n"), secret("o"))
+        assert loaded.service_role_key == (secret("k"),)
+
+    @cases(("text", "age"), [("always", 0), ("never", None), ("0", 0), ("600", 600)])
+    def test_reauthentication_age_is_seconds_always_or_never(self, load, text, age):
+        assert load(AUTH_REAUTHENTICATION_AGE=text).reauthentication_age == age
+
+    @cases(("text", "timebox"), [("none", None), ("0", None), ("60", 60)])
+    def test_session_timebox_is_seconds_or_none(self, load, text, timebox):
+        assert load(AUTH_SESSION_TIMEBOX=text).session_timebox == timebox
+
+    def test_session_timebox_is_by_default_no_less_than_the_lifetime_of_refresh_tokens(self, load):
+        lifetime = {"AUTH_REFRESH_TOKEN_LIFETIME": str(401 * 86_400)}
+        assert load(**lifetime).session_timebox == 401 * 86_400
+        assert load(**lifetime, AUTH_SESSION_TIMEBOX="3600").session_timebox == 3600
+
+    @cases(("text", "value"), [("symbols,lowercase", ("lowercase", "symbols")), ("", ())])
+    def test_password_requirements_are_sorted_and_may_be_empty(self, load, text, value):
+        assert load(AUTH_PASSWORD_REQUIREMENTS=text).password_requirements == value
+
+    def test_environment_takes_precedence_over_the_dotenv_file(self, load, tmp_path):
+        (tmp_path / ".env").write_text("AUTH_JWT_AUDIENCE=from-the-file\nAUTH_AUTOCONFIRM=true\n")
+        loaded = load(AUTH_AUTOCONFIRM="false")
+        assert (loaded.jwt_audience, loaded.autoconfirm) == ("from-the-file", False)
+
+    def test_providers_have_the_order_of_the_settings(self, load, tmp_path):
+        names = ["slack", "google", "azure"]
+        lines = [f"AUTH_PROVIDER_{name.upper()}_CLIENT_ID=x\n" for name in [*names, *sorted(names)]]
+        (tmp_path / ".env").write_text("".join(lines))
+        assert list(load().providers) == names
+
+    def test_malformed_lines_of_the_dotenv_file_are_errors_without_their_values(self, load, tmp_path):
+        path = tmp_path / ".env"
+        path.write_text("# a\n\nPORT=1\nAUTH_SECRET_KEY topsecret\nexport AUTH_BIND='::'\nPORT\nX='a\n")
+        lines = [f"{path}: Line {number} must be NAME=value." for number in (4, 6, 7)]
+        assert error_of(load).splitlines() == lines
+
+    def test_unreadable_dotenv_file_is_an_error(self, load, tmp_path):
+        path = tmp_path / ".env"
+        path.write_bytes(b"AUTH_BRAND_NAME=Caf\xe9\n")
+        assert error_of(load) == f"{path}: Must be text in UTF-8."
+        path.unlink()
+        path.mkdir()
+        assert error_of(load) == f"{path}: Cannot be read: Is a directory."
+
+    def test_dotenv_file_of_a_parent_directory_is_ignored(self, load, tmp_path, monkeypatch):
+        (tmp_path / ".env").write_text("AUTH_JWT_AUDIENCE=from-the-file\n")
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+        assert load().jwt_audience == "authenticated"
+
+    @cases("host", ["localhost:8000", "127.0.0.1", "127.1.2.3", "[::1]:8000", "auth.localhost"])
+    def test_base_url_of_this_machine_is_local(self, load, host):
+        assert load(AUTH_BASE_URL=f"http://{host}").is_local
+
+    @cases("host", ["192.168.0.1", "localhost.example.com", "notlocalhost", "auth.example.com"])
+    def test_base_url_of_another_machine_is_not_local(self, load, host):
+        assert not load(AUTH_BASE_URL=f"http://{host}").is_local
+
+
+def without_d(jwk):
+    return {name: value for name, value in jwk.items() if name != "d"}
+
+
+INVALID = {
+    "DATABASE_URL": ["mysql://localhost/x", "host=localhost"],
+    "PORT": ["0", "65536", "http"],
+    "AUTH_WORKERS": ["0"],
+    "AUTH_BASE_URL": [
+        *("a.example", "ftp://a.example", "https://", "https://a.example?x=1", "https://a.example#x"),
+        *("https://user:pass@a.example", "https://a.example:99999"),
+    ],
+    "AUTH_SITE_URL": ["app.example.com", "https://app.example.com:99999", "https://app.example.com/a b"],
+    "AUTH_BACKUP_RECIPIENTS": ["age1q"],
+    "AUTH_REDIRECT_ALLOW_LIST": [
+        *("app.example.com", "https://a.example/**/b", "*"),
+        "https://good.example,https://bad.example:99999",
+    ],
+    "AUTH_CORS_ORIGINS": ["https://*.example.com", "app.example.com", "https://app.example.com/path"],
+    "AUTH_TOKEN_CLAIMS": ["{", '{"plan": "user_metadata.plan"}', '{"role": "app_metadata.role"}'],
+    "AUTH_ID_CLAIMS": ['{"groups": "app_metadata.teams"}', '{"level": "session.aal"}'],
+    "AUTH_SIGNUP_DOMAINS": [
+        "alice@example.com",
+        "*.example.com",
+        "com",
+        ",",
+        "/no/such/file",
+        "/dev/null",
+        ".",
+    ],
+    "AUTH_SIGNUP_BLOCKED_DOMAINS": ["example.com,b c.example", "/"],
+    "AUTH_SECRET_KEY": ["short", f"{secret('n')},short", f"{secret('n')},{'01234567' * 4}"],
+    "AUTH_SERVICE_ROLE_KEY": ["x" * 31],
+    "AUTH_JWT_SECRET": ["x" * 31],
+    "AUTH_JWT_KEYS": [
+        *("{}", '{"keys": []}', "{", "/no/such/file"),
+        '{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}',
+    ],
+    "AUTH_ACCESS_TOKEN_LIFETIME": ["0", "1h"],
+    "AUTH_REFRESH_TOKEN_LIFETIME": ["-1"],
+    "AUTH_REFRESH_REUSE_INTERVAL": ["-1"],
+    "AUTH_SESSION_TIMEBOX": ["59", "315360001", "400 days"],
+    "AUTH_SESSIONS_PER_USER": ["0"],
+    "AUTH_AUTOCONFIRM": ["maybe"],
+    "AUTH_PASSWORD_MIN_LENGTH": ["0"],
+    "AUTH_PASSWORD_REQUIREMENTS": ["lowercase,emoji"],
+    "AUTH_BCRYPT_COST": ["3", "32"],
+    "AUTH_REAUTHENTICATION_AGE": ["sometimes", "-1"],
+    "AUTH_LOG_FORMAT": ["xml"],
+    "AUTH_LOG_LEVEL": ["loud"],
+    "AUTH_SMTP_URL": ["mail.example.com"],
+}
+
+
+class TestInvalidValues:
+    @cases(("name", "value"), [(name, value) for name, values in INVALID.items() for value in values])
+    def test_invalid_value_is_reported_with_its_variable(self, load, name, value):
+        found = problems(load, **{name: value})
+        assert list(found) == [name]
+        assert len(found[name]) > 10
+
+    def test_all_invalid_values_are_reported_together(self, load):
+        bad = {name: values[0] for name, values in INVALID.items()}
+        assert set(problems(load, **bad)) == set(bad)
+
+    @cases(
+        "jwk",
+        [
+            private_jwk("RS256") | {"alg": "HS256"},
+            without_d(private_jwk("ES256")),
+            private_jwk("ES256") | {"crv": "P-384"},
+            {"kty": "oct", "k": "c2VjcmV0" * 6, "alg": "HS256"},  # without a kid
+            {"kty": "oct", "k": "c2VjcmV0" * 2, "kid": "a"},  # too short
+            private_jwk("ES256") | {"key_ops": ["verify"]},
+            private_jwk("ES256") | {"key_ops": ["encrypt"]},
+        ],
+    )
+    def test_key_that_cannot_sign_is_reported_without_its_contents(self, load, jwk):
+        (problem,) = problems(load, AUTH_JWT_KEYS=json.dumps({"keys": [jwk]})).values()
+        assert "JWK Set" in problem
+        for member in ("d", "k", "x", "n", "p"):
+            assert str(jwk.get(member, "absent")) not in problem
+
+    def test_two_keys_with_one_kid_are_reported(self, load):
+        keys = [private_jwk("ES256", kid="same"), private_jwk("ES256", kid="same")]
+        assert "kid" in problems(load, AUTH_JWT_KEYS=json.dumps({"keys": keys}))["AUTH_JWT_KEYS"]
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            *(
+                ("AUTH_SITE_URL", f"http://{rest}")
+                for rest in ("LOCALHOST:3000", "[::1]:3000", "localhost/a/../b")
+            ),
+            ("AUTH_REDIRECT_ALLOW_LIST", "https://A.example"),
+            ("AUTH_REDIRECT_ALLOW_LIST", "https://a.example, https://b.example"),
+            ("AUTH_REDIRECT_ALLOW_LIST", "https://a.example,"),
+            ("AUTH_CORS_ORIGINS", ""),
+            ("AUTH_JWT_SECRET", HS_SECRET),
+        ],
+    )
+    def test_application_starts_with_all_accepted_settings(self, load, database_url, name, value):
+        others = {"DATABASE_URL": database_url, "AUTH_BCRYPT_COST": "4", "AUTH_LOG_FORMAT": "json"}
+        try:
+            loaded = load(**others, **{name: value})
+        except SettingsError as error:
+            assert str(error).startswith(name)  # noqa: PT017
+            return
+        assert create_app(loaded)
+
+
+MAY_BE_EMPTY = [
+    *("AUTH_REDIRECT_ALLOW_LIST", "AUTH_BACKUP_RECIPIENTS", "AUTH_PASSWORD_REQUIREMENTS"),
+    *("AUTH_CORS_ORIGINS", "AUTH_SMS_COUNTRIES"),
+]
+AUDIENCE = "Must not be second_step, or a UUID, as the ids of applications are."
+HTTP_URL = "Must be an http or https URL without a user, query or fragment"
+
+
+class TestEmptyValues:
+    @cases("value", ["", " "])
+    @cases("name", [name for name in settings.names() if name not in MAY_BE_EMPTY])
+    def test_empty_value_is_refused(self, load, tmp_path, name, value):
+        assert problems(load, **{name: value}) == {name: "Is empty. Unset it or give it a value."}
+        assert list(tmp_path.iterdir()) == [tmp_path / "var"]
+
+    @cases("name", MAY_BE_EMPTY)
+    def test_empty_list_has_no_members(self, load, name):
+        assert getattr(load(**{name: ""}), name.removeprefix("AUTH_").lower()) == ()
+
+    @cases("suffix", ["CLIENT_ID", "CLIENT_SECRET", "ISSUER", "SCOPES", "LINK_BY_EMAIL"])
+    def test_empty_value_of_a_provider_is_refused(self, load, suffix):
+        name = f"AUTH_PROVIDER_GOOGLE_{suffix}"
+        found = problems(load, **{"AUTH_PROVIDER_GOOGLE_CLIENT_ID": "id", name: ""})
+        assert found == {name: "Is empty. Unset it or give it a value."}
+
+    def test_empty_value_of_the_dotenv_file_is_refused(self, load, tmp_path):
+        (tmp_path / ".env").write_text("AUTH_SECRET_KEY=\n")
+        assert list(problems(load)) == ["AUTH_SECRET_KEY"]
+
+
+class TestProblems:
+    @cases(
+        ("name", "value", "problem"),
+        [
+            ("AUTH_AUTOCONFIRM", "maybe", "Must be true or false."),
+            ("AUTH_WEBHOOK_PRIVATE_NETWORKS", "maybe", "Must be true or false."),
+            ("PORT", "http", "Must be a whole number from 1 to 65535."),
+            ("PORT", "70000", "Must be a whole number from 1 to 65535."),
+            (
+                "AUTH_SITE_URL",
+                "https://App.example",
+                f"{HTTP_URL}: it must have a host in lower case, and no user.",
+            ),
+            ("AUTH_SITE_URL", "https://*.example.com", f"{HTTP_URL}: it has a wildcard."),
+            ("AUTH_TWILIO_FROM", "x" * 65, "Must be at most 64 characters."),
+            ("AUTH_JWT_AUDIENCE", "second_step", AUDIENCE),
+            ("AUTH_JWT_AUDIENCE", "7C4E0A52-5c1f-4d3c-9d5e-2a1f0c9b8e77", AUDIENCE),
+            (
+                "AUTH_JWT_AUDIENCE",
+                "http://localhost:8000/oauth/userinfo",
+                "Must not be /oauth/userinfo of AUTH_JWT_ISSUER.",
+            ),
+            ("AUTH_MFA_TOKENS", "none", "Must be one of second_step, full."),
+        ],
+    )
+    def test_error_tells_what_to_write(self, load, name, value, problem):
+        assert problems(load, **{name: value}) == {name: problem}
+
+    @cases("password", ["p@ss", "p/ss", "p%ss", "p@s/s", "@", "p:1/s"])
+    def test_password_of_the_database_that_is_not_encoded_is_reported(self, load, password):
+        url = f"postgresql://auth:{password}@db.example.com:5432/auth"
+        (problem,) = problems(load, DATABASE_URL=url).values()
+        assert "percent-encode special characters in the password" in problem
+        assert password not in problem.replace("%40 for @, %2F for /", "").replace("password@host/", "")
+
+    @cases(
+        "url",
+        [
+            "postgresql://auth:p%40s%2Fs@db.example.com:5432/auth",
+            "postgresql://postgres@/postgres?host=%2Frun%2Fpostgres&port=5432",
+            "postgresql://auth@one:5432,two:5433/auth?target_session_attrs=read-write",
+            "postgres:///auth",
+        ],
+    )
+    def test_url_of_a_database_is_accepted(self, load, url):
+        assert load(DATABASE_URL=url).database_url == url
+
+
+class TestUnknownNames:
+    @cases(
+        ("name", "nearest"),
+        [
+            ("AUTH_SITEURL", "AUTH_SITE_URL"),
+            ("AUTH_AUTO_CONFIRM", "AUTH_AUTOCONFIRM"),
+            ("AUTH_JWT_SECRETS", "AUTH_JWT_SECRET"),
+            ("AUTH_PASSWORD_MINLENGTH", "AUTH_PASSWORD_MIN_LENGTH"),
+            ("AUTH_TRUSTED_PROXY", "AUTH_TRUSTED_PROXIES"),
+            ("AUTH_DATABASE_URL", "DATABASE_URL"),
+            ("AUTH_PORT", "PORT"),
+        ],
+    )
+    def test_warning_names_the_nearest_setting(self, load, name, nearest):
+        warnings = load(**{name: "a value that is not printed"}).warnings
+        assert warnings == (f"{name} is not a setting; did you mean {nearest}?",)
+
+    @cases("name", ["AUTH_XYZZY_PLUGH", "AUTH_THREADS", "AUTH_URL", "AUTH_SMTP_HOST", "AUTH_BIND_ADDRESS"])
+    def test_warning_suggests_no_setting_when_none_is_similar(self, load, name):
+        assert load(**{name: "1"}).warnings == (f"{name} is not a setting.",)
+
+    def test_warning_about_a_name_in_the_dotenv_file_follows_the_errors(self, load, tmp_path):
+        (tmp_path / ".env").write_text("AUTH_SITEURL=https://app.example.com\n")
+        error = error_of(load, PORT="x", AUTH_WORKERS="x")
+        names = [re.split("[: ]", line)[0] for line in error.splitlines()]
+        assert names == ["AUTH_WORKERS", "PORT", "AUTH_SITEURL"]
+
+    @cases(
+        "name",
+        [
+            *("AUTH_SERVICE_HOST", "AUTH_SERVICE_PORT", "AUTH_SERVICE_PORT_HTTP", "AUTH_PORT"),
+            *("AUTH_PORT_8000_TCP", "AUTH_PORT_8000_TCP_ADDR", "AUTH_NAME", "AUTH_ENV_PATH"),
+        ],
+    )
+    def test_variable_of_a_container_platform_is_ignored(self, load, name):
+        loaded = load(**{name: "tcp://10.0.0.1:8000"})
+        assert (loaded.port, loaded.warnings) == (8000, ())
+
+    def test_name_without_the_prefix_is_ignored(self, load):
+        load(AUTHOR="x", OAUTH_TOKEN="x", XAUTH_SITE_URL="x")
+
+
+class TestSecrets:
+    @cases(
+        ("name", "value"),
+        [
+            *((f"AUTH_{name}", "topsecret") for name in ("SECRET_KEY", "SERVICE_ROLE_KEY", "JWT_SECRET")),
+            *(("AUTH_JWT_KEYS", value) for value in ('{"topsecret": 1}', "topsecret")),
+            ("DATABASE_URL", "mysql://user:topsecret@host/x"),
+        ],
+    )
+    def test_error_does_not_quote_secrets(self, load, name, value):
+        assert "topsecret" not in problems(load, **{name: value})[name]
+
+    def test_repr_does_not_show_secrets(self, load):
+        url = "postgresql://user:topsecret@host/x"
+        loaded = load(AUTH_SECRET_KEY=SECRET, AUTH_JWT_SECRET=SECRET, DATABASE_URL=url)
+        for text in (repr(loaded), str(loaded), f"{loaded}", f"{[loaded]}"):
+            assert SECRET not in text
+            assert "topsecret" not in text
+
+    @cases("name", ["AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_SECRET"])
+    @cases(
+        ("value", "problem"),
+        [
+            ("x" * 40, "at least 8 different characters"),
+            ("0123456" * 6, "at least 8 different characters"),
+            ("01234567" * 4, "must not repeat itself"),
+            ("abcdefghijklmnopqrst" * 2 + "abc", "must not repeat itself"),
+            ("changeme-0123456789-abcdefghijklm", "must not be a placeholder"),
+            ("please Change Me before you go live", "must not be a placeholder"),
+            ("super-secret-jwt-token-with-at-least-32-characters-long", "must not be a placeholder"),
+            ("your-secret-key-of-more-than-32-characters", "must not be a placeholder"),
+            ("replace-this-with-32-random-characters", "must not be a placeholder"),
+        ],
+    )
+    def test_guessable_secret_is_refused(self, load, name, value, problem):
+        found = problems(load, **{name: value})
+        assert problem.removeprefix("must ") in found[name]
+        assert value not in found[name]
+
+    def test_random_secret_is_accepted(self):
+        for _ in range(5000):
+            for value in (state.new_secret(), secrets.token_hex(16), str(uuid.uuid4())):
+                checks.secret(value)
+
+
+def test_variables_are_named_after_the_fields():
+    assert settings.name_of("access_token_lifetime") == "AUTH_ACCESS_TOKEN_LIFETIME"
+    assert settings.name_of("database_url") == "DATABASE_URL"
+    assert set(settings.names()) >= {"DATABASE_URL", "PORT", "AUTH_BIND", "AUTH_SITE_URL", "AUTH_SECRET_KEY"}
+    assert len(set(settings.names())) == len(settings.names())
+
+
+class TestDomains:
+    def test_list_or_file_is_read_as_addresses_are(self, load, tmp_path):
+        path = tmp_path / "domains.txt"
+        path.write_text("# Disposable\nMail.Example\n\nbücher.example  # one more\n")
+        expected = {"mail.example", "xn--bcher-kva.example"}
+        for text in (str(path), "Mail.Example, bücher.example", "mail.example,mail.example,bücher.example"):
+            assert load(AUTH_SIGNUP_BLOCKED_DOMAINS=text).signup_blocked_domains == expected
+
+    def test_allow_list_excludes_anonymous_users(self, load):
+        found = problems(load, AUTH_SIGNUP_DOMAINS="corp.example", AUTH_ANONYMOUS_ENABLED="true")
+        assert found == {"AUTH_ANONYMOUS_ENABLED": "Must be false with AUTH_SIGNUP_DOMAINS."}

@@ -1,0 +1,72 @@
+"""The texts of pages and messages: complete in each language, with the same placeholders, without markup."""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+from jinja2 import Environment
+from jinja2.meta import find_undeclared_variables
+
+from auth.core.text.catalogues import built_in
+from tests.support.cases import cases
+
+LANGUAGES = ["de", "en", "es", "fr", "zh"]
+# Strings that may be the same in two languages.
+SAME = {"version", "name", "label", "passkey", "which", "console", "system", "application"}
+
+each_subject = pytest.mark.parametrize("subject", ["pages", "messages"])
+each_language = cases("language", LANGUAGES)
+
+
+def placeholders(texts: Mapping[str, str]) -> dict[str, set[str]]:
+    environment = Environment(autoescape=True)
+    return {name: find_undeclared_variables(environment.parse(text)) for name, text in texts.items()}
+
+
+@each_subject
+def test_five_languages_exist(subject):
+    assert sorted(built_in(subject)) == LANGUAGES
+
+
+@each_subject
+@each_language
+def test_catalogue_has_every_string_with_the_same_placeholders(subject, language):
+    assert placeholders(built_in(subject)[language]) == placeholders(built_in(subject)["en"])
+
+
+@each_subject
+@each_language
+def test_no_string_is_empty_or_markup(subject, language):
+    for name, text in built_in(subject)[language].items():
+        assert text, name
+        assert not re.search(r"[<>&\n]|^\s|\s$", text), name
+
+
+@each_subject
+@each_language
+def test_every_string_is_translated(subject, language):
+    english, texts = built_in(subject)["en"].items(), built_in(subject)[language]
+    same = {name.rpartition(".")[2] for name, text in english if texts[name] == text}
+    assert language == "en" or same <= SAME
+
+
+@each_language
+def test_mail_of_a_sign_up_names_the_button_of_the_page(language):
+    pages, messages = built_in("pages")[language], built_in("messages")[language]
+    assert pages["common.decline"] in pages["signup.warning"]
+    assert pages["common.decline"] in messages["email.signup.closing"].replace("\u00a0", " ")
+
+
+def test_french_signs_stay_with_their_words_on_pages():
+    assert [text for text in built_in("pages")["fr"].values() if re.search("« | [:;?!»]", text)] == []
+
+
+@each_language
+def test_every_notice_with_a_link_has_the_sentence_that_undoes_it(language):
+    texts = built_in("messages")[language]
+    undone = [name for name in texts if name.startswith("sms.") and name.endswith(".undo")]
+    assert len(undone) == 15
+    for name in undone:
+        assert '{{ say("undo") }}' in texts[name.replace(".undo", ".text")]
+        mail = name.replace("sms.", "email.")
+        assert {mail.replace(".undo", f".{part}") for part in ("action", "button", "closing")} <= texts.keys()

@@ -1,0 +1,63 @@
+"""Every name that is stored has a label: of the schema, the documented actions, the messages and the code."""
+
+import re
+
+import pytest
+
+from auth.core.net import webhook_urls as webhooks
+from auth.core.text import labels
+from sql import schema
+from tests.delivery.test_mail_templates import TEMPLATES
+
+KINDS = {kind for _channel, kind in TEMPLATES.kinds}
+ROOT = schema.SCHEMA.parent
+_SCHEMA = schema.SCHEMA.read_text()
+
+
+def allowed(constraint: str) -> set[str]:
+    """Return the values that a constraint of the schema names."""
+    found = re.search(rf"CONSTRAINT {constraint} CHECK (\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))", _SCHEMA)
+    assert found, constraint
+    return set(re.findall(r"'([\w.]+)'", found[1]))
+
+
+def documented_actions() -> set[str]:
+    # tests/api/test_audit_log.py compares this list with the code.
+    text = (ROOT / "docs" / "audit.md").read_text().partition("\n## Actions\n")[2]
+    return set(re.findall(r"\w+", " ".join(re.findall(r"^\| (`[\w`, ]+`) \|", text, re.MULTILINE))))
+
+
+def reasons_of_deletions() -> set[str]:
+    statements = "".join(path.read_text() for path in (ROOT / "sql").glob("*.sql"))
+    return set(re.findall(r'"because": "(\w+)"', statements))
+
+
+@pytest.mark.parametrize(
+    ("table", "names"),
+    [
+        ("end_reasons", allowed("session_end_reason_check")),
+        ("origins", allowed("users_made_by_check")),
+        ("factors", allowed("factors_factor_type_check")),
+        ("outcomes", allowed("outbox_outcome_check") - {"none"} | {"waiting"}),
+        ("channels", allowed("outbox_channel_check") - {"webhook"}),
+        ("disabled", allowed("webhooks_disabled_check")),
+        ("events", allowed("webhooks_events_check") | set(webhooks.EVENTS)),
+        ("actors", allowed("audit_log_actor_check") - {"user", "anonymous"}),
+        ("messages", KINDS | allowed("one_time_tokens_purpose_check")),
+        ("because", reasons_of_deletions()),
+        (("acts", "refused"), documented_actions()),
+    ],
+)
+def test_every_name_has_a_label(table, names):
+    assert len(names) > 1
+    tables = (table,) if isinstance(table, str) else table
+    assert names - labels.names(*tables) == set()
+
+
+def test_details_are_words_and_what_users_wrote_is_quoted():
+    details = {"method": "otp", "session_id": "1f0c-2a", "is_sent": False, "of": 10, "tries": 12}
+    shown = "method: a link or code, session id: 1f0c-2a, sent: no, attempt: 12 of 10"
+    assert labels.details(details) == shown
+    assert labels.details({"of": None, "tries": None, "by": "signup"}) == "created: by signing up"
+    forged = {"passkey": "Laptop, administrator carol@example.com"}
+    assert labels.details(forged) == "passkey: “Laptop, administrator carol@example.com”"

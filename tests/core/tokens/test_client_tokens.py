@@ -1,0 +1,200 @@
+"""Tokens of OAuth clients, and the RSA keys of ID tokens."""
+
+import json
+import time
+import uuid
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from joserfc import jwt as joserfc
+from joserfc.jwk import KeySet
+
+from auth.core.keys import rotation
+from auth.core.keys.openid_keys import KEPT, OpenIdKeys
+from auth.core.tokens.jws import InvalidAccessToken
+from auth.core.tokens.keys import Sealer
+from tests.conftest import BASE_URL, secret
+from tests.core.tokens.test_access_tokens import encode, hmac_signed, private_jwk
+from tests.support.server import at_once
+
+CLIENT, USER = str(uuid.uuid4()), str(uuid.uuid4())
+CLAIMS = {"sub": USER, "aud": CLIENT, "client_id": CLIENT, "scope": "openid email", "session_id": USER}
+
+
+def issue(parts, **changes):
+    """Return a client's access token with changes; None removes a claim."""
+    claims = {name: value for name, value in (CLAIMS | changes).items() if value is not None}
+    return parts.client_tokens.issue(claims, issued_at=int(time.time()), lifetime=60)
+
+
+def id_token(parts, algorithm="RS256", **claims):
+    made = {"sub": USER, "aud": CLIENT, "auth_time": 1, **claims}
+    return parts.client_tokens.id_token(made, issued_at=int(time.time()), algorithm=algorithm)
+
+
+def refuses(read, *tokens):
+    for token in tokens:
+        with pytest.raises(InvalidAccessToken):
+            read(token)
+    return True
+
+
+def header_of(token):
+    return jwt.get_unverified_header(token)
+
+
+class TestIssued:
+    @pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
+    @pytest.mark.parametrize(
+        ("settings", "algorithms"),
+        [
+            ({}, ("ES256", "RS256", "ES256")),
+            ({"AUTH_JWT_SECRET": secret("jwt")}, ("RS256", "RS256", "RS256")),
+            (
+                {"AUTH_JWT_KEYS": json.dumps([private_jwk("EdDSA", kid="ed")])},
+                ("EdDSA", "RS256", "RS256"),
+            ),
+            (
+                {"AUTH_JWT_KEYS": json.dumps([private_jwk("RS256", kid="rsa")])},
+                ("RS256", "RS256", "RS256"),
+            ),
+        ],
+        ids=["ES256", "shared secret", "EdDSA", "RS256"],
+    )
+    def test_published_keys_verify_them(self, make_app, settings, algorithms):
+        """A shared secret, which services have, signs no token of a client."""
+        app = make_app(**settings)
+        parts = app.extensions["latchkey"]
+        tokens = [issue(parts), id_token(parts), id_token(parts, "ES256")]
+        assert tuple(header_of(token)["alg"] for token in tokens) == algorithms
+        assert [header_of(token)["typ"] for token in tokens] == ["at+jwt", "JWT", "JWT"]
+        keys = KeySet.import_key_set(app.test_client().get("/.well-known/jwks.json").json)
+        for token in tokens:
+            claims = joserfc.decode(token, keys, algorithms=[*algorithms]).claims
+            assert (claims["iss"], claims["sub"], claims["aud"]) == (BASE_URL, USER, CLIENT)
+        assert parts.client_tokens.verify(tokens[0]).scopes == ("openid", "email")
+        assert [parts.client_tokens.read_hint(token)["sub"] for token in tokens[1:]] == [USER, USER]
+        assert parts.client_tokens.id_token_algorithms() == sorted({"RS256", algorithms[2]}, reverse=True)
+
+
+class TestOtherTokens:
+    def test_each_kind_is_refused_where_another_is_expected(self, parts, alice):
+        session, mine, hint = alice.open_session().access_token, issue(parts), id_token(parts)
+        assert refuses(parts.client_tokens.verify, session, hint)
+        assert refuses(parts.client_tokens.read_hint, session, mine, id_token(parts, session_id=USER))
+        assert refuses(parts.access_tokens.verify, mine, hint)
+
+    def test_forged_and_altered_tokens_are_refused(self, parts):
+        parts.openid_keys.make_first()
+        keys = [*parts.access_tokens.keys, *parts.openid_keys.all()]
+        for token, read in (
+            (issue(parts), parts.client_tokens.verify),
+            (id_token(parts), parts.client_tokens.read_hint),
+        ):
+            assert read(token)
+            header, (_, payload, signature) = header_of(token), token.split(".")
+            unsigned = [encode(header | {"alg": alg}) for alg in ("none", "None", "")]
+            forged = [f"{none}.{payload}.{end}" for none in unsigned for end in ("", signature)]
+            for key in keys:
+                pem = key.verifying_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+                of_key = header | {"kid": key.kid, "alg": key.algorithm}
+                forged += [
+                    hmac_signed(of_key | {"alg": "HS256"}, payload, material) for material in (pem, b"")
+                ]
+                other = jwt.PyJWK(private_jwk(key.algorithm), key.algorithm).key
+                claims = jwt.decode(token, options={"verify_signature": False})
+                forged.append(jwt.encode(claims, other, key.algorithm, of_key))
+                if key.kid != header["kid"]:
+                    forged.append(f"{encode(of_key)}.{payload}.{signature}")
+            forged += [f"{encode(header | {'kid': kid})}.{payload}.{signature}" for kid in ("", "x", None, 1)]
+            forged += [f"{encode(header)}.{encode(claims | {'sub': CLIENT})}.{signature}"]
+            forged += ["", "..", "x.y.z", token + "=", f" {token}", token + ".x"]
+            assert refuses(read, *forged)
+
+    @pytest.mark.parametrize("typ", ["JWT", "application/at+jwt", "AT+JWT", "", None, 1])
+    def test_access_token_of_another_type_is_refused(self, parts, typ):
+        key = parts.access_tokens.keys[0]
+        claims = jwt.decode(issue(parts), options={"verify_signature": False})
+        made = [
+            jwt.encode(claims, key.signing_key, key.algorithm, {"typ": each, "kid": key.kid})
+            for each in ("at+jwt", typ)
+        ]
+        assert parts.client_tokens.verify(made[0])
+        assert refuses(parts.client_tokens.verify, made[1])
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            *({"iss": "https://evil.example"}, {"client_id": None}),
+            *({"client_id": "x"}, {"sub": "x"}, {"scope": None}, {"scope": 1}, {"session_id": "x"}),
+        ],
+    )
+    def test_token_with_other_claims_is_refused(self, parts, changes):
+        key = parts.access_tokens.keys[0]
+        claims = jwt.decode(issue(parts), options={"verify_signature": False}) | changes
+        signed = {name: value for name, value in claims.items() if value is not None}
+        token = jwt.encode(signed, key.signing_key, key.algorithm, {"typ": "at+jwt", "kid": key.kid})
+        assert refuses(parts.client_tokens.verify, token)
+
+    def test_shared_secret_signs_for_no_client(self, make_app):
+        parts = make_app(AUTH_JWT_SECRET=secret("jwt")).extensions["latchkey"]
+        claims = jwt.decode(issue(parts), options={"verify_signature": False})
+        for header in ({"typ": "at+jwt"}, header_of(issue(parts)) | {"alg": "HS256"}):
+            assert refuses(parts.client_tokens.verify, jwt.encode(claims, secret("jwt"), "HS256", header))
+
+
+@pytest.mark.usefixtures("no_openid_keys")
+class TestKeys:
+    @pytest.fixture
+    def worker(self, parts):
+        """Make the keys of another process."""
+        return lambda: OpenIdKeys(parts.db, parts.sealer)
+
+    def test_first_key_is_known_to_other_workers_at_once(self, worker):
+        first, second = worker(), worker()
+        assert (first.published(), second.published()) == ([], [])
+        (made,) = first.make_first()
+        for keys in (second.published(), second.make_first(), worker().all()):
+            assert [key.kid for key in keys] == [made.kid]
+
+    def test_simultaneous_workers_make_one_key(self, worker, database):
+        workers = [worker() for _ in range(8)]
+        made = at_once(8, lambda number: workers[number].make_first()[0].kid)
+        assert len(set(made)) == database.count("openid_keys") == 1
+
+    @pytest.mark.parametrize("settings", [{}, {"AUTH_JWT_SECRET": secret("jwt")}], ids=["session", "openid"])
+    def test_token_is_refused_once_its_key_is_removed_even_if_cached(self, make_app, settings, database):
+        parts = make_app(**settings).extensions["latchkey"]
+        token = issue(parts)
+        assert parts.client_tokens.verify(token) == parts.client_tokens.verify(token)
+        if settings:
+            database.run("DELETE FROM openid_keys")
+            parts.openid_keys._read_at = None
+        else:
+            jwks = json.dumps([private_jwk("ES256", kid=header_of(token)["kid"])])
+            parts.access_tokens.use(jwks, None, [b"s" * 32])
+        assert refuses(parts.client_tokens.verify, token)
+
+    def test_key_that_cannot_be_opened_is_left_out_and_replaced(self, parts, worker, database, capfd):
+        (lost,) = OpenIdKeys(parts.db, Sealer([b"\0" * 32])).make_first()
+        keys = worker()
+        assert keys.published() == []
+        (made,) = keys.make_first()
+        assert (made.kid != lost.kid, database.count("openid_keys")) == (True, 2)
+        assert [key.kid for key in keys.published()] == [made.kid]
+        assert "openid_key_not_opened" in capfd.readouterr().err
+
+    def test_sealed_key_in_another_row_is_not_used(self, parts, worker, database):
+        worker().make_first()
+        database.run("UPDATE openid_keys SET id = 'another'")
+        assert worker().all() == []
+
+    def test_keys_are_sealed(self, worker, database):
+        (made,) = worker().make_first()
+        sealed = bytes(database.value("SELECT sealed FROM openid_keys"))
+        assert made.kid.encode() not in sealed
+        assert b'"d"' not in sealed
+
+    def test_new_key_is_read_before_it_is_used(self):
+        assert rotation._SOON > KEPT

@@ -1,0 +1,227 @@
+"""AUTH_TOKEN_CLAIMS and AUTH_ID_CLAIMS: claims without code, which users cannot influence."""
+
+import json
+
+import pytest
+
+from auth.core.tokens.claims import MAX_BYTES, MOST, OF_ACCESS_TOKENS, OF_ID_TOKENS, read
+from tests.support.answers import A_TIMESTAMP
+from tests.support.cases import cases
+from tests.support.commands import run_command
+from tests.support.factors import raised, set_up
+from tests.support.openid import bearer, claims_of, granted_code, make_client, tokens_of
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+CLAIMS = {"roles": "app_metadata.roles", "plan": "app_metadata.plan", "org": "app_metadata.org.id"}
+EVERY = {
+    "https://example.com/id": "id",
+    "mail": "email",
+    "mobile": "phone",
+    "guest": "is_anonymous",
+    "since": "created_at",
+    "level": "session.aal",
+    "methods": "session.amr",
+    "provider": "session.provider",
+}
+ID_CLAIMS = {"department": "app_metadata.department", "name": "user_metadata.title", "mail": "email"}
+METADATA = {"roles": ["editor"], "plan": "team", "org": {"id": 7, "secret": "x"}}
+
+
+@pytest.fixture
+def give(database):
+    """Set the app_metadata of a user."""
+
+    def give(user, metadata):
+        statement = "UPDATE users SET app_metadata = %(metadata)s WHERE id = %(id)s"
+        database.run(statement, id=user.id, metadata=json.dumps(metadata))
+
+    return give
+
+
+@pytest.fixture
+def claiming(make_app):
+    """Return a client of an application that adds claims to its tokens."""
+    return lambda claims=CLAIMS, **others: make_app(
+        AUTH_TOKEN_CLAIMS=json.dumps(claims), **others
+    ).test_client()
+
+
+def added(session, names=CLAIMS):
+    return {name: value for name, value in session.claims.items() if name in names}
+
+
+class TestAccessTokens:
+    def test_claims_follow_the_user_at_each_issue(self, claiming, alice, give):
+        give(alice, METADATA)
+        session = alice.sign_in(client=claiming())
+        assert added(session) == {"roles": ["editor"], "plan": "team", "org": 7}
+        give(alice, {"plan": None, "org": "no object"})
+        assert added(session.refreshed()) == {}
+        give(alice, {"roles": [], "plan": False})
+        lacking, app = session.refreshed(), set_up(session.refreshed())[0]
+        assert added(lacking) == {"roles": [], "plan": False}
+        assert added(raised(alice.sign_in(client=session.client), app)) == added(lacking)
+
+    def test_each_path_is_that_of_the_user_and_the_session(self, claiming, alice):
+        session = alice.sign_in(client=claiming(EVERY))
+        assert added(session, EVERY) == {
+            "https://example.com/id": alice.id,
+            "mail": alice.email,
+            "guest": False,
+            "since": A_TIMESTAMP,
+            "level": "aal1",
+            "methods": session.claims["amr"],
+        }
+
+    def test_provider_of_the_session_is_that_of_its_sign_in(self, make_service, google, alice):
+        service = make_service(AUTH_TOKEN_CLAIMS='{"idp": "session.provider"}')
+        google.person = {"sub": "alice-at-google", "email": alice.email, "email_verified": True}
+        by_google, by_password = service.signed_in("google"), alice.sign_in(client=service.client)
+        for session, expected in ((by_google, {"idp": "google"}), (by_password, {})):
+            assert added(session, ["idp"]) == added(session.refreshed(), ["idp"]) == expected
+        _app, complete = set_up(by_google)
+        assert (complete.claims["aal"], complete.claims["idp"]) == ("aal2", "google")
+
+    def test_introspection_returns_them(self, claiming, alice, give, service_role):
+        give(alice, METADATA)
+        session = alice.sign_in(client=claiming())
+        body = {"token": session.access_token}
+        found = session.client.post("/introspect", json=body, headers=service_role).json
+        assert {name: found[name] for name in CLAIMS} == added(session)
+
+    def test_users_cannot_write_the_claims(self, claiming, alice, give):
+        give(alice, {})
+        session = alice.sign_in(client=claiming())
+        forged = {**METADATA, "app_metadata": METADATA, "app_metadata.roles": ["admin"]}
+        assert session.put("/user", json={"data": forged}).status_code == 200
+        assert added(session.refreshed()) == {}
+
+    def test_too_large_claims_are_left_out_and_explained(self, claiming, alice, give):
+        client = claiming(CLAIMS)
+        give(alice, {"roles": ["editor"], "plan": "é" * (MAX_BYTES // 2)})
+        session = alice.sign_in(client=client)
+        assert (added(session), session.get("/user").status_code) == ({}, 200)
+        problem = "left out of access tokens, as they are larger than 4,096 bytes (AUTH_TOKEN_CLAIMS)"
+        explained = run_command(client.application, "explain", alice.email)
+        assert f"claims        {problem}" in explained.output.splitlines()
+        found = json.loads(run_command(client.application, "explain", alice.email, "--json").output)
+        assert (found["claims"], found["claims_problem"]) == ({}, problem)
+
+    def test_explain_shows_the_claims_of_the_next_token(self, claiming, alice, give):
+        give(alice, METADATA)
+        client = claiming({**CLAIMS, "level": "session.aal"})
+        expected = {"roles": ["editor"], "plan": "team", "org": 7}
+        found = json.loads(run_command(client.application, "explain", alice.email, "--json").output)
+        assert (found["claims"], found["claims_problem"]) == (expected, None)
+        output = run_command(client.application, "explain", alice.email).output
+        assert f"claims        {json.dumps(expected)}" in output.splitlines()
+
+
+class TestIdTokens:
+    @pytest.fixture
+    def told(self, make_app, database, alice):
+        """Return what userinfo and the ID token tell an application."""
+        application = make_client(database)
+
+        def told(scopes, paths=ID_CLAIMS):
+            client = make_app(AUTH_ID_CLAIMS=json.dumps(paths)).test_client()
+            tokens = tokens_of(client, database, application, alice, f"openid {scopes}")
+            answer = client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).json
+            given = claims_of(tokens["id_token"])
+            assert {name: given.get(name) for name in answer} == answer
+            assert not set(paths) & set(given) - set(answer)
+            assert not set(paths) & set(claims_of(tokens["access_token"]))
+            supported = client.get("/.well-known/openid-configuration").json["claims_supported"]
+            assert (set(paths) <= set(supported), len(supported)) == (True, len(set(supported)))
+            return {name: value for name, value in answer.items() if name in paths}
+
+        return told
+
+    def test_scopes_decide_about_them(self, told, alice, give, database):
+        give(alice, {"department": "sales"})
+        database.run('UPDATE users SET user_metadata = \'{"title": "Al", "name": "Alice"}\'')
+        assert told("") == {}
+        assert told("profile") == {"department": "sales", "name": "Al"}
+        assert told("profile email") == {"department": "sales", "name": "Al", "mail": alice.email}
+        database.run("UPDATE users SET email_proved = false")
+        assert told("profile email") == {"department": "sales", "name": "Al"}
+
+    @cases("title", [{"evil": True}, ["x"], 1, "", "x" * 2001, None])
+    def test_name_that_is_no_text_is_left_out_alone(self, told, alice, give, database, title):
+        metadata = json.dumps({"title": title, "name": "Not this either"})
+        database.run("UPDATE users SET user_metadata = %(metadata)s", metadata=metadata)
+        give(alice, {"department": "x" * (MAX_BYTES - 20)})
+        assert list(told("profile")) == ["department"]
+
+    def test_too_large_claims_are_left_out(self, told, alice, give):
+        give(alice, {"department": "x" * MAX_BYTES})
+        assert told("profile") == {}
+
+    def test_username_that_administrators_choose_never_falls_back_to_the_users(self, told, database):
+        database.run('UPDATE users SET user_metadata = \'{"username": "root"}\'')
+        assert told("profile", {"preferred_username": "app_metadata.username"}) == {}
+
+
+class TestRules:
+    @cases("rules", [OF_ACCESS_TOKENS, OF_ID_TOKENS])
+    @cases(
+        ("path", "problem"),
+        [
+            *((f"user_metadata{rest}", "users write themselves") for rest in ("", ".roles", ".name.x")),
+            *((path, "needs a path") for path in ("factors", "identities", "password_hash", "role", "aud")),
+            *(
+                (path, "needs a path")
+                for path in ("app_metadata", "app_metadata.", "app_metadata..x", "", "*")
+            ),
+            *(
+                (path, "needs a path")
+                for path in ("session", "session.session_id", "session.ip", "id.x", "Id")
+            ),
+            *((path, "needs a path") for path in (7, None, ["id"], {"x": "id"})),
+        ],
+    )
+    def test_path_elsewhere_is_refused(self, rules, path, problem):
+        with pytest.raises(ValueError, match=problem):
+            read(json.dumps({"claim": path}), rules)
+
+    def test_claims_of_tokens_are_reserved(self, client, database, alice):
+        session = alice.sign_in()
+        _, raised = set_up(session)
+        lacking = alice.sign_in()
+        own = {*session.claims, *lacking.claims, "client_id", "nonce", "scope", "nbf", "api_key_id"}
+        assert own <= OF_ACCESS_TOKENS.reserved
+        grafana = make_client(database)
+        code = granted_code(database, grafana, raised, "openid email phone groups roles")
+        tokens = grafana.redeem(client, code).json
+        own |= {*claims_of(tokens["access_token"]), *claims_of(tokens["id_token"])}
+        assert own <= OF_ID_TOKENS.reserved
+        for rules in (OF_ACCESS_TOKENS, OF_ID_TOKENS):
+            for name in (*rules.reserved, "SUB", "App_Metadata"):
+                with pytest.raises(ValueError, match=f"{name} is reserved"):
+                    read(json.dumps({name: "app_metadata.x"}), rules)
+
+    def test_all_problems_are_told_at_once(self):
+        text = '{"sub": "id", "plan": "user_metadata.plan", "a": "id", "a": "email", "x y": "id"}'
+        problems = (
+            "must have valid claims: sub is reserved;"
+            " plan comes from user_metadata, which users write themselves; use app_metadata;"
+            " a comes twice;"
+            " a name has spaces or other special characters, or more than 100"
+        )
+        with pytest.raises(ValueError, match=f"^{problems}$"):
+            read(text, OF_ACCESS_TOKENS)
+
+    @cases(
+        "text",
+        [
+            "[]",
+            "{",
+            '"id"',
+            "null",
+            "[" * 100_000,
+            json.dumps(dict.fromkeys(map(str, range(MOST + 1)), "id")),
+        ],
+    )
+    def test_anything_but_a_small_object_is_refused(self, text):
+        with pytest.raises(ValueError, match="must"):
+            read(text, OF_ACCESS_TOKENS)

@@ -1,0 +1,267 @@
+"""What ends: each size of an end against everything that a user can hold."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import psycopg2
+import pytest
+
+from auth.core.tokens import one_time
+from sql import load_statements, queries, schema
+from tests.support.api_keys import make_key, use
+from tests.support.contract import OPENAPI
+from tests.support.factors import set_up
+from tests.support.links import CHALLENGE, VERIFIER, follow, hand_in
+from tests.support.openid import REDIRECT_URI, bearer, granted_code, make_client
+from tests.support.users import session_of
+
+ROOT = OPENAPI.parent
+NEW = "Another-Horse-2"
+WAYS = ("session", "application", "client", "code", "request")
+OWN, OTHER = ({f"{whose} {way}" for way in WAYS} for whose in ("own", "other"))
+USERS = {"API key", "grant", "link"}
+EVERYTHING = OWN | OTHER | USERS
+
+
+class Holdings:
+    """What a user holds: in two sessions their applications and clients, codes that were not redeemed, and a
+    grant, an API key and a link. `own` is the session that acts.
+    """
+
+    def __init__(self, person: Any, client: Any, parts: Any, database: Any, outbox: Any) -> None:
+        self.person, self.client, self.database = person, client, database
+        self._parts, self._grafana = parts, make_client(database)
+        self.sessions: dict[str, Any] = {}
+        self._works: dict[str, Callable[[], bool]] = {}
+        for whose in ("own", "other"):
+            session = person.open_session(client)
+            self.sessions[whose] = session
+            self._hold(whose, session)
+        self._key = make_key(self.own)[1]
+        self._works["API key"] = lambda: use(client, self._key).status_code == 200
+        self._works["grant"] = lambda: database.count("oauth_grants") == 1
+        client.post("/magiclink", json={"email": person.email})
+        link = outbox.last(person.email, "magiclink").token
+        self._works["link"] = lambda: hand_in(client, "magiclink", link).status_code == 200
+
+    @property
+    def own(self) -> Any:
+        return self.sessions["own"]
+
+    def _hold(self, whose: str, session: Any) -> None:
+        code, allowed = self._code(session), granted_code(self.database, self._grafana, session)
+        application = session_of(self.client, self._exchange(self._code(session)))
+        opened = granted_code(self.database, self._grafana, session)
+        tokens = self._grafana.redeem(self.client, opened, redirect_uri=REDIRECT_URI).json
+        userinfo = {"headers": bearer(tokens["access_token"])}
+        self._works |= {
+            f"{whose} session": lambda: session.get("/sessions").status_code not in (401, 404),
+            f"{whose} application": lambda: application.get("/sessions").status_code not in (401, 404),
+            f"{whose} client": lambda: self.client.get("/oauth/userinfo", **userinfo).status_code == 200,
+            f"{whose} code": lambda: self._exchange(code).status_code == 200,
+            f"{whose} request": lambda: self._redeem(allowed).status_code == 200,
+        }
+
+    def _code(self, session: Any) -> str:
+        """Return a code that the session has handed over to an application."""
+        code = one_time.new_token()
+        queries.write_authorization_code(
+            self._parts.db,
+            user_id=self.person.id,
+            code_hash=one_time.hash_token(code),
+            code_challenge=CHALLENGE,
+            method="password",
+            opened_by=session.id,
+            provider=None,
+            auth_time=None,
+            network="192.0.2.0",
+            authorization_code_lifetime=300,
+        )
+        return code
+
+    def _exchange(self, code: str) -> Any:
+        proof = {"auth_code": code, "code_verifier": VERIFIER}
+        return self.client.post("/token?grant_type=pkce", json=proof)
+
+    def _redeem(self, code: str) -> Any:
+        return self._grafana.redeem(self.client, code, redirect_uri=REDIRECT_URI)
+
+    def working(self) -> set[str]:
+        """Return the names of what works. Spends the codes, last."""
+        spent = ("code", "request", "link")
+        return {
+            name
+            for name, works in sorted(self._works.items(), key=lambda it: it[0].endswith(spent))
+            if works()
+        }
+
+
+@pytest.fixture
+def client(make_app):
+    return make_app(AUTH_API_KEYS="true").test_client()
+
+
+@pytest.fixture
+def held(alice, client, parts, database, outbox):
+    return Holdings(alice, client, parts, database, outbox)
+
+
+@pytest.fixture
+def admin(client, alice, service_role):
+    def admin(method: str, rest: str = "", **body: Any) -> Any:
+        return client.open(f"/admin/users/{alice.id}{rest}", method=method, json=body, headers=service_role)
+
+    return admin
+
+
+# What a user does in a session, and what of EVERYTHING works afterwards.
+ACTS = {
+    "nothing": (lambda own, _other: own.get("/user"), EVERYTHING),
+    "sign out here": (lambda own, _other: own.post("/logout?scope=local"), OTHER | USERS),
+    "sign out the other session": (
+        lambda own, other: own.delete(f"/sessions/{other.id}"),
+        OWN | USERS,
+    ),
+    "sign out elsewhere": (lambda own, _other: own.post("/logout?scope=others"), OWN | USERS),
+    "sign out everywhere": (lambda own, _other: own.post("/logout?scope=global"), USERS),
+    "password": (
+        lambda own, _other: own.put("/user", json={"password": NEW}),
+        # A new password voids all links and codes.
+        OWN - {"own code"} | USERS - {"link"},
+    ),
+    "first factor": (lambda own, _other: set_up(own), {"own session", "grant"}),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_act_of_a_user_ends_what_its_size_says(held, act):
+    do, kept = ACTS[act]
+    do(held.own, held.sessions["other"])
+    assert held.working() == kept
+
+
+def test_stolen_refresh_token_ends_its_session_and_what_it_opened(held, database):
+    assert held.own.refresh().status_code == 200
+    database.run("UPDATE sessions SET counter = counter + 2 WHERE id = %(id)s", id=held.own.id)
+    assert held.own.refresh().status_code == 400
+    assert held.working() == OTHER | USERS
+
+
+def test_recovery_ends_everything_with_its_new_password(held, outbox):
+    held.client.post("/recover", json={"email": held.person.email})
+    response = hand_in(held.client, "recovery", outbox.last(held.person.email, "recovery").token)
+    recovered = session_of(held.client, response)
+    assert recovered.put("/user", json={"password": NEW}).status_code == 200
+    assert (held.working(), recovered.get("/user").status_code) == (set(), 200)
+
+
+def test_undo_ends_everything(held, outbox):
+    follow(held.client, "undo", outbox.last(held.person.email, "api_key_added").token)
+    assert held.working() == set()
+
+
+def test_application_that_an_application_let_in_ends_with_the_browser(held, database):
+    opened = database.value(
+        "SELECT id::text FROM sessions WHERE opened_by = %(id)s AND grant_id IS NULL", id=held.own.id
+    )
+    database.run(
+        "UPDATE sessions SET opened_by = %(by)s WHERE method = 'oauth_client' AND opened_by = %(id)s",
+        by=opened,
+        id=held.own.id,
+    )
+    held.own.post("/logout?scope=local")
+    assert held.working() == OTHER | USERS
+
+
+# What an operator does, and what of EVERYTHING works afterwards.
+OPERATORS = {
+    "password": (lambda admin, _link: admin("PUT", password=NEW), set()),
+    "email": (lambda admin, _link: admin("PUT", email="new@example.com", email_confirm=True), set()),
+    "phone": (lambda admin, _link: admin("PUT", phone="+491701234567"), set()),
+    "ban that is lifted": (
+        lambda admin, _link: [admin("PUT", ban_duration="1h"), admin("PUT", ban_duration="none")],
+        set(),
+    ),
+    "generated recovery": (lambda _admin, link: link("recovery"), set()),
+    "generated sign-in": (
+        lambda _admin, link: link("magiclink"),
+        EVERYTHING - {"own code", "other code", "link"},
+    ),
+    "sign out": (lambda admin, _link: admin("POST", "/logout"), USERS),
+    "metadata": (lambda admin, _link: admin("PUT", app_metadata={"team": "blue"}), EVERYTHING),
+}
+
+
+@pytest.mark.parametrize("act", OPERATORS)
+def test_act_of_an_operator_ends_what_its_size_says(held, admin, service_role, act):
+    def link(type: str) -> Any:
+        body = {"type": type, "email": held.person.email}
+        made = held.client.post("/admin/generate_link", json=body, headers=service_role).json
+        return hand_in(held.client, type, made["hashed_token"])
+
+    do, kept = OPERATORS[act]
+    do(admin, link)
+    assert held.working() == kept
+
+
+def test_client_that_did_not_admit_its_user_for_a_while_has_no_session(held, admin, database):
+    database.run("UPDATE oauth_clients SET allowed_roles = '{authenticated, staff}'")
+    admin("PUT", role="editor")
+    admin("PUT", role="authenticated")
+    assert held.working() == EVERYTHING - {
+        f"{whose} {way}" for whose in ("own", "other") for way in WAYS[2::2]
+    }
+
+
+def test_session_that_is_one_too_many_ends_alone(alice, make_app, parts, database, outbox):
+    client = make_app(AUTH_API_KEYS="true", AUTH_SESSIONS_PER_USER="5").test_client()
+    held = Holdings(alice, client, parts, database, outbox)
+    alice.open_session(client), alice.open_session(client)
+    assert EVERYTHING - held.working() == {"own session", "own code", "own request"}
+
+
+class TestReasons:
+    def test_each_reason_has_one_size(self, database):
+        domain = database.value(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'session_end_reason_check'"
+        )
+        sized = [row.reason for row in database.all("SELECT reason FROM end_sizes()")]
+        assert sorted(sized) == sorted(re.findall(r"'(\w+)'::text", domain))
+        sizes = database.all("SELECT DISTINCT size FROM end_sizes()")
+        assert {row.size for row in sizes} == {"alone", "this", "others", "everything"}
+
+    def test_reason_without_a_size_ends_nothing_but_is_an_error(self, alice, database):
+        with pytest.raises(psycopg2.Error, match="cannot be assigned to variable"):
+            database.value("SELECT end_access(%(id)s, NULL, 'unheard_of')", id=alice.id)
+
+    def test_security_page_lists_the_reasons_of_the_sizes(self, database):
+        page = (ROOT / "docs" / "security.md").read_text()
+        listed = {
+            size: set(re.findall(r"`(\w+)`", rows))
+            for size, rows in re.findall(r"^\| (others|everything) \| (.+)$", page, re.MULTILINE)
+        }
+        for size, reasons in listed.items():
+            rows = database.all("SELECT reason FROM end_sizes() WHERE size = %(size)s", size=size)
+            assert {row.reason for row in rows} == reasons
+        assert listed.keys() == {"others", "everything"}
+
+
+# Statements that end something elsewhere than in sql/functions/ends.sql, and why.
+ELSEWHERE = {
+    "remove_api_keys": "its user removes a key",
+    "delete_expired_api_keys": "they ended 30 days ago",
+    "remove_grants": "its user removes a grant",
+}
+_END = re.compile(
+    r"\bended_at = (?!NULL)|\bend_reason = |\bDELETE FROM (api_keys|oauth_grants|authorization_codes)\b"
+)
+
+
+def test_only_the_home_of_ends_ends_anything():
+    statements = {name for name, each in load_statements().items() if _END.search(each.direct)}
+    # Links and codes that were spent or have expired are void.
+    void = {"delete_expired_authorization_codes", "void_restored"}
+    assert statements - void == ELSEWHERE.keys()
+    functions = {path.name for path in schema.FUNCTIONS.glob("*.sql") if _END.search(path.read_text())}
+    assert functions == {"ends.sql", "nodes_of_0_3_0.sql", "one_time_tokens.sql"}

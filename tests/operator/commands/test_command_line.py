@@ -1,0 +1,177 @@
+"""What all commands have in common, and docs/commands.md."""
+
+import json
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pyrage
+import pytest
+from click.testing import CliRunner
+
+import auth
+from auth.operator.backups import age
+from auth.operator.commands import main
+from tests.support.cases import cases
+from tests.support.commands import run_command
+from tests.support.contract import OPENAPI
+from tests.support.processes import CHECKOUT
+
+PAGE = (OPENAPI.parent / "docs" / "commands.md").read_text()
+
+NIGHT = (OPENAPI.parent / "docs" / "night.md").read_text()
+
+
+def commands(group: click.Group = main, name: str = "latchkey") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for part in group.list_commands(context):
+        command = group.get_command(context, part)
+        assert command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{name} {part}")
+        else:
+            yield f"{name} {part}", command
+
+
+COMMANDS = dict(commands())
+GROUPS = {name.rpartition(" ")[0] for name in COMMANDS}
+
+
+def test_page_lists_each_command_and_what_it_prints_as_json():
+    rows = re.findall(r"^\| `(latchkey [a-z-]+(?: [a-z-]+)?)[^`]*` \| .+ \|(.*)\|$", PAGE, re.M)
+    assert sorted(name for name, _ in rows) == sorted(COMMANDS)
+    with_json = {
+        name for name, command in COMMANDS.items() if any("--json" in p.opts for p in command.params)
+    }
+    assert {name for name, cell in rows if cell.strip()} == with_json
+
+
+def test_page_names_options_that_exist():
+    existing = {name for command in COMMANDS.values() for option in command.params for name in option.opts}
+    assert set(re.findall(r"`(--[a-z-]+)", PAGE)) - {"--help"} <= existing
+
+
+def test_page_about_the_night_names_commands_that_exist():
+    named = re.findall(r"`(latchkey [a-z]+(?:-[a-z]+)*)( [a-z]+(?:-[a-z]+)*)?", NIGHT)
+    assert len(named) > 10
+    assert [first + more for first, more in named if not {first, first + more} & set(COMMANDS)] == []
+
+
+@cases("name", COMMANDS)
+def test_help_has_an_example_of_the_command(name):
+    text = CliRunner().invoke(main, [*name.split()[1:], "--help"]).output
+    assert re.search(rf"Example: .*\b{name}\b", text)
+
+
+@cases("name", sorted({*GROUPS, *COMMANDS}))
+def test_usage_line_names_the_command_that_was_typed(name, monkeypatch, capsys):
+    # As the process of `latchkey` does.
+    monkeypatch.setattr(sys, "argv", ["", *name.split()[1:], "--help"])
+    with pytest.raises(SystemExit):
+        runpy.run_path(str(CHECKOUT / "auth/operator/commands/__main__.py"), run_name="__main__")
+    assert capsys.readouterr().out.startswith(f"Usage: {name} [OPTIONS]")
+
+
+def test_usage_line_is_the_same_however_the_command_is_started():
+    for program in ([Path(sys.executable).with_name("latchkey")], [sys.executable, "-m", "latchkey"]):
+        done = subprocess.run(
+            [*program, "users", "nonsense"], cwd=CHECKOUT, capture_output=True, text=True, check=False
+        )
+        assert done.stderr.startswith(
+            "Usage: latchkey users [OPTIONS] COMMAND [ARGS]...\nTry 'latchkey users --help' for help.\n"
+        )
+
+
+@pytest.mark.parametrize("group", ["", "clients", "keys", "users", "webhooks"])
+def test_list_of_commands_has_whole_sentences(group):
+    listed = CliRunner().invoke(main, [*group.split(), "--help"]).output
+    lines = re.findall(r"^  [a-z-]+ {2,}(\S.*)$", listed.partition("Commands:")[2], re.M)
+    assert lines
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
+
+
+def test_version_is_printed():
+    result = CliRunner().invoke(main, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"latchkey, version {auth.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [*(["nonsense"], ["migrate", "--nonsense"], ["explain", "alice@"], ["backup", "x", "--keep", "0"])],
+)
+def test_wrong_usage_exits_with_2(app, arguments):
+    assert run_command(app, *arguments).exit_code == 2
+
+
+@cases(
+    "arguments",
+    [
+        *(["restore", "none"], ["backup", "verify", "none"], ["users", "import", "none"]),
+        *(["keys", "add", "secret", "none"], ["restore", "/dev/null", "--identity", "none"]),
+        ["users", "import", "/dev/null", "--firebase-hash-config", "none"],
+    ],
+)
+def test_missing_file_is_one_line_and_exits_with_2(app, arguments):
+    result = run_command(app, *arguments)
+    assert (result.exit_code, result.output) == (2, "Error: File 'none' does not exist.\n")
+
+
+def test_unreadable_identity_is_one_line_and_exits_with_2(app, tmp_path):
+    (tmp_path / "binary").write_bytes(b"\xff")
+    (tmp_path / "binary").chmod(0o600)
+    result = run_command(app, "restore", "/dev/null", "--identity", str(tmp_path / "binary"))
+    assert (result.exit_code, result.output) == (
+        2,
+        f"Error: {tmp_path}/binary cannot be read: it is not text.\n",
+    )
+
+
+@pytest.mark.parametrize("command", [["restore"], ["backup", "verify"], ["users", "import"]])
+def test_identity_that_others_can_read_is_refused(app, tmp_path, command):
+    file, key = tmp_path / "users.age", tmp_path / "key"
+    file.write_bytes(age.HEAD)
+    key.write_text(age.new_identity()[1])
+    key.chmod(0o640)
+    result = run_command(app, *command, str(file), "--identity", str(key))
+    problem = f"{key} is refused: group or others have access to it (mode 640): chmod 600 {key}"
+    assert (result.exit_code, result.output) == (2, f"Error: {problem}\n")
+
+
+def test_new_backup_key_is_a_file_of_age_and_its_recipient_a_setting(app):
+    result = run_command(app, "backup-key")
+    comment, secret = result.stdout.splitlines()
+    recipient = comment.removeprefix("# public key: ")
+    assert str(pyrage.x25519.Identity.from_str(secret).to_public()) == recipient
+    assert result.stderr.splitlines()[-1] == f"AUTH_BACKUP_RECIPIENTS={recipient}"
+    assert secret not in result.stderr
+
+
+def test_bad_number_is_called_a_number(app):
+    output = run_command(app, "backup", "x", "--keep", "many").output
+    assert output.endswith("Error: Invalid value for '--keep': 'many' is not a valid number.\n")
+
+
+@cases(("typed", "meant"), [("creat-admin", "create-admin"), ("restor", "restore")])
+def test_misspelt_command_is_recognized(app, typed, meant):
+    assert f"No such command '{typed}'. Did you mean '{meant}'?\n" in run_command(app, typed).output
+
+
+def test_outcomes_are_printed_as_json(app, client, service_role, alice):
+    outcome = json.loads(run_command(app, "create-admin", alice.email, "--json").output)
+    console = "http://localhost:8000/console"
+    assert re.fullmatch("[0-9]{6}", outcome.pop("code"))
+    assert outcome == {"id": alice.id, "email": alice.email, "created": False, "console": console}
+
+    found = json.loads(run_command(app, "explain", alice.id, "--json").output)
+    assert (found["kind"], found["user"]["id"], found["can_sign_in"]) == ("user", alice.id, True)
+    assert (found["events"][0]["name"], found["events"][0]["actor"]) == ("role_changed", "command")
+    assert found["events"][0]["text"].startswith("role changed")
+
+    client.post("/recover", json={"email": alice.email})
+    client.delete(f"/admin/users/{alice.id}", headers=service_role)
+    found = json.loads(run_command(app, "explain", alice.email, "--json").output)
+    assert (found["kind"], len(found["events"])) == ("address", 1)

@@ -1,0 +1,161 @@
+"""`latchkey serve` from a wheel, with hardly a setting: it creates a database and secrets, and prints messages."""
+
+import fcntl
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from auth.core.settings import running
+from tests.support import log_watch
+from tests.support.commands import run_with_settings
+from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
+from tests.support.server import ServerClient
+from tests.support.users import PASSWORD
+from tests.support.wheels import build_wheel
+
+pytestmark = pytest.mark.root
+
+
+# Modules of an application, which would end the service if it imported them.
+OWN_MODULES = ["app.py", "wsgi.py", "auth/__init__.py", "sql/__init__.py"]
+
+
+@pytest.fixture(scope="module")
+def installed() -> Iterator[Path]:
+    """The folder that the wheel is installed in."""
+    with short_directory() as directory:
+        with ZipFile(build_wheel(directory)) as wheel:
+            wheel.extractall(directory / "installed")
+        yield directory / "installed"
+
+
+@pytest.fixture(scope="module")
+def service(installed) -> Iterator[Service]:
+    """A service with an embedded database, which was started in the directory of an application."""
+    with short_directory() as directory:
+        for name in OWN_MODULES:
+            (directory / name).parent.mkdir(exist_ok=True)
+            (directory / name).write_text("raise SystemExit('This is the application.')")
+        command = [sys.executable, "-P", "-m", "latchkey", "serve"]
+        changes = {"PYTHONPATH": str(installed), "AUTH_WORKERS": "1", "AUTH_LOG_FORMAT": "json"}
+        with Service(directory / "var", command=command, directory=directory, **changes) as service:
+            yield service
+        log_watch.scan_log("the first start", service.log())
+
+
+@pytest.fixture(scope="module")
+def client(service) -> Iterator[ServerClient]:
+    with closing(ServerClient(service.port)) as client:
+        yield client
+
+
+def test_wheel_has_one_top_level_package_which_holds_everything(installed):
+    names = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
+    assert names == {"latchkey"}
+    tracked = [
+        "auth",
+        "sql",
+        "deploy",
+        "docs",
+        "app.py",
+        "wsgi.py",
+        "gunicorn.conf.py",
+        "schema.sql",
+        "openapi.yaml",
+    ]
+    listed = subprocess.run(
+        ["git", "-c", f"safe.directory={CHECKOUT}", "ls-files", *tracked],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [name for name in listed.stdout.split() if not (installed / "latchkey" / name).exists()] == []
+
+
+def test_command_of_the_wheel_is_called_latchkey_in_its_help(installed):
+    command = [sys.executable, "-P", "-m", "latchkey", "clients", "create", "--help"]
+    environment = {"PYTHONPATH": str(installed)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: latchkey clients create [OPTIONS] NAME")
+
+
+def test_delivery_process_runs_from_the_wheel(service, installed):
+    (process,) = wait_until(service.delivery_processes)
+    environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    assert f"PYTHONPATH={installed}/latchkey:{installed}".encode() in environment
+
+
+def test_messages_are_printed_on_localhost_and_not_logged(service, client):
+    client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+    (link,) = wait_until(
+        lambda: re.findall(r"^http://localhost:\d+(/verify\S+)$", service.text(), re.MULTILINE)
+    )
+    log = [line for line in service.text().splitlines() if line.startswith("{")]
+    assert log
+    assert not [line for line in log if "dave@example.com" in line or link in line]
+    assert service.get(link)[1] == b""
+
+
+def test_command_finds_the_embedded_database_of_a_running_service(service, client):
+    environment = {
+        "AUTH_STATE_DIR": str(service.state_dir),
+        "AUTH_BCRYPT_COST": "4",
+        "PORT": str(service.port),
+        "LATCHKEY_ADMIN_PASSWORD": PASSWORD,
+    }
+    result = run_with_settings(environment, "create-admin", "carol@example.com")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("carol@example.com is an administrator (new user): ")
+    body = {"email": "carol@example.com", "password": PASSWORD}
+    assert client.post("/login-admin", json=body).status_code == 200
+
+
+def test_command_with_other_settings_than_the_service_names_them(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_BRAND_NAME": "Acme"}
+    problem = (
+        "The running service has other settings than this command: AUTH_BCRYPT_COST, AUTH_BRAND_NAME. It has its"
+        " own from the environment. Run this with them, under systemd by deploy/latchkey."
+    )
+    for command in (["explain", "carol@example.com"], ["mail-test", "carol@example.com"]):
+        result = run_with_settings(environment, *command)
+        assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {problem}\n")
+    assert f"✗ {problem}\n" in run_with_settings(environment, "doctor").stdout
+
+
+def test_email_about_a_failed_unit_is_sent_with_other_settings_too(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_BRAND_NAME": "Acme"}
+    result = run_with_settings(environment, "mail-test", "--unit", "latchkey-backup", "ops@example.com")
+    assert "latchkey-backup has failed on" in result.stdout, result.stderr
+
+
+def test_failed_start_beside_a_running_service_is_no_problem(service):
+    running.keep_error(service.state_dir, "PORT: 8000 is in use")
+    assert running.last_error(service.state_dir) is None
+
+
+def test_record_of_a_service_that_has_ended_does_not_hinder_commands_that_run_at_once(tmp_path):
+    path = tmp_path / "service.json"
+    path.write_text('{"settings": {"PORT": "1"}, "sources": []}')
+    with path.open("rb") as other_command:
+        fcntl.flock(other_command, fcntl.LOCK_SH)
+        assert running.port(tmp_path) is None
+
+
+def test_command_speaks_of_the_port_of_the_service(service):
+    environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_BCRYPT_COST": "4"}
+    result = run_with_settings(environment, "create-admin", "erin@example.com", "--password", PASSWORD)
+    assert f"Sign in to the console: http://localhost:{service.port}/console\n" in result.stdout
+
+
+def test_record_of_the_settings_has_no_secrets_and_is_private(service):
+    path = service.state_dir / "service.json"
+    assert path.stat().st_mode & 0o077 == 0
+    assert set(json.loads(path.read_text())["settings"]) == {"AUTH_BCRYPT_COST", "PORT"}
