@@ -5,13 +5,12 @@ from typing import Any
 from flask import Blueprint, Response, json, jsonify
 
 from auth.core.passwords.policy import check_strength
-from auth.domain.account import removal
+from auth.domain.account import admission, removal
 from auth.domain.account.sign_up import create_addressed_user
 from auth.domain.admin import messages, users
 from auth.domain.history import timeline
 from auth.domain.messages import outgoing
 from auth.domain.sign_in.arrivals import requested_target
-from auth.hooks import before_user_created
 from auth.web import audit, counted, counts, dialect, g, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey
@@ -129,7 +128,7 @@ def generate_link() -> Response:
     message = outgoing.Message(new_email or email)
     new_id = None
     if purpose in _CREATING and queries.select_user_of_address(latchkey.db, address=email) is None:
-        new_id = before_user_created.may_become(email, None, data=body["data"], is_vouched=True)
+        new_id = admission.may_become(email, None, data=body["data"], is_vouched=True)
     with latchkey.db.transaction() as tx:
         own = {"is_invited": purpose == "invite", "password_hash": password_hash}
         created_id = create_addressed_user(tx, body, new_id, "link", **own) if new_id else None

@@ -4,8 +4,8 @@ from flask import Blueprint, Response, json
 from flask.typing import ResponseReturnValue
 
 from auth.domain.account.sign_up import sign_up, sign_up_anonymously
+from auth.domain.sessions.token_response import Session, tokens
 from auth.domain.sign_in.passwords import queued
-from auth.domain.sign_in.token_response import Session, tokens
 from auth.web import audited, counted, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey

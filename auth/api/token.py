@@ -9,11 +9,12 @@ from flask.typing import ResponseReturnValue
 
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.domain.account import identities
-from auth.domain.sign_in import api_keys, issuing
+from auth.domain.sessions import issuing
+from auth.domain.sessions.issuing import Issue
+from auth.domain.sessions.token_response import Session, exchange, token_response
+from auth.domain.sign_in import api_keys
 from auth.domain.sign_in.identities import sign_in_with_id_token
-from auth.domain.sign_in.issuing import Issue
 from auth.domain.sign_in.passwords import queued, sign_in_with_password
-from auth.domain.sign_in.token_response import Session, exchange, token_response
 from auth.web import answered_by, audit, g, guard, limits, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
@@ -89,8 +90,7 @@ def _refresh() -> Response:
         sent = latchkey.refresh_tokens.read(body["refresh_token"])
     except InvalidRefreshToken:
         raise ApiError("refresh.refresh_token_not_found") from None
-    has_hook = latchkey.settings.hook(issuing.HOOK)
-    issue = issuing.about_refresh(*sent) if has_hook else Issue(sent.session_id)
+    issue = issuing.about_refresh(*sent) if latchkey.lists.claims else Issue(sent.session_id)
     row = queries.refresh_session(latchkey.db, **sent._asdict(), decides=issue.decides)
     if row is None:
         # Something has changed since the hook was asked; without an answer, the session gives no token.

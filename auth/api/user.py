@@ -2,9 +2,9 @@ from flask import Blueprint, Response, jsonify
 
 from auth.domain.account import removal
 from auth.domain.account.changes import change_user, delete_caller
+from auth.domain.sessions.token_response import token_response
 from auth.domain.sign_in import api_keys, passkeys
 from auth.domain.sign_in.reauthentication import record_reauthentication
-from auth.domain.sign_in.token_response import token_response
 from auth.web import dialect, factor_schemas, g, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey

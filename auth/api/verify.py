@@ -8,14 +8,15 @@ from auth.core.text.masking import masked
 from auth.core.tokens import one_time
 from auth.domain.links import undo
 from auth.domain.links.spending import by_code, by_link, spend
-from auth.domain.sign_in import arrivals, browser_sessions, waiting
-from auth.domain.sign_in.token_response import token_response
-from auth.pages.sign_in import form_page
+from auth.domain.sessions import browser_sessions
+from auth.domain.sessions.token_response import token_response
+from auth.domain.sign_in import arrivals, waiting
 from auth.web import audit, audited, dialect, factor_schemas, form_schemas, refuses_by_page, schemas
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.forms import own_form_or_json
+from auth.web.html.destinations import form_page
 from auth.web.html.page import address, page
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited

@@ -6,10 +6,9 @@ from typing import Any
 from flask import Blueprint, Response
 
 from auth.domain.account import api_keys
-from auth.domain.sign_in.browser_sessions import signed_in
+from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in.reauthentication import add, require
 from auth.web import Level, fields, guard, schemas
-from auth.web.context import latchkey
 from auth.web.html.page import ago, application, date_alone, page, text
 from auth.web.html.problems import Problem, form
 from auth.web.input import check, read_form
@@ -25,15 +24,11 @@ _Form = schemas.Input.of(
 _Scopes = schemas.Input.of(scopes=fields.KeyScopes(required=True))
 
 
-def own_keys() -> list[dict[str, Any]]:
-    return api_keys.own() if latchkey.settings.api_keys else []
-
-
 def shown_keys() -> list[dict[str, Any]]:
     """Return the caller's API keys as the account page shows them."""
     return [
         {"id": key["id"], "name": application(key["name"]), "prefix": key["prefix"], "states": states(key)}
-        for key in own_keys()
+        for key in api_keys.own()
     ]
 
 
@@ -77,8 +72,3 @@ def submit_new_api_key() -> Response:
     body = {"name": sent["name"].strip(), "scopes": scopes, **lifetime}
     made = api_keys.add(guard.live_caller(), body)
     return page("account_api_key_made.html", script=True, here=None, key=made["key"])
-
-
-def find(id: str) -> dict[str, Any] | None:
-    """Return one of the caller's API keys, or None."""
-    return next((key for key in own_keys() if key["id"] == id), None)

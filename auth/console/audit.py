@@ -4,14 +4,14 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
-from auth.console.access import administrator
-from auth.console.page import MOST, Filters, console_page, first_page, page_after, whole_address
 from auth.core.text.labels import details, label, names
 from auth.core.text.user_agents import device
 from auth.domain.history import timeline
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.fields import is_uuid
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.page import MOST, Filters, console_page, first_page, page_after, whole_address
 from auth.web.input import read_query
 from sql import queries
 

@@ -8,10 +8,6 @@ from typing import Any
 import psycopg2
 from flask import Blueprint, Response, request
 
-from auth.console.access import act as acting
-from auth.console.access import administrator, explain, require_proof
-from auth.console.acts import Act, Subject, serve
-from auth.console.page import console_page, counted
 from auth.console.users import Query, few, matching
 from auth.domain.admin import lists, messages, users
 from auth.web import fields, g, guard
@@ -19,6 +15,10 @@ from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
+from auth.web.html.admin.access import act as acting
+from auth.web.html.admin.access import administrator, explain, require_proof
+from auth.web.html.admin.acts import Act, Subject, serve
+from auth.web.html.admin.page import console_page, counted
 from auth.web.html.page import to_own
 from auth.web.html.problems import Problem
 from auth.web.input import check, known_id, read_query

@@ -4,9 +4,9 @@ from typing import Any
 
 from flask import Blueprint, Response, request, stream_with_context
 
-from auth.console.acts import Act, Subject, serve
 from auth.console.users import Query, matching
 from auth.domain.admin import lists
+from auth.web.html.admin.acts import Act, Subject, serve
 from auth.web.input import read_form, read_query
 
 blueprint = Blueprint("export", __name__)

@@ -5,8 +5,6 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response
 
-from auth.console.access import administrator
-from auth.console.page import console_page
 from auth.core.text.catalogues import DEFAULT
 from auth.delivery.messages import CannotRender, Templates
 from auth.delivery.senders import channels
@@ -15,6 +13,8 @@ from auth.domain.history import timeline
 from auth.web import fields, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.page import console_page
 from auth.web.html.page import message_frame
 from auth.web.input import read_query
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from auth.console.access import administrator
-from auth.console.acts import Act, Subject, serve, told
-from auth.console.page import Filters, console_page, page_of, place_of, whole_address
 from auth.domain.admin import messages
 from auth.domain.history import timeline
 from auth.web import fields
 from auth.web.context import latchkey
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.acts import Act, Subject, serve, told
+from auth.web.html.admin.page import Filters, console_page, page_of, place_of, whole_address
 from auth.web.input import read_query
 from sql import queries
 

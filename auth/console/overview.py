@@ -8,12 +8,12 @@ from typing import Any
 from flask import Blueprint, Response
 
 from auth import __version__
-from auth.console.access import administrator
-from auth.console.page import console_page
 from auth.core.keys import rotation
 from auth.core.settings import name_of
 from auth.core.settings.listing import DEFAULT, Listed, listed
 from auth.web.context import latchkey
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.page import console_page
 from sql import queries
 
 blueprint = Blueprint("overview", __name__)

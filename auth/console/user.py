@@ -6,10 +6,6 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
-from auth.console.access import administrator
-from auth.console.acts import told
-from auth.console.api_keys import keys_of
-from auth.console.page import console_page, device, pretty
 from auth.console.user_acts import DONE, USER_ACTS
 from auth.core.text.labels import label
 from auth.domain.account.removal import ADDRESSES
@@ -17,6 +13,9 @@ from auth.domain.history import explanation, timeline
 from auth.web import g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.acts import told
+from auth.web.html.admin.page import console_page, device, pretty
 from auth.web.html.page import provider
 from auth.web.input import known_id, read_query
 from auth.web.schemas import TimelineQuery
@@ -70,11 +69,11 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
         "is_self": user.id == g.administrator.user_id,
         "possible": [] if is_administrator else list(_possible(user, explained)),
         "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
-        "api_keys": keys_of(user.id),
         "grants": _grants(user.id) if latchkey.settings.oauth_server else None,
         "factors": [factor | {"kind": label("factors", factor["type"])} for factor in facts.factors],
         "identities": [_identity(identity) for identity in facts.identities],
         "messages": queries.list_messages_of(latchkey.db, user_id=user.id, most=_MESSAGES),
+        **{name: shown(user.id) for name, shown in latchkey.lists.user_tabs.items()},
     }
 
 

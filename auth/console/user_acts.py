@@ -3,22 +3,22 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 from flask import Blueprint, Response
 
-from auth.console import acts
-from auth.console.acts import Act, Subject
-from auth.console.page import counted, device, pretty
 from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
 from auth.domain.account import factors, passkeys
 from auth.domain.admin import messages, users
 from auth.domain.links.requests import request_message
-from auth.web import fields, schemas, targets
+from auth.web import fields, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html.admin import acts
+from auth.web.html.admin.acts import Act, Subject
+from auth.web.html.admin.page import counted, device
+from auth.web.html.admin.users import changeable_user
 from auth.web.html.page import to_own
 from auth.web.input import check, known_id
 from auth.web.schemas import Input
@@ -39,19 +39,6 @@ _NewUserForm = Input.of(
     is_confirmed=fields.Text(load_default=""),
 )
 _AddressForm = Input.of(email=fields.Text(load_default=""), phone=fields.Text(load_default=""))
-
-
-def changeable_user(user_id: str) -> Subject:
-    """Return the user of an act. Raises `ApiError` for a user that administrators may not change."""
-    user = found(
-        queries.select_effects(latchkey.db, id=known_id(user_id, "user_not_found")), "user_not_found"
-    )
-    if user.role == "admin":
-        raise targets.refusal(user.id)
-    shown = {"version": users.metadata_version(user)}
-    shown |= {f"{kind}_text": pretty(getattr(user, kind)) for kind in ("user_metadata", "app_metadata")}
-    row = SimpleNamespace(**user._asdict(), **shown)
-    return Subject(user.email or user.phone or user.id, f"console/users/{user.id}", row)
 
 
 def _session(user_id: str, session_id: str) -> Subject:

@@ -8,13 +8,13 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response
 from psycopg2.errors import QueryCanceled
 
-from auth.console.access import administrator
-from auth.console.page import console_page, counted, whole_address
 from auth.domain.admin import searches
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.page import console_page, counted, whole_address
 from auth.web.html.page import provider, root
 from auth.web.input import read_query
 from auth.web.schemas import Input

@@ -7,9 +7,6 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from auth.console.access import administrator
-from auth.console.acts import Act, Subject, serve, told
-from auth.console.page import Filters, console_page, counted, page_of, place_of, pretty
 from auth.core import promises
 from auth.core.net.webhook_urls import EVENTS
 from auth.core.net.webhook_urls import body as event_body
@@ -18,6 +15,9 @@ from auth.domain.admin import webhooks
 from auth.domain.admin.webhooks import found_webhook, webhook_id_of
 from auth.web import fields, schemas
 from auth.web.context import latchkey
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.acts import Act, Subject, serve, told
+from auth.web.html.admin.page import Filters, console_page, counted, page_of, place_of, pretty
 from auth.web.html.page import to_own
 from auth.web.input import check, read_query
 from auth.web.schemas import Input

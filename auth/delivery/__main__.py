@@ -19,6 +19,7 @@ from auth.core.settings.constants import statement_constants
 from auth.core.settings.state import METRICS_DIRECTORY
 from auth.delivery.attempts import FailureLog
 from auth.delivery.deliverer import POLL_INTERVAL, Deliverer
+from auth.delivery.senders import channels
 from auth.delivery.senders.sender import one_line
 from sql import Database
 
@@ -45,7 +46,9 @@ def main() -> None:
             while True:  # the system may give the signal to another thread, which would not wake this one
                 time.sleep(0.2)
         _wait_for_the_database(config, db)
-        deliverer = Deliverer(config, db, key_ring.sealer, count=count)
+        deliverer = Deliverer(
+            config, db, key_ring.sealer, channels.senders(config, db, key_ring.sealer), count=count
+        )
     except (settings.SettingsError, fingerprints.OtherKeys, OSError) as error:
         sys.exit(logs.refusal(str(error)))
     _call_at_the_end(deliverer.end)

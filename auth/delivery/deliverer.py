@@ -20,9 +20,7 @@ from auth.core.tokens.keys import Sealer
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE, Attempts, FailureLog
 from auth.delivery.messages import load_templates
-from auth.delivery.senders import channels
-from auth.delivery.senders.sender import Sender, one_line
-from auth.webhooks import events
+from auth.delivery.senders.sender import EVENT_CHANNEL, Sender, one_line
 from sql import Database, queries
 from sql.notifications import Notifications
 
@@ -70,8 +68,7 @@ class Deliverer:
     settings: Settings
     db: Database
     sealer: Sealer
-    # By default those of the settings.
-    senders: Mapping[str, Sender] | None = None
+    senders: Mapping[str, Sender]
     _: KW_ONLY
     slow_after: float = SLOW_AFTER
     count: Callable[[str, str], None] | None = None
@@ -80,13 +77,10 @@ class Deliverer:
     _notifications: Notifications | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        settings, db, sealer, senders = self.settings, self.db, self.sealer, self.senders
-        if senders is None:
-            event_sender = events.EventSender(db, sealer, settings.webhook_private_networks)
-            senders = channels.senders(settings, db) | {events.CHANNEL: event_sender}
+        settings, db, sealer = self.settings, self.db, self.sealer
         count = self.count or (lambda _channel, _outcome: None)
         self._attempts = Attempts(settings, db, sealer, load_templates(settings), count)
-        self._channels = [_Channel(name, sender, FailureLog(name)) for name, sender in senders.items()]
+        self._channels = [_Channel(name, sender, FailureLog(name)) for name, sender in self.senders.items()]
         self._lanes = [_Lane(channel, slow) for channel in self._channels for slow in (False, True)]
         self._database_failures = FailureLog("database")
 
@@ -158,7 +152,7 @@ class Deliverer:
         """Lease what is due: codes before notices, but a notice after nine codes in a row."""
         channel, slow_targets = lane.channel, lane.channel.slow_targets()
         options: dict[str, Any] = {"lease": LEASE, "slow_targets": slow_targets, "from_slow": lane.is_slow}
-        if channel.name == events.CHANNEL:
+        if channel.name == EVENT_CHANNEL:
             return queries.claim_event(self.db, **options)
         if lane.is_slow and not slow_targets:
             return None

@@ -1,1 +1,29 @@
-"""Hooks: the operator's own code, asked before a user is created and before an access token is signed."""
+"""The operator's own code: hooks that are asked about tokens and users, or that send messages."""
+
+import functools
+from typing import TYPE_CHECKING
+
+from auth.core.settings import Settings
+from auth.core.tokens.keys import Sealer
+from auth.delivery.senders.sender import Sender
+from sql import Database
+
+if TYPE_CHECKING:
+    from auth.web.context import Lists
+
+
+def init_lists(lists: "Lists", settings: Settings) -> None:
+    from auth.hooks import access_token, before_user_created
+
+    if hook := settings.hook("before_user_created"):
+        lists.new_user.append(functools.partial(before_user_created.ask, hook))
+    if hook := settings.hook("custom_access_token"):
+        lists.claims.append(functools.partial(access_token.ask, hook))
+
+
+def senders(settings: Settings, db: Database | None, _sealer: Sealer | None) -> dict[str, Sender]:
+    """Return the senders of mail and SMS that are hooks, by channel."""
+    from auth.hooks.messages import HookSender
+
+    hooks = {"email": settings.hook("send_email"), "sms": settings.hook("send_sms")}
+    return {channel: HookSender(hook, settings, db) for channel, hook in hooks.items() if hook}

@@ -1,7 +1,7 @@
 """The hook of access tokens, which adds and changes claims (GoTrue's `customize-access-token`).
 
 It is asked outside the transaction that issues the token: an HTTP hook may call the admin API, which would
-wait for the locked user, and a SQL function has a transaction of its own. See auth/domain/sign_in/issuing.py.
+wait for the locked user, and a SQL function has a transaction of its own. See domain/sessions/issuing.py.
 """
 
 import functools
@@ -12,6 +12,7 @@ from typing import Any
 import psycopg2
 
 from auth.core.tokens.access_tokens import SERVICE_ROLES
+from auth.domain.sessions.issuing import OWN_CLAIMS
 from auth.hooks import calls as hooks
 from auth.hooks import http
 from auth.hooks.http import Hook, HookFailed, HookRefused
@@ -20,9 +21,7 @@ from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from sql import Transaction, queries
 
-# These come back as they went, or in the second line not at all, from hooks that want a small token.
-_FIXED = {"sub", "aud", "exp", "iat", "nbf", "session_id", "client_id", "api_key_id", "scope", "nonce", "aal",
-          "next_aal", "is_anonymous"}  # fmt: skip
+# These come back as they went, or not at all, from hooks that want a small token.
 _FIXED_IF_KEPT = {"iss", "jti", "amr"}
 _NEEDED = {"role", "email", "phone"}
 _TYPES = dict.fromkeys(_NEEDED, str) | {"app_metadata": dict, "user_metadata": dict}
@@ -48,12 +47,6 @@ def ask(found: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
         return checked(found.name, claims, http.call(found, event, claims["sub"]))
     except (HookRefused, HookFailed) as error:
         raise as_api_error(error) from error
-
-
-def merged(answer: dict[str, Any], claims: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer with the times and the level of what was written meanwhile."""
-    own = {name: value for name, value in answer.items() if name not in _FIXED}
-    return own | {name: claims[name] for name in (_FIXED | {"amr"} & answer.keys()) & claims.keys()}
 
 
 def event_of(hook: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
@@ -95,7 +88,7 @@ def checked(name: str, sent: dict[str, Any], answer: dict[str, Any]) -> dict[str
     claims = answer.get("claims")
     if not isinstance(claims, dict):
         raise HookFailed(name, "its answer has no claims")
-    kept = _FIXED | _FIXED_IF_KEPT & claims.keys()
+    kept = OWN_CLAIMS | _FIXED_IF_KEPT & claims.keys()
     problems = {
         "changes": [claim for claim in kept if _text(claims, claim) != _text(sent, claim)],
         "lacks": _NEEDED - claims.keys(),

@@ -1,72 +1,19 @@
-"""Whose an address may become: settings, lists, and the hook before-user-created.
+"""The hook before-user-created, which may refuse a new user, or an address that a user is about to get."""
 
-Nothing is read first: a taken address is asked about like a free one, so that neither the answer nor its time
-tells which it is. Administrators vouch for addresses, and ask the hook about new users alone.
-"""
-
-import uuid
 from typing import Any
 
 from auth.hooks import http
-from auth.hooks.http import Hook, HookFailed, HookRefused, call
+from auth.hooks.http import Hook, HookFailed, HookRefused
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
-from auth.web.errors import ApiError
-
-HOOK = "before_user_created"
 
 
-def may_become(
-    email: str | None,
-    phone: str | None,
-    *,
-    data: dict[str, Any] | None = None,
-    user_id: str | None = None,
-    provider: str | None = None,
-    is_first: bool = True,
-    is_vouched: bool = False,
-    doing: str = "Sign-in",
-) -> str:
-    """Return the id of the user whose the addresses may become, by default a new one. Raises `ApiError`.
-
-    Without an address and a provider, which has given the email, the user is anonymous. `is_first` unless the
-    user has another address; `is_vouched` if an administrator asks. Call it outside any transaction.
-    """
-    if not (provider or is_vouched):
-        check_channel(email, phone, doing=doing)
-        if (email or is_first) and not is_listed(email):
-            raise ApiError("email_address_not_authorized")
-    id = user_id or str(uuid.uuid4())
-    if hook := latchkey.settings.hook(HOOK):
-        try:
-            call(hook, event_of(hook, id, email=email, phone=phone, data=data or {}, provider=provider))
-        except (HookRefused, HookFailed) as error:
-            raise as_api_error(error) from error
-    return id
-
-
-def is_listed(email: str | None, *, is_proved: bool = True) -> bool:
-    """Whether the lists of domains admit an email, or a user without one.
-
-    `AUTH_SIGNUP_DOMAINS` needs an email that a trusted provider has verified, or that will be proved.
-    """
-    settings, labels = latchkey.settings, (email or "").rpartition("@")[2].split(".")
-    domain, *parents = (".".join(labels[skipped:]) for skipped in range(len(labels)))
-    is_allowed = not settings.signup_domains or (is_proved and domain in settings.signup_domains)
-    return is_allowed and settings.signup_blocked_domains.isdisjoint((domain, *parents))
-
-
-def check_channel(
-    email: str | None, phone: str | None, *, doing: str = "Sign-in", sends: bool = True
-) -> None:
-    """Refuse a disabled kind of address and, if it `sends`, a country without SMS. Raises `ApiError`."""
-    if email and not latchkey.settings.email_enabled:
-        raise ApiError("email_provider_disabled", doing=doing)
-    if phone and not latchkey.settings.offers_phone:
-        raise ApiError("phone_provider_disabled", doing=doing)
-    countries = latchkey.settings.sms_countries if sends else ()
-    if phone and countries and not phone.startswith(tuple(countries)):
-        raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")
+def ask(hook: Hook, id: str, **about: Any) -> None:
+    """Ask about a user. Raises `ApiError` if the hook refuses or fails."""
+    try:
+        http.call(hook, event_of(hook, id, **about))
+    except (HookRefused, HookFailed) as error:
+        raise as_api_error(error) from error
 
 
 def event_of(

@@ -10,15 +10,20 @@ from threading import BoundedSemaphore
 from typing import Any
 from weakref import WeakValueDictionary
 
+import structlog
+
 from auth.core import promises
 from auth.core.settings.values.hooks import Hook
+from auth.delivery.senders.sender import one_line
 from auth.hooks import calls as hooks
 from auth.hooks.calls import HookFailed, HookRefused
 from auth.web import g
 from auth.web.context import latchkey
-from auth.web.errors import unavailable
+from auth.web.error_handlers import as_api_error
+from auth.web.errors import ApiError, unavailable
 
 __all__ = ["Hook", "HookFailed", "HookRefused", "call"]
+log = structlog.get_logger()
 
 # Seconds for which a request waits for its turn: a hook that calls itself is refused before its call ends.
 _PATIENCE = 1.9
@@ -60,3 +65,23 @@ def metadata(hook: Hook) -> dict[str, str]:
     """Return the member that each request has."""
     now, ip = datetime.now(UTC).isoformat(), (g.client["ip"] or "") if g else ""
     return {"uuid": str(uuid.uuid4()), "time": now, "name": hook.name, "ip_address": ip}
+
+
+@as_api_error.register
+def _hook_refused(error: HookRefused) -> ApiError:
+    _note_hook("hook_refused", error.hook, f"{error.status} {one_line(error.message)}")
+    refusal = ApiError("hook_refused", message=one_line(error.message))
+    refusal.status = error.status
+    return refusal
+
+
+@as_api_error.register
+def _hook_failed(error: HookFailed) -> ApiError:
+    _note_hook("hook_failed", error.hook, one_line(error.reason))
+    return unavailable("hook_failed")
+
+
+def _note_hook(event: str, hook: str, said: str) -> None:
+    """Tell the operator what a hook answered, in the log and in the audit log of the refusal."""
+    log.warning(event, hook=hook, said=said)
+    g.refusal_details = {**(g.refusal_details or {}), "hook": hook, "said": said}

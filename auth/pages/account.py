@@ -5,21 +5,21 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
-from auth.api_keys.page import own_keys, shown_keys
 from auth.core.text import user_agents
-from auth.domain.account import identities, recovery_codes, removal
+from auth.domain.account import api_keys, identities, recovery_codes, removal
 from auth.domain.account.changes import delete_caller
 from auth.domain.messages.outgoing import own_url
-from auth.domain.sign_in import browser_sessions, oauth
-from auth.domain.sign_in.browser_sessions import signed_in
+from auth.domain.sessions import browser_sessions
+from auth.domain.sessions.browser_sessions import signed_in
+from auth.domain.sign_in import oauth
 from auth.pages.confirm import require_proof
 from auth.pages.factors import own_steps
 from auth.pages.passkeys import own_passkeys
 from auth.pages.profile import own_user
-from auth.pages.sign_in import destination
 from auth.web import Level, form_schemas, g, guard
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey
+from auth.web.html.destinations import destination
 from auth.web.html.page import (
     address,
     ago,
@@ -66,8 +66,7 @@ def show_account() -> Response:
         sessions=_devices(),
         providers=[_provider(name, user) for name in latchkey.providers],
         grants=[_grant(grant) for grant in own_grants()],
-        has_api_keys=latchkey.settings.api_keys,
-        api_keys=shown_keys(),
+        **{name: shown() for name, shown in latchkey.lists.tabs.items()},
         notice=_notice(),
         problem=told(),
         offers_phone=latchkey.settings.offers_phone,
@@ -87,7 +86,7 @@ def download_data() -> Response:
         "sessions": _sessions()[0],
         "passkeys": own_passkeys(),
         "applications": own_grants(),
-        "api_keys": own_keys(),
+        "api_keys": api_keys.own(),
         "activity": json.loads(activity),
     }
     response = JsonResponse(json.dumps(data, ensure_ascii=False, indent=2))

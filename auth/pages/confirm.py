@@ -8,15 +8,18 @@ from flask import Blueprint, Response, request
 from auth.core.text.masking import masked
 from auth.domain.links.requests import send_reauthentication_code
 from auth.domain.messages import outgoing
-from auth.domain.sign_in import browser_sessions, passkeys, waiting
+from auth.domain.sessions import browser_sessions
+from auth.domain.sessions.browser_sessions import signed_in
+from auth.domain.sign_in import passkeys, waiting
 from auth.domain.sign_in.arrivals import Destination, own_page
-from auth.domain.sign_in.browser_sessions import signed_in
 from auth.domain.sign_in.reauthentication import code_address, has_proof, record_reauthentication
-from auth.pages.passkeys import challenge, may_challenge, own_passkeys, sent_credential
+from auth.pages.passkeys import own_passkeys
 from auth.pages.profile import own_user
-from auth.pages.sign_in import destination, provider_links
+from auth.pages.sign_in import provider_links
 from auth.web import Level, form_schemas, guard
 from auth.web.errors import ApiError
+from auth.web.html.challenges import challenge, may_challenge, sent_credential
+from auth.web.html.destinations import destination
 from auth.web.html.page import address, next_code, page, to_own
 from auth.web.html.problems import Problem, form
 from auth.web.input import read_form

@@ -8,17 +8,18 @@ from markupsafe import Markup
 
 from auth.domain.account import factors, recovery_codes, removal
 from auth.domain.account.passkeys import rename as rename_passkey
-from auth.domain.sign_in import browser_sessions, passkeys
+from auth.domain.sessions import browser_sessions
+from auth.domain.sessions.browser_sessions import signed_in
+from auth.domain.sign_in import passkeys
 from auth.domain.sign_in.arrivals import go_on
-from auth.domain.sign_in.browser_sessions import signed_in
 from auth.domain.sign_in.reauthentication import add, has_proof, require
-from auth.openid import consent
-from auth.pages.passkeys import challenge, ending, may_challenge, own_passkeys, sent_credential
-from auth.pages.sign_in import destination, form_page
+from auth.pages.passkeys import ending, own_passkeys
 from auth.web import Level, form_schemas, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.html.page import page, to_own
+from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
+from auth.web.html.destinations import destination, form_page
+from auth.web.html.page import page, to_own, waiting_behind
 from auth.web.html.problems import Problem, form
 from auth.web.input import known_id, read_form
 from sql import queries
@@ -43,33 +44,6 @@ def _form(problem: Problem | None = None) -> Response:
     return form_page("second_step.html", "second-step", problem=problem, is_again=is_again, **shown)
 
 
-def own_factors(ways: Any, *, has_challenges: bool) -> dict[str, Any]:
-    """Return the factors to ask the caller for, a row of `select_second_steps`, with new challenges."""
-    if not has_challenges:
-        ways = ways._replace(keys=[], has_passkey=False)
-    return {
-        "apps": ways.apps,
-        "challenge": challenge() if ways.has_passkey else None,
-        "keys": [key | _key_challenge(key["id"]) for key in ways.keys],
-        "has_recovery_codes": ways.recovery_codes > 0,
-    }
-
-
-def _key_challenge(factor_id: str) -> dict[str, Any]:
-    made = factors.challenge(factor_id)
-    options = made["webauthn"]["credential_options"]["publicKey"]
-    return {"challenge": {"challenge_id": made["id"], "options": options}}
-
-
-def verify_key(*, added_before: Any = None) -> Any:
-    """Raise the session by the security key of the sent form, and return its row. Raises `ApiError`."""
-    sent = sent_credential()
-    factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
-    answer = {"type": "request", "credential_response": sent["credential"]}
-    challenge_id = sent["challenge_id"]
-    return factors.verify_webauthn(factor_id, challenge_id, answer, added_before=added_before).row
-
-
 @blueprint.get("/second-step")
 @signed_in(Level.SESSION)
 def show_second_step() -> Response:
@@ -83,7 +57,7 @@ def _is_asked() -> bool:
     known = guard.live_caller()
     if g.caller.aal != "aal2" or (known.has_factor and not has_proof(known)):
         return True
-    waiting = consent.behind(destination().next or "")
+    waiting = waiting_behind(destination().next or "")
     return waiting is not None and not waiting.is_fresh
 
 

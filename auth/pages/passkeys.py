@@ -3,55 +3,22 @@
 import json
 from typing import Any
 
-from flask import Blueprint, Response, request
-from flask_limiter import RateLimitExceeded
+from flask import Blueprint, Response
 
 from auth.domain.account.passkeys import begin_registration, finish_registration, require_enabled
 from auth.domain.sign_in import passkeys
 from auth.domain.sign_in.arrivals import arrive, go_on
 from auth.domain.sign_in.reauthentication import add, require
-from auth.pages.sign_in import destination, form_page, sign_in_form
-from auth.web import Level, factor_schemas, form_schemas, guard
+from auth.pages.sign_in import sign_in_form
+from auth.web import Level, guard
 from auth.web.context import latchkey
+from auth.web.html.challenges import sent_credential
+from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import page, to_own
 from auth.web.html.problems import form
-from auth.web.input import check, read_form
-from auth.web.limits import limited
 from sql import queries
 
 blueprint = Blueprint("passkeys", __name__)
-
-
-def sent_credential() -> dict[str, Any]:
-    """Return the credential that the script put into the form, with its challenge."""
-    return check(factor_schemas.PasskeyResponse(), read_form(form_schemas.CredentialForm()))
-
-
-# Not the limit of codes, because other sites can open these pages, and must not use that up.
-@limited("open_challenge", key=guard.caller_on_network)
-def _count_page() -> None:
-    """Raises `RateLimitExceeded`."""
-
-
-def may_challenge() -> bool:
-    """Count a page of the caller, and return whether it may have challenges, which are rows.
-
-    Beyond the limit a GET request raises `RateLimitExceeded`; a refused form is shown without challenges.
-    """
-    if request.method == "HEAD":
-        return False  # nobody could answer them
-    try:
-        _count_page()
-    except RateLimitExceeded:
-        if request.method == "GET":
-            raise
-        return False
-    return True
-
-
-def challenge() -> dict[str, Any] | None:
-    """Return a challenge for the caller's session."""
-    return passkeys.begin_proof() if latchkey.settings.passkeys_enabled else None
 
 
 @blueprint.post("/sign-in/passkey")

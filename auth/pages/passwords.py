@@ -3,13 +3,14 @@ from flask import Blueprint, Response, jsonify
 from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.domain.account import removal
 from auth.domain.account.changes import change_user
-from auth.domain.sign_in import browser_sessions
+from auth.domain.sessions import browser_sessions
+from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in.arrivals import go_on
-from auth.domain.sign_in.browser_sessions import signed_in
 from auth.pages.confirm import require_proof
-from auth.pages.sign_in import code_form, destination, forgot_form, form_page, send_code, submit_code
+from auth.pages.sign_in import code_form, forgot_form, send_code, submit_code
 from auth.web import Level, form_schemas, guard
 from auth.web.context import latchkey
+from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import text, to_own
 from auth.web.html.problems import Problem, form
 from auth.web.input import read_form

@@ -8,8 +8,8 @@ from flask import Blueprint, Response, jsonify, request
 from auth.domain.account.changes import change_user
 from auth.domain.links.spending import by_code, spend
 from auth.domain.messages import outgoing
+from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in import waiting
-from auth.domain.sign_in.browser_sessions import signed_in
 from auth.domain.sign_in.reauthentication import add, require
 from auth.pages.sign_in import not_yet
 from auth.web import Level, form_schemas, guard

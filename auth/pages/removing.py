@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 from flask import Blueprint, Response, request
 from markupsafe import Markup
 
-from auth.api_keys import page as api_keys
 from auth.core.net.redirects import with_query
 from auth.domain.account import factors, grants, identities, passkeys, removal
+from auth.domain.account.api_keys import own as own_api_keys
 from auth.domain.account.api_keys import remove as remove_api_key
 from auth.domain.account.changes import change_user
-from auth.domain.sign_in.browser_sessions import signed_in
+from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in.reauthentication import Act, remove, require
 from auth.pages.account import name_of, own_grants, shown_change
 from auth.pages.factors import own_steps
-from auth.pages.sign_in import destination
 from auth.web import Level, form_schemas, guard
 from auth.web.context import latchkey
 from auth.web.errors import found
+from auth.web.html.destinations import destination
 from auth.web.html.page import address, application, page, provider, text, to_own
 from auth.web.html.problems import Problem, form
 from auth.web.input import check, known_id
@@ -77,7 +77,8 @@ def _application(id: str) -> _Removal:
 
 
 def _api_key(id: str) -> _Removal:
-    name = application(found(api_keys.find(id), "not_found")["name"])
+    key = next((each for each in own_api_keys() if each["id"] == id), None)
+    name = application(found(key, "not_found")["name"])
     run, done = partial(remove_api_key, id), "account?done=api_key_removed#api_keys"
     return _Removal(name, text("removal", "api_key"), remove("api_key", id), run, done)
 

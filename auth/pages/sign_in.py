@@ -13,34 +13,23 @@ from auth.domain.account.sign_up import sign_up
 from auth.domain.links.requests import request_message
 from auth.domain.links.spending import by_code, spend
 from auth.domain.messages import outgoing
-from auth.domain.sign_in import browser_sessions, waiting
+from auth.domain.sessions import browser_sessions
+from auth.domain.sessions.token_response import see_other
+from auth.domain.sign_in import waiting
 from auth.domain.sign_in.arrivals import LAST_USED, Destination, arrive, go_on
 from auth.domain.sign_in.passwords import sign_in_with_password
-from auth.domain.sign_in.token_response import see_other
 from auth.web import Level, cookies, form_schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.page import identifier, next_code, page, provider, text, to_own
+from auth.web.html.destinations import destination, form_page
+from auth.web.html.page import identifier, next_code, provider, text, to_own
 from auth.web.html.problems import Form, Problem, form, told
-from auth.web.input import read_form, read_query
+from auth.web.input import read_form
 
 blueprint = Blueprint("sign_in", __name__)
 
 # The purpose of the links that each page asks for.
 LINKS = {"sign-in": "magiclink", "sign-up": "signup", "forgot-password": "recovery"}
-
-
-def destination() -> Destination:
-    """Return the destination in the page's query or the submitted form."""
-    read = read_form if request.method == "POST" else read_query
-    return Destination.read(read(form_schemas.Arrival()))
-
-
-def form_page(template: str, own_path: str, **values: Any) -> Response:
-    """Show a form that leads to the destination, and that GET of `own_path` shows too."""
-    to = destination()
-    here = f"/{to.path(own_path)}"
-    return page(template, script=True, form_target=to.url, to=to, here=here, **values)
 
 
 def _address_of(sent: Mapping[str, Any]) -> str:

@@ -19,10 +19,10 @@ from auth.core.net.webhook_urls import EVENTS, new_secret
 from auth.core.tokens import one_time
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import channels
-from auth.delivery.senders.sender import Message, Sender
+from auth.delivery.senders.sender import EVENT_CHANNEL, Message, Sender
 from auth.domain.account.factors import NO_CREDENTIAL
-from auth.domain.sign_in.issuing import about_new
-from auth.domain.sign_in.token_response import Session, tokens
+from auth.domain.sessions.issuing import about_new
+from auth.domain.sessions.token_response import Session, tokens
 from auth.hooks.messages import HookSender
 from auth.testkit import FAILURES, Refused
 from auth.testkit.databases import Database
@@ -72,9 +72,9 @@ class Service:
         db, sealer = self._parts.db, self._parts.sealer
         captured = _Captured(self._messages)
         senders: dict[str, Sender] = {"email": captured, "sms": captured}
-        chosen = channels.senders(self._parts.settings, db)
+        chosen = channels.senders(self._parts.settings, db, sealer)
         senders |= {name: sender for name, sender in chosen.items() if isinstance(sender, HookSender)}
-        senders[events.CHANNEL] = events.EventSender(db, sealer, private_networks=True)
+        senders[EVENT_CHANNEL] = events.EventSender(db, sealer, private_networks=True)
         self._deliverer = Deliverer(self._parts.settings, db, sealer, senders)
         webhook = self._post("/admin/webhooks", {"url": f"{self._captures}/webhooks", "events": EVENTS})
         self._webhook_id = webhook["id"]

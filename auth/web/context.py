@@ -1,11 +1,12 @@
 """The parts of a running service, created once from its settings."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
-from flask import current_app
+from flask import Blueprint, current_app
 
+from auth import wings
 from auth.core.factors.webauthn import RelyingParty
 from auth.core.keys.key_ring import KeyRing
 from auth.core.keys.openid_keys import OpenIdKeys
@@ -28,6 +29,26 @@ EXTENSION = "latchkey"
 
 
 @dataclass(frozen=True)
+class Lists:
+    """What the wings that are on have added to the house: the house asks these, and imports no wing."""
+
+    # Asked with an id, addresses, data and a provider, outside any transaction, before a user is made or gets
+    # an address; raises `ApiError`.
+    new_user: "list[Callable[..., object]]" = field(default_factory=list)
+    # Asked with the claims of a token and how the user authenticated, outside any transaction; returns the
+    # claims to sign, or raises `ApiError`. One at most.
+    claims: "list[Callable[[dict[str, Any], str], dict[str, Any]]]" = field(default_factory=list)
+    # Asked with the page that a form leads to; returns the application's request behind it, or None.
+    form_targets: "list[Callable[[str], Any]]" = field(default_factory=list)
+    # Pages beside those of the account, and sections of the console.
+    pages: "list[Blueprint]" = field(default_factory=list)
+    sections: "list[Blueprint]" = field(default_factory=list)
+    # What the account page shows of its user, and the console of a user, by the name in the template.
+    tabs: "dict[str, Callable[[], Any]]" = field(default_factory=dict)
+    user_tabs: "dict[str, Callable[[str], Any]]" = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Latchkey:
     settings: Settings
     db: Database
@@ -47,13 +68,14 @@ class Latchkey:
     origins: Origins
     providers: Mapping[str, Provider]
     relying_party: RelyingParty
+    lists: Lists = field(default_factory=Lists)
 
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> Latchkey:
     """Create the parts. `origin` returns the actor for the audit log. Raises `NotRunningError`."""
     key_ring, db = KeyRing(settings), make_database(settings, origin)
     openid_keys = OpenIdKeys(db, key_ring.sealer)
-    return Latchkey(
+    parts = Latchkey(
         settings=settings,
         db=db,
         key_ring=key_ring,
@@ -77,6 +99,8 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         },
         relying_party=RelyingParty(settings),
     )
+    wings.init_lists(parts)
+    return parts
 
 
 def make_database(

@@ -16,8 +16,6 @@ from werkzeug.routing import MapAdapter
 from auth.core.logs import ThrottledLog
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
-from auth.delivery.senders.sender import one_line
-from auth.hooks.calls import HookFailed, HookRefused
 from auth.web import g, health
 from auth.web.errors import ApiError, envelope, unavailable
 
@@ -121,23 +119,3 @@ def _weak_password(error: WeakPassword) -> ApiError:
 def _too_many_waiting(_error: TooManyWaiting) -> ApiError:
     _queue_full.count()
     return unavailable("hashing.service_unavailable")
-
-
-@as_api_error.register
-def _hook_refused(error: HookRefused) -> ApiError:
-    _note_hook("hook_refused", error.hook, f"{error.status} {one_line(error.message)}")
-    refusal = ApiError("hook_refused", message=one_line(error.message))
-    refusal.status = error.status
-    return refusal
-
-
-@as_api_error.register
-def _hook_failed(error: HookFailed) -> ApiError:
-    _note_hook("hook_failed", error.hook, one_line(error.reason))
-    return unavailable("hook_failed")
-
-
-def _note_hook(event: str, hook: str, said: str) -> None:
-    """Tell the operator what a hook answered, in the log and in the audit log of the refusal."""
-    log.warning(event, hook=hook, said=said)
-    g.refusal_details = {**(g.refusal_details or {}), "hook": hook, "said": said}

@@ -1,1 +1,26 @@
 """Webhooks: events for other systems."""
+
+from typing import TYPE_CHECKING
+
+from auth.core.settings import Settings
+from auth.core.tokens.keys import Sealer
+from auth.delivery.senders.sender import EVENT_CHANNEL, Sender
+from sql import Database
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+
+def init_app(app: "Flask") -> None:
+    from auth.webhooks import routes
+
+    app.register_blueprint(routes.blueprint)
+
+
+def senders(settings: Settings, db: Database | None, sealer: Sealer | None) -> dict[str, Sender]:
+    """Return the sender of events, which needs the database."""
+    from auth.webhooks.events import EventSender
+
+    if db is None or sealer is None:
+        return {}
+    return {EVENT_CHANNEL: EventSender(db, sealer, settings.webhook_private_networks)}

@@ -15,8 +15,6 @@ from auth.delivery.senders import http
 from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
 from sql import Database, queries
 
-CHANNEL = "webhook"
-
 log = structlog.get_logger()
 
 

@@ -210,7 +210,7 @@ def test_restore_over_a_service_keeps_its_database_under_another_name(origin, pl
 def test_backup_of_release_0_2_0_is_restored_with_its_passphrase(origin, place):
     file, release = place / "old.age", oldest_release.unpack(place / "release")
     old_age: Any = ModuleType("old_age")
-    SourceFileLoader("old_age", str(release / "auth/operator/processes/age.py")).exec_module(old_age)
+    SourceFileLoader("old_age", str(release / "auth/operations/age.py")).exec_module(old_age)
     plaintext = archive.read(origin.file, IDENTITY, lambda _: None)
     file.write_bytes(b"".join(old_age.encrypt(plaintext, "a passphrase")))
     assert restore(file, place / "old", key="a passphrase\n").returncode == 0

@@ -68,7 +68,10 @@ def modules_of(program: str, environment: dict[str, str]) -> set[str]:
 
 
 def test_neither_process_loads_what_only_the_other_needs(environment):
-    delivery = modules_of("import auth.delivery.__main__", environment)
+    senders = "from auth.core import settings; channels.senders(settings.load(), object(), object())"
+    program = f"import auth.delivery.__main__; from auth.delivery.senders import channels; {senders}"
+    delivery = modules_of(program, environment)
+    assert {"auth.webhooks.events", "auth.social"} <= delivery
     web = {"flask", "werkzeug", "app", "wsgi", "gunicorn", "gevent", "authlib", "redis", "requests"}
     assert "auth.delivery.deliverer" in delivery
     assert delivery.isdisjoint({*web, "prometheus_client"})

@@ -237,11 +237,11 @@ def test_only_one_function_asks_whose_an_address_may_become():
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "auth").rglob("*.py")
         if re.search(
-            r"\bcall\(hook, event_of\(|\.signup_blocked_domains|settings\.sms_countries", path.read_text()
+            r"in latchkey\.lists\.new_user|\.signup_blocked_domains|settings\.sms_countries", path.read_text()
         )
     }
     # Delivery also guards messages that were written before the setting.
-    assert asking == {"auth/hooks/before_user_created.py", "auth/delivery/attempts.py"}
+    assert asking == {"auth/domain/account/admission.py", "auth/delivery/attempts.py"}
 
 
 class TestProviders:

@@ -13,7 +13,8 @@ from flask.testing import FlaskClient
 from openapi_schema_validator import OAS30ReadValidator, oas30_format_checker
 from werkzeug.wrappers import Request, Response
 
-from app import BLUEPRINTS
+from app import HOUSE
+from auth import api_keys, docs, openid, social, webhooks
 from auth.web.routes import route_of
 
 OPENAPI = Path(__file__).resolve().parents[2] / "openapi.yaml"
@@ -187,8 +188,10 @@ def _problems(described: _Described | None, response: Response) -> Iterator[str]
 def _refusing_by_page() -> set[str]:
     """Return the paths that show browsers a page in place of the envelope, as openapi.yaml says of all errors."""
     app = Flask("routes")
-    for view in BLUEPRINTS:
+    for view in HOUSE:
         app.register_blueprint(view.blueprint)
+    for wing in (social, openid, api_keys, webhooks, docs):
+        wing.init_app(app)
     return {path for _, path, view in routes(app) if route_of(view).refuses_by_page}
 
 

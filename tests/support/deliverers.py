@@ -4,11 +4,14 @@ import threading
 from typing import Any, Self
 
 from auth.delivery.deliverer import GRACE, Deliverer
+from auth.delivery.senders import channels
 
 
 def deliver_due(parts: Any) -> int:
     """Send the due messages with the configured senders, and return their number."""
-    return Deliverer(parts.settings, parts.db, parts.sealer).deliver_due()
+    return Deliverer(
+        parts.settings, parts.db, parts.sealer, channels.senders(parts.settings, parts.db, parts.sealer)
+    ).deliver_due()
 
 
 class RunningDeliverer:

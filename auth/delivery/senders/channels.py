@@ -4,31 +4,31 @@ from collections.abc import Callable
 from email.headerregistry import Address
 from urllib.parse import urlsplit
 
+from auth import wings
 from auth.core.settings import Settings
 from auth.core.settings.values import targets
-from auth.core.settings.values.hooks import Hook
+from auth.core.tokens.keys import Sealer
 from auth.delivery.senders.sender import ConsoleSender, Sender
 from auth.delivery.senders.sms import TwilioSender
 from auth.delivery.senders.smtp import SmtpSender, hostname_for
-from auth.hooks.messages import HookSender
 from sql import Database
 
 
-def senders(settings: Settings, db: Database | None = None) -> dict[str, Sender]:
+def senders(
+    settings: Settings, db: Database | None = None, sealer: Sealer | None = None
+) -> dict[str, Sender]:
     """Return the senders by channel. Messages of a channel without a sender wait, and expire."""
-    chosen: dict[str, tuple[Hook | None, str | None, Callable[[Settings], Sender]]] = {
-        "email": (settings.hook("send_email"), settings.smtp_url, mail_server),
-        "sms": (settings.hook("send_sms"), settings.sms_provider, _twilio),
+    chosen: dict[str, tuple[str | None, Callable[[Settings], Sender]]] = {
+        "email": (settings.smtp_url, mail_server),
+        "sms": (settings.sms_provider, _twilio),
     }
     found: dict[str, Sender] = {}
-    for channel, (hook, service, sender) in chosen.items():
-        if hook:
-            found[channel] = HookSender(hook, settings, db)
-        elif service == targets.CONSOLE or (service is None and settings.is_local):
+    for channel, (service, sender) in chosen.items():
+        if service == targets.CONSOLE or (service is None and settings.is_local):
             found[channel] = ConsoleSender()
         elif service not in (None, "none"):
             found[channel] = sender(settings)
-    return found
+    return found | wings.senders(settings, db, sealer)
 
 
 def notices(settings: Settings) -> list[str]:

@@ -7,6 +7,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 _LONGEST_REASON = 300
+# The channel of events for other systems.
+EVENT_CHANNEL = "webhook"
 
 
 @dataclass(frozen=True)

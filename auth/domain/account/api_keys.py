@@ -43,7 +43,9 @@ def add(known: Any, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def own() -> list[dict[str, Any]]:
-    """Return the caller's API keys, newest first. Raises `ApiError`."""
+    """Return the caller's API keys, newest first; none where they are disabled. Raises `ApiError`."""
+    if not latchkey.settings.api_keys:
+        return []
     row = guard.admit(queries.select_api_keys(latchkey.db, **guard.caller()))
     keys: list[dict[str, Any]] = json.loads(row.api_keys)
     return keys

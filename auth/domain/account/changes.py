@@ -3,7 +3,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from auth.core.passwords.policy import check_strength
-from auth.domain.account import first_address, removal
+from auth.domain.account import admission, first_address, removal
+from auth.domain.account.admission import may_become
 from auth.domain.messages import outgoing
 from auth.domain.sign_in.reauthentication import (
     Act,
@@ -14,8 +15,6 @@ from auth.domain.sign_in.reauthentication import (
     proof_needed,
     remove,
 )
-from auth.hooks import before_user_created
-from auth.hooks.before_user_created import may_become
 from auth.web import audit, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -40,7 +39,7 @@ def change_user(
     body: dict[str, Any], link: Mapping[str, str | bytes | None] | None = None
 ) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
-    before_user_created.check_channel(body.get("email"), body.get("phone"))
+    admission.check_channel(body.get("email"), body.get("phone"))
     wish = _read(body)
     known, columns = wish.known, wish.columns
     is_sign_up = bool(wish.added) and known.is_anonymous

@@ -6,11 +6,11 @@ from typing import Any
 from auth.core.factors import totp
 from auth.core.factors.webauthn import WRONG_SIGNATURE
 from auth.domain.messages.outgoing import tell
+from auth.domain.sessions.issuing import Issue, about_own, is_asked
+from auth.domain.sessions.token_response import Session, raise_session
 from auth.domain.sign_in import factor_codes, passkeys
-from auth.domain.sign_in.issuing import Issue, about_own, is_asked
 from auth.domain.sign_in.reauthentication import Act, add, give_proof, lock_caller, proof_needed
 from auth.domain.sign_in.reauthentication import remove as removing
-from auth.domain.sign_in.token_response import Session, raise_session
 from auth.web import audit, g, guard, targets
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found

@@ -5,9 +5,9 @@ from typing import Any
 
 from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
+from auth.domain.account.admission import is_listed
 from auth.domain.messages import outgoing
 from auth.domain.messages.outgoing import tell
-from auth.hooks.before_user_created import is_listed
 from auth.web import audit, g
 from auth.web.errors import ApiError
 from sql import Transaction, queries

@@ -6,14 +6,14 @@ from auth.core.providers.client import ExternalIdentity, Provider
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.domain.account import first_address, removal
+from auth.domain.account.admission import is_listed, may_become
 from auth.domain.messages.outgoing import tell
+from auth.domain.sessions.issuing import Issue, about_own, is_asked
+from auth.domain.sessions.token_response import Session
 from auth.domain.sign_in.identities import invalid_id_token, read_id_token
-from auth.domain.sign_in.issuing import Issue, about_own, is_asked
 from auth.domain.sign_in.oauth import new_secrets, write_flow
 from auth.domain.sign_in.reauthentication import add, lock_caller, needed
 from auth.domain.sign_in.reauthentication import remove as removing
-from auth.domain.sign_in.token_response import Session
-from auth.hooks.before_user_created import is_listed, may_become
 from auth.web import Level, audit, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found

@@ -4,10 +4,10 @@ from typing import Any
 
 from auth.core.factors import recovery_codes
 from auth.domain.messages.outgoing import tell
+from auth.domain.sessions.issuing import about_own, is_asked
+from auth.domain.sessions.token_response import Session, raise_session
 from auth.domain.sign_in import factor_codes
-from auth.domain.sign_in.issuing import about_own, is_asked
 from auth.domain.sign_in.reauthentication import add, give_proof, lock_caller
-from auth.domain.sign_in.token_response import Session, raise_session
 from auth.web import audit, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError

@@ -3,11 +3,11 @@ from typing import Any
 
 from auth.core import addresses
 from auth.core.passwords.policy import check_strength
+from auth.domain.account.admission import may_become
 from auth.domain.messages import outgoing
+from auth.domain.sessions.issuing import Issue, about_new, is_asked
+from auth.domain.sessions.token_response import Session, open_session
 from auth.domain.sign_in import waiting
-from auth.domain.sign_in.issuing import Issue, about_new, is_asked
-from auth.domain.sign_in.token_response import Session, open_session
-from auth.hooks.before_user_created import may_become
 from auth.web import audit, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found

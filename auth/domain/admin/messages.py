@@ -6,11 +6,11 @@ from typing import Any
 from auth.core import promises
 from auth.core.text import names
 from auth.core.tokens import one_time
+from auth.domain.account import admission
 from auth.domain.account.sign_up import create_addressed_user
 from auth.domain.links.requests import write_requested
 from auth.domain.messages import outgoing
 from auth.domain.sign_in.arrivals import requested_target
-from auth.hooks import before_user_created
 from auth.web import audit, counts, g, targets
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found, unavailable
@@ -33,10 +33,8 @@ def invite(body: dict[str, Any]) -> tuple[str, str]:
     if known and not known.is_invited:
         raise ApiError("email_exists")
     # Without a hook, a user who is deleted meanwhile is created again.
-    is_asked = not (known and latchkey.settings.hook(before_user_created.HOOK))
-    new_id = (
-        before_user_created.may_become(email, None, data=body["data"], is_vouched=True) if is_asked else None
-    )
+    is_asked = not (known and latchkey.lists.new_user)
+    new_id = admission.may_become(email, None, data=body["data"], is_vouched=True) if is_asked else None
     quota = outgoing.take_quota(email, windows)
     with targets.act() as tx:
         own = {"app_metadata": body["options"].get("data", {}), "is_invited": True}
@@ -125,7 +123,7 @@ def resend(message_id: str) -> None:
 def _request_again(tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
     purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
     to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
-    before_user_created.check_channel(**to)
+    admission.check_channel(**to)
     user = queries.lock_recipient(tx, purpose=purpose, browser_hash=message.browser_hash, **to)
     # The address may belong to another user now.
     if user is None or user.id != message.user_id or not user.is_due:

@@ -4,13 +4,13 @@ address."""
 from collections.abc import Mapping
 from typing import Any
 
+from auth.domain.account import admission
+from auth.domain.account.admission import may_become
 from auth.domain.account.sign_up import create_addressed_user
 from auth.domain.messages import outgoing
 from auth.domain.sign_in import waiting
 from auth.domain.sign_in.arrivals import requested_target
 from auth.domain.sign_in.reauthentication import code_address, lock_caller
-from auth.hooks import before_user_created
-from auth.hooks.before_user_created import may_become
 from auth.web import audit, g, guard, targets
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -21,7 +21,7 @@ def request_message(purpose: str, body: dict[str, Any], *, target_id: str | None
     """Send a message and return its id. Each address runs the same statements and writes a message, perhaps
     of kind `none`; an administrator, who acts on the user `target_id`, gets the reason as an `ApiError`."""
     email, phone = body.get("email"), body.get("phone")
-    before_user_created.check_channel(email, phone)
+    admission.check_channel(email, phone)
     address, link = email or body["phone"], {"redirect_to": requested_target(purpose, body)}
     message = outgoing.Message(address)
     new_id, refusal = None, dict[str, Any]()

@@ -9,10 +9,10 @@ from auth.core import addresses
 from auth.core.tokens import one_time
 from auth.domain.account import first_address, removal
 from auth.domain.messages.outgoing import tell
+from auth.domain.sessions.issuing import Issue, about_new, is_asked
+from auth.domain.sessions.token_response import Outcome, Session, open_session, write_code
 from auth.domain.sign_in import waiting
 from auth.domain.sign_in.arrivals import target_of
-from auth.domain.sign_in.issuing import Issue, about_new, is_asked
-from auth.domain.sign_in.token_response import Outcome, Session, open_session, write_code
 from auth.web import audit, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found

@@ -8,7 +8,7 @@ from auth.core import promises
 from auth.core.tokens import api_keys
 from auth.core.tokens.access_tokens import KeyCaller
 from auth.core.tokens.api_keys import InvalidApiKey
-from auth.domain.sign_in.issuing import Issue, answered, is_asked
+from auth.domain.sessions.issuing import Issue, answered, is_asked
 from auth.web import audit, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable

@@ -10,10 +10,10 @@ from flask import Response
 
 from auth.core.net.redirects import with_fragment, with_query
 from auth.domain.messages.outgoing import own_url
-from auth.domain.sign_in import browser_sessions, token_response
-from auth.domain.sign_in.issuing import about_new, is_asked
+from auth.domain.sessions import browser_sessions, token_response
+from auth.domain.sessions.issuing import about_new, is_asked
+from auth.domain.sessions.token_response import Outcome, Session, see_other
 from auth.domain.sign_in.reauthentication import lock_caller
-from auth.domain.sign_in.token_response import Outcome, Session, see_other
 from auth.web import Level, audit, cookies, form_schemas, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError

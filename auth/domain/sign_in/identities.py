@@ -10,11 +10,10 @@ from psycopg2.errors import UniqueViolation
 from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
+from auth.domain.account.admission import is_listed, may_become
 from auth.domain.messages.outgoing import tell
-from auth.domain.sign_in.issuing import Issue, about_new, is_asked
-from auth.domain.sign_in.token_response import Outcome, Session, open_session, write_code
-from auth.hooks import before_user_created
-from auth.hooks.before_user_created import is_listed, may_become
+from auth.domain.sessions.issuing import Issue, about_new, is_asked
+from auth.domain.sessions.token_response import Outcome, Session, open_session, write_code
 from auth.web import audit
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
@@ -67,7 +66,7 @@ def sign_in(
 
     With a code challenge, return an authorization code instead of a session. Raises `ApiError`.
     """
-    user_id = None if latchkey.settings.hook(before_user_created.HOOK) else str(uuid.uuid4())
+    user_id = None if latchkey.lists.new_user else str(uuid.uuid4())
     is_hooked = is_asked(for_client=for_client and not code_challenge)
     for _ in range(_TRIES):
         # Try again after a concurrent request has added or removed the identity or the user.

@@ -9,9 +9,9 @@ import structlog
 from auth.core import promises
 from auth.core.factors import webauthn
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
-from auth.domain.sign_in.issuing import about_new, about_own
+from auth.domain.sessions.issuing import about_new, about_own
+from auth.domain.sessions.token_response import Session, open_session, raise_session
 from auth.domain.sign_in.reauthentication import lock_caller
-from auth.domain.sign_in.token_response import Session, open_session, raise_session
 from auth.web import audit, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError

@@ -3,9 +3,9 @@
 import functools
 from typing import Any
 
-from auth.domain.sign_in.issuing import Issue, about_new, is_asked
-from auth.domain.sign_in.token_response import Session
-from auth.hooks import before_user_created
+from auth.domain.account import admission
+from auth.domain.sessions.issuing import Issue, about_new, is_asked
+from auth.domain.sessions.token_response import Session
 from auth.web import View, audit, g, limits
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -29,7 +29,7 @@ def queued(view: View) -> View:
 def sign_in_with_password(body: dict[str, Any], *, for_client: bool, admin_only: bool = False) -> Session:
     """Open a session for a `PasswordGrant` body. Raises `ApiError`."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
-    before_user_created.check_channel(email, phone, sends=False)
+    admission.check_channel(email, phone, sends=False)
     address = {"email": email, "phone": phone}
     # An unknown address and a user without a password cost the same statements and hash as a wrong password.
     known = _look_up(address)

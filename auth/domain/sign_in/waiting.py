@@ -12,9 +12,9 @@ from auth.core import promises
 from auth.core.net.redirects import is_web
 from auth.core.text.user_agents import browser_and_system
 from auth.core.tokens import one_time
-from auth.domain.sign_in.issuing import Issue
-from auth.domain.sign_in.token_response import open_session
-from auth.hooks import before_user_created
+from auth.domain.account import admission
+from auth.domain.sessions.issuing import Issue
+from auth.domain.sessions.token_response import open_session
 from auth.web import audit, cookies, g
 from auth.web.context import latchkey
 from sql import queries
@@ -76,7 +76,7 @@ def continue_sign_up(address: str) -> Any:
     Returns its row, or None: the user's password must be the one that this sign-up has set, so that the
     browser gains nothing. The session proves nothing, because nobody has shown to know the password now.
     """
-    before_user_created.check_channel(address, None)
+    admission.check_channel(address, None)
     with latchkey.db.transaction() as tx:
         user = queries.lock_confirmed_sign_up(tx, browser_hash=_browser_hash(), target=address)
         if user is None or not queries.use_confirmed_sign_up(tx, token_id=user.token_id):

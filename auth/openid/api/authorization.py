@@ -12,9 +12,9 @@ from auth.core.net.redirects import origin, with_query
 from auth.core.text import languages
 from auth.core.tokens import one_time
 from auth.domain.messages.outgoing import own_url
-from auth.domain.sign_in import browser_sessions
+from auth.domain.sessions import browser_sessions
+from auth.domain.sessions.token_response import see_other
 from auth.domain.sign_in.reauthentication import lock_caller
-from auth.domain.sign_in.token_response import see_other
 from auth.openid import consent, requests
 from auth.openid.errors import OAuthError
 from auth.openid.switch import provider

@@ -6,9 +6,9 @@ from urllib.parse import urlencode, urlsplit
 from flask import Blueprint, Response, request
 
 from auth.core.text import names
-from auth.domain.sign_in import browser_sessions
+from auth.domain.sessions import browser_sessions
+from auth.domain.sessions.token_response import see_other
 from auth.domain.sign_in.arrivals import Destination
-from auth.domain.sign_in.token_response import see_other
 from auth.openid import consent, uris
 from auth.openid.switch import provider
 from auth.web import Level, form_schemas, g, guard

@@ -9,13 +9,13 @@ from flask import Blueprint, Response, request
 from auth.core.net.redirects import with_query
 from auth.core.text import languages, names
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.domain.sign_in import browser_sessions
-from auth.domain.sign_in.token_response import see_other
+from auth.domain.sessions import browser_sessions
+from auth.domain.sessions.token_response import see_other
 from auth.openid import clients
 from auth.openid.switch import provider
-from auth.pages.sign_in import destination
 from auth.web import Level, cookies, form_schemas, g
 from auth.web.context import latchkey
+from auth.web.html.destinations import destination
 from auth.web.html.page import LANGUAGE, LANGUAGES, page, root
 from auth.web.html.problems import form
 from auth.web.input import read_form, read_query

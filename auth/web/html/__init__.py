@@ -1,1 +1,17 @@
 """What every page needs: the layout, forms, problems and links."""
+
+from flask import Flask
+
+from auth.core.settings import Settings
+from auth.core.settings.brand import logo_file
+
+
+def init_app(app: Flask, settings: Settings) -> None:
+    from auth.web.html import brand, leaving, page, problems
+
+    for setting, logo in settings.logos.items():
+        logo_file(setting, logo)
+    app.register_blueprint(brand.blueprint)
+    page.register(app, settings)
+    problems.register(app, settings.pages)
+    leaving.register(app)

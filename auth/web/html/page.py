@@ -23,8 +23,7 @@ from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.text import languages, masking, moments, names, user_agents
 from auth.core.text.catalogues import DEFAULT, built_in, string
-from auth.domain.sign_in.token_response import see_other
-from auth.openid import consent
+from auth.domain.sessions.token_response import see_other
 from auth.web import cookies, forms, g
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
@@ -86,7 +85,7 @@ def page(
     """
     language, secret = chosen_language(), forms.secret()
     next_page = next_page or request.values.get("next")
-    waiting = consent.behind(next_page) if next_page else None
+    waiting = waiting_behind(next_page) if next_page else None
     targets = [form_target, waiting and waiting.redirect_uri]
     common = {
         "language": language,
@@ -112,6 +111,11 @@ def page(
     )
     response.vary.add("Accept-Language")
     return for_no_other_origin(response)
+
+
+def waiting_behind(next_page: str) -> Any:
+    """Return the request of the application to which a page leads, or None."""
+    return next((found for ask in latchkey.lists.form_targets if (found := ask(next_page))), None)
 
 
 def next_code(wait: float | None, problem: Any) -> dict[str, Any]:

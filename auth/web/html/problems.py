@@ -17,7 +17,7 @@ from auth.core.net.redirects import with_query
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
 from auth.core.text.moments import wait
-from auth.domain.sign_in.browser_sessions import signed_in
+from auth.domain.sessions.browser_sessions import signed_in
 from auth.domain.sign_in.passwords import queued
 from auth.web import Level, View, audit, cookies, g, guard
 from auth.web.application import FORM

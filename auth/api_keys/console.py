@@ -8,29 +8,27 @@ from typing import Any
 from flask import Blueprint
 
 from auth.api_keys.page import states
-from auth.console.acts import Act, Subject, serve
-from auth.console.user_acts import changeable_user
 from auth.core.text.labels import quoted
 from auth.domain.account import api_keys
 from auth.web.context import latchkey
 from auth.web.errors import found
+from auth.web.html.admin.acts import Act, Subject, serve
+from auth.web.html.admin.users import changeable_user
 from auth.web.input import known_id
 from sql import queries
 
 blueprint = Blueprint("api_keys", __name__)
 
 
-def keys_of(user_id: str) -> list[dict[str, Any]] | None:
-    """Return the API keys of a user, newest first, or None if they are disabled."""
-    if not latchkey.settings.api_keys:
-        return None
+def keys_of(user_id: str) -> list[dict[str, Any]]:
+    """Return the API keys of a user, newest first."""
     keys = json.loads(queries.list_api_keys(latchkey.db, user_id=user_id).api_keys)
     return [key | {"states": states(key)} for key in keys]
 
 
 def _key(user_id: str, api_key_id: str) -> Subject:
     user, id = changeable_user(user_id), known_id(api_key_id, "api_key_not_found")
-    key = next((each for each in keys_of(user.row.id) or () if each["id"] == id), None)
+    key = next((each for each in keys_of(user.row.id) if each["id"] == id), None)
     return replace(user, row=SimpleNamespace(user_id=user.row.id, **found(key, "api_key_not_found")))
 
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from auth.core.tokens.access_tokens import SECOND_STEP
-from auth.hooks import access_token
 from auth.web import guard
 from auth.web.context import latchkey
 from auth.web.errors import unavailable
 from sql import Transaction, queries
 
-HOOK = "custom_access_token"
+# What the operator's code may not change: the service wrote them.
+OWN_CLAIMS = {"sub", "aud", "exp", "iat", "nbf", "session_id", "client_id", "api_key_id", "scope", "nonce",
+              "aal", "next_aal", "is_anonymous"}  # fmt: skip
 # The digest of nothing: there is no token to ask about.
 _NOTHING = ""
 
@@ -47,14 +48,19 @@ class Issue:
 
     def claims(self, composed: dict[str, Any]) -> dict[str, Any]:
         """Return the claims to sign for those of what was written."""
-        if self.answer is None and latchkey.settings.hook(HOOK):
-            raise RuntimeError("a token is issued without its hook")
-        return access_token.merged(self.answer, composed) if self.answer else composed
+        if self.answer is None:
+            if latchkey.lists.claims:
+                raise RuntimeError("a token is issued without its hook")
+            return composed
+        # The answer, with the times and the level of what was written meanwhile.
+        answered = {name: value for name, value in self.answer.items() if name not in OWN_CLAIMS}
+        written = (OWN_CLAIMS | {"amr"} & self.answer.keys()) & composed.keys()
+        return answered | {name: composed[name] for name in written}
 
 
 # Not about a session for a browser on our pages.
 def is_asked(*, for_client: bool) -> bool:
-    return for_client and latchkey.settings.hook(HOOK) is not None
+    return for_client and bool(latchkey.lists.claims)
 
 
 def about_new(
@@ -67,7 +73,7 @@ def about_new(
 ) -> Issue:
     """Ask the hook about a user's session, which one on our pages may open. Raises `ApiError`."""
     issue = Issue(user_id=user_id, decided_by=opener)
-    if not (for_client and latchkey.settings.hook(HOOK)):
+    if not is_asked(for_client=for_client):
         return issue
     return _about_user(issue, method=method, provider=provider, raises=method == "webauthn")
 
@@ -98,10 +104,10 @@ def _about_user(issue: Issue, **steps: Any) -> Issue:
 
 def answered(issue: Issue, claims: dict[str, Any] | None, row: Any, method: str) -> Issue:
     """Ask the hook about claims, those of a row with `decides`, if there are any. Raises `ApiError`."""
-    found = latchkey.settings.hook(HOOK)
-    if found is None or claims is None:
+    if not latchkey.lists.claims or claims is None:
         return replace(issue, decides=_NOTHING)
-    return replace(issue, decides=row.decides, answer=access_token.ask(found, claims, method))
+    (ask,) = latchkey.lists.claims
+    return replace(issue, decides=row.decides, answer=ask(claims, method))
 
 
 def compose(row: Any, session_id: str) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
-from auth.console.page import console_page
 from auth.core.text import labels
 from auth.core.text.catalogues import DEFAULT
-from auth.domain.sign_in import browser_sessions
+from auth.domain.sessions import browser_sessions
 from auth.domain.sign_in.reauthentication import add, has_proof, proof_needed
 from auth.web import Level, View, audit, cookies, g, guard
 from auth.web.context import latchkey
@@ -17,6 +16,7 @@ from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 from auth.web.forms import SESSION, own_form
+from auth.web.html.admin.page import console_page
 from auth.web.html.page import to_own
 from auth.web.html.problems import ELSEWHERE, Problem, problem_of, to_step
 from auth.web.limits import limited

@@ -10,16 +10,16 @@ from typing import Any
 from flask import Blueprint, Response
 from marshmallow import Schema
 
-from auth.console.access import administrator
-from auth.console.acts import Act, Subject, serve, told
-from auth.console.page import Filters, application_name, console_page, counted, page_of, place_of
-from auth.console.user_acts import changeable_user
 from auth.core.text.labels import quoted
 from auth.domain.account import grants
 from auth.openid import clients
 from auth.web import fields, targets
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.acts import Act, Subject, serve, told
+from auth.web.html.admin.page import Filters, application_name, console_page, counted, page_of, place_of
+from auth.web.html.admin.users import changeable_user
 from auth.web.html.page import to_own
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input

@@ -10,7 +10,7 @@ from flask import Response
 
 from auth.core import promises
 from auth.core.tokens import one_time
-from auth.domain.sign_in.issuing import Issue, about_new, compose, is_asked
+from auth.domain.sessions.issuing import Issue, about_new, compose, is_asked
 from auth.web import audit, g
 from auth.web.application import JsonResponse
 from auth.web.context import latchkey

@@ -11,17 +11,16 @@ from typing import Any
 from flask import Blueprint, Response, request
 from marshmallow import Schema
 
-from auth.console.access import act as acting
-from auth.console.access import administrator, count_challenges, explain, needs_factor, require_proof
-from auth.console.page import console_page
 from auth.domain.account import recovery_codes
 from auth.domain.sign_in import passkeys
 from auth.domain.sign_in.factor_codes import check_totp
-from auth.pages.factors import own_factors, verify_key
-from auth.pages.passkeys import sent_credential
 from auth.web import View, fields, g, guard, takes_metadata
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html.admin.access import act as acting
+from auth.web.html.admin.access import administrator, count_challenges, explain, needs_factor, require_proof
+from auth.web.html.admin.page import console_page
+from auth.web.html.challenges import own_factors, sent_credential, verify_key
 from auth.web.html.page import to_own
 from auth.web.html.problems import Problem, shows
 from auth.web.input import read_form

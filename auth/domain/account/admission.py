@@ -1,0 +1,61 @@
+"""Whose an address may become: settings, lists of domains, and what the operator's own code says.
+
+Nothing is read first: a taken address is asked about like a free one, so that neither the answer nor its time
+tells which it is. Administrators vouch for addresses, and ask about new users alone.
+"""
+
+import uuid
+from typing import Any
+
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+
+
+def may_become(
+    email: str | None,
+    phone: str | None,
+    *,
+    data: dict[str, Any] | None = None,
+    user_id: str | None = None,
+    provider: str | None = None,
+    is_first: bool = True,
+    is_vouched: bool = False,
+    doing: str = "Sign-in",
+) -> str:
+    """Return the id of the user whose the addresses may become, by default a new one. Raises `ApiError`.
+
+    Without an address and a provider, which has given the email, the user is anonymous. `is_first` unless the
+    user has another address; `is_vouched` if an administrator asks. Call it outside any transaction.
+    """
+    if not (provider or is_vouched):
+        check_channel(email, phone, doing=doing)
+        if (email or is_first) and not is_listed(email):
+            raise ApiError("email_address_not_authorized")
+    id = user_id or str(uuid.uuid4())
+    for ask in latchkey.lists.new_user:
+        ask(id, email=email, phone=phone, data=data or {}, provider=provider)
+    return id
+
+
+def is_listed(email: str | None, *, is_proved: bool = True) -> bool:
+    """Whether the lists of domains admit an email, or a user without one.
+
+    `AUTH_SIGNUP_DOMAINS` needs an email that a trusted provider has verified, or that will be proved.
+    """
+    settings, labels = latchkey.settings, (email or "").rpartition("@")[2].split(".")
+    domain, *parents = (".".join(labels[skipped:]) for skipped in range(len(labels)))
+    is_allowed = not settings.signup_domains or (is_proved and domain in settings.signup_domains)
+    return is_allowed and settings.signup_blocked_domains.isdisjoint((domain, *parents))
+
+
+def check_channel(
+    email: str | None, phone: str | None, *, doing: str = "Sign-in", sends: bool = True
+) -> None:
+    """Refuse a disabled kind of address and, if it `sends`, a country without SMS. Raises `ApiError`."""
+    if email and not latchkey.settings.email_enabled:
+        raise ApiError("email_provider_disabled", doing=doing)
+    if phone and not latchkey.settings.offers_phone:
+        raise ApiError("phone_provider_disabled", doing=doing)
+    countries = latchkey.settings.sms_countries if sends else ()
+    if phone and countries and not phone.startswith(tuple(countries)):
+        raise ApiError("country.validation_failed", f"phone: must begin with {', '.join(countries)}")

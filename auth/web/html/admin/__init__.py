@@ -1,0 +1,1 @@
+"""What every page for administrators needs."""

@@ -1,0 +1,25 @@
+"""Users as subjects of acts."""
+
+from types import SimpleNamespace
+
+from auth.domain.admin import users
+from auth.web import targets
+from auth.web.context import latchkey
+from auth.web.errors import found
+from auth.web.html.admin.acts import Subject
+from auth.web.html.admin.page import pretty
+from auth.web.input import known_id
+from sql import queries
+
+
+def changeable_user(user_id: str) -> Subject:
+    """Return the user of an act. Raises `ApiError` for a user that administrators may not change."""
+    user = found(
+        queries.select_effects(latchkey.db, id=known_id(user_id, "user_not_found")), "user_not_found"
+    )
+    if user.role == "admin":
+        raise targets.refusal(user.id)
+    shown = {"version": users.metadata_version(user)}
+    shown |= {f"{kind}_text": pretty(getattr(user, kind)) for kind in ("user_metadata", "app_metadata")}
+    row = SimpleNamespace(**user._asdict(), **shown)
+    return Subject(user.email or user.phone or user.id, f"console/users/{user.id}", row)

@@ -1,0 +1,72 @@
+"""Challenges of passkeys and security keys on pages, and the forms that answer them."""
+
+from typing import Any
+
+from flask import request
+from flask_limiter import RateLimitExceeded
+
+from auth.domain.account import factors
+from auth.domain.sign_in import passkeys
+from auth.web import factor_schemas, form_schemas, guard
+from auth.web.context import latchkey
+from auth.web.input import check, known_id, read_form
+from auth.web.limits import limited
+
+
+def sent_credential() -> dict[str, Any]:
+    """Return the credential that the script put into the form, with its challenge."""
+    return check(factor_schemas.PasskeyResponse(), read_form(form_schemas.CredentialForm()))
+
+
+# Not the limit of codes, because other sites can open these pages, and must not use that up.
+@limited("open_challenge", key=guard.caller_on_network)
+def _count_page() -> None:
+    """Raises `RateLimitExceeded`."""
+
+
+def may_challenge() -> bool:
+    """Count a page of the caller, and return whether it may have challenges, which are rows.
+
+    Beyond the limit a GET request raises `RateLimitExceeded`; a refused form is shown without challenges.
+    """
+    if request.method == "HEAD":
+        return False  # nobody could answer them
+    try:
+        _count_page()
+    except RateLimitExceeded:
+        if request.method == "GET":
+            raise
+        return False
+    return True
+
+
+def challenge() -> dict[str, Any] | None:
+    """Return a challenge for the caller's session."""
+    return passkeys.begin_proof() if latchkey.settings.passkeys_enabled else None
+
+
+def own_factors(ways: Any, *, has_challenges: bool) -> dict[str, Any]:
+    """Return the factors to ask the caller for, a row of `select_second_steps`, with new challenges."""
+    if not has_challenges:
+        ways = ways._replace(keys=[], has_passkey=False)
+    return {
+        "apps": ways.apps,
+        "challenge": challenge() if ways.has_passkey else None,
+        "keys": [key | _key_challenge(key["id"]) for key in ways.keys],
+        "has_recovery_codes": ways.recovery_codes > 0,
+    }
+
+
+def _key_challenge(factor_id: str) -> dict[str, Any]:
+    made = factors.challenge(factor_id)
+    options = made["webauthn"]["credential_options"]["publicKey"]
+    return {"challenge": {"challenge_id": made["id"], "options": options}}
+
+
+def verify_key(*, added_before: Any = None) -> Any:
+    """Raise the session by the security key of the sent form, and return its row. Raises `ApiError`."""
+    sent = sent_credential()
+    factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
+    answer = {"type": "request", "credential_response": sent["credential"]}
+    challenge_id = sent["challenge_id"]
+    return factors.verify_webauthn(factor_id, challenge_id, answer, added_before=added_before).row

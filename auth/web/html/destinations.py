@@ -1,0 +1,23 @@
+"""Where a page leads: the destination in its query or form, which its forms carry on."""
+
+from typing import Any
+
+from flask import Response, request
+
+from auth.domain.sign_in.arrivals import Destination
+from auth.web import form_schemas
+from auth.web.html.page import page
+from auth.web.input import read_form, read_query
+
+
+def destination() -> Destination:
+    """Return the destination in the page's query or the submitted form."""
+    read = read_form if request.method == "POST" else read_query
+    return Destination.read(read(form_schemas.Arrival()))
+
+
+def form_page(template: str, own_path: str, **values: Any) -> Response:
+    """Show a form that leads to the destination, and that GET of `own_path` shows too."""
+    to = destination()
+    here = f"/{to.path(own_path)}"
+    return page(template, script=True, form_target=to.url, to=to, here=here, **values)

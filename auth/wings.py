@@ -1,0 +1,56 @@
+"""The wings, and the settings that each is on by.
+
+The application, the delivery process and the commands import those that are on. A wing is a package with some
+of these functions: `init_app(app)` adds its routes, `init_lists(lists, settings)` what the house asks, and
+`senders(settings, db, sealer)` its senders by channel.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from auth.core.settings import Settings
+from auth.core.tokens.keys import Sealer
+from sql import Database
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+_HOOKS = ("before_user_created", "custom_access_token", "send_email", "send_sms")
+# The pages and the console come last: they show what the others have added to the lists.
+WINGS: dict[str, Callable[[Settings], object]] = {
+    "social": lambda _settings: True,
+    "webhooks": lambda _settings: True,
+    "openid": lambda _settings: True,
+    "api_keys": lambda _settings: True,
+    "hooks": lambda settings: any(settings.hook(name) for name in _HOOKS),
+    "docs": lambda _settings: True,
+    "pages": lambda settings: settings.pages,
+    "console": lambda settings: settings.console,
+}
+
+
+def init_lists(parts: Any) -> None:
+    """Let the wings add to the lists that the house asks."""
+    for add in _functions(parts.settings, "init_lists"):
+        add(parts.lists, parts.settings)
+
+
+def init_app(app: "Flask", settings: Settings) -> None:
+    """Let the wings add their routes."""
+    for add in _functions(settings, "init_app"):
+        add(app)
+
+
+def senders(settings: Settings, db: Database | None, sealer: Sealer | None) -> dict[str, Any]:
+    """Return the senders of the wings by channel. Without the database, those that need it are missing."""
+    found: dict[str, Any] = {}
+    for each in _functions(settings, "senders"):
+        found |= each(settings, db, sealer)
+    return found
+
+
+def _functions(settings: Settings, name: str) -> Iterator[Callable[..., Any]]:
+    for wing, is_on in WINGS.items():
+        if is_on(settings) and (found := getattr(importlib.import_module(f"auth.{wing}"), name, None)):
+            yield found
