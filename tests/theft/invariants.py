@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 # AUTH_RATE_LIMIT_LOGIN_FAILURES
 WRONG_PASSWORDS = 10
+# Of an authenticator app, a day.
+WRONG_CODES = 20
 
 
 def nothing_answers(takeover: "Takeover", after: str) -> None:
@@ -72,10 +74,10 @@ def owner_is_not_refused(takeover: "Takeover") -> None:
     assert not takeover.refusals, takeover.refusals
 
 
-def wrong_passwords_stay_below_the_limit(takeover: "Takeover") -> None:
+def verdicts_stay_below_the_limit(takeover: "Takeover") -> None:
     for (address, network), told in takeover.told.items():
-        limit = WRONG_PASSWORDS
-        assert told.count("wrong") <= limit, f"wrong passwords for {address} from {network}: {told}"
+        limit = WRONG_CODES if address == "codes" else WRONG_PASSWORDS
+        assert told.count("wrong") <= limit, f"wrong verdicts on {address} from {network}: {told}"
         was_told = told.count("wrong") == limit and told[-1] == "right"
         assert not was_told, f"the right password for {address} from {network} after {limit} wrong ones"
 
@@ -89,7 +91,7 @@ def strangers_cannot_tell_whether_an_address_has_a_user(takeover: "Takeover") ->
 INVARIANTS: dict[str, Callable[["Takeover"], None]] = {
     "the owner's defence": owner_is_not_refused,
     "additions": each_addition_is_told_of,
-    "verdicts": wrong_passwords_stay_below_the_limit,
+    "verdicts": verdicts_stay_below_the_limit,
     "strangers": strangers_cannot_tell_whether_an_address_has_a_user,
     "doors": tokens_open_only_what_they_are_for,
     "a removal": partial(nothing_answers, after="its removal"),

@@ -476,12 +476,14 @@ class Takeover(RuleBasedStateMachine):
 
     def _guess_codes(self) -> None:
         """Use up the thief's tries for the second step, without a right one."""
+        told = self.told["codes", self._network()]
         credential = self._session(self.thief) or self._sign_in(self.thief)
         for _ in range(25 if credential and self.owner.apps else 0):
             body = {"factor_code": self.owner.apps[-1].wrong_code()}
             session = credential.session(self.thief.device) if credential else None
             if session is None or session.post("/reauthenticate", json=body).status_code == 429:
                 break
+            told.append("wrong")
 
     def strangers_act(self, act: str) -> None:
         email = self.environment.state().email
