@@ -31,12 +31,12 @@ def create_app(config: Settings | None = None) -> Flask:
     app = Application("auth", template_folder="web/html/templates", static_folder="web/html/static")
     app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1
-    app.extensions[EXTENSION] = make_parts(config, audit.origin)
+    app.extensions[EXTENSION] = parts = make_parts(config, audit.origin)
     error_handlers.register(app)
     edge.register(app, config)
     limits.register(app, config)
     html.init_app(app, config)
     for view in HOUSE:
         app.register_blueprint(view.blueprint)
-    wings.init_app(app, config)
+    wings.init_app(app, parts)
     return app

@@ -1,8 +1,9 @@
 """The wings, and the settings that each is on by.
 
 The application, the delivery process and the commands import those that are on. A wing is a package with some
-of these functions: `init_app(app)` adds its routes, `init_lists(lists, settings)` what the house asks, and
-`senders(settings, db, sealer)` its senders by channel.
+of these functions: `init_app(app)` adds its routes, `init_lists(lists, settings)` what the house shows,
+`init_domain(lists, settings)` what the domain asks, also in commands, and `senders(settings, db, sealer)` its
+senders by channel.
 """
 
 import importlib
@@ -30,15 +31,17 @@ WINGS: dict[str, Callable[[Settings], object]] = {
 }
 
 
-def init_lists(parts: Any) -> None:
-    """Let the wings add to the lists that the house asks."""
-    for add in _functions(parts.settings, "init_lists"):
+def init_domain(parts: Any) -> None:
+    """Let the wings add what the domain asks. Imports no page, so that commands start quickly."""
+    for add in _functions(parts.settings, "init_domain"):
         add(parts.lists, parts.settings)
 
 
-def init_app(app: "Flask", settings: Settings) -> None:
-    """Let the wings add their routes."""
-    for add in _functions(settings, "init_app"):
+def init_app(app: "Flask", parts: Any) -> None:
+    """Let the wings add what the house shows, and their routes."""
+    for add in _functions(parts.settings, "init_lists"):
+        add(parts.lists, parts.settings)
+    for add in _functions(parts.settings, "init_app"):
         add(app)
 
 

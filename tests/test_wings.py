@@ -1,4 +1,4 @@
-"""Wings that are off are not imported."""
+"""Wings that are off are not imported, and commands import no page."""
 
 import base64
 import subprocess
@@ -8,40 +8,38 @@ import pytest
 
 from auth.wings import WINGS
 
-_LIST = """
-import sys
-from app import create_app
-from auth.core import settings
-create_app(settings.load())
-print(*sorted({name.split(".")[1] for name in sys.modules if name.startswith("auth.")}))
-"""
+_APPLICATION = "from app import create_app; create_app(settings.load())"
+_COMMAND = "from auth.web import audit, context; context.make_parts(settings.load(), audit.of_command)"
+_SECRETS = "v1,whsec_" + base64.b64encode(bytes(32)).decode()
 
 
 @pytest.fixture
-def imported(environment):
-    """Return a function that starts the application, and returns the parts of auth/ that it has imported."""
+def modules(environment):
+    """Return a function that runs a program with settings, and returns the modules of auth/ that it imports."""
 
-    def start(**settings: str) -> set[str]:
-        command = [sys.executable, "-c", _LIST]
-        output = subprocess.run(
-            command, env=environment | settings, check=True, capture_output=True, text=True
-        )
-        return {*output.stdout.split()}
+    def run(program: str, **settings: str) -> set[str]:
+        code = f"import sys; from auth.core import settings; {program}; print(*sys.modules)"
+        command = [sys.executable, "-c", code]
+        output = subprocess.check_output(command, env=environment | settings, text=True)
+        return {name.removeprefix("auth.") for name in output.split() if name.startswith("auth.")}
 
-    return start
-
-
-def test_wing_that_is_off_is_not_imported(imported):
-    assert imported(AUTH_PAGES="false", AUTH_CONSOLE="false") & WINGS.keys() == {
-        "social",
-        "webhooks",
-        "openid",
-        "api_keys",
-        "docs",
-    }
+    return run
 
 
-def test_wing_that_is_on_is_imported(imported):
-    secret = "v1,whsec_" + base64.b64encode(bytes(32)).decode()
-    hook = {"AUTH_HOOK_SEND_EMAIL": "http://localhost/hook", "AUTH_HOOK_SEND_EMAIL_SECRETS": secret}
-    assert imported(AUTH_CONSOLE="true", **hook) & WINGS.keys() == WINGS.keys()
+def test_wing_that_is_off_is_not_imported(modules):
+    imported = modules(_APPLICATION, AUTH_PAGES="false", AUTH_CONSOLE="false") & WINGS.keys()
+    assert imported == {"social", "webhooks", "openid", "api_keys", "docs"}
+
+
+def test_wing_that_is_on_is_imported(modules):
+    hook = {"AUTH_HOOK_SEND_EMAIL": "http://localhost/hook", "AUTH_HOOK_SEND_EMAIL_SECRETS": _SECRETS}
+    assert modules(_APPLICATION, AUTH_CONSOLE="true", **hook) & WINGS.keys() == WINGS.keys()
+
+
+def test_command_imports_the_hooks_but_no_page(modules):
+    hook = "AUTH_HOOK_BEFORE_USER_CREATED"
+    imported = modules(_COMMAND, **{hook: "http://localhost/hook", f"{hook}_SECRETS": _SECRETS})
+    assert "hooks.before_user_created" in imported
+    assert [
+        name for name in imported if name.startswith(("web.html", "openid.", "api_keys.", "console."))
+    ] == []

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from auth.web.context import Lists
 
 
-def init_lists(lists: "Lists", settings: Settings) -> None:
+def init_domain(lists: "Lists", settings: Settings) -> None:
     from auth.hooks import access_token, before_user_created
 
     if hook := settings.hook("before_user_created"):

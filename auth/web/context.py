@@ -99,7 +99,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, Any]]) -> L
         },
         relying_party=RelyingParty(settings),
     )
-    wings.init_lists(parts)
+    wings.init_domain(parts)
     return parts
 
 

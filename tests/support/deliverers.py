@@ -7,11 +7,15 @@ from auth.delivery.deliverer import GRACE, Deliverer
 from auth.delivery.senders import channels
 
 
+def deliverer(parts: Any) -> Deliverer:
+    """Return a deliverer with the configured senders."""
+    senders = channels.senders(parts.settings, parts.db, parts.sealer)
+    return Deliverer(parts.settings, parts.db, parts.sealer, senders)
+
+
 def deliver_due(parts: Any) -> int:
     """Send the due messages with the configured senders, and return their number."""
-    return Deliverer(
-        parts.settings, parts.db, parts.sealer, channels.senders(parts.settings, parts.db, parts.sealer)
-    ).deliver_due()
+    return deliverer(parts).deliver_due()
 
 
 class RunningDeliverer:

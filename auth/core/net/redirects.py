@@ -30,7 +30,7 @@ class _Pattern:
         return (
             self.scheme == parts.scheme
             and bool(self.host.fullmatch(parts.hostname or ""))
-            and self.port == (parts.port or _DEFAULT_PORTS.get(parts.scheme))
+            and self.port == _port(parts)
             and bool(self.path.fullmatch(parts.path or "/"))
             and (not self.query or self.query == parts.query)
         )
@@ -79,8 +79,7 @@ def parse_pattern(pattern: str) -> _Pattern:
         raise InvalidUrl("** must be the last segment of the path")
     rest = r"(?:/.*)?" if parts.path.endswith("/**") else ""
     host, path = _wildcard(parts.hostname or "", r"[a-z0-9-]+"), _wildcard(path, r"[^/]+") + rest
-    port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
-    return _Pattern(parts.scheme, re.compile(host), port, re.compile(path), parts.query)
+    return _Pattern(parts.scheme, re.compile(host), _port(parts), re.compile(path), parts.query)
 
 
 def parse_origin(text: str) -> SplitResult:
@@ -114,6 +113,10 @@ def origin(url: str) -> str:
 
 def _wildcard(text: str, one: str) -> str:
     return one.join(map(re.escape, text.split("*")))
+
+
+def _port(parts: SplitResult) -> int | None:
+    return parts.port or _DEFAULT_PORTS.get(parts.scheme)
 
 
 def _split(url: str) -> SplitResult:

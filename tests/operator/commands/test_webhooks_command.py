@@ -4,11 +4,9 @@ import json
 
 import pytest
 
-from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders import channels
 from auth.operator.commands import webhooks
 from tests.support.commands import run_command
-from tests.support.deliverers import RunningDeliverer
+from tests.support.deliverers import RunningDeliverer, deliverer
 
 
 @pytest.fixture
@@ -42,11 +40,7 @@ def test_disabled_webhook_is_listed_and_enabled(run, hooks, target, database):
 def test_test_event_prints_the_response(run, hooks, target, parts, answer, status, said):
     webhook = hooks.register(target)
     target.status = answer
-    with RunningDeliverer(
-        Deliverer(
-            parts.settings, parts.db, parts.sealer, channels.senders(parts.settings, parts.db, parts.sealer)
-        )
-    ):
+    with RunningDeliverer(deliverer(parts)):
         output = run("test", webhook["id"], "--yes", status=status)
     assert output.startswith(said)
     assert str(answer) in output
